@@ -1,0 +1,55 @@
+# `make demo` shows what there is, `make test` checks all of it; both create what they need.
+PYTHON ?= python3
+BIN := .venv/bin
+STAMP := .venv/installed
+
+.DEFAULT_GOAL := help
+.PHONY: help install demo test lint format unit compat schema bench lock clean
+
+help:  ## this list
+	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+install: $(STAMP)  ## create .venv with .venv/bin/headrace
+
+$(STAMP): requirements/dev.txt pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Headrace needs Python 3.11 or newer: make PYTHON=python3.12 $(MAKECMDGOALS)"; exit 1; }
+	test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/dev.txt
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	@touch $@
+
+demo: install  ## write, read, compact and recover a partition log, and show what happened
+	$(BIN)/headrace demo
+
+test: install lint unit compat  ## everything CI runs
+
+lint: install  ## format, lint, strict types, import contracts
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+format: install  ## rewrite the code the way `make lint` wants it
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+unit: install  ## unit and property tests
+	$(BIN)/pytest -q -n 2 tests/unit tests/property
+
+compat: install  ## other people's programs: client encoders, Apache Kafka's own tools
+	$(BIN)/pytest -q tests/compat
+
+schema: install  ## regenerate src/headrace/protocol/schema from kio's field metadata
+	$(BIN)/python tools/generate_schema.py
+
+bench: install  ## print the figures
+	$(BIN)/python bench/protocol.py
+	$(BIN)/python bench/log.py
+
+lock: install  ## resolve requirements/dev.txt anew
+	$(BIN)/python -m pip install --quiet uv
+	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
+	    --no-annotate --no-header --group dev pyproject.toml -o requirements/dev.txt
+
+clean:  ## remove what the targets above made
+	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -1,0 +1,1 @@
+"""Kafka's wire protocol: bytes to messages and back. Knows no other package of ours."""
