@@ -1,0 +1,78 @@
+"""Encodes and decodes messages: compiled for each class and version when first asked for.
+
+Bytes that are not a message raise ProtocolError and nothing else; a message that does not fit its
+schema raises EncodeError, which names the field.
+"""
+
+import struct
+from collections.abc import Callable
+from typing import Any, Final
+
+from headrace.protocol.compile_decoder import compile_decoder
+from headrace.protocol.compile_encoder import compile_encoder
+from headrace.protocol.encode_errors import EncodeError, explain
+from headrace.protocol.errors import ProtocolError
+from headrace.protocol.fields import Buffer, version_range
+from headrace.protocol.structs import StructType
+
+BAD_BYTES: Final = (struct.error, IndexError, ValueError)
+"""What reading past the end, bad UTF-8 and our own checks raise; `protocol_error` translates them."""
+
+BAD_VALUES: Final = (struct.error, AttributeError, TypeError, ValueError, OverflowError)
+"""What encoding raises for a value of the wrong type or size."""
+
+
+class Codec:
+    """The compiled functions of one message class, by version. Bounded by the versions there are."""
+
+    __slots__ = ("_cls", "_decoders", "_encoders", "_flexible", "versions")
+
+    def __init__(self, cls: StructType, versions: str, flexible: str) -> None:
+        self._cls = cls
+        self._flexible = version_range(flexible)
+        self.versions = version_range(versions)
+        self._decoders: dict[int, Callable[[Buffer], Any]] = {}
+        self._encoders: dict[int, Callable[[Any], list[Buffer]]] = {}
+
+    def decode(self, body: Buffer, version: int) -> Any:
+        decoder = self._decoders.get(version) or self._new_decoder(version)
+        try:
+            return decoder(body)
+        except BAD_BYTES as error:
+            raise protocol_error(self._cls.__name__, version, error) from error
+
+    def encode(self, message: Any, version: int) -> list[Buffer]:
+        encoder = self._encoders.get(version) or self._new_encoder(version)
+        try:
+            return encoder(message)
+        except BAD_VALUES as error:
+            raise encode_error(self._cls, message, version, error) from error
+
+    def _new_decoder(self, version: int) -> Callable[[Buffer], Any]:
+        if version not in self.versions:
+            raise ProtocolError(self._no_such(version))
+        flexible = version in self._flexible
+        self._decoders[version] = compile_decoder(self._cls, version, flexible=flexible)
+        return self._decoders[version]
+
+    def _new_encoder(self, version: int) -> Callable[[Any], list[Buffer]]:
+        if version not in self.versions:
+            raise EncodeError(self._no_such(version))
+        flexible = version in self._flexible
+        self._encoders[version] = compile_encoder(self._cls, version, flexible=flexible)
+        return self._encoders[version]
+
+    def _no_such(self, version: int) -> str:
+        return f"{self._cls.__name__} has no v{version}, only v{self.versions[0]} to v{self.versions[-1]}"
+
+
+def protocol_error(name: str, version: int, error: Exception) -> ProtocolError:
+    """The one error for bytes that are not a message, saying which message they should have been."""
+    reason = f"cut short ({error})" if isinstance(error, struct.error | IndexError) else str(error)
+    return ProtocolError(f"{name} v{version}: {reason}")
+
+
+def encode_error(cls: StructType, message: Any, version: int, error: Exception) -> EncodeError:
+    """The one error for a message that does not fit its schema, saying which field is at fault."""
+    fault = explain(cls, message, version) or f": {error}"
+    return EncodeError(f"{cls.__name__}{fault} (v{version})")

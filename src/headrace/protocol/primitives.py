@@ -1,0 +1,117 @@
+"""What compiled and hand-written codecs share: varints, tagged fields to skip, the words for bad bytes.
+
+Nothing here trusts a length: each is compared with what is left before it is used. Running off the
+end of a buffer by index or by `struct` raises by itself, slicing does not, so slices are checked.
+"""
+
+from struct import Struct
+from typing import Any, Final, NoReturn
+
+from headrace.protocol.fields import Buffer
+
+MAX_STRING: Final = 32767
+"""Kafka allows no longer string, compact or not."""
+
+
+class MalformedError(ValueError):
+    """These bytes are not what the schema says. The entry to decoding makes it a ProtocolError."""
+
+
+def uvarint_tail(buf: Buffer, i: int, first: int) -> tuple[int, int]:
+    """The rest of an unsigned varint whose first byte was 128 or more: (value, position after it)."""
+    value = first & 0x7F
+    for shift in (7, 14, 21, 28):
+        byte = buf[i]
+        i += 1
+        value |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            if value > 0xFFFFFFFF:
+                raise MalformedError(f"a varint of {value} does not fit in 32 bits")
+            return value, i
+    raise MalformedError("a varint is longer than 5 bytes")
+
+
+def string_tail(buf: Buffer, i: int, first: int) -> tuple[int, int]:
+    """As `uvarint_tail`, for the length of a string plus one."""
+    value, i = uvarint_tail(buf, i, first)
+    if value > MAX_STRING + 1:
+        raise MalformedError(f"a string of {value - 1} bytes; {MAX_STRING} is the most")
+    return value, i
+
+
+def read_uvarint(buf: Buffer, i: int) -> tuple[int, int]:
+    """An unsigned varint at `i`: (value, position after it)."""
+    first = buf[i]
+    return (first, i + 1) if first < 0x80 else uvarint_tail(buf, i + 1, first)
+
+
+def uvarint(value: int) -> bytes:
+    """The unsigned varint of `value`."""
+    if value < 0x80:
+        return bytes((value,))
+    encoded = bytearray()
+    while value >= 0x80:
+        encoded.append(value & 0x7F | 0x80)
+        value >>= 7
+    encoded.append(value)
+    return bytes(encoded)
+
+
+def string_uvarint(value: int) -> bytes:
+    """As `uvarint`, for the length of a string plus one."""
+    if value > MAX_STRING + 1:
+        raise ValueError(f"a string of {value - 1} bytes; {MAX_STRING} is the most")
+    return uvarint(value)
+
+
+def skip_tags(buf: Buffer, i: int, size: int, count: int) -> int:
+    """Pass over `count` tagged fields that nobody here knows (KIP-482): the position after them.
+
+    `count` is the byte before `i`, which may be only the first byte of the real count.
+    """
+    if count >= 0x80:
+        count, i = uvarint_tail(buf, i, count)
+    for _ in range(count):  # each takes two bytes at least, so a lie runs off the end and stops there
+        tag, i = read_uvarint(buf, i)
+        length, i = read_uvarint(buf, i)
+        i += length
+        if i > size:
+            raise MalformedError(f"tagged field {tag} has {length} bytes, {size - i + length} are left")
+    return i
+
+
+def bad_length(name: str, length: int, left: int) -> NoReturn:
+    """Raise for a string or bytes field."""
+    if length == -1:
+        raise MalformedError(f"{name} is null and may not be")
+    raise MalformedError(f"{name} has {length} bytes, {left} are left")
+
+
+def bad_count(name: str, count: int, left: int) -> NoReturn:
+    """Raise for an array."""
+    if count == -1:
+        raise MalformedError(f"{name} is null and may not be")
+    raise MalformedError(f"{name} has {count} elements, {left} bytes are left")
+
+
+def bad_tag_size(name: str) -> NoReturn:
+    raise MalformedError(f"the tagged field {name} does not end where its size says")
+
+
+def trailing(left: int) -> NoReturn:
+    raise MalformedError(f"{left} bytes follow the end of the message")
+
+
+# Arrays of numbers are short, replicas of a partition for one: have the codecs of short ones ready.
+# For longer ones the struct module keeps a cache of its own, which holds a hundred formats.
+SHORT: Final = 16
+
+
+def short_unpackers(code: str) -> tuple[Any, ...]:
+    """`unpack_from` for arrays of 0 to SHORT - 1 numbers of one struct format code."""
+    return tuple(Struct(f">{count}{code}").unpack_from for count in range(SHORT))
+
+
+def short_packers(code: str) -> tuple[Any, ...]:
+    """`pack` for arrays of 0 to SHORT - 1 numbers of one struct format code."""
+    return tuple(Struct(f">{count}{code}").pack for count in range(SHORT))

@@ -1,0 +1,83 @@
+"""Writes the tables beside the messages: which APIs there are, and what error codes mean."""
+
+from collections.abc import Iterable
+
+from kio.schema.errors import ErrorCode
+
+from .emit import NOTICE, version_range
+from .model import Schema
+
+
+def index_source(schemas: Iterable[Schema]) -> str:
+    """schema/index.py: where the classes of an API key are, without importing any of them."""
+    apis = [schema for schema in schemas if schema.messages[0].key is not None]
+    members = "\n".join(f"    {_constant(api)} = {api.messages[0].key}" for api in apis)
+    entries = "\n".join(f"    ApiKey.{_constant(api)}: {_entry(api)}," for api in apis)
+    return f'''"""Every API, its versions and where its classes are. {NOTICE}"""
+
+from enum import IntEnum
+from typing import Final, NamedTuple
+
+
+class ApiKey(IntEnum):
+    """The number that opens a request and says what it asks for."""
+
+{members}
+
+
+class ApiSchema(NamedTuple):
+    """Where to find an API: `module` in this package holds `name`Request and `name`Response."""
+
+    name: str
+    module: str
+    versions: range
+    flexible: range
+
+
+APIS: Final[dict[int, ApiSchema]] = {{
+{entries}
+}}
+'''
+
+
+def _constant(api: Schema) -> str:
+    return api.module.upper()
+
+
+def _entry(api: Schema) -> str:
+    request, response = api.messages
+    assert (request.versions, request.flexible) == (response.versions, response.flexible), api.module
+    version_range(request.versions)  # refuses holes
+    newest = request.versions[-1] + 1
+    oldest_flexible = request.flexible[0] if request.flexible else newest
+    return (
+        f'ApiSchema("{api.title}", "{api.module}", '
+        f"range({request.versions[0]}, {newest}), range({oldest_flexible}, {newest}))"
+    )
+
+
+def error_codes_source() -> str:
+    """schema/error_codes.py: names and numbers, and which of them are worth another try."""
+    members = "\n".join(f"    {code.name.upper()} = {code.value}" for code in ErrorCode)
+    retriable = "\n".join(f"        ErrorCode.{code.name.upper()}," for code in ErrorCode if code.retriable)
+    return f'''"""Every error code of the protocol. {NOTICE}"""
+
+from enum import IntEnum
+
+
+class ErrorCode(IntEnum):
+    """A number in a response; `retriable` says whether the same request may succeed later."""
+
+{members}
+
+    @property
+    def retriable(self) -> bool:
+        return self in _RETRIABLE
+
+
+_RETRIABLE = frozenset(
+    {{
+{retriable}
+    }}
+)
+'''
