@@ -4,7 +4,14 @@ from typing import ClassVar
 
 from headrace.protocol.schema.error_codes import ErrorCode
 
-__all__ = ["ErrorCode", "KafkaError", "ProtocolError"]
+__all__ = [
+    "CorruptMessage",
+    "ErrorCode",
+    "InvalidRecord",
+    "KafkaError",
+    "ProtocolError",
+    "UnsupportedCompressionType",
+]
 
 
 class ProtocolError(Exception):
@@ -19,3 +26,24 @@ class KafkaError(Exception):
     @property
     def retriable(self) -> bool:
         return self.code.retriable
+
+
+class CorruptMessage(KafkaError):
+    """The batch is damaged: its checksum, its size or its format does not hold."""
+
+    code = ErrorCode.CORRUPT_MESSAGE
+
+
+class InvalidRecord(KafkaError):
+    """The batch arrived whole, but what it says cannot be."""
+
+    code = ErrorCode.INVALID_RECORD
+
+
+class UnsupportedCompressionType(KafkaError):
+    """The attributes name a compression that does not exist."""
+
+    code = ErrorCode.UNSUPPORTED_COMPRESSION_TYPE
+
+    def __init__(self, number: int) -> None:
+        super().__init__(f"compression type {number} is not one of 0 (none) to 4 (zstd)")

@@ -1,0 +1,195 @@
+"""The records inside a batch: a broker looks at them only to compact, and for its internal topics.
+
+A record is its length, an unused attributes byte, a timestamp delta, an offset delta, then key, value
+and headers, each behind a length; every number but the attributes is a zig-zag varint and a length of
+-1 means null. The deltas count from the batch's base timestamp and base offset.
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple, TypedDict, Unpack
+
+from headrace.protocol.batch import (
+    HEADER_SIZE,
+    BatchHeader,
+    TimestampType,
+    build_batch,
+)
+from headrace.protocol.compression import Buffer, Compression, compress, decompress
+from headrace.protocol.errors import InvalidRecord
+from headrace.protocol.varint import encode_varint, read_varint
+
+_SMALLEST_RECORD = 6  # attributes, two deltas, null key, null value, no headers
+MAX_UNPACKED_BYTES = 128 * 1024 * 1024  # of one batch; a zstd bomb of a kilobyte can claim gigabytes
+
+
+class Record(NamedTuple):
+    """One record; what a producer hands over, at the place and time it got."""
+
+    key: bytes | None
+    value: bytes | None
+    headers: Sequence[tuple[str, bytes | None]] = ()
+    timestamp: int = -1
+    offset: int = -1
+
+
+class RawRecord(NamedTuple):
+    """A record as compaction sees it: where it is, whose it is, and its bytes as they stand."""
+
+    offset: int
+    timestamp: int
+    key: bytes | None
+    has_value: bool
+    data: memoryview
+
+
+class _BatchOptions(TypedDict, total=False):
+    leader_epoch: int
+    transactional: bool
+    control: bool
+    producer_id: int
+    producer_epoch: int
+    base_sequence: int
+
+
+def encode_batch(
+    records: Sequence[Record],
+    *,
+    base_offset: int = 0,
+    compression: Compression = Compression.NONE,
+    **options: Unpack[_BatchOptions],
+) -> bytearray:
+    """A batch of `records` at `base_offset` and on, ready to append or to send."""
+    if not records:
+        raise InvalidRecord("a batch needs at least one record")
+    base_timestamp = records[0].timestamp
+    body = b"".join(
+        _encode_record(record, delta, record.timestamp - base_timestamp)
+        for delta, record in enumerate(records)
+    )
+    return build_batch(
+        compress(compression, body),
+        base_offset=base_offset,
+        last_offset_delta=len(records) - 1,
+        records_count=len(records),
+        base_timestamp=base_timestamp,
+        max_timestamp=max(record.timestamp for record in records),
+        compression=compression,
+        **options,
+    )
+
+
+def decode_batch(
+    batch: Buffer, header: BatchHeader, *, max_bytes: int = MAX_UNPACKED_BYTES
+) -> Iterator[Record]:
+    """Every record of `batch`, in order. `header` must be the batch's own, its checksum checked."""
+    for position, end, body in _spans(batch, header, max_bytes):
+        timestamp_delta, at = read_varint(body, position + 1)
+        offset_delta, at = read_varint(body, at)
+        key, at = _read_bytes(body, at, end)
+        value, at = _read_bytes(body, at, end)
+        headers, at = _read_headers(body, at, end)
+        if at != end:
+            raise InvalidRecord(f"a record has {end - at} bytes after its last header")
+        yield Record(
+            key, value, headers, _timestamp(header, timestamp_delta), header.base_offset + offset_delta
+        )
+
+
+def raw_records(
+    batch: Buffer, header: BatchHeader, *, max_bytes: int = MAX_UNPACKED_BYTES
+) -> Iterator[RawRecord]:
+    """Every record of `batch` with key and offset decoded and the rest left as it is."""
+    for position, end, body in _spans(batch, header, max_bytes):
+        timestamp_delta, at = read_varint(body, position + 1)
+        offset_delta, at = read_varint(body, at)
+        key, at = _read_bytes(body, at, end)
+        value_size, at = read_varint(body, at)
+        if value_size > end - at:
+            raise InvalidRecord(f"a value claims {value_size} bytes, the record has {end - at} left")
+        yield RawRecord(
+            header.base_offset + offset_delta,
+            _timestamp(header, timestamp_delta),
+            key,
+            value_size >= 0,
+            body[position:end],
+        )
+
+
+def rebase_timestamp(record: RawRecord, base_timestamp: int) -> bytes:
+    """The record's bytes with its timestamp told relative to another base, led by its length."""
+    _, at = read_varint(record.data, 1)
+    body = b"".join((record.data[:1], encode_varint(record.timestamp - base_timestamp), record.data[at:]))
+    return encode_varint(len(body)) + body
+
+
+def with_length(record: RawRecord) -> bytes:
+    """The record's bytes as they stood, led by its length."""
+    return encode_varint(len(record.data)) + record.data
+
+
+def _timestamp(header: BatchHeader, delta: int) -> int:
+    if header.timestamp_type is TimestampType.LOG_APPEND_TIME:
+        return header.max_timestamp
+    return header.base_timestamp + delta
+
+
+def _spans(batch: Buffer, header: BatchHeader, max_bytes: int) -> Iterator[tuple[int, int, memoryview]]:
+    """Start, end and buffer of each record; the count and the sizes add up, or InvalidRecord."""
+    packed = memoryview(batch)[HEADER_SIZE : header.size]
+    body = memoryview(decompress(header.compression, packed, max_bytes=max_bytes))
+    position = 0
+    for _ in range(header.records_count):
+        size, position = read_varint(body, position)
+        end = position + size
+        if size < _SMALLEST_RECORD or end > len(body):
+            raise InvalidRecord(f"a record claims {size} bytes, the batch has {len(body) - position} left")
+        yield position, end, body
+        position = end
+    if position != len(body):
+        raise InvalidRecord(f"{len(body) - position} bytes follow the last of {header.records_count} records")
+
+
+def _read_bytes(body: memoryview, at: int, end: int) -> tuple[bytes | None, int]:
+    size, at = read_varint(body, at)
+    if size < 0:
+        return None, at
+    if size > end - at:
+        raise InvalidRecord(f"a field claims {size} bytes, the record has {end - at} left")
+    return bytes(body[at : at + size]), at + size
+
+
+def _read_headers(body: memoryview, at: int, end: int) -> tuple[list[tuple[str, bytes | None]], int]:
+    count, at = read_varint(body, at)
+    if not 0 <= count <= (end - at) // 2:
+        raise InvalidRecord(f"a record claims {count} headers in {end - at} bytes")
+    headers = []
+    for _ in range(count):
+        name, at = _read_bytes(body, at, end)
+        if name is None:
+            raise InvalidRecord("a header has no key")
+        value, at = _read_bytes(body, at, end)
+        try:
+            headers.append((name.decode(), value))
+        except UnicodeDecodeError:
+            raise InvalidRecord(f"a header's key is not UTF-8: {name!r}") from None
+    return headers, at
+
+
+def _encode_record(record: Record, offset_delta: int, timestamp_delta: int) -> bytes:
+    parts = [
+        b"\x00",
+        encode_varint(timestamp_delta),
+        encode_varint(offset_delta),
+        *_nullable(record.key),
+        *_nullable(record.value),
+        encode_varint(len(record.headers)),
+    ]
+    for name, value in record.headers:
+        parts += _nullable(name.encode())
+        parts += _nullable(value)
+    body = b"".join(parts)
+    return encode_varint(len(body)) + body
+
+
+def _nullable(data: bytes | None) -> tuple[bytes, bytes]:
+    return (encode_varint(-1), b"") if data is None else (encode_varint(len(data)), data)

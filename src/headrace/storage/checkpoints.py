@@ -1,0 +1,60 @@
+"""The small text files beside the logs: a version, a count, and a line per entry.
+
+    0
+    2
+    orders 0 1204
+    orders 1 998
+
+They are replaced whole, by rename. One that cannot be read is treated by each owner as it can bear:
+see `LogDirectory` for offsets and `LeaderEpochs` for epochs.
+"""
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+from headrace.storage.errors import StorageError
+from headrace.storage.files import write_atomically
+from headrace.storage.topics import TopicPartition
+
+_VERSION = 0
+
+
+class CorruptCheckpoint(StorageError):
+    """The file is not a checkpoint, or not all of it is there."""
+
+
+def read_offsets(path: Path) -> dict[TopicPartition, int]:
+    """Topic, partition and offset of every line; empty if there is no file."""
+    offsets = {}
+    for line in read_lines(path):
+        try:
+            topic, partition, offset = line.split(" ")
+            offsets[TopicPartition(topic, int(partition))] = int(offset)
+        except ValueError:
+            raise CorruptCheckpoint(f"{path}: {line!r} is not a topic, a partition and an offset") from None
+    return offsets
+
+
+def write_offsets(path: Path, offsets: Mapping[TopicPartition, int]) -> None:
+    write_lines(path, (f"{topic} {partition} {offset}" for (topic, partition), offset in offsets.items()))
+
+
+def read_lines(path: Path) -> list[str]:
+    """The entries of a checkpoint file; empty if there is no file."""
+    try:
+        version, count, *lines = path.read_text("utf-8").splitlines()
+        announced = int(count)
+    except FileNotFoundError:
+        return []
+    except ValueError:  # too few lines, a count that is no number, or bytes that are no text
+        raise CorruptCheckpoint(f"{path} is not a checkpoint file") from None
+    if version != str(_VERSION):
+        raise CorruptCheckpoint(f"{path} has version {version!r}, expected {_VERSION}")
+    if len(lines) != announced:
+        raise CorruptCheckpoint(f"{path} announces {announced} entries and has {len(lines)}")
+    return lines
+
+
+def write_lines(path: Path, entries: Iterable[str]) -> None:
+    lines = list(entries)
+    write_atomically(path, "".join(f"{line}\n" for line in [_VERSION, len(lines), *lines]).encode())

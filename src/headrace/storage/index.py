@@ -1,0 +1,212 @@
+"""The two sparse indexes of a segment: offset to position, and timestamp to offset.
+
+Both are files of fixed-size entries in ascending order. New entries gather in memory and reach the
+file a page at a time, on a roll and on a clean close; after a crash the index is rebuilt from the log,
+so losing them costs nothing. Entries are read with `pread`, not through a memory map: a disk that
+fails under a map kills the process, under `pread` it raises.
+"""
+
+import os
+from bisect import bisect_right
+from collections.abc import Iterator
+from pathlib import Path
+from struct import Struct
+from typing import ClassVar, NamedTuple
+
+from headrace.storage.config import MAX_INT32
+from headrace.storage.errors import CorruptIndex
+from headrace.storage.files import write_all
+
+_PAGE_ENTRIES = 512  # entries per read, and how many may wait in memory
+
+
+class Position(NamedTuple):
+    """The batch that ends with `offset` starts at byte `position`."""
+
+    offset: int
+    position: int
+
+
+class MaxTimestamp(NamedTuple):
+    """No record up to `offset` is younger than `timestamp`, and the one at `offset` has it."""
+
+    timestamp: int
+    offset: int
+
+
+class IndexFile:
+    """Sorted fixed-size entries; a subclass gives them meaning. Not thread-safe."""
+
+    entry: ClassVar[Struct]
+
+    def __init__(self, path: Path, base_offset: int, max_bytes: int) -> None:
+        self.path = path
+        self.base_offset = base_offset
+        self.max_entries = max_bytes // self.entry.size
+        self._stored: int | None = None  # entries in the file; None until somebody asks
+        self._tail = bytearray()
+        self._page: tuple[int, bytes] | None = None  # the page read last
+
+    def __len__(self) -> int:
+        return self._stored_entries() + len(self._tail) // self.entry.size
+
+    def __iter__(self) -> Iterator[tuple[int, int]]:
+        return (self._at(number) for number in range(len(self)))
+
+    @property
+    def is_full(self) -> bool:
+        return len(self) >= self.max_entries
+
+    def reset(self) -> None:
+        """Start over with no entries; the file is made if it is missing."""
+        self._tail.clear()
+        self._page = None
+        os.close(os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644))
+        self._stored = 0
+
+    def write_out(self) -> None:
+        """Bring the entries that wait in memory into the file."""
+        if not self._tail:
+            return
+        stored = self._stored_entries()
+        with self.path.open("r+b", buffering=0) as file:
+            write_all(file.fileno(), self._tail, stored * self.entry.size)
+        self._stored = stored + len(self._tail) // self.entry.size
+        self._tail.clear()
+        self._page = None
+
+    def sync(self) -> None:
+        """Bring the file to the disk."""
+        with self.path.open("rb", buffering=0) as file:
+            os.fdatasync(file.fileno())
+
+    def truncate_entries(self, count: int) -> None:
+        """Keep the first `count` entries."""
+        stored = self._stored_entries()
+        del self._tail[max(0, count - stored) * self.entry.size :]
+        if count < stored:
+            os.truncate(self.path, count * self.entry.size)
+            self._stored = count
+            self._page = None
+
+    def _append(self, first: int, second: int) -> None:
+        self._tail += self.entry.pack(first, second)
+        if len(self._tail) >= _PAGE_ENTRIES * self.entry.size:
+            self.write_out()
+
+    def _floor(self, value: int, field: int) -> int:
+        """The number of the last entry whose `field` is at most `value`, or -1.
+
+        Most look-ups are near the end of a log and never leave memory; the others take one read
+        per halving of the file's pages and one for the page itself.
+        """
+        stored = self._stored_entries()
+        if self._tail and self._unpack(self._tail, 0)[field] <= value:
+            return stored + self._floor_in(self._tail, value, field)
+        pages = range(-(-stored // _PAGE_ENTRIES))
+        page = bisect_right(pages, value, key=lambda page: self._at(page * _PAGE_ENTRIES)[field]) - 1
+        return -1 if page < 0 else page * _PAGE_ENTRIES + self._floor_in(self._read_page(page), value, field)
+
+    def _floor_in(self, entries: bytes | bytearray, value: int, field: int) -> int:
+        numbers = range(len(entries) // self.entry.size)
+        return bisect_right(numbers, value, key=lambda number: self._unpack(entries, number)[field]) - 1
+
+    def _at(self, number: int) -> tuple[int, int]:
+        stored = self._stored_entries()
+        if number >= stored:
+            return self._unpack(self._tail, number - stored)
+        page, place = divmod(number, _PAGE_ENTRIES)
+        return self._unpack(self._read_page(page), place)
+
+    def _unpack(self, entries: bytes | bytearray, number: int) -> tuple[int, int]:
+        first, second = self.entry.unpack_from(entries, number * self.entry.size)
+        return first, second
+
+    def _read_page(self, page: int) -> bytes:
+        if self._page is None or self._page[0] != page:
+            start = page * _PAGE_ENTRIES
+            size = min(_PAGE_ENTRIES, self._stored_entries() - start) * self.entry.size
+            try:
+                with self.path.open("rb", buffering=0) as file:
+                    data = os.pread(file.fileno(), size, start * self.entry.size)
+            except FileNotFoundError:
+                raise CorruptIndex(f"{self.path} is missing") from None
+            if len(data) != size:
+                raise CorruptIndex(f"{self.path} is shorter than it was")
+            self._page = page, data
+        return self._page[1]
+
+    def _stored_entries(self) -> int:
+        if self._stored is None:
+            try:
+                size = self.path.stat().st_size
+            except FileNotFoundError:
+                raise CorruptIndex(f"{self.path} is missing") from None
+            if size % self.entry.size:
+                raise CorruptIndex(f"{self.path} has {size} bytes, not a multiple of {self.entry.size}")
+            self._stored = size // self.entry.size
+        return self._stored
+
+
+class OffsetIndex(IndexFile):
+    """Entries of a relative offset (4 bytes) and a position (4 bytes)."""
+
+    entry = Struct(">ii")
+
+    def append(self, last_offset: int, position: int) -> None:
+        self._append(last_offset - self.base_offset, position)
+
+    def can_hold(self, offset: int) -> bool:
+        return 0 <= offset - self.base_offset <= MAX_INT32
+
+    def at_or_before(self, offset: int) -> Position:
+        """The last entry whose offset is at most `offset`; the segment's start if there is none."""
+        return self._position(self._floor(offset - self.base_offset, 0))
+
+    def before_position(self, position: int) -> Position:
+        """The last entry whose position is at most `position`; the segment's start if there is none."""
+        return self._position(self._floor(position, 1))
+
+    def last(self) -> Position | None:
+        return self._position(len(self) - 1) if len(self) else None
+
+    def truncate_to(self, offset: int) -> None:
+        """Drop every entry for a batch that ends at or after `offset`."""
+        self.truncate_entries(self._floor(offset - self.base_offset - 1, 0) + 1)
+
+    def _position(self, number: int) -> Position:
+        if number < 0:
+            return Position(self.base_offset, 0)
+        relative, position = self._at(number)
+        return Position(self.base_offset + relative, position)
+
+
+class TimeIndex(IndexFile):
+    """Entries of a timestamp (8 bytes) and a relative offset (4 bytes), both ascending."""
+
+    entry = Struct(">qi")
+
+    @property
+    def is_full(self) -> bool:
+        return len(self) >= self.max_entries - 1  # one place is kept for the entry made by a roll
+
+    def maybe_append(self, timestamp: int, offset: int) -> None:
+        """Note a new maximum; anything else is left out."""
+        last = self.last()
+        if timestamp > (last.timestamp if last else -1):
+            self._append(timestamp, offset - self.base_offset)
+
+    def at_or_before(self, timestamp: int) -> MaxTimestamp | None:
+        number = self._floor(timestamp, 0)
+        return None if number < 0 else self._max_timestamp(number)
+
+    def last(self) -> MaxTimestamp | None:
+        return self._max_timestamp(len(self) - 1) if len(self) else None
+
+    def truncate_to(self, offset: int) -> None:
+        """Drop every entry for a record at or after `offset`."""
+        self.truncate_entries(self._floor(offset - self.base_offset - 1, 1) + 1)
+
+    def _max_timestamp(self, number: int) -> MaxTimestamp:
+        timestamp, relative = self._at(number)
+        return MaxTimestamp(timestamp, self.base_offset + relative)

@@ -1,0 +1,478 @@
+"""One partition's log: segments end to end, and what is known about who wrote them.
+
+A log is used from one thread, except that `flush` may run in another, and that a compaction copies
+closed segments in another. All calls block on the disk; appends go to the page cache and return.
+"""
+
+import logging
+import os
+from bisect import bisect_right
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import NamedTuple
+
+from headrace.protocol.batch import (
+    BatchHeader,
+    TimestampType,
+    assign_append_time,
+    assign_offset,
+    read_batch,
+    read_header,
+)
+from headrace.protocol.compression import Buffer
+from headrace.protocol.errors import InvalidRecord
+from headrace.protocol.records import decode_batch
+from headrace.storage.config import LogConfig
+from headrace.storage.errors import LogOffline, OffsetOutOfRange, RecordListTooLarge
+from headrace.storage.markers import read_end_marker
+from headrace.storage.producer_state import EndMarker
+from headrace.storage.replay import Derived, replay, take_in
+from headrace.storage.segment import Segment
+from headrace.storage.txn_index import AbortedTxn
+from headrace.storage.validation import validated_client_batch
+
+_LOOKUP_CHUNK = 64 * 1024
+_REMEMBERED_POSITIONS = 128
+NO_APPEND_TIME = -1
+
+logger = logging.getLogger(__name__)
+
+
+class Appended(NamedTuple):
+    """Where the records went: what a Produce response says of them."""
+
+    base_offset: int
+    last_offset: int
+    log_append_time_ms: int  # -1: the records keep the producer's time
+    duplicate: bool = False  # they had been there before; nothing was written
+
+
+class FoundOffset(NamedTuple):
+    """The answer to a question about time."""
+
+    timestamp: int
+    offset: int
+    leader_epoch: int
+
+
+class Batch(NamedTuple):
+    """A batch on its way into the log, with the outcome if it is a transaction marker."""
+
+    header: BatchHeader
+    marker: EndMarker | None
+
+
+class Log:
+    """An append-only sequence of batches between `log_start_offset` and `log_end_offset`.
+
+    Made by `headrace.storage.recovery.open_log`. An OSError in any call takes the log offline: that
+    call and all later ones raise LogOffline, and no other log is touched.
+    """
+
+    def __init__(
+        self,
+        directory: Path,
+        config: LogConfig,
+        *,
+        now_ms: Callable[[], int],
+        segments: list[Segment],
+        derived: Derived,
+        log_start_offset: int,
+        log_end_offset: int,
+        recovery_point: int,
+    ) -> None:
+        self.directory = directory
+        self.config = config
+        self.now_ms = now_ms
+        self.segments = segments
+        self.epochs, self.producers = self._derived = derived
+        self.log_start_offset = log_start_offset
+        self.log_end_offset = log_end_offset
+        self.recovery_point = recovery_point  # all before it has been flushed
+        self.flushed_ms = now_ms()
+        self.offline: str | None = None
+        self._positions: dict[int, tuple[Segment, int]] = {}  # where recent readers will go on
+        self._cuts = 0  # how often bytes have gone from the log: a flush in another thread may miss it
+
+    @property
+    def active(self) -> Segment:
+        return self.segments[-1]
+
+    @property
+    def size(self) -> int:
+        return sum(segment.size for segment in self.segments)
+
+    # -- append --------------------------------------------------------------------------------
+
+    def append(self, data: Buffer, *, leader_epoch: int) -> Appended:
+        """Append a client's batch as leader, at the end, and say where it went.
+
+        `data` is changed in place (offset, leader epoch, append time) unless it is read-only, and has
+        reached the page cache on return. A batch that an idempotent producer sent before is answered
+        with its first offsets. Anything wrong with it raises a KafkaError and nothing is written.
+        """
+        self._ensure_online()
+        view = _writable(data)
+        header = validated_client_batch(view, self.config, self.now_ms())
+        if header.has_producer:
+            written = self.producers.check(header)
+            if written is not None:
+                stamped = self.config.message_timestamp_type is TimestampType.LOG_APPEND_TIME
+                append_time = written.timestamp if stamped else NO_APPEND_TIME
+                return Appended(written.base_offset, written.last_offset, append_time, duplicate=True)
+        return self._append_at_end(view, [Batch(header, None)], leader_epoch)
+
+    def append_internal(self, data: Buffer, *, leader_epoch: int) -> Appended:
+        """Append batches of the broker's own making: coordinator records and transaction markers."""
+        self._ensure_online()
+        view = _writable(data)
+        batches = _read_batches(view)
+        for header, marker in batches:
+            if marker is not None:
+                self.producers.check_marker(header, marker)
+        return self._append_at_end(view, batches, leader_epoch)
+
+    def append_as_follower(self, data: Buffer) -> Appended:
+        """Append what the leader sent, offsets and epochs as they are; gaps are compaction's."""
+        self._ensure_online()
+        view = memoryview(data)
+        batches = _read_batches(view)
+        next_offset = self.log_end_offset
+        for header, _ in batches:
+            if header.base_offset < next_offset:
+                raise InvalidRecord(f"a batch at offset {header.base_offset} cannot follow {next_offset - 1}")
+            next_offset = header.next_offset
+        self._write(view, batches)
+        return Appended(batches[0].header.base_offset, next_offset - 1, NO_APPEND_TIME)
+
+    def _append_at_end(self, view: memoryview, batches: list[Batch], leader_epoch: int) -> Appended:
+        append_time = NO_APPEND_TIME
+        if self.config.message_timestamp_type is TimestampType.LOG_APPEND_TIME:
+            append_time = self.now_ms()
+        position = 0
+        base_offset = next_offset = self.log_end_offset
+        assigned = []
+        for header, marker in batches:
+            assign_offset(view, position, base_offset=next_offset, leader_epoch=leader_epoch)
+            if append_time != NO_APPEND_TIME:
+                assign_append_time(view, position, header.size, append_time)
+            header = read_header(view, position)  # noqa: PLW2901  the same batch, as it now stands
+            assigned.append(Batch(header, marker))
+            position += header.size
+            next_offset = header.next_offset
+        self._write(view, assigned)
+        return Appended(base_offset, next_offset - 1, append_time)
+
+    def _write(self, view: memoryview, batches: list[Batch]) -> None:
+        """Put checked batches with final offsets into the file, then into everything derived from it."""
+        first, last = batches[0].header, batches[-1].header
+        if len(view) > self.config.segment_bytes:
+            raise RecordListTooLarge(len(view), limit=self.config.segment_bytes)
+        size = self.active.size
+        try:
+            if self._must_roll(len(view), first, last):
+                self.roll(first.base_offset)
+                size = 0
+            self.active.append(view, [batch.header for batch in batches])
+            for header, marker in batches:
+                aborted = take_in(self._derived, header, marker)
+                if aborted is not None:
+                    self.active.txn_index.append(aborted)
+            self.log_end_offset = last.next_offset
+            if self.log_end_offset - self.recovery_point >= self.config.flush_messages:
+                self.flush()
+        except OSError as error:
+            self._cut_back(size)
+            raise self._fail("append to", error) from error
+
+    def _must_roll(self, size: int, first: BatchHeader, last: BatchHeader) -> bool:
+        active = self.active
+        if not active.has_room(size, last.last_offset, self.config):
+            return active.size > 0 or not active.offset_index.can_hold(last.last_offset)
+        return active.size > 0 and active.age_ms(self.now_ms(), first.max_timestamp) > self.config.segment_ms
+
+    def roll(self, base_offset: int | None = None) -> None:
+        """Close the active segment for appends and start a new one at the log's end."""
+        base_offset = self.log_end_offset if base_offset is None else base_offset
+        if self.active.size == 0:
+            if self.active.base_offset == base_offset:
+                return
+            self.segments.pop().delete()
+        else:
+            self.active.seal()
+            self.producers.next_offset = base_offset
+            self.producers.take_snapshot()
+        self.segments.append(Segment.create(self.directory, base_offset, self.config, now_ms=self.now_ms()))
+
+    # -- read ----------------------------------------------------------------------------------
+
+    def read(
+        self, offset: int, max_bytes: int, *, max_offset: int | None = None, at_least_one: bool = True
+    ) -> bytes:
+        """Whole batches from the one that holds `offset` on; empty at the end.
+
+        The first may begin before `offset`: a batch is one checksummed unit and is never cut. None
+        reaches `max_offset`, and together they have at most `max_bytes`, except that the first is
+        returned whatever its size if `at_least_one` is set.
+        """
+        self._ensure_online()
+        end = self.log_end_offset if max_offset is None else min(max_offset, self.log_end_offset)
+        if not self.log_start_offset <= offset <= self.log_end_offset:
+            raise OffsetOutOfRange(offset, start=self.log_start_offset, end=self.log_end_offset)
+        if offset >= end:
+            return b""
+        try:
+            return self._read(offset, end, max_bytes, at_least_one)
+        except OSError as error:
+            raise self._fail("read", error) from error
+
+    def _read(self, offset: int, end: int, max_bytes: int, at_least_one: bool) -> bytes:
+        segment, start = self._locate(offset)
+        limit = segment.size
+        if end < self._end_of(segment):
+            within, position = self._locate(end)
+            limit = position if within is segment else segment.size
+        if start >= limit:
+            return b""
+        data = segment.read(start, limit, max_bytes, at_least_one=at_least_one)
+        stop = start + len(data)
+        if stop < segment.size:
+            self._remember(segment.base_offset_at(stop), segment, stop)
+        elif segment is self.active:
+            self._remember(self.log_end_offset, segment, stop)
+        return data
+
+    def _end_of(self, segment: Segment) -> int:
+        """The offset that the segment after `segment` starts with, or the log's end."""
+        after = self._segment_number(segment.base_offset) + 1
+        return self.segments[after].base_offset if after < len(self.segments) else self.log_end_offset
+
+    def _locate(self, offset: int) -> tuple[Segment, int]:
+        """The segment and the position of the first batch that reaches `offset`."""
+        known = self._positions.get(offset)
+        if known is not None and known[1] < known[0].size:
+            return known
+        number = self._segment_number(offset)
+        segment = self.segments[number]
+        position = segment.position_of(offset)
+        while position == segment.size and segment is not self.active:
+            number += 1  # compaction or retention left nothing between here and the next segment
+            segment, position = self.segments[number], 0
+        return segment, position
+
+    def _remember(self, offset: int, segment: Segment, position: int) -> None:
+        """A reader that got this far asks for `offset` next: let it find its place at once."""
+        self._positions[offset] = segment, position
+        if len(self._positions) > _REMEMBERED_POSITIONS:
+            del self._positions[next(iter(self._positions))]
+
+    def _segment_number(self, offset: int) -> int:
+        return max(0, bisect_right(self.segments, offset, key=lambda segment: segment.base_offset) - 1)
+
+    # -- time ----------------------------------------------------------------------------------
+
+    def offset_for_timestamp(self, timestamp: int) -> FoundOffset | None:
+        """The first record at `timestamp` or later, by the log's order; None if there is none."""
+        self._ensure_online()
+        try:
+            for segment in self.segments:
+                if segment.max_timestamp.timestamp >= timestamp:
+                    found = self._find(segment, segment.position_of_timestamp(timestamp), timestamp)
+                    if found is not None:
+                        return found
+        except OSError as error:
+            raise self._fail("search", error) from error
+        return None
+
+    def offset_of_max_timestamp(self) -> FoundOffset | None:
+        """The first of the youngest records; None in an empty log."""
+        self._ensure_online()
+        try:
+            segment = max(self.segments, key=lambda segment: segment.max_timestamp.timestamp)
+            youngest = segment.max_timestamp
+            return self._find(segment, segment.position_of(youngest.offset), youngest.timestamp)
+        except OSError as error:
+            raise self._fail("search", error) from error
+
+    def _find(self, segment: Segment, start: int, timestamp: int) -> FoundOffset | None:
+        """The first record at `timestamp` or later in the batches from byte `start` on."""
+        scanner = segment.scanner(chunk=_LOOKUP_CHUNK)
+        for position, header in scanner.headers(start):
+            if header.max_timestamp < timestamp or header.next_offset <= self.log_start_offset:
+                continue
+            for record in decode_batch(scanner.batch(position, header), header):
+                if record.timestamp >= timestamp and record.offset >= self.log_start_offset:
+                    return FoundOffset(record.timestamp, record.offset, header.leader_epoch)
+        return None
+
+    # -- transactions --------------------------------------------------------------------------
+
+    def last_stable_offset(self, high_watermark: int) -> int:
+        """Up to where every transaction has an outcome that is committed itself."""
+        unstable = self.producers.first_unstable_offset(high_watermark)
+        return high_watermark if unstable is None else min(unstable, high_watermark)
+
+    def aborted_transactions(self, start: int, end: int) -> list[AbortedTxn]:
+        """The aborted transactions with records in [start, end): what a reader has to leave out."""
+        aborted = []
+        for segment in self.segments[self._segment_number(start) :]:
+            for txn in segment.txn_index:
+                if txn.last_offset >= start and txn.first_offset < end:
+                    aborted.append(txn)
+                if txn.last_stable_offset >= end:
+                    return aborted
+        return aborted
+
+    # -- cut -----------------------------------------------------------------------------------
+
+    def truncate_to(self, offset: int) -> None:
+        """Drop every batch that reaches `offset` or lies past it.
+
+        Of batches [10-10] [11-30] [31-99], truncate_to(31) keeps [10-10] [11-30], and so
+        does truncate_to(35): a batch is one checksummed unit and is never cut.
+        """
+        self._ensure_online()
+        if offset >= self.log_end_offset:
+            return
+        if offset < self.segments[0].base_offset:
+            self.truncate_fully(offset)
+            return
+        try:
+            self._forget_positions()
+            while self.active.base_offset > offset:
+                self.segments.pop().delete()
+            position = self.active.position_of(offset)
+            if position < self.active.size:
+                offset = min(offset, self.active.base_offset_at(position))
+                self.active.truncate_to(position, offset)
+            self.active.resume()
+            self._end_at(offset)
+            self.producers.restore(start=self.log_start_offset, end=offset)
+            replay(self._derived, self.segments)
+            self.producers.next_offset = offset
+        except OSError as error:
+            raise self._fail("truncate", error) from error
+
+    def truncate_fully(self, offset: int) -> None:
+        """Drop everything and go on at `offset`: a follower too far behind starts over."""
+        self._ensure_online()
+        try:
+            self._forget_positions()
+            while self.segments:
+                self.segments.pop().delete()
+            self.segments.append(Segment.create(self.directory, offset, self.config, now_ms=self.now_ms()))
+            self.log_start_offset = offset
+            self._end_at(offset)
+            self.epochs.clear()
+            self.producers.restore(start=0, end=0)
+            self.producers.next_offset = offset
+        except OSError as error:
+            raise self._fail("truncate", error) from error
+
+    def _end_at(self, offset: int) -> None:
+        self.log_end_offset = offset
+        self.recovery_point = min(self.recovery_point, offset)
+        self.log_start_offset = min(self.log_start_offset, offset)
+        self.epochs.truncate_from_end(offset)
+
+    def delete_records_before(self, offset: int) -> None:
+        """Make `offset` the log's start; whole segments before it go with the next retention pass."""
+        self._ensure_online()
+        if not 0 <= offset <= self.log_end_offset:
+            raise OffsetOutOfRange(offset, start=self.log_start_offset, end=self.log_end_offset)
+        if offset > self.log_start_offset:
+            self.log_start_offset = offset
+            self.epochs.truncate_from_start(offset)
+
+    def delete_oldest_segments(self, count: int) -> None:
+        """Remove the first `count` segments; the active one is replaced by an empty one if it must go."""
+        self._ensure_online()
+        try:
+            if count == len(self.segments):
+                self.roll()
+            self._forget_positions()
+            for segment in self.segments[:count]:
+                segment.delete()
+            del self.segments[:count]
+            self.delete_records_before(self.segments[0].base_offset)
+            self.producers.remove_snapshots(keep={segment.base_offset for segment in self.segments})
+        except OSError as error:
+            raise self._fail("delete segments of", error) from error
+
+    # -- life ----------------------------------------------------------------------------------
+
+    def flush(self) -> None:
+        """Bring everything appended so far to the disk. May run in another thread than the appends."""
+        self._ensure_online()
+        cuts, end = self._cuts, self.log_end_offset
+        try:
+            for segment in self.segments[self._segment_number(self.recovery_point) :]:
+                segment.flush()
+        except OSError as error:
+            # What an fsync that failed has dropped, a second one does not bring back.
+            raise self._fail("flush", error) from error
+        self.flushed_ms = self.now_ms()
+        if cuts == self._cuts:
+            self.recovery_point = max(self.recovery_point, end)
+
+    @property
+    def flush_is_due(self) -> bool:
+        """Whether `flush.ms` has passed since the last flush and there is something to flush."""
+        waited = self.now_ms() - self.flushed_ms
+        return waited >= self.config.flush_ms and self.recovery_point < self.log_end_offset
+
+    def close(self) -> None:
+        """Stop cleanly: all is flushed, and opening the log again takes no scan."""
+        if self.offline is None:
+            try:
+                self.active.finish()
+                if self.recovery_point < self.log_end_offset:
+                    self.flush()
+                self.producers.take_snapshot()
+            except OSError as error:
+                raise self._fail("close", error) from error
+        self.release()
+
+    def release(self) -> None:
+        """Let go of the files and write nothing, as a crash would."""
+        for segment in self.segments:
+            segment.release()
+
+    def _ensure_online(self) -> None:
+        if self.offline is not None:
+            raise LogOffline(self.offline)
+
+    def _fail(self, doing: str, error: OSError) -> LogOffline:
+        self.offline = f"{self.directory} is offline: could not {doing} it: {error}"
+        logger.error(self.offline)
+        return LogOffline(self.offline)
+
+    def _cut_back(self, size: int) -> None:
+        """Take a half-written append off the file; if even that fails, recovery does it."""
+        with suppress(OSError):
+            os.truncate(self.active.path, size)
+
+    def _forget_positions(self) -> None:
+        self._positions.clear()
+        self._cuts += 1
+
+
+def _writable(data: Buffer) -> memoryview:
+    view = memoryview(data)
+    return memoryview(bytearray(view)) if view.readonly else view
+
+
+def _read_batches(view: memoryview) -> list[Batch]:
+    """Every batch in `view`, checked; what is not a whole number of batches raises CorruptMessage."""
+    batches = []
+    position = 0
+    while position < len(view):
+        header = read_batch(view, position)
+        end = position + header.size
+        marker = read_end_marker(view[position:end], header) if header.is_control else None
+        batches.append(Batch(header, marker))
+        position = end
+    if not batches:
+        raise InvalidRecord("there is no batch to append")
+    return batches

@@ -1,0 +1,128 @@
+"""The last writes of one producer to one partition: duplicates answered, gaps and old epochs refused.
+
+Pure: no clock, no file, no lock. `check` decides and changes nothing; `record` and `end_transaction`
+change state, and are all that replaying a log calls.
+"""
+
+from collections import deque
+from typing import NamedTuple
+
+from headrace.protocol.batch import NO_PRODUCER_EPOCH, NO_SEQUENCE, NO_TIMESTAMP, BatchHeader, add_sequence
+from headrace.storage.errors import (
+    InvalidProducerEpoch,
+    InvalidTxnState,
+    OutOfOrderSequence,
+    TransactionCoordinatorFenced,
+)
+
+REMEMBERED_BATCHES = 5  # an idempotent client keeps five requests in flight
+NO_COORDINATOR_EPOCH = -1
+
+
+class Written(NamedTuple):
+    """A batch that is in the log: its sequence numbers, and where and when they went."""
+
+    first_sequence: int
+    last_sequence: int
+    base_offset: int
+    last_offset: int
+    timestamp: int
+
+
+class EndMarker(NamedTuple):
+    """A transaction's outcome as its coordinator wrote it into the log."""
+
+    commit: bool
+    coordinator_epoch: int
+
+
+class CompletedTxn(NamedTuple):
+    """A transaction that has ended on this partition, from its first record to its marker."""
+
+    producer_id: int
+    first_offset: int
+    last_offset: int
+    aborted: bool
+
+
+class ProducerState:
+    """One producer id on one partition."""
+
+    __slots__ = ("coordinator_epoch", "epoch", "last_timestamp", "producer_id", "recent", "txn_first_offset")
+
+    def __init__(self, producer_id: int) -> None:
+        self.producer_id = producer_id
+        self.epoch = NO_PRODUCER_EPOCH
+        self.coordinator_epoch = NO_COORDINATOR_EPOCH
+        self.last_timestamp = NO_TIMESTAMP
+        self.txn_first_offset: int | None = None
+        self.recent: deque[Written] = deque(maxlen=REMEMBERED_BATCHES)
+
+    def check(self, batch: BatchHeader) -> Written | None:
+        """Return the earlier write that `batch` repeats, or None if it is new; change nothing.
+
+        A producer nobody remembers may start anywhere: its earlier records may have been deleted.
+        """
+        if batch.producer_epoch < self.epoch:
+            raise InvalidProducerEpoch(self.producer_id, current=self.epoch, got=batch.producer_epoch)
+        if batch.producer_epoch == self.epoch:
+            for written in self.recent:
+                if written[:2] == (batch.base_sequence, batch.last_sequence):
+                    return written
+        expected = self._next_sequence(batch.producer_epoch)
+        if expected is not None and batch.base_sequence != expected:
+            raise OutOfOrderSequence(self.producer_id, expected=expected, got=batch.base_sequence)
+        if not batch.is_transactional and self.txn_first_offset is not None:
+            raise InvalidTxnState(
+                f"producer {self.producer_id} has a transaction open since offset {self.txn_first_offset} "
+                "and sent records outside of it"
+            )
+        return None
+
+    def check_marker(self, batch: BatchHeader, marker: EndMarker) -> None:
+        """Refuse a marker from an older producer epoch or an older coordinator; change nothing."""
+        if batch.producer_epoch < self.epoch:
+            raise InvalidProducerEpoch(self.producer_id, current=self.epoch, got=batch.producer_epoch)
+        if marker.coordinator_epoch < self.coordinator_epoch:
+            raise TransactionCoordinatorFenced(
+                self.producer_id, current=self.coordinator_epoch, got=marker.coordinator_epoch
+            )
+
+    def record(self, batch: BatchHeader) -> None:
+        """Remember a data batch that is in the log at the offsets its header now carries."""
+        self._enter_epoch(batch.producer_epoch)
+        self.last_timestamp = batch.max_timestamp
+        self.recent.append(
+            Written(
+                batch.base_sequence,
+                batch.last_sequence,
+                batch.base_offset,
+                batch.last_offset,
+                batch.max_timestamp,
+            )
+        )
+        if batch.is_transactional and self.txn_first_offset is None:
+            self.txn_first_offset = batch.base_offset
+
+    def end_transaction(self, batch: BatchHeader, marker: EndMarker) -> CompletedTxn | None:
+        """Remember the marker; return the transaction it ended, or None if none was open here."""
+        self._enter_epoch(batch.producer_epoch)
+        self.coordinator_epoch = marker.coordinator_epoch
+        self.last_timestamp = batch.max_timestamp
+        if self.txn_first_offset is None:
+            return None
+        first_offset, self.txn_first_offset = self.txn_first_offset, None
+        return CompletedTxn(self.producer_id, first_offset, batch.base_offset, aborted=not marker.commit)
+
+    def _enter_epoch(self, epoch: int) -> None:
+        if epoch != self.epoch:
+            self.epoch = epoch
+            self.recent.clear()
+
+    def _next_sequence(self, epoch: int) -> int | None:
+        """The sequence that must come next, or None if any may."""
+        if self.epoch == NO_PRODUCER_EPOCH:
+            return None
+        if epoch != self.epoch or not self.recent or self.recent[-1].last_sequence == NO_SEQUENCE:
+            return 0
+        return add_sequence(self.recent[-1].last_sequence, 1)

@@ -1,0 +1,130 @@
+"""Every producer a partition knows, its open transactions, and their snapshots on disk."""
+
+import logging
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from headrace.protocol.batch import BatchHeader
+from headrace.storage.files import SNAPSHOT, file_name, write_atomically
+from headrace.storage.producer_snapshot import CorruptSnapshot, decode_snapshot, encode_snapshot
+from headrace.storage.producer_state import CompletedTxn, EndMarker, ProducerState, Written
+
+_SNAPSHOT_NAME = re.compile(r"(\d{20})\.snapshot")
+
+logger = logging.getLogger(__name__)
+
+
+class Producers:
+    """The producers of one partition as of `next_offset`. Not thread-safe."""
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+        self._states: dict[int, ProducerState] = {}
+        self._open_txns: dict[int, int] = {}  # producer id to first offset
+        self._unreplicated: list[CompletedTxn] = []
+        self.next_offset = 0
+
+    def __iter__(self) -> Iterator[ProducerState]:
+        return iter(self._states.values())
+
+    def __len__(self) -> int:
+        return len(self._states)
+
+    def check(self, batch: BatchHeader) -> Written | None:
+        """The earlier write that a client's `batch` repeats, or None if it may be appended."""
+        state = self._states.get(batch.producer_id)
+        return None if state is None else state.check(batch)
+
+    def check_marker(self, batch: BatchHeader, marker: EndMarker) -> None:
+        state = self._states.get(batch.producer_id)
+        if state is not None:
+            state.check_marker(batch, marker)
+
+    def record(self, batch: BatchHeader, marker: EndMarker | None) -> CompletedTxn | None:
+        """Take in a batch that is in the log; return the transaction that its marker ended, if any."""
+        state = self._states.get(batch.producer_id)
+        if state is None:
+            state = self._states[batch.producer_id] = ProducerState(batch.producer_id)
+        if marker is None:
+            state.record(batch)
+            if state.txn_first_offset is not None:
+                self._open_txns.setdefault(batch.producer_id, state.txn_first_offset)
+            return None
+        completed = state.end_transaction(batch, marker)
+        if completed is not None:
+            del self._open_txns[batch.producer_id]
+            self._unreplicated.append(completed)
+        return completed
+
+    def first_open_offset(self) -> int | None:
+        """Where the oldest transaction without an outcome begins."""
+        return min(self._open_txns.values(), default=None)
+
+    def first_unstable_offset(self, high_watermark: int) -> int | None:
+        """Where the oldest transaction begins whose outcome is not below `high_watermark`."""
+        self._unreplicated = [txn for txn in self._unreplicated if txn.last_offset >= high_watermark]
+        undecided = [txn.first_offset for txn in self._unreplicated]
+        return min([*self._open_txns.values(), *undecided], default=None)
+
+    def remove_expired(self, before_ms: int) -> None:
+        """Forget producers silent since `before_ms` that have no transaction open."""
+        expired = [
+            state.producer_id
+            for state in self._states.values()
+            if state.last_timestamp < before_ms and state.txn_first_offset is None
+        ]
+        for producer_id in expired:
+            del self._states[producer_id]
+
+    def clear(self, next_offset: int) -> None:
+        """Know nobody, as of `next_offset`."""
+        self._states.clear()
+        self._open_txns.clear()
+        self._unreplicated.clear()
+        self.next_offset = next_offset
+
+    def take_snapshot(self) -> None:
+        """Write down the state as of `next_offset`; once per offset, and never for an empty log."""
+        path = self._directory / file_name(self.next_offset, SNAPSHOT)
+        if self.next_offset and not path.exists():
+            # Not synced: a snapshot that a power cut damages fails its checksum, and the one before
+            # it or the log itself serves instead.
+            write_atomically(path, encode_snapshot(self._states.values()), sync=False)
+
+    def restore(self, *, start: int, end: int) -> None:
+        """Load the newest readable snapshot of an offset in (start, end]; know nobody if there is none.
+
+        Snapshots past `end` speak of records that are gone, and are removed.
+        """
+        self.clear(start)
+        for offset, path in sorted(self._snapshots(), reverse=True):
+            if offset > end:
+                path.unlink()
+            elif offset > start:
+                try:
+                    states = decode_snapshot(path.read_bytes())
+                except CorruptSnapshot as error:
+                    logger.warning("ignoring %s: %s", path, error)
+                    path.unlink()
+                    continue
+                self._states = {state.producer_id: state for state in states}
+                self._open_txns = {
+                    state.producer_id: state.txn_first_offset
+                    for state in states
+                    if state.txn_first_offset is not None
+                }
+                self.next_offset = offset
+                return
+
+    def remove_snapshots(self, *, keep: set[int]) -> None:
+        """Remove the snapshots that no segment in `keep` starts with, but for the newest."""
+        for offset, path in sorted(self._snapshots())[:-1]:
+            if offset not in keep:
+                path.unlink()
+
+    def _snapshots(self) -> Iterator[tuple[int, Path]]:
+        for path in self._directory.iterdir():
+            match = _SNAPSHOT_NAME.fullmatch(path.name)
+            if match:
+                yield int(match[1]), path

@@ -1,0 +1,167 @@
+"""Opening a log: trusted after a clean stop, checked batch by batch from the recovery point otherwise.
+
+Below the recovery point the data had been flushed: damage there is not a crash's and is reported, with
+file and position. From there on a crash may have torn anything: the log is cut at the first batch that
+does not hold, and everything derived from it is made anew.
+"""
+
+import logging
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+from headrace.storage.config import LogConfig
+from headrace.storage.epochs import LeaderEpochs
+from headrace.storage.errors import CorruptLog
+from headrace.storage.files import CLEANED, DELETED, LOG, SWAP, TEMPORARY
+from headrace.storage.log import Log
+from headrace.storage.markers import read_end_marker
+from headrace.storage.producers import Producers
+from headrace.storage.replay import Derived, replay, take_in
+from headrace.storage.segment import Segment
+from headrace.storage.swap import put_in_place
+
+_SEGMENT_FILE = re.compile(r"(\d{20})(\.log|\.index|\.timeindex|\.txnindex)")
+
+logger = logging.getLogger(__name__)
+
+
+def open_log(
+    directory: Path,
+    config: LogConfig,
+    *,
+    now_ms: Callable[[], int],
+    recovery_point: int = 0,
+    log_start_offset: int = 0,
+    clean: bool = False,
+) -> Log:
+    """The log in `directory`, made if there is none.
+
+    `clean` says that the last owner closed it; then nothing is scanned. Raises CorruptLog if data
+    below `recovery_point` is damaged, and leaves every byte as it was.
+    """
+    directory.mkdir(parents=True, exist_ok=True)
+    _finish_interrupted_work(directory, config)
+    segments = [Segment.open(directory, base_offset, config) for base_offset in _base_offsets(directory)]
+    if not segments:
+        segments = [Segment.create(directory, log_start_offset, config, now_ms=now_ms())]
+    for segment in segments[:-1]:
+        segment.sealed = True
+    log_start_offset = max(log_start_offset, segments[0].base_offset)
+    derived = Derived(LeaderEpochs(directory), Producers(directory))
+    if clean:
+        end = _open_trusted(segments, derived, log_start_offset)
+        recovery_point = end
+    else:
+        end = _recover(segments, derived, log_start_offset, recovery_point)
+    return Log(
+        directory,
+        config,
+        now_ms=now_ms,
+        segments=segments,
+        derived=derived,
+        log_start_offset=min(log_start_offset, end),
+        log_end_offset=end,
+        recovery_point=min(recovery_point, end),
+    )
+
+
+def _open_trusted(segments: list[Segment], derived: Derived, start: int) -> int:
+    end = segments[-1].resume()
+    _restore_epochs(segments, derived.epochs, end)
+    derived.producers.restore(start=start, end=end)
+    replay(derived, segments)
+    derived.producers.next_offset = end
+    return end
+
+
+def _recover(segments: list[Segment], derived: Derived, start: int, recovery_point: int) -> int:
+    """Check what had not been flushed; return the offset at which the log now ends."""
+    flushed = max(0, sum(segment.base_offset <= recovery_point for segment in segments) - 1)
+    for number in range(flushed, len(segments)):
+        if not _recover_segment(segments[number], recovery_point):
+            _drop(segments, number + 1)
+            break
+    end = segments[-1].resume()
+    _restore_epochs(segments, derived.epochs, end)
+    # Producers as they were at the first segment in doubt, then all that has happened since: that
+    # refills the segments' indexes of aborted transactions, too.
+    derived.producers.restore(start=start, end=segments[flushed].base_offset)
+    replay(derived, segments[:flushed])
+    for segment in segments[flushed:]:
+        _rebuild_txn_index(segment, derived)
+    derived.producers.next_offset = end
+    return end
+
+
+def _recover_segment(segment: Segment, recovery_point: int) -> bool:
+    """Index every batch that holds and cut off the rest; return whether there was no rest."""
+    segment.start_indexes_over()
+    end, next_offset = 0, segment.base_offset
+    try:
+        for position, header in segment.scanner().checked_headers():
+            _ensure_follows(segment.path, position, header.base_offset, next_offset)
+            segment.index(position, header)
+            end, next_offset = position + header.size, header.next_offset
+    except CorruptLog as damage:
+        if next_offset < recovery_point:
+            segment.release()
+            raise
+        logger.warning("cutting %s from %d to %d bytes: %s", segment.path, segment.size, end, damage)
+        segment.cut(end)
+        return False
+    if segment.sealed:
+        segment.seal()
+    return True
+
+
+def _ensure_follows(path: Path, position: int, offset: int, next_offset: int) -> None:
+    if offset < next_offset:
+        raise CorruptLog(path, position, f"a batch at offset {offset} cannot follow {next_offset - 1}")
+
+
+def _drop(segments: list[Segment], start: int) -> None:
+    """Remove the segments after a torn one, the last first, so that no crash leaves a hole."""
+    while len(segments) > start:
+        segment = segments.pop()
+        logger.warning("removing %s: a segment before it was torn", segment.path)
+        segment.delete()
+
+
+def _rebuild_txn_index(segment: Segment, derived: Derived) -> None:
+    aborted = []
+    scanner = segment.scanner()
+    for position, header in scanner.headers():
+        marker = read_end_marker(scanner.batch(position, header), header) if header.is_control else None
+        txn = take_in(derived, header, marker)
+        if txn is not None:
+            aborted.append(txn)
+    segment.txn_index.replace(aborted)
+
+
+def _restore_epochs(segments: list[Segment], epochs: LeaderEpochs, end: int) -> None:
+    """Forget epochs past the end; if the checkpoint was lost, read them off every batch."""
+    epochs.truncate_from_end(end)
+    if epochs.lost:
+        for segment in segments:
+            for _, header in segment.headers():
+                epochs.assign(header.leader_epoch, header.base_offset)
+
+
+def _base_offsets(directory: Path) -> list[int]:
+    matches = (_SEGMENT_FILE.fullmatch(path.name) for path in directory.iterdir())
+    return sorted(int(match[1]) for match in matches if match and match[2] == LOG)
+
+
+def _finish_interrupted_work(directory: Path, config: LogConfig) -> None:
+    """Throw away what did not get finished, finish what only needed renaming."""
+    for path in list(directory.iterdir()):
+        if path.suffix in {DELETED, CLEANED, TEMPORARY}:
+            path.unlink()
+    for path in sorted(directory.glob(f"*{LOG}{SWAP}")):
+        put_in_place(directory, int(path.name.removesuffix(LOG + SWAP)), config)
+    bases = set(_base_offsets(directory))
+    for path in list(directory.iterdir()):
+        match = _SEGMENT_FILE.fullmatch(path.name)
+        if path.suffix == SWAP or (match and int(match[1]) not in bases):
+            path.unlink()

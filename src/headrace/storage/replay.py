@@ -1,0 +1,51 @@
+"""What the batches of a log say about epochs, producers and transactions: the same on every day.
+
+An append calls `take_in` for each batch it wrote. Opening after a crash and truncating call `replay`,
+which calls it for each batch it finds.
+"""
+
+from typing import NamedTuple
+
+from headrace.protocol.batch import BatchHeader
+from headrace.storage.epochs import LeaderEpochs
+from headrace.storage.markers import read_end_marker
+from headrace.storage.producer_state import EndMarker
+from headrace.storage.producers import Producers
+from headrace.storage.segment import Segment
+from headrace.storage.txn_index import AbortedTxn
+
+
+class Derived(NamedTuple):
+    """State that follows from a log's batches."""
+
+    epochs: LeaderEpochs
+    producers: Producers
+
+
+def take_in(derived: Derived, header: BatchHeader, marker: EndMarker | None) -> AbortedTxn | None:
+    """Note what a batch at its final offset says; return the transaction it aborted, if any."""
+    epochs, producers = derived
+    if header.leader_epoch > epochs.latest:
+        epochs.assign(header.leader_epoch, header.base_offset)
+    aborted = None
+    if header.has_producer:
+        completed = producers.record(header, marker)
+        if completed is not None and completed.aborted:
+            still_open = producers.first_open_offset()
+            last_stable_offset = header.next_offset if still_open is None else still_open
+            aborted = AbortedTxn(
+                completed.producer_id, completed.first_offset, completed.last_offset, last_stable_offset
+            )
+    producers.next_offset = header.next_offset
+    return aborted
+
+
+def replay(derived: Derived, segments: list[Segment]) -> None:
+    """Take in what `segments` hold from `producers.next_offset` on; their own indexes stay as they are."""
+    producers = derived.producers
+    known = [segment for segment in segments if segment.base_offset <= producers.next_offset]
+    for segment in segments[max(0, len(known) - 1) :]:
+        scanner = segment.scanner()
+        for position, header in scanner.headers(segment.position_of(producers.next_offset)):
+            marker = read_end_marker(scanner.batch(position, header), header) if header.is_control else None
+            take_in(derived, header, marker)

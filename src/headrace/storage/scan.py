@@ -1,0 +1,77 @@
+"""Walking a segment file from batch to batch, in bounded memory whatever the bytes claim.
+
+A batch whose size, magic or (where it is checked) checksum does not hold raises CorruptLog with the
+file and the position of that batch; everything before it has been yielded.
+"""
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+from crc32c import crc32c
+
+from headrace.protocol.batch import CRC_START, HEADER_SIZE, MAGIC, BatchHeader, read_header
+from headrace.storage.errors import CorruptLog
+
+CHUNK = 256 * 1024
+
+
+class Scanner:
+    """One pass over [start, end) of a file; a read of `chunk` bytes serves many small batches."""
+
+    def __init__(self, path: Path, descriptor: int, end: int, *, chunk: int = CHUNK) -> None:
+        self._path = path
+        self._descriptor = descriptor
+        self._end = end
+        self._chunk = chunk
+        self._start = 0
+        self._data = b""
+
+    def headers(self, start: int = 0) -> Iterator[tuple[int, BatchHeader]]:
+        """Position and header of every batch from `start` on."""
+        position = start
+        while position < self._end:
+            header = self._header(position)
+            yield position, header
+            position += header.size
+
+    def checked_headers(self, start: int = 0) -> Iterator[tuple[int, BatchHeader]]:
+        """Like `headers`, and every batch yielded has a checksum that holds."""
+        for position, header in self.headers(start):
+            crc = self._crc(position + CRC_START, position + header.size)
+            if crc != header.crc:
+                why = f"batch checksum is {crc:#010x}, header says {header.crc:#010x}"
+                raise CorruptLog(self._path, position, why)
+            yield position, header
+
+    def batch(self, position: int, header: BatchHeader) -> memoryview:
+        """The bytes of the batch at `position`, whose header was yielded."""
+        return self._read(position, header.size)
+
+    def _header(self, position: int) -> BatchHeader:
+        left = self._end - position
+        if left < HEADER_SIZE:
+            raise CorruptLog(self._path, position, f"{left} bytes are too few for a batch header")
+        header = read_header(self._read(position, HEADER_SIZE))
+        if header.magic != MAGIC:
+            raise CorruptLog(self._path, position, f"batch magic is {header.magic}, expected {MAGIC}")
+        if not HEADER_SIZE <= header.size <= left:
+            raise CorruptLog(self._path, position, f"batch claims {header.size} bytes, {left} are left")
+        return header
+
+    def _crc(self, start: int, end: int) -> int:
+        """The checksum of [start, end), a chunk at a time: a damaged length may claim a gigabyte."""
+        crc = 0
+        for position in range(start, end, self._chunk):
+            crc = crc32c(self._read(position, min(self._chunk, end - position)), crc)
+        return crc
+
+    def _read(self, position: int, size: int) -> memoryview:
+        offset = position - self._start
+        if not 0 <= offset <= len(self._data) - size:
+            wanted = min(max(size, self._chunk), self._end - position)
+            self._start, self._data = position, os.pread(self._descriptor, wanted, position)
+            offset = 0
+            if len(self._data) < size:
+                raise CorruptLog(self._path, position, f"the file ends {size - len(self._data)} bytes early")
+        return memoryview(self._data)[offset : offset + size]

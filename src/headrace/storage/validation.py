@@ -1,0 +1,73 @@
+"""What a batch must be before a leader takes it: decided from its header, the records left alone.
+
+Only a compacted topic looks inside, since a record without a key could never be compacted.
+"""
+
+from headrace.protocol.batch import MAGIC, BatchHeader, TimestampType, read_batch
+from headrace.protocol.errors import InvalidRecord
+from headrace.protocol.records import raw_records
+from headrace.storage.config import LogConfig
+from headrace.storage.errors import InvalidTimestamp, MessageTooLarge, UnsupportedForMessageFormat
+
+_MAGIC_POSITION = 16
+
+
+def validated_client_batch(data: memoryview, config: LogConfig, now_ms: int) -> BatchHeader:
+    """The header of the one batch that a client's `data` is, or the error Kafka answers with."""
+    if len(data) > _MAGIC_POSITION and data[_MAGIC_POSITION] in range(MAGIC):
+        raise UnsupportedForMessageFormat(f"message format {data[_MAGIC_POSITION]} is older than {MAGIC}")
+    if len(data) > config.max_message_bytes:  # before the checksum: it would be work for nothing
+        raise MessageTooLarge(len(data), limit=config.max_message_bytes)
+    header = read_batch(data)
+    if header.size != len(data):
+        raise InvalidRecord(
+            f"a partition's data must be one batch: {len(data) - header.size} bytes follow it"
+        )
+    _check_header(header)
+    _check_timestamps(header, config, now_ms)
+    if config.compact:
+        _check_keys(data, header)
+    return header
+
+
+def _check_header(header: BatchHeader) -> None:
+    if header.base_offset != 0:
+        raise InvalidRecord(f"a client's batch starts at offset 0, got {header.base_offset}")
+    if header.records_count < 1:
+        raise InvalidRecord(f"a batch of {header.records_count} records")
+    if header.last_offset_delta != header.records_count - 1:
+        raise InvalidRecord(
+            f"a batch of {header.records_count} records has last offset delta {header.last_offset_delta}"
+        )
+    if header.is_control:
+        raise InvalidRecord("a client cannot write control records")
+    if header.delete_horizon_ms is not None:
+        raise InvalidRecord("a client cannot set a delete horizon")
+    _ = header.compression  # raises if there is no such type
+    if header.has_producer:
+        if header.producer_id < 0 or header.producer_epoch < 0 or header.base_sequence < 0:
+            raise InvalidRecord(
+                f"producer id {header.producer_id}, epoch {header.producer_epoch} and "
+                f"sequence {header.base_sequence} do not go together"
+            )
+    elif header.is_transactional:
+        raise InvalidRecord("a transactional batch needs a producer id")
+
+
+def _check_timestamps(header: BatchHeader, config: LogConfig, now_ms: int) -> None:
+    if config.message_timestamp_type is TimestampType.LOG_APPEND_TIME:
+        return  # the broker's own time replaces whatever the client sent
+    if header.timestamp_type is TimestampType.LOG_APPEND_TIME:
+        raise InvalidTimestamp("a client cannot claim the broker's append time")
+    early = now_ms - header.base_timestamp
+    if header.base_timestamp >= 0 and early > config.message_timestamp_before_max_ms:
+        raise InvalidTimestamp(f"timestamp {header.base_timestamp} is {early} ms before the broker's clock")
+    late = header.max_timestamp - now_ms
+    if late > config.message_timestamp_after_max_ms:
+        raise InvalidTimestamp(f"timestamp {header.max_timestamp} is {late} ms ahead of the broker's clock")
+
+
+def _check_keys(data: memoryview, header: BatchHeader) -> None:
+    for record in raw_records(data, header):
+        if record.key is None:
+            raise InvalidRecord(f"record {record.offset} has no key, which a compacted topic needs")
