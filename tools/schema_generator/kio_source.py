@@ -68,8 +68,8 @@ def _read_field(field: dataclasses.Field[Any]) -> FieldFacts:
 
 
 def _kafka_name(name: str, kio_type: str) -> str:
-    """Kafka's name in snake case: kio drops the unit from what it turns into a time."""
-    return f"{name}_ms" if kio_type.startswith(("timedelta", "datetime")) else name
+    """Kafka's name in snake case: kio drops the unit of a time, and avoids the names of built-ins."""
+    return f"{name}_ms" if kio_type.startswith(("timedelta", "datetime")) else name.rstrip("_")
 
 
 def _is_nullable(field: dataclasses.Field[Any], kio_type: str, array: str) -> bool:
@@ -81,8 +81,10 @@ def _is_nullable(field: dataclasses.Field[Any], kio_type: str, array: str) -> bo
 
 def _default(field: dataclasses.Field[Any], kio_type: str, array: str) -> Any:
     value = field.default
-    if value is dataclasses.MISSING or dataclasses.is_dataclass(value) or kio_type == "uuid":
+    if value is dataclasses.MISSING or dataclasses.is_dataclass(value):
         return NOT_GIVEN
+    if kio_type == "uuid" and not array:
+        return NOT_GIVEN  # zero, which kio calls None
     if array and value == ():
         return NOT_GIVEN  # kio gives every array of numbers and strings this default; Kafka does not
     if isinstance(value, timedelta):

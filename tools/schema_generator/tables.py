@@ -48,12 +48,15 @@ def _entry(api: Schema) -> str:
     request, response = api.messages
     assert (request.versions, request.flexible) == (response.versions, response.flexible), api.module
     version_range(request.versions)  # refuses holes
-    newest = request.versions[-1] + 1
-    oldest_flexible = request.flexible[0] if request.flexible else newest
-    return (
-        f'ApiSchema("{api.title}", "{api.module}", '
-        f"range({request.versions[0]}, {newest}), range({oldest_flexible}, {newest}))"
-    )
+    versions, flexible = _range(request.versions), _range(request.flexible)
+    return f'ApiSchema("{api.title}", "{api.module}", {versions}, {flexible})'
+
+
+def _range(versions: tuple[int, ...]) -> str:
+    if not versions:
+        return "range(0)"
+    first, end = versions[0], versions[-1] + 1
+    return f"range({first}, {end})" if first else f"range({end})"
 
 
 def error_codes_source() -> str:

@@ -25,40 +25,45 @@ BAD_VALUES: Final = (struct.error, AttributeError, TypeError, ValueError, Overfl
 class Codec:
     """The compiled functions of one message class, by version. Bounded by the versions there are."""
 
-    __slots__ = ("_cls", "_decoders", "_encoders", "_flexible", "versions")
+    __slots__ = ("_cls", "_decoders", "_encoders", "_lenient_decoders", "flexible", "versions")
 
     def __init__(self, cls: StructType, versions: str, flexible: str) -> None:
         self._cls = cls
-        self._flexible = version_range(flexible)
+        self.flexible = version_range(flexible)
         self.versions = version_range(versions)
         self._decoders: dict[int, Callable[[Buffer], Any]] = {}
+        self._lenient_decoders: dict[int, Callable[[Buffer], Any]] = {}
         self._encoders: dict[int, Callable[[Any], list[Buffer]]] = {}
 
-    def decode(self, body: Buffer, version: int) -> Any:
-        decoder = self._decoders.get(version) or self._new_decoder(version)
+    def decode(self, body: Buffer, version: int, *, trailing: bool = False) -> Any:
+        """The message in `body`; with `trailing`, more bytes may follow it and are ignored."""
+        decoders = self._lenient_decoders if trailing else self._decoders
+        decoder = decoders.get(version) or self._new_decoder(version, trailing)
         try:
             return decoder(body)
         except BAD_BYTES as error:
             raise protocol_error(self._cls.__name__, version, error) from error
 
     def encode(self, message: Any, version: int) -> list[Buffer]:
+        """The buffers that make up the message."""
         encoder = self._encoders.get(version) or self._new_encoder(version)
         try:
             return encoder(message)
         except BAD_VALUES as error:
             raise encode_error(self._cls, message, version, error) from error
 
-    def _new_decoder(self, version: int) -> Callable[[Buffer], Any]:
+    def _new_decoder(self, version: int, trailing: bool) -> Callable[[Buffer], Any]:
         if version not in self.versions:
             raise ProtocolError(self._no_such(version))
-        flexible = version in self._flexible
-        self._decoders[version] = compile_decoder(self._cls, version, flexible=flexible)
-        return self._decoders[version]
+        flexible = version in self.flexible
+        decoder = compile_decoder(self._cls, version, flexible=flexible, trailing=trailing)
+        (self._lenient_decoders if trailing else self._decoders)[version] = decoder
+        return decoder
 
     def _new_encoder(self, version: int) -> Callable[[Any], list[Buffer]]:
         if version not in self.versions:
             raise EncodeError(self._no_such(version))
-        flexible = version in self._flexible
+        flexible = version in self.flexible
         self._encoders[version] = compile_encoder(self._cls, version, flexible=flexible)
         return self._encoders[version]
 

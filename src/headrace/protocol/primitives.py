@@ -12,9 +12,15 @@ from headrace.protocol.fields import Buffer
 MAX_STRING: Final = 32767
 """Kafka allows no longer string, compact or not."""
 
+ONE_BYTE: Final = tuple(bytes((value,)) for value in range(0x80))
+
 
 class MalformedError(ValueError):
     """These bytes are not what the schema says. The entry to decoding makes it a ProtocolError."""
+
+
+class Unusual(Exception):
+    """What a hand-written codec raises for a message outside its fast path."""
 
 
 def uvarint_tail(buf: Buffer, i: int, first: int) -> tuple[int, int]:
@@ -48,13 +54,12 @@ def read_uvarint(buf: Buffer, i: int) -> tuple[int, int]:
 def uvarint(value: int) -> bytes:
     """The unsigned varint of `value`."""
     if value < 0x80:
-        return bytes((value,))
-    encoded = bytearray()
-    while value >= 0x80:
-        encoded.append(value & 0x7F | 0x80)
-        value >>= 7
-    encoded.append(value)
-    return bytes(encoded)
+        return ONE_BYTE[value]
+    if value < 1 << 14:
+        return bytes((value & 0x7F | 0x80, value >> 7))
+    if value < 1 << 21:  # record data up to 2 MiB, so this is worth its line
+        return bytes((value & 0x7F | 0x80, value >> 7 & 0x7F | 0x80, value >> 14))
+    return bytes((value & 0x7F | 0x80,)) + uvarint(value >> 7)
 
 
 def string_uvarint(value: int) -> bytes:

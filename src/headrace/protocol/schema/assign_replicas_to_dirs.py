@@ -19,7 +19,7 @@ class AssignReplicasToDirsRequestTopicData(Struct):
 
 
 class AssignReplicasToDirsRequestDirectoryData(Struct):
-    id_: bytes = field("uuid", "0+")
+    id: bytes = field("uuid", "0+")
     topics: Sequence[AssignReplicasToDirsRequestTopicData] = field(
         "[]AssignReplicasToDirsRequestTopicData", "0+"
     )
@@ -46,7 +46,7 @@ class AssignReplicasToDirsResponseTopicData(Struct):
 
 
 class AssignReplicasToDirsResponseDirectoryData(Struct):
-    id_: bytes = field("uuid", "0+")
+    id: bytes = field("uuid", "0+")
     topics: Sequence[AssignReplicasToDirsResponseTopicData] = field(
         "[]AssignReplicasToDirsResponseTopicData", "0+"
     )

@@ -14,7 +14,7 @@ class BrokerHeartbeatRequest(Message, key=63, versions="0-2", flexible="0+"):
     want_fence: bool = field("bool", "0+")
     want_shut_down: bool = field("bool", "0+")
     offline_log_dirs: Sequence[bytes] = field("[]uuid", "1+", tag=0, default=())
-    cordoned_log_dirs: Sequence[bytes] | None = field("[]uuid", "2+", nullable="2+", tag=1, default=())
+    cordoned_log_dirs: Sequence[bytes] | None = field("[]uuid", "2+", nullable="2+", tag=1, default=None)
 
 
 class BrokerHeartbeatResponse(Message, key=63, versions="0-2", flexible="0+"):

@@ -6,4 +6,4 @@ from headrace.protocol.message import Message, field
 
 
 class ControlRecordTypeSchema(Message, versions="0", flexible="none"):
-    type_: int = field("int16", "0+")
+    type: int = field("int16", "0+")

@@ -6,6 +6,6 @@ from headrace.protocol.message import Message, field
 
 
 class DefaultPrincipalData(Message, versions="0", flexible="0+"):
-    type_: str = field("string", "0+")
+    type: str = field("string", "0+")
     name: str = field("string", "0+")
     token_authenticated: bool = field("bool", "0+")

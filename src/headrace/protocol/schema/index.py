@@ -121,7 +121,7 @@ APIS: Final[dict[int, ApiSchema]] = {
     ApiKey.SYNC_GROUP: ApiSchema("SyncGroup", "sync_group", range(6), range(4, 6)),
     ApiKey.DESCRIBE_GROUPS: ApiSchema("DescribeGroups", "describe_groups", range(7), range(5, 7)),
     ApiKey.LIST_GROUPS: ApiSchema("ListGroups", "list_groups", range(6), range(3, 6)),
-    ApiKey.SASL_HANDSHAKE: ApiSchema("SaslHandshake", "sasl_handshake", range(2), range(2, 2)),
+    ApiKey.SASL_HANDSHAKE: ApiSchema("SaslHandshake", "sasl_handshake", range(2), range(0)),
     ApiKey.API_VERSIONS: ApiSchema("ApiVersions", "api_versions", range(5), range(3, 5)),
     ApiKey.CREATE_TOPICS: ApiSchema("CreateTopics", "create_topics", range(2, 8), range(5, 8)),
     ApiKey.DELETE_TOPICS: ApiSchema("DeleteTopics", "delete_topics", range(1, 7), range(4, 7)),
@@ -171,7 +171,7 @@ APIS: Final[dict[int, ApiSchema]] = {
     ApiKey.LIST_PARTITION_REASSIGNMENTS: ApiSchema(
         "ListPartitionReassignments", "list_partition_reassignments", range(1), range(1)
     ),
-    ApiKey.OFFSET_DELETE: ApiSchema("OffsetDelete", "offset_delete", range(1), range(1, 1)),
+    ApiKey.OFFSET_DELETE: ApiSchema("OffsetDelete", "offset_delete", range(1), range(0)),
     ApiKey.DESCRIBE_CLIENT_QUOTAS: ApiSchema(
         "DescribeClientQuotas", "describe_client_quotas", range(2), range(1, 2)
     ),

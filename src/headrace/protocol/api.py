@@ -1,0 +1,84 @@
+"""The whole protocol by number: which class a request has, and the fastest codec for it.
+
+Schema modules are imported when their API is first asked for, so a broker pays for what it speaks.
+"""
+
+from collections.abc import Callable
+from functools import cache
+from importlib import import_module
+from typing import Any, Final
+
+from headrace.protocol import api_versions, fetch, produce
+from headrace.protocol.errors import ProtocolError
+from headrace.protocol.fields import Buffer
+from headrace.protocol.message import Message
+from headrace.protocol.schema.index import APIS, ApiKey, ApiSchema
+
+__all__ = [
+    "ApiKey",
+    "ApiSchema",
+    "api_schema",
+    "decode_request",
+    "encode_response",
+    "request_class",
+    "response_class",
+]
+
+_BY_HAND: Final[dict[int, Any]] = {
+    ApiKey.PRODUCE: produce,
+    ApiKey.FETCH: fetch,
+    ApiKey.API_VERSIONS: api_versions,
+}
+
+
+def api_schema(key: int) -> ApiSchema:
+    """What there is to know about an API key; ProtocolError if there is no such key."""
+    try:
+        return APIS[key]
+    except KeyError:
+        raise ProtocolError(f"unknown API key {key}") from None
+
+
+@cache  # bounded: only known keys return
+def request_class(key: int) -> type[Message]:
+    return _class(key, "Request")
+
+
+@cache
+def response_class(key: int) -> type[Message]:
+    return _class(key, "Response")
+
+
+def decode_request(key: int, version: int, body: memoryview) -> Any:
+    """The request in `body`. Record data are slices of it; ProtocolError if it is no such request."""
+    return _decoder(key)(body, version)
+
+
+def encode_response(key: int, version: int, response: Any) -> list[Buffer]:
+    """The buffers of a response's body; record data are not copied. EncodeError if it does not fit."""
+    return _encoder(key)(response, version)
+
+
+@cache
+def _decoder(key: int) -> Callable[[memoryview, int], Message]:
+    by_hand = _BY_HAND.get(key)
+    decoder: Callable[[memoryview, int], Message] = (
+        by_hand.decode_request if by_hand else request_class(key).decode
+    )
+    return decoder
+
+
+@cache
+def _encoder(key: int) -> Callable[[Any, int], list[Buffer]]:
+    by_hand = _BY_HAND.get(key)
+    encoder: Callable[[Any, int], list[Buffer]] = (
+        by_hand.encode_response if by_hand else response_class(key).encode
+    )
+    return encoder
+
+
+def _class(key: int, kind: str) -> type[Message]:
+    api = api_schema(key)
+    module = import_module(f"headrace.protocol.schema.{api.module}")
+    found: type[Message] = getattr(module, api.name + kind)
+    return found

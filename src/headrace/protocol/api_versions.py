@@ -1,0 +1,56 @@
+"""ApiVersions (key 18), v0-v4, by hand: the first request of every connection.
+
+It must work between peers that know nothing of each other, so two rules are all its own: a request
+in a version we do not know is answered in v0, with UNSUPPORTED_VERSION and what we do speak, and
+the response always has header v0 (see `headers`).
+"""
+
+import struct
+from typing import Final
+
+from headrace.protocol.fields import Buffer
+from headrace.protocol.primitives import uvarint
+from headrace.protocol.schema.api_versions import ApiVersionsRequest, ApiVersionsResponse
+
+VERSIONS: Final = range(5)
+_FIRST_FLEXIBLE: Final = 3
+_UNKNOWN_CLIENT: Final = ApiVersionsRequest()
+
+
+def answer_version(version: int) -> int:
+    """The version to answer in: the client's own, or 0 if we do not know that one."""
+    return version if version in VERSIONS else 0
+
+
+def decode_request(body: memoryview, version: int) -> ApiVersionsRequest:
+    """The request in `body`; an anonymous one for a version that cannot be read, which is to be refused."""
+    if version not in VERSIONS or (version < _FIRST_FLEXIBLE and not body):
+        return _UNKNOWN_CLIENT
+    return ApiVersionsRequest.decode(body, version)
+
+
+def encode_response(response: ApiVersionsResponse, version: int) -> list[Buffer]:
+    """The buffers of the response's body. EncodeError if a field does not fit."""
+    if version in VERSIONS and not _has_features(response):
+        try:
+            return [_encode_usual(response, version)]
+        except (struct.error, AttributeError, TypeError):
+            pass
+    return response.encode(version)
+
+
+def _has_features(response: ApiVersionsResponse) -> bool:
+    features = response.supported_features or response.finalized_features
+    return bool(features) or response.finalized_features_epoch != -1 or response.zk_migration_ready
+
+
+def _encode_usual(response: ApiVersionsResponse, version: int) -> bytes:
+    numbers = [
+        number for api in response.api_keys for number in (api.api_key, api.min_version, api.max_version)
+    ]
+    count = len(response.api_keys)
+    if version >= _FIRST_FLEXIBLE:
+        head = struct.pack(">h", response.error_code) + uvarint(count + 1)
+        return head + struct.pack(f">{'hhhx' * count}ix", *numbers, response.throttle_time_ms)
+    head = struct.pack(f">hi{3 * count}h", response.error_code, count, *numbers)
+    return head + struct.pack(">i", response.throttle_time_ms) if version else head

@@ -1,0 +1,55 @@
+"""What consumers say to each other inside JoinGroup and SyncGroup: subscriptions and assignments.
+
+To the wire protocol these are opaque bytes with a version of their own in front. A version newer
+than we know is read as the newest we do, and what follows is ignored: newer ones only add fields.
+"""
+
+import struct
+from typing import Any
+
+from headrace.protocol.errors import ProtocolError
+from headrace.protocol.fields import Buffer
+from headrace.protocol.message import Message
+from headrace.protocol.schema.consumer_protocol_assignment import ConsumerProtocolAssignment
+from headrace.protocol.schema.consumer_protocol_subscription import ConsumerProtocolSubscription
+
+__all__ = [
+    "ConsumerProtocolAssignment",
+    "ConsumerProtocolSubscription",
+    "decode_assignment",
+    "decode_subscription",
+    "encode_assignment",
+    "encode_subscription",
+]
+
+
+def encode_subscription(subscription: ConsumerProtocolSubscription, version: int) -> bytes:
+    return _encode(subscription, version)
+
+
+def encode_assignment(assignment: ConsumerProtocolAssignment, version: int) -> bytes:
+    return _encode(assignment, version)
+
+
+def decode_subscription(data: Buffer) -> ConsumerProtocolSubscription:
+    """What a member wants to read. ProtocolError if it is no subscription."""
+    subscription: ConsumerProtocolSubscription = _decode(ConsumerProtocolSubscription, data)
+    return subscription
+
+
+def decode_assignment(data: Buffer) -> ConsumerProtocolAssignment:
+    """What a member is to read. ProtocolError if it is no assignment."""
+    assignment: ConsumerProtocolAssignment = _decode(ConsumerProtocolAssignment, data)
+    return assignment
+
+
+def _encode(message: Message, version: int) -> bytes:
+    return struct.pack(">h", version) + b"".join(message.encode(version))
+
+
+def _decode(cls: type[Message], data: Buffer) -> Any:
+    version = int.from_bytes(data[:2], "big", signed=True)
+    if len(data) < 2 or version < 0:
+        raise ProtocolError(f"{cls.__name__}: {bytes(data[:2])!r} is no version")
+    newest = cls.__codec__.versions[-1]
+    return cls.__codec__.decode(memoryview(data)[2:], min(version, newest), trailing=True)

@@ -1,0 +1,73 @@
+"""Control records: what a broker, not a producer, writes into a log.
+
+Their key is a version and a type; the value of an ABORT or COMMIT has a version of its own. As
+with consumer protocols, fields that a newer version adds are ignored.
+"""
+
+import struct
+from enum import IntEnum
+from typing import Final
+
+from headrace.protocol.errors import ProtocolError
+from headrace.protocol.fields import Buffer
+from headrace.protocol.schema.end_txn_marker import EndTxnMarker
+
+__all__ = [
+    "ControlRecordType",
+    "EndTxnMarker",
+    "decode_control_key",
+    "decode_end_txn_marker",
+    "encode_control_key",
+    "encode_end_txn_marker",
+]
+
+_VERSION: Final = 0
+_KEY: Final = struct.Struct(">hh")  # version, type
+_MARKER: Final = struct.Struct(">hi")  # version, coordinator epoch
+
+
+class ControlRecordType(IntEnum):
+    """What a control record is about. UNKNOWN stands for types newer than we are."""
+
+    ABORT = 0
+    COMMIT = 1
+    LEADER_CHANGE = 2
+    SNAPSHOT_HEADER = 3
+    SNAPSHOT_FOOTER = 4
+    KRAFT_VERSION = 5
+    KRAFT_VOTERS = 6
+    UNKNOWN = -1
+
+
+def encode_control_key(record_type: ControlRecordType) -> bytes:
+    return _KEY.pack(_VERSION, record_type)
+
+
+def decode_control_key(key: Buffer) -> ControlRecordType:
+    """The type that the key of a control record names. ProtocolError if it is no such key."""
+    version, number = _read(_KEY, key, "the key of a control record")
+    if version < _VERSION:
+        raise ProtocolError(f"the key of a control record has version {version}")
+    try:
+        return ControlRecordType(number)
+    except ValueError:
+        return ControlRecordType.UNKNOWN
+
+
+def encode_end_txn_marker(marker: EndTxnMarker) -> bytes:
+    return _MARKER.pack(_VERSION, marker.coordinator_epoch)
+
+
+def decode_end_txn_marker(value: Buffer) -> EndTxnMarker:
+    """The value of an ABORT or COMMIT. ProtocolError if it is no such value."""
+    version, coordinator_epoch = _read(_MARKER, value, "an end-of-transaction marker")
+    if version < _VERSION:
+        raise ProtocolError(f"an end-of-transaction marker has version {version}")
+    return EndTxnMarker(coordinator_epoch=coordinator_epoch)
+
+
+def _read(layout: struct.Struct, data: Buffer, what: str) -> tuple[int, int]:
+    if len(data) < layout.size:
+        raise ProtocolError(f"{what} has {len(data)} bytes, not {layout.size}")
+    first, second = layout.unpack_from(data)
+    return first, second

@@ -1,0 +1,90 @@
+"""Frames: four bytes of size and as many bytes of message, cut out of a stream without I/O.
+
+A FrameBuffer is made for `asyncio.BufferedProtocol`: the transport writes into `get_buffer()`,
+`received(n)` returns the frames that have become whole. A frame is a writable slice of the buffer
+it was received in. It stays valid for as long as somebody holds it, because a buffer is never
+written to again where a frame has been cut out of it.
+"""
+
+from struct import Struct
+from typing import Final
+
+from headrace.protocol.errors import ProtocolError
+from headrace.protocol.fields import Buffer
+
+CHUNK_BYTES: Final = 64 * 1024
+"""What a connection costs while it is quiet; many small frames share one chunk."""
+
+GROWTH: Final = 8
+"""A frame larger than a chunk gets at most this many times the bytes that have arrived of it."""
+
+PROVEN_BYTES: Final = 4 * 1024 * 1024
+"""Up to this size, a peer that has sent a frame as large is believed at once when it claims another."""
+
+_SIZE: Final = Struct(">i")
+
+
+class FrameBuffer:
+    """Receives one connection's bytes and cuts them into frames.
+
+    A frame may have `max_frame_bytes`; a larger or negative size raises ProtocolError and ends the
+    connection. Memory follows the bytes that arrive, not the size that a peer claims.
+    """
+
+    def __init__(self, max_frame_bytes: int) -> None:
+        self._max_frame_bytes = max_frame_bytes
+        self._proven = CHUNK_BYTES
+        self._view = memoryview(b"")
+        self._start = 0  # of the frame that is not whole yet
+        self._end = 0  # of what has been received
+
+    def get_buffer(self, _sizehint: int = -1) -> memoryview:
+        """Where the next bytes go: never empty, and never part of a frame that was handed out."""
+        needed = self._needed()
+        if self._start + needed > len(self._view):
+            self._move(needed)
+        return self._view[self._end :]
+
+    def received(self, count: int) -> list[memoryview]:
+        """Take note of `count` new bytes in the buffer; return the frames they complete, in order."""
+        view, start = self._view, self._start
+        self._end = end = self._end + count
+        frames = []
+        while end - start >= 4:
+            stop = start + 4 + self._size_at(start)
+            if stop > end:
+                break
+            frames.append(view[start + 4 : stop])
+            start = stop
+        if start != self._start:
+            self._proven = min(max(self._proven, start - self._start), PROVEN_BYTES)
+            self._start = start
+        return frames
+
+    def _size_at(self, position: int) -> int:
+        (size,) = _SIZE.unpack_from(self._view, position)
+        if not 0 <= size <= self._max_frame_bytes:
+            raise ProtocolError(f"a frame of {size} bytes; the limit is {self._max_frame_bytes}")
+        return int(size)
+
+    def _needed(self) -> int:
+        """How much room the frame that is not whole yet should have from its start."""
+        have = self._end - self._start
+        if have < 4:
+            return have + 4  # enough to learn the size; more room is welcome, not necessary
+        whole = 4 + self._size_at(self._start)
+        full = self._end == len(self._view)
+        return min(whole, max(have * GROWTH if full else 0, self._proven))
+
+    def _move(self, needed: int) -> None:
+        """Go on in a fresh buffer: frames may live in the old one."""
+        pending = self._view[self._start : self._end]
+        self._view = memoryview(bytearray(max(needed, CHUNK_BYTES)))
+        self._view[: len(pending)] = pending
+        self._start, self._end = 0, len(pending)
+
+
+def encode_frame(header: bytes, body: list[Buffer]) -> list[Buffer]:
+    """The buffers of one frame, to be sent one after the other; those of `body` are not copied."""
+    size = len(header) + sum(map(len, body))
+    return [_SIZE.pack(size) + header, *body]
