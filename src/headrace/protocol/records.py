@@ -135,6 +135,8 @@ def _timestamp(header: BatchHeader, delta: int) -> int:
 
 def _spans(batch: Buffer, header: BatchHeader, max_bytes: int) -> Iterator[tuple[int, int, memoryview]]:
     """Start, end and buffer of each record; the count and the sizes add up, or InvalidRecord."""
+    if header.records_count == 0:
+        return  # compaction left the frame of a batch for the sake of its sequence numbers
     packed = memoryview(batch)[HEADER_SIZE : header.size]
     body = memoryview(decompress(header.compression, packed, max_bytes=max_bytes))
     position = 0

@@ -7,7 +7,7 @@ closed segments in another. All calls block on the disk; appends go to the page 
 import logging
 import os
 from bisect import bisect_right
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
@@ -399,6 +399,12 @@ class Log:
             self.producers.remove_snapshots(keep={segment.base_offset for segment in self.segments})
         except OSError as error:
             raise self._fail("delete segments of", error) from error
+
+    def replace_segments(self, sources: Sequence[Segment], target: Segment) -> None:
+        """Let `target` stand where the neighbours `sources` stood: compaction has put its file there."""
+        self._forget_positions()
+        start = self.segments.index(sources[0])
+        self.segments[start : start + len(sources)] = [target]
 
     # -- life ----------------------------------------------------------------------------------
 

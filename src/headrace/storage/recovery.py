@@ -19,7 +19,7 @@ from headrace.storage.markers import read_end_marker
 from headrace.storage.producers import Producers
 from headrace.storage.replay import Derived, replay, take_in
 from headrace.storage.segment import Segment
-from headrace.storage.swap import put_in_place
+from headrace.storage.swap import resume_swap
 
 _SEGMENT_FILE = re.compile(r"(\d{20})(\.log|\.index|\.timeindex|\.txnindex)")
 
@@ -159,7 +159,7 @@ def _finish_interrupted_work(directory: Path, config: LogConfig) -> None:
         if path.suffix in {DELETED, CLEANED, TEMPORARY}:
             path.unlink()
     for path in sorted(directory.glob(f"*{LOG}{SWAP}")):
-        put_in_place(directory, int(path.name.removesuffix(LOG + SWAP)), config)
+        resume_swap(directory, int(path.name.removesuffix(LOG + SWAP)), config)
     bases = set(_base_offsets(directory))
     for path in list(directory.iterdir()):
         match = _SEGMENT_FILE.fullmatch(path.name)

@@ -6,6 +6,7 @@ Bytes below `size` never change; only the newest segment of a log grows.
 import logging
 import os
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TypeVar
 
@@ -148,6 +149,15 @@ class Segment:
     def scanner(self, *, chunk: int | None = None) -> Scanner:
         options = {} if chunk is None else {"chunk": chunk}
         return Scanner(self.path, self.descriptor, self.size, **options)
+
+    @contextmanager
+    def private_scanner(self) -> Iterator[Scanner]:
+        """A scanner for another thread: with a descriptor of its own, it outlives the segment."""
+        descriptor = os.open(self.path, os.O_RDONLY)
+        try:
+            yield Scanner(self.path, descriptor, self.size)
+        finally:
+            os.close(descriptor)
 
     # -- read ----------------------------------------------------------------------------------
 

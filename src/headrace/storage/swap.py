@@ -18,24 +18,28 @@ def announce(directory: Path, base_offset: int) -> None:
         cleaned = directory / file_name(base_offset, suffix + CLEANED)
         if cleaned.exists():
             cleaned.replace(directory / file_name(base_offset, suffix + SWAP))
-            sync_directory(directory)
+    sync_directory(directory)
 
 
 def put_in_place(directory: Path, base_offset: int, config: LogConfig) -> Segment:
-    """Replace the segments that a `.swap` segment covers by it."""
-    for superseded in _covered(directory, base_offset, config):
-        Segment(directory, superseded, config).delete()
+    """Give a `.swap` segment its final name; the others it covers must be gone already."""
     for suffix in SEGMENT_SUFFIXES:
         final = directory / file_name(base_offset, suffix)
         swapped = directory / file_name(base_offset, suffix + SWAP)
         if swapped.exists():
             swapped.replace(final)
         elif suffix != LOG:
-            final.unlink(missing_ok=True)  # the index of the old segment; it is rebuilt if need be
-    sync_directory(directory)
+            final.unlink(missing_ok=True)  # the old segment's; one that is missing is made again
     segment = Segment.open(directory, base_offset, config)
     segment.sealed = True
     return segment
+
+
+def resume_swap(directory: Path, base_offset: int, config: LogConfig) -> None:
+    """Finish what a crash interrupted."""
+    for superseded in _covered(directory, base_offset, config):
+        Segment(directory, superseded, config).delete()
+    put_in_place(directory, base_offset, config)
 
 
 def _covered(directory: Path, base_offset: int, config: LogConfig) -> list[int]:

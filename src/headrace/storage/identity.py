@@ -1,0 +1,87 @@
+"""Whose a directory is: `meta.properties` for a broker's, `partition.metadata` for a partition's."""
+
+from base64 import urlsafe_b64decode, urlsafe_b64encode
+from binascii import Error as Base64Error
+from pathlib import Path
+from typing import NamedTuple
+
+from headrace.storage.errors import ForeignDirectory, StorageError
+from headrace.storage.files import write_atomically
+
+META_PROPERTIES = "meta.properties"
+PARTITION_METADATA = "partition.metadata"
+_ZOOKEEPER_LAYOUT, _KRAFT_LAYOUT = "0", "1"
+
+
+class Identity(NamedTuple):
+    """The broker and the cluster that a log directory belongs to."""
+
+    broker_id: int
+    cluster_id: str
+
+
+def read_identity(directory: Path) -> Identity | None:
+    """The owner named in `directory`, by us or by Kafka in either of its layouts; None if there is none."""
+    path = directory / META_PROPERTIES
+    try:
+        properties = _parse_properties(path.read_text("utf-8"))
+    except FileNotFoundError:
+        return None
+    except UnicodeDecodeError:
+        raise ForeignDirectory(f"{path} is not a properties file") from None
+    version = properties.get("version")
+    broker_key = {_ZOOKEEPER_LAYOUT: "broker.id", _KRAFT_LAYOUT: "node.id"}.get(version or "")
+    if broker_key is None:
+        raise ForeignDirectory(f"{path} has version {version!r}, expected 0 or 1")
+    try:
+        return Identity(int(properties[broker_key]), properties["cluster.id"])
+    except (KeyError, ValueError):
+        raise ForeignDirectory(f"{path} does not name a {broker_key} and a cluster.id") from None
+
+
+def claim(directory: Path, identity: Identity) -> None:
+    """Make `directory` the broker's, or refuse with a sentence and touch nothing."""
+    owner = read_identity(directory)
+    if owner is None:
+        lines = [
+            f"version={_ZOOKEEPER_LAYOUT}",
+            f"broker.id={identity.broker_id}",
+            f"cluster.id={identity.cluster_id}",
+        ]
+        write_atomically(directory / META_PROPERTIES, "".join(f"{line}\n" for line in lines).encode())
+    elif owner.cluster_id != identity.cluster_id:
+        raise ForeignDirectory(
+            f"{directory} belongs to cluster {owner.cluster_id}, this broker is of cluster "
+            f"{identity.cluster_id}: choose another directory, or connect to the cluster it belongs to"
+        )
+    elif owner.broker_id != identity.broker_id:
+        raise ForeignDirectory(
+            f"{directory} belongs to broker {owner.broker_id}, this is broker {identity.broker_id}: "
+            "choose another directory, or start with the broker id it belongs to"
+        )
+
+
+def read_topic_id(directory: Path) -> bytes | None:
+    """The topic id a partition's directory carries, 16 bytes; None if it carries none."""
+    path = directory / PARTITION_METADATA
+    try:
+        lines = path.read_text("ascii").splitlines()
+        version, topic_id = (line.split(": ", 1)[1] for line in lines)
+        decoded = urlsafe_b64decode(topic_id + "==")
+    except FileNotFoundError:
+        return None
+    except (ValueError, IndexError, Base64Error):
+        raise StorageError(f"{path} is not a partition.metadata file") from None
+    if version != "0" or len(decoded) != 16:
+        raise StorageError(f"{path} has version {version} and a topic id of {len(decoded)} bytes")
+    return decoded
+
+
+def write_topic_id(directory: Path, topic_id: bytes) -> None:
+    encoded = urlsafe_b64encode(topic_id).rstrip(b"=").decode()
+    write_atomically(directory / PARTITION_METADATA, f"version: 0\ntopic_id: {encoded}".encode())
+
+
+def _parse_properties(text: str) -> dict[str, str]:
+    pairs = (line.split("=", 1) for line in text.splitlines() if "=" in line and not line.startswith("#"))
+    return {key.strip(): value.strip() for key, value in pairs}

@@ -1,0 +1,47 @@
+"""Which segments are old enough, or too many, to go. Whole segments only, the oldest first."""
+
+from headrace.storage.log import Log
+from headrace.storage.segment import Segment
+
+NO_LIMIT = -1
+
+
+def enforce_retention(log: Log, *, high_watermark: int) -> int:
+    """Remove every segment that `retention.ms`, `retention.bytes` or the log's start lets go; say how many.
+
+    Nothing at or past `high_watermark` goes: a follower may still need it.
+    """
+    count = segments_to_delete(log, high_watermark=high_watermark)
+    if count:
+        log.delete_oldest_segments(count)
+    return count
+
+
+def segments_to_delete(log: Log, *, high_watermark: int) -> int:
+    """How many of the oldest segments may go now. The active one counts only when it is not empty."""
+    now_ms = log.now_ms()
+    config = log.config
+    excess = log.size - config.retention_bytes if config.retention_bytes != NO_LIMIT else 0
+    count = 0
+    for segment, end in zip(log.segments, _end_offsets(log), strict=True):
+        excess -= segment.size
+        below_start = end <= log.log_start_offset
+        too_large = config.delete and config.retention_bytes != NO_LIMIT and excess >= 0
+        too_old = config.delete and _is_expired(segment, now_ms, config.retention_ms)
+        if segment.size == 0 and segment is log.active:
+            break
+        if end > high_watermark or not (below_start or too_large or too_old):
+            break
+        count += 1
+    return count
+
+
+def _is_expired(segment: Segment, now_ms: int, retention_ms: int) -> bool:
+    if retention_ms == NO_LIMIT:
+        return False
+    youngest = segment.max_timestamp.timestamp
+    return now_ms - (youngest if youngest >= 0 else segment.created_ms) > retention_ms
+
+
+def _end_offsets(log: Log) -> list[int]:
+    return [segment.base_offset for segment in log.segments[1:]] + [log.log_end_offset]
