@@ -90,9 +90,7 @@ def decode_batch(
         headers, at = _read_headers(body, at, end)
         if at != end:
             raise InvalidRecord(f"a record has {end - at} bytes after its last header")
-        yield Record(
-            key, value, headers, _timestamp(header, timestamp_delta), header.base_offset + offset_delta
-        )
+        yield Record(key, value, headers, _timestamp(header, timestamp_delta), _offset(header, offset_delta))
 
 
 def raw_records(
@@ -104,10 +102,10 @@ def raw_records(
         offset_delta, at = read_varint(body, at)
         key, at = _read_bytes(body, at, end)
         value_size, at = read_varint(body, at)
-        if value_size > end - at:
+        if max(value_size, 0) > end - at:
             raise InvalidRecord(f"a value claims {value_size} bytes, the record has {end - at} left")
         yield RawRecord(
-            header.base_offset + offset_delta,
+            _offset(header, offset_delta),
             _timestamp(header, timestamp_delta),
             key,
             value_size >= 0,
@@ -130,7 +128,16 @@ def with_length(record: RawRecord) -> bytes:
 def _timestamp(header: BatchHeader, delta: int) -> int:
     if header.timestamp_type is TimestampType.LOG_APPEND_TIME:
         return header.max_timestamp
-    return header.base_timestamp + delta
+    timestamp = header.base_timestamp + delta
+    if not -(2**63) <= timestamp < 2**63:
+        raise InvalidRecord(f"a record's timestamp is {timestamp}, which 64 bits cannot hold")
+    return timestamp
+
+
+def _offset(header: BatchHeader, delta: int) -> int:
+    if not 0 <= delta <= header.last_offset_delta:
+        raise InvalidRecord(f"an offset delta is {delta}, its batch ends at {header.last_offset_delta}")
+    return header.base_offset + delta
 
 
 def _spans(batch: Buffer, header: BatchHeader, max_bytes: int) -> Iterator[tuple[int, int, memoryview]]:

@@ -5,7 +5,7 @@ from headrace.protocol.errors import InvalidRecord
 
 
 def read_varint(data: Buffer, position: int) -> tuple[int, int]:
-    """The number at `position` and the position after it; at most ten bytes are looked at."""
+    """The number at `position` and the position after it; ten bytes and 64 bits are the most it may have."""
     try:
         first = data[position]
         if first < 0x80:  # one byte: the lengths and deltas of most records
@@ -15,6 +15,8 @@ def read_varint(data: Buffer, position: int) -> tuple[int, int]:
             byte = data[at]
             value |= (byte & 0x7F) << (7 * (at - position))
             if byte < 0x80:
+                if value >> 64:
+                    raise InvalidRecord(f"a varint of more than 64 bits at byte {position}")
                 return (value >> 1) ^ -(value & 1), at + 1
     except IndexError:
         raise InvalidRecord(f"a varint at byte {position} runs past the end") from None
