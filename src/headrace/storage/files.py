@@ -1,6 +1,7 @@
 """Names of the files in a partition's directory, and the few ways files are written safely."""
 
 import os
+import re
 from pathlib import Path
 
 LOG = ".log"
@@ -13,12 +14,19 @@ SWAP = ".swap"  # a compaction that finished: put in place
 TEMPORARY = ".tmp"  # a file that did not get its content: thrown away
 DELETED = ".deleted"  # left by Kafka for a later removal: removed
 
+_LOG_FILE = re.compile(r"(\d{20})\.log")
 SEGMENT_SUFFIXES = (OFFSET_INDEX, TIME_INDEX, TXN_INDEX, LOG)
 
 
 def file_name(offset: int, suffix: str) -> str:
     """`00000000000000000042.log`: twenty digits, so that names sort as offsets do."""
     return f"{offset:020d}{suffix}"
+
+
+def segment_base_offsets(directory: Path) -> list[int]:
+    """The base offsets of the segments in `directory`, ascending: one for each `.log` file."""
+    matches = (_LOG_FILE.fullmatch(path.name) for path in directory.iterdir())
+    return sorted(int(match[1]) for match in matches if match)
 
 
 def write_atomically(path: Path, content: bytes, *, sync: bool = True) -> None:

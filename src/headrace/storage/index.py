@@ -97,15 +97,21 @@ class IndexFile:
     def _floor(self, value: int, field: int) -> int:
         """The number of the last entry whose `field` is at most `value`, or -1.
 
-        Most look-ups are near the end of a log and never leave memory; the others take one read
-        per halving of the file's pages and one for the page itself.
+        Most look-ups are near the end of a log, or near the one before, and never leave memory; the
+        others take one read per halving of the file's pages.
         """
         stored = self._stored_entries()
         if self._tail and self._unpack(self._tail, 0)[field] <= value:
             return stored + self._floor_in(self._tail, value, field)
+        if self._page is not None and self._covers(self._page[1], value, field):
+            return self._page[0] * _PAGE_ENTRIES + self._floor_in(self._page[1], value, field)
         pages = range(-(-stored // _PAGE_ENTRIES))
         page = bisect_right(pages, value, key=lambda page: self._at(page * _PAGE_ENTRIES)[field]) - 1
         return -1 if page < 0 else page * _PAGE_ENTRIES + self._floor_in(self._read_page(page), value, field)
+
+    def _covers(self, entries: bytes, value: int, field: int) -> bool:
+        last = len(entries) // self.entry.size - 1
+        return self._unpack(entries, 0)[field] <= value < self._unpack(entries, last)[field]
 
     def _floor_in(self, entries: bytes | bytearray, value: int, field: int) -> int:
         numbers = range(len(entries) // self.entry.size)

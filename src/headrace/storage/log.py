@@ -209,7 +209,7 @@ class Log:
 
     def read(
         self, offset: int, max_bytes: int, *, max_offset: int | None = None, at_least_one: bool = True
-    ) -> bytes:
+    ) -> Buffer:
         """Whole batches from the one that holds `offset` on; empty at the end.
 
         The first may begin before `offset`: a batch is one checksummed unit and is never cut. None
@@ -227,10 +227,10 @@ class Log:
         except OSError as error:
             raise self._fail("read", error) from error
 
-    def _read(self, offset: int, end: int, max_bytes: int, at_least_one: bool) -> bytes:
+    def _read(self, offset: int, end: int, max_bytes: int, at_least_one: bool) -> Buffer:
         segment, start = self._locate(offset)
         limit = segment.size
-        if end < self._end_of(segment):
+        if end < self.log_end_offset and end < self._end_of(segment):
             within, position = self._locate(end)
             limit = position if within is segment else segment.size
         if start >= limit:

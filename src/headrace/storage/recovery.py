@@ -13,7 +13,7 @@ from pathlib import Path
 from headrace.storage.config import LogConfig
 from headrace.storage.epochs import LeaderEpochs
 from headrace.storage.errors import CorruptLog
-from headrace.storage.files import CLEANED, DELETED, LOG, SWAP, TEMPORARY
+from headrace.storage.files import CLEANED, DELETED, LOG, SWAP, TEMPORARY, segment_base_offsets
 from headrace.storage.log import Log
 from headrace.storage.markers import read_end_marker
 from headrace.storage.producers import Producers
@@ -42,7 +42,9 @@ def open_log(
     """
     directory.mkdir(parents=True, exist_ok=True)
     _finish_interrupted_work(directory, config)
-    segments = [Segment.open(directory, base_offset, config) for base_offset in _base_offsets(directory)]
+    segments = [
+        Segment.open(directory, base_offset, config) for base_offset in segment_base_offsets(directory)
+    ]
     if not segments:
         segments = [Segment.create(directory, log_start_offset, config, now_ms=now_ms())]
     for segment in segments[:-1]:
@@ -148,11 +150,6 @@ def _restore_epochs(segments: list[Segment], epochs: LeaderEpochs, end: int) -> 
                 epochs.assign(header.leader_epoch, header.base_offset)
 
 
-def _base_offsets(directory: Path) -> list[int]:
-    matches = (_SEGMENT_FILE.fullmatch(path.name) for path in directory.iterdir())
-    return sorted(int(match[1]) for match in matches if match and match[2] == LOG)
-
-
 def _finish_interrupted_work(directory: Path, config: LogConfig) -> None:
     """Throw away what did not get finished, finish what only needed renaming."""
     for path in list(directory.iterdir()):
@@ -160,7 +157,7 @@ def _finish_interrupted_work(directory: Path, config: LogConfig) -> None:
             path.unlink()
     for path in sorted(directory.glob(f"*{LOG}{SWAP}")):
         resume_swap(directory, int(path.name.removesuffix(LOG + SWAP)), config)
-    bases = set(_base_offsets(directory))
+    bases = set(segment_base_offsets(directory))
     for path in list(directory.iterdir()):
         match = _SEGMENT_FILE.fullmatch(path.name)
         if path.suffix == SWAP or (match and int(match[1]) not in bases):

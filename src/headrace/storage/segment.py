@@ -10,7 +10,14 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TypeVar
 
-from headrace.protocol.batch import HEADER_SIZE, NO_TIMESTAMP, BatchHeader, read_offset_and_size
+from headrace.protocol.batch import (
+    HEADER_SIZE,
+    NO_TIMESTAMP,
+    BatchHeader,
+    read_header,
+    read_offset_and_size,
+)
+from headrace.protocol.compression import Buffer
 from headrace.storage.config import LogConfig
 from headrace.storage.errors import CorruptIndex, CorruptLog
 from headrace.storage.files import (
@@ -90,7 +97,7 @@ class Segment:
 
     # -- append --------------------------------------------------------------------------------
 
-    def append(self, data: bytes | bytearray | memoryview, headers: Sequence[BatchHeader]) -> None:
+    def append(self, data: Buffer, headers: Sequence[BatchHeader]) -> None:
         """Write `data`, the batches of `headers` in order, and index them."""
         write_all(self.descriptor, data, self.size)
         position = self.size
@@ -171,29 +178,43 @@ class Segment:
                 return position
         return self.size
 
-    def read(self, start: int, end: int, max_bytes: int, *, at_least_one: bool) -> bytes:
+    def read(self, start: int, end: int, max_bytes: int, *, at_least_one: bool) -> Buffer:
         """Whole batches from byte `start` on, up to `end`, where a batch ends, and to `max_bytes`.
 
         The first may exceed `max_bytes` if `at_least_one` is set: a reader must be able to go on.
         """
         if end - start <= max_bytes:
             return self._pread(end - start, start)
-        cut = self._last_boundary(start, start + max_bytes)
-        if cut == start and at_least_one:
+        data = self._pread(max_bytes, start)
+        cut = self._whole_batches(data, start)
+        if cut == 0 and at_least_one:
             _, size = read_offset_and_size(self._pread(HEADER_SIZE, start))
             if not HEADER_SIZE <= size <= end - start:
                 raise CorruptLog(self.path, start, f"batch claims {size} bytes, {end - start} are left")
-            cut = start + size
-        return self._pread(cut - start, start)
+            return self._pread(size, start)
+        return memoryview(data)[:cut]
 
-    def _last_boundary(self, start: int, limit: int) -> int:
-        """The end of the last batch in [start, limit], or `start` if the first does not fit."""
-        entry = self._reading_index(lambda: self._entry_before_position(limit))
-        boundary = max(start, entry.position)
-        for position, header in self.headers(boundary, chunk=_NEARBY):
-            if position + header.size > limit:
-                return position
-        return self.size
+    def _whole_batches(self, data: bytes, start: int) -> int:
+        """How many bytes of `data`, read at byte `start`, are whole batches.
+
+        The index leads to the neighbourhood of the last one; from there it is a walk.
+        """
+        entry = self._reading_index(lambda: self.offset_index.before_position(start + len(data)))
+        position = entry.position - start
+        if not 0 < position <= len(data) - HEADER_SIZE:
+            position = 0
+        elif read_header(data, position).last_offset != entry.offset:
+            logger.warning("rebuilding the indexes of %s: they do not fit the log", self.path)
+            self.rebuild_indexes()
+            position = 0
+        while position <= len(data) - HEADER_SIZE:
+            _, size = read_offset_and_size(data, position)
+            if size < HEADER_SIZE:
+                raise CorruptLog(self.path, start + position, f"batch claims {size} bytes")
+            if position + size > len(data):
+                break
+            position += size
+        return position
 
     def base_offset_at(self, position: int) -> int:
         """The base offset of the batch at byte `position`."""
@@ -228,9 +249,6 @@ class Segment:
 
     def _entry_at_or_before(self, offset: int) -> Position:
         return self._checked(self.offset_index.at_or_before(offset))
-
-    def _entry_before_position(self, position: int) -> Position:
-        return self._checked(self.offset_index.before_position(position))
 
     def _checked(self, entry: Position) -> Position:
         """The entry, if the batch it points to agrees: a damaged index must not lead a reader astray."""

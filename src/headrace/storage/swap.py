@@ -8,7 +8,15 @@ every step of which can be repeated.
 from pathlib import Path
 
 from headrace.storage.config import LogConfig
-from headrace.storage.files import CLEANED, LOG, SEGMENT_SUFFIXES, SWAP, file_name, sync_directory
+from headrace.storage.files import (
+    CLEANED,
+    LOG,
+    SEGMENT_SUFFIXES,
+    SWAP,
+    file_name,
+    segment_base_offsets,
+    sync_directory,
+)
 from headrace.storage.segment import Segment
 
 
@@ -49,5 +57,4 @@ def _covered(directory: Path, base_offset: int, config: LogConfig) -> list[int]:
     for _, header in swapped.headers():
         last_offset = header.last_offset
     swapped.release()
-    bases = (int(path.name.removesuffix(LOG)) for path in directory.glob(f"*{LOG}"))
-    return [base for base in bases if base_offset < base <= last_offset]
+    return [base for base in segment_base_offsets(directory) if base_offset < base <= last_offset]
