@@ -15,7 +15,6 @@ Topics, of one partition each, with null keys, values and headers where the clea
 
 import shutil
 import time
-import warnings
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,10 +26,7 @@ from confluent_kafka.admin import OffsetSpec
 from compat.kafka_tools.records import Record, read_records
 from compat.kafka_tools.samples import Sample, rewrites, samples
 from compat.kafka_tools.server import KafkaServer, client_settings
-
-with warnings.catch_warnings():
-    warnings.simplefilter("ignore", DeprecationWarning)  # it loads its schemas the way of Python 3.8
-    from kafka import KafkaProducer
+from oracles.kafka_python import KafkaProducer
 
 CODECS: Final = ("none", "gzip", "snappy", "lz4", "zstd")
 TINY_SEGMENTS: Final = {"internal.segment.bytes": "8192", "index.interval.bytes": "1024"}
