@@ -25,7 +25,8 @@ def verify(directory: Path) -> None:
         state = "sound" if not report.problems else "DAMAGED"
         offsets = f"offsets {report.base_offset} to {report.next_offset - 1}" if report.batches else "empty"
         click.echo(
-            f"{report.path.name}  {report.size:>12,} bytes  {report.batches:>8,} batches  {offsets:<30}  {state}"
+            f"{report.path.name}  {report.size:>12,} bytes  "
+            f"{report.batches:>8,} batches  {offsets:<30}  {state}"
         )
         for problem in report.problems:
             click.echo(f"  {problem}", err=True)

@@ -14,7 +14,7 @@ class CorruptLog(StorageError):
 
     def __init__(self, path: Path, position: int, why: object) -> None:
         super().__init__(f"{path} is corrupt at byte {position}: {why}")
-        self.path, self.position = path, position
+        self.path, self.position, self.why = path, position, why
 
 
 class CorruptIndex(StorageError):
@@ -63,12 +63,6 @@ class InvalidTimestamp(KafkaError):
     """The batch's timestamps are further from the broker's clock than the topic allows."""
 
     code = ErrorCode.INVALID_TIMESTAMP
-
-
-class UnsupportedForMessageFormat(KafkaError):
-    """The batch is of a format older than version 2."""
-
-    code = ErrorCode.UNSUPPORTED_FOR_MESSAGE_FORMAT
 
 
 class InvalidTopic(KafkaError):

@@ -10,6 +10,7 @@ import re
 from collections.abc import Callable
 from pathlib import Path
 
+from headrace.protocol.batch import BatchHeader
 from headrace.storage.config import LogConfig
 from headrace.storage.epochs import LeaderEpochs
 from headrace.storage.errors import CorruptLog
@@ -22,6 +23,8 @@ from headrace.storage.segment import Segment
 from headrace.storage.swap import resume_swap
 
 _SEGMENT_FILE = re.compile(r"(\d{20})(\.log|\.index|\.timeindex|\.txnindex)")
+
+_NO_LIMIT = 2**63  # past every offset
 
 logger = logging.getLogger(__name__)
 
@@ -70,7 +73,7 @@ def open_log(
 
 def _open_trusted(segments: list[Segment], derived: Derived, start: int) -> int:
     end = segments[-1].resume()
-    _restore_epochs(segments, derived.epochs, end)
+    _restore_epochs(segments, derived.epochs, start, end)
     derived.producers.restore(start=start, end=end)
     replay(derived, segments)
     derived.producers.next_offset = end
@@ -80,12 +83,13 @@ def _open_trusted(segments: list[Segment], derived: Derived, start: int) -> int:
 def _recover(segments: list[Segment], derived: Derived, start: int, recovery_point: int) -> int:
     """Check what had not been flushed; return the offset at which the log now ends."""
     flushed = max(0, sum(segment.base_offset <= recovery_point for segment in segments) - 1)
+    limits = [*(segment.base_offset for segment in segments[1:]), _NO_LIMIT]
     for number in range(flushed, len(segments)):
-        if not _recover_segment(segments[number], recovery_point):
+        if not _recover_segment(segments[number], recovery_point, limits[number]):
             _drop(segments, number + 1)
             break
     end = segments[-1].resume()
-    _restore_epochs(segments, derived.epochs, end)
+    _restore_epochs(segments, derived.epochs, start, end)
     # Producers as they were at the first segment in doubt, then all that has happened since: that
     # refills the segments' indexes of aborted transactions, too.
     derived.producers.restore(start=start, end=segments[flushed].base_offset)
@@ -96,20 +100,20 @@ def _recover(segments: list[Segment], derived: Derived, start: int, recovery_poi
     return end
 
 
-def _recover_segment(segment: Segment, recovery_point: int) -> bool:
-    """Index every batch that holds and cut off the rest; return whether there was no rest."""
+def _recover_segment(segment: Segment, recovery_point: int, limit: int) -> bool:
+    """Index every batch that holds and ends before `limit`, cut off the rest; return if there was none."""
     segment.start_indexes_over()
     end, next_offset = 0, segment.base_offset
     try:
         for position, header in segment.scanner().checked_headers():
-            _ensure_follows(segment.path, position, header.base_offset, next_offset)
+            _ensure_offsets_fit(segment, position, header, next_offset, limit)
             segment.index(position, header)
             end, next_offset = position + header.size, header.next_offset
     except CorruptLog as damage:
         if next_offset < recovery_point:
             segment.release()
             raise
-        logger.warning("cutting %s from %d to %d bytes: %s", segment.path, segment.size, end, damage)
+        logger.warning("cutting %s from %d to %d bytes: %s", segment.path, segment.size, end, damage.why)
         segment.cut(end)
         return False
     if segment.sealed:
@@ -117,9 +121,15 @@ def _recover_segment(segment: Segment, recovery_point: int) -> bool:
     return True
 
 
-def _ensure_follows(path: Path, position: int, offset: int, next_offset: int) -> None:
-    if offset < next_offset:
-        raise CorruptLog(path, position, f"a batch at offset {offset} cannot follow {next_offset - 1}")
+def _ensure_offsets_fit(
+    segment: Segment, position: int, header: BatchHeader, next_offset: int, limit: int
+) -> None:
+    """Check what no checksum covers: that the batch's offsets lie where this place in the log allows."""
+    first, last = header.base_offset, header.last_offset
+    if first < next_offset:
+        raise CorruptLog(segment.path, position, f"a batch at offset {first} cannot follow {next_offset - 1}")
+    if not first <= last < limit or not segment.offset_index.can_hold(last):
+        raise CorruptLog(segment.path, position, f"offsets {first} to {last} do not fit in front of {limit}")
 
 
 def _drop(segments: list[Segment], start: int) -> None:
@@ -141,13 +151,14 @@ def _rebuild_txn_index(segment: Segment, derived: Derived) -> None:
     segment.txn_index.replace(aborted)
 
 
-def _restore_epochs(segments: list[Segment], epochs: LeaderEpochs, end: int) -> None:
-    """Forget epochs past the end; if the checkpoint was lost, read them off every batch."""
+def _restore_epochs(segments: list[Segment], epochs: LeaderEpochs, start: int, end: int) -> None:
+    """Forget epochs outside the log; if the checkpoint was lost, read them off every batch."""
     epochs.truncate_from_end(end)
     if epochs.lost:
         for segment in segments:
             for _, header in segment.headers():
                 epochs.assign(header.leader_epoch, header.base_offset)
+    epochs.truncate_from_start(min(start, end))
 
 
 def _finish_interrupted_work(directory: Path, config: LogConfig) -> None:
