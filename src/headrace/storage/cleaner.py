@@ -8,8 +8,10 @@ A plan names closed segments only, whose bytes never change, so appends and read
 the process dies at any point the log opens with either the old segments or the new.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+import os
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from itertools import takewhile
 from pathlib import Path
 
@@ -29,7 +31,7 @@ from headrace.storage.txn_index import AbortedTxn
 
 
 class CompactionStopped(Exception):
-    """Somebody asked the compaction to stop; nothing has changed."""
+    """Somebody asked the compaction to stop, or cut the log under it; nothing has changed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,12 +41,20 @@ class Plan:
     directory: Path
     config: LogConfig
     segments: tuple[Segment, ...]  # closed ones, from the log's first to the last that may be compacted
+    end_offset: int  # that the segment after them starts with
     first_dirty_offset: int
     now_ms: int
     dirty_ratio: float
     overdue: bool  # a dirty record has waited for longer than `max.compaction.lag.ms`
     aborted: tuple[AbortedTxn, ...]
     last_writes: dict[int, LastWrite]
+    is_stale: Callable[[], bool]  # whether bytes have gone from the log since; any thread may ask
+
+    @property
+    def spans(self) -> list[tuple[Segment, int]]:
+        """Each segment with the offset that the one after it starts with."""
+        ends = [segment.base_offset for segment in self.segments[1:]]
+        return list(zip(self.segments, [*ends, self.end_offset], strict=True))
 
     @property
     def is_worth_it(self) -> bool:
@@ -66,6 +76,7 @@ class Group:
 class Compacted:
     """Groups whose `.cleaned` segments are written and synced, and how far the log is clean with them."""
 
+    plan: Plan
     groups: tuple[Group, ...]
     end_offset: int
 
@@ -91,21 +102,27 @@ def plan_compaction(log: Log, *, first_dirty_offset: int, up_to_offset: int) -> 
     dirty = [segment for segment in dirty if segment.size]
     if not dirty:
         return None
-    oldest = min(segment.first_timestamp for segment in dirty)
+    cuts = log.cuts
     return Plan(
         directory=log.directory,
         config=config,
         segments=tuple(segments),
+        end_offset=ends[len(segments) - 1],
         first_dirty_offset=first_dirty_offset,
         now_ms=now_ms,
         dirty_ratio=sum(segment.size for segment in dirty) / sum(segment.size for segment in segments),
-        overdue=now_ms - oldest > config.max_compaction_lag_ms,
+        overdue=any(
+            now_ms - segment.first_timestamp > config.max_compaction_lag_ms
+            for segment in dirty
+            if segment.first_timestamp >= 0
+        ),
         # Of all segments: the marker of a transaction may stand past the last that is compacted.
         aborted=tuple(txn for segment in log.segments for txn in segment.txn_index),
         last_writes={
             state.producer_id: LastWrite(state.recent[-1].last_offset if state.recent else None, state.epoch)
             for state in log.producers
         },
+        is_stale=lambda: log.cuts != cuts,
     )
 
 
@@ -114,13 +131,14 @@ def run_compaction(
 ) -> Compacted:
     """Write the compacted segments beside the old ones. Needs no lock; `stop` is asked at every batch.
 
-    Raises CompactionStopped, or CorruptLog for a batch whose records cannot be read; in both cases,
-    and for an OSError, what was written is removed again.
+    Raises CompactionStopped, or CorruptLog for a batch whose checksum does not hold or whose records
+    cannot be read; in both cases, and for an OSError, what was written is removed again.
     """
-    pace = _Pace(stop, throttle)
-    groups = tuple(_groups(plan.segments, plan.config))
+    pace = _Pace(lambda: stop() or plan.is_stale(), throttle)
+    groups: tuple[Group, ...] = ()
     try:
         offsets = _newest_offsets(plan, max_keys, pace)
+        groups = tuple(_groups(plan, offsets.end_offset))
         keeper = CompactionFilter(
             offsets,
             AbortedTxns(plan.aborted),
@@ -133,27 +151,33 @@ def run_compaction(
     except BaseException:
         for group in groups:
             _remove_cleaned(plan.directory, group.base_offset)
+        if plan.is_stale():  # a file that ended early, or was gone, is no damage then
+            raise CompactionStopped from None
         raise
-    return Compacted(groups, offsets.end_offset)
+    return Compacted(plan, groups, offsets.end_offset)
 
 
 def install(log: Log, compacted: Compacted) -> int | None:
     """Put the compacted segments in place; return where the log is dirty from now on.
 
-    None, and the compacted segments thrown away, if the log lost one of the old ones meanwhile.
+    None, and the compacted segments thrown away, if bytes have gone from the log meanwhile: what was
+    compacted may not be what is there now.
     """
-    sources = [segment for group in compacted.groups for segment in group.sources]
-    if not all(any(segment is source for segment in log.segments) for source in sources):
+    if compacted.plan.is_stale():
         for group in compacted.groups:
             _remove_cleaned(log.directory, group.base_offset)
         return None
     for group in compacted.groups:
-        announce(log.directory, group.base_offset)
-        for source in reversed(group.sources[1:]):
-            source.delete()
-        group.sources[0].release()
-        log.replace_segments(group.sources, put_in_place(log.directory, group.base_offset, log.config))
+        log.replace_segments(group.sources, partial(_swap, log, group))
     return compacted.end_offset
+
+
+def _swap(log: Log, group: Group) -> Segment:
+    announce(log.directory, group.base_offset)
+    for source in reversed(group.sources[1:]):
+        source.delete()
+    group.sources[0].release()
+    return put_in_place(log.directory, group.base_offset, log.config)
 
 
 class _Pace:
@@ -172,23 +196,24 @@ class _Pace:
 
 def _has_settled(segment: Segment, now_ms: int, config: LogConfig) -> bool:
     lag = config.min_compaction_lag_ms
-    return lag <= 0 or now_ms - segment.max_timestamp.timestamp > lag
+    return lag <= 0 or now_ms - segment.youngest_ms > lag
 
 
 def _newest_offsets(plan: Plan, max_keys: int, pace: _Pace) -> OffsetMap:
     """The last offset of each key from the first dirty offset on, as far as memory allows."""
     offsets = OffsetMap(max_keys)
     aborted = AbortedTxns(plan.aborted)
-    for segment in plan.segments:
+    for segment in (segment for segment, end in plan.spans if end > plan.first_dirty_offset):
         with segment.private_scanner() as scanner:
             for position, header in scanner.headers():
                 pace.step(header.size)
-                is_dirty = header.last_offset >= plan.first_dirty_offset and not header.is_control
-                if is_dirty and not aborted.holding(header):
-                    keys = _keys(segment.path, position, header, scanner.batch(position, header))
-                    if not all(offsets.put(key, offset) for key, offset in keys):
+                if header.is_control or aborted.holding(header):
+                    continue
+                for key, offset in _keys(segment.path, position, header, scanner.batch(position, header)):
+                    if offset >= plan.first_dirty_offset and not offsets.put(key, offset):
+                        offsets.end_offset = offset
                         return offsets
-                offsets.end_offset = header.next_offset
+    offsets.end_offset = plan.end_offset
     return offsets
 
 
@@ -201,12 +226,17 @@ def _keys(path: Path, position: int, header: BatchHeader, batch: memoryview) -> 
         raise CorruptLog(path, position, error) from error
 
 
-def _groups(segments: Sequence[Segment], config: LogConfig) -> Iterator[Group]:
-    """Neighbours whose sizes add up to no more than a segment may have, and whose offsets fit its index."""
+def _groups(plan: Plan, end_offset: int) -> Iterator[Group]:
+    """Neighbours whose sizes add up to no more than a segment may have, and whose offsets fit its index.
+
+    Segments from `end_offset` on stay as they are.
+    """
     group: list[Segment] = []
-    for segment in segments:
-        too_large = sum(member.size for member in group) + segment.size > config.segment_bytes
-        if group and (too_large or segment.base_offset - group[0].base_offset > MAX_INT32 // 2):
+    for segment, end in plan.spans:
+        if segment.base_offset >= end_offset:
+            break
+        too_large = sum(member.size for member in group) + segment.size > plan.config.segment_bytes
+        if group and (too_large or end - group[0].base_offset > MAX_INT32):
             yield Group(tuple(group))
             group = []
         group.append(segment)
@@ -225,13 +255,15 @@ def _write_cleaned(plan: Plan, group: Group, keeper: CompactionFilter, pace: _Pa
         target.txn_index.replace(keeper.take_aborted())
         target.seal()
         target.flush()
+        written_ms = max(source.created_ms for source in group.sources)
+        os.utime(target.path, (written_ms / 1000, written_ms / 1000))  # the age of records without a time
     finally:
         target.release()
 
 
 def _copy(source: Segment, target: Segment, keeper: CompactionFilter, pace: _Pace) -> None:
     with source.private_scanner() as scanner:
-        for position, header in scanner.headers():
+        for position, header in scanner.checked_headers():  # a new checksum must not hide damage
             pace.step(header.size)
             try:
                 kept = keeper.keep(header, scanner.batch(position, header))

@@ -76,12 +76,16 @@ class CompactionFilter:
     def keep(self, header: BatchHeader, batch: memoryview) -> memoryview | bytearray | None:
         """What stays of `batch`: itself, a smaller one at the same offsets, or None."""
         fate, marker_is_idle = self._fate(header, batch)
+        if header.base_offset >= self._offsets.end_offset:
+            return batch  # a later pass decides
         records = list(raw_records(batch, header)) if fate is not _Fate.DISCARD else []
         kept = [record for record in records if fate is _Fate.KEEP or self._is_kept(header, record)]
         if not kept:
             return _rebuilt(header, [], header.delete_horizon_ms) if self._is_last_write(header) else None
         horizon = header.delete_horizon_ms
-        if horizon is None and (marker_is_idle or not all(record.has_value for record in kept)):
+        is_dirty = header.last_offset >= self._offsets.end_offset  # readers still meet what it deletes
+        has_tombstone = not all(record.has_value for record in kept)
+        if horizon is None and not is_dirty and (marker_is_idle or has_tombstone):
             horizon = self._now_ms + self._delete_retention_ms
         if len(kept) == len(records) == header.records_count and horizon == header.delete_horizon_ms:
             return batch
@@ -99,7 +103,7 @@ class CompactionFilter:
         return _Fate.FILTER, False
 
     def _is_idle_marker(self, header: BatchHeader, batch: memoryview) -> bool:
-        if header.records_count == 0 or read_end_marker(batch, header) is None:
+        if read_end_marker(batch, header) is None:
             return header.records_count == 0
         if header.producer_id not in self._unfinished:
             return True

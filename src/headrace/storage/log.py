@@ -93,7 +93,7 @@ class Log:
         self.flushed_ms = now_ms()
         self.offline: str | None = None
         self._positions: dict[int, tuple[Segment, int]] = {}  # where recent readers will go on
-        self._cuts = 0  # how often bytes have gone from the log: a flush in another thread may miss it
+        self.cuts = 0  # how often bytes have gone from the log: a flush in another thread may miss it
 
     @property
     def active(self) -> Segment:
@@ -400,18 +400,22 @@ class Log:
         except OSError as error:
             raise self._fail("delete segments of", error) from error
 
-    def replace_segments(self, sources: Sequence[Segment], target: Segment) -> None:
-        """Let `target` stand where the neighbours `sources` stood: compaction has put its file there."""
-        self._forget_positions()
-        start = self.segments.index(sources[0])
-        self.segments[start : start + len(sources)] = [target]
+    def replace_segments(self, sources: Sequence[Segment], put_in_place: Callable[[], Segment]) -> None:
+        """Let the segment that `put_in_place` returns stand where the neighbours `sources` stood."""
+        self._ensure_online()
+        try:
+            self._forget_positions()
+            start = self.segments.index(sources[0])
+            self.segments[start : start + len(sources)] = [put_in_place()]
+        except OSError as error:
+            raise self._fail("compact", error) from error
 
     # -- life ----------------------------------------------------------------------------------
 
     def flush(self) -> None:
         """Bring everything appended so far to the disk. May run in another thread than the appends."""
         self._ensure_online()
-        cuts, end = self._cuts, self.log_end_offset
+        cuts, end = self.cuts, self.log_end_offset
         try:
             for segment in self.segments[self._segment_number(self.recovery_point) :]:
                 segment.flush()
@@ -419,7 +423,7 @@ class Log:
             # What an fsync that failed has dropped, a second one does not bring back.
             raise self._fail("flush", error) from error
         self.flushed_ms = self.now_ms()
-        if cuts == self._cuts:
+        if cuts == self.cuts:
             self.recovery_point = max(self.recovery_point, end)
 
     @property
@@ -461,7 +465,7 @@ class Log:
 
     def _forget_positions(self) -> None:
         self._positions.clear()
-        self._cuts += 1
+        self.cuts += 1
 
 
 def _writable(data: Buffer) -> memoryview:

@@ -13,7 +13,12 @@ _ABORT, _COMMIT = 0, 1
 
 
 def read_end_marker(batch: memoryview, header: BatchHeader) -> EndMarker | None:
-    """The outcome a control batch carries, or None if it is a control record of another kind."""
+    """The outcome a control batch carries, or None if it is a control record of another kind.
+
+    None as well if compaction has left only the frame of a batch, for the sake of the producer's epoch.
+    """
+    if header.records_count == 0:
+        return None
     record = next(decode_batch(batch, header), None)
     if record is None or record.key is None or len(record.key) < _KEY.size:
         raise InvalidRecord("a control batch needs a record with a version and a type as its key")

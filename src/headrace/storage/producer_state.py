@@ -114,6 +114,11 @@ class ProducerState:
         first_offset, self.txn_first_offset = self.txn_first_offset, None
         return CompletedTxn(self.producer_id, first_offset, batch.base_offset, aborted=not marker.commit)
 
+    def record_frame(self, batch: BatchHeader) -> None:
+        """Remember the epoch of a marker that compaction has left only the frame of."""
+        self._enter_epoch(batch.producer_epoch)
+        self.last_timestamp = batch.max_timestamp
+
     def _enter_epoch(self, epoch: int) -> None:
         if epoch != self.epoch:
             self.epoch = epoch

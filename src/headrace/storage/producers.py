@@ -46,6 +46,9 @@ class Producers:
         state = self._states.get(batch.producer_id)
         if state is None:
             state = self._states[batch.producer_id] = ProducerState(batch.producer_id)
+        if batch.is_control and marker is None:
+            state.record_frame(batch)
+            return None
         if marker is None:
             state.record(batch)
             if state.txn_first_offset is not None:

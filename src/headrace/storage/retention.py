@@ -39,8 +39,7 @@ def segments_to_delete(log: Log, *, high_watermark: int) -> int:
 def _is_expired(segment: Segment, now_ms: int, retention_ms: int) -> bool:
     if retention_ms == NO_LIMIT:
         return False
-    youngest = segment.max_timestamp.timestamp
-    return now_ms - (youngest if youngest >= 0 else segment.created_ms) > retention_ms
+    return now_ms - segment.youngest_ms > retention_ms
 
 
 def _end_offsets(log: Log) -> list[int]:

@@ -149,6 +149,12 @@ class Segment:
             self._max = last or MaxTimestamp(NO_TIMESTAMP, self.base_offset)
         return self._max
 
+    @property
+    def youngest_ms(self) -> int:
+        """The time of its youngest record; of its own making if its records have no times."""
+        youngest = self.max_timestamp.timestamp
+        return youngest if youngest >= 0 else self.created_ms
+
     def headers(self, start: int = 0, *, chunk: int | None = None) -> Iterator[tuple[int, BatchHeader]]:
         """Position and header of every batch from the one at byte `start` on."""
         return self.scanner(chunk=chunk).headers(start)

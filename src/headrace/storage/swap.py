@@ -31,13 +31,15 @@ def announce(directory: Path, base_offset: int) -> None:
 
 def put_in_place(directory: Path, base_offset: int, config: LogConfig) -> Segment:
     """Give a `.swap` segment its final name; the others it covers must be gone already."""
+    # The old files first, their log last: while it is there, nothing has its final name yet, and an
+    # index that has it is not taken for an old one.
+    if (directory / file_name(base_offset, LOG)).exists():
+        for suffix in SEGMENT_SUFFIXES:
+            (directory / file_name(base_offset, suffix)).unlink(missing_ok=True)
     for suffix in SEGMENT_SUFFIXES:
-        final = directory / file_name(base_offset, suffix)
         swapped = directory / file_name(base_offset, suffix + SWAP)
         if swapped.exists():
-            swapped.replace(final)
-        elif suffix != LOG:
-            final.unlink(missing_ok=True)  # the old segment's; one that is missing is made again
+            swapped.replace(directory / file_name(base_offset, suffix))
     segment = Segment.open(directory, base_offset, config)
     segment.sealed = True
     return segment
