@@ -68,33 +68,36 @@ def _bounds(field: Field) -> tuple[int, int]:
     return INTEGERS[field.item_kind]
 
 
-def filled(cls: StructType, version: int) -> Any:
-    """Something in every field, and everything long enough to need a length of two bytes."""
+def filled(cls: StructType, version: int, times: int = 60) -> Any:
+    """Something in every field; by default, enough of it for lengths of two bytes."""
     make: Callable[..., Any] = cls
-    return make(
-        **{
-            field.name: _filling(field, cls, version) if field.exists_in(version) else default_of(field, cls)
-            for field in cls.__fields__
-        }
-    )
+    values = {
+        field.name: _filling(field, cls, version, times)
+        if field.exists_in(version)
+        else default_of(field, cls)
+        for field in cls.__fields__
+    }
+    return make(**values)
 
 
-def _filling(field: Field, cls: StructType, version: int) -> Any:
+def _filling(field: Field, cls: StructType, version: int, times: int) -> Any:
     if field.holds_structs:
-        value = filled(struct_named(field.item_kind, cls), version)
+        value = filled(struct_named(field.item_kind, cls), version, times)
         return [value] * 2 if field.is_array else value
     if field.item_kind in INTEGERS:
         value = 42 if field.name.endswith("error_code") else _bounds(field)[1]
-        return [value] * 140 if field.is_array else value
+        return [value] * (3 * times) if field.is_array else value
     value = FILLINGS[field.item_kind]
+    if field.item_kind in {"string", "bytes", "records"}:
+        value *= times
     return [value] * 3 if field.is_array else value
 
 
 FILLINGS: Final[dict[str, Any]] = {
     "bool": True,
     "float64": 0.1,
-    "string": "µs→" * 60,
-    "bytes": bytes(range(250)),
-    "records": bytes(range(250)) * 70,
+    "string": "µs→",
+    "bytes": b"\x00\x80\xff",
+    "records": b"\x00\x80\xff" * 100,
     "uuid": bytes(range(16)),
 }

@@ -1,0 +1,110 @@
+from typing import Any
+
+import pytest
+
+from headrace.protocol import fetch
+from headrace.protocol.encode_errors import EncodeError
+from headrace.protocol.errors import ProtocolError
+from headrace.protocol.schema.fetch import (
+    AbortedTransaction,
+    EpochEndOffset,
+    FetchableTopicResponse,
+    FetchPartition,
+    FetchRequest,
+    FetchResponse,
+    FetchTopic,
+    ForgottenTopic,
+    NodeEndpoint,
+    PartitionData,
+    ReplicaState,
+)
+
+VERSIONS = pytest.mark.parametrize("version", range(4, 19))
+
+
+def request(count: int = 2, **values: Any) -> FetchRequest:
+    partitions = [
+        FetchPartition(partition=i, fetch_offset=100 + i, partition_max_bytes=1 << 20) for i in range(count)
+    ]
+    topics = [FetchTopic(topic="orders", partitions=partitions)]
+    given: dict[str, Any] = {"max_wait_ms": 500, "min_bytes": 1, "topics": topics}
+    return FetchRequest(**given | values)
+
+
+def response(**values: Any) -> FetchResponse:
+    given = {"partition_index": 0, "high_watermark": 9, "aborted_transactions": None, "records": b"batch"}
+    topic = FetchableTopicResponse(topic="orders", partitions=[PartitionData(**given | values)])
+    return FetchResponse(responses=[topic], session_id=5)
+
+
+@VERSIONS
+@pytest.mark.parametrize(
+    "message",
+    [
+        request(0),
+        request(1),
+        request(126),
+        request(127),
+        request(1, rack_id="rack-7"),
+        request(1, rack_id="r" * 200),
+        request(1, topics=[]),
+        request(1, topics=[FetchTopic(topic="t" * 130, partitions=[])]),
+        request(1, topics=[FetchTopic(topic="t", partitions=[])] * 130),
+        request(1, forgotten_topics_data=[ForgottenTopic(topic="old", partitions=[1, 2])]),
+        request(1, replica_id=3, replica_state=ReplicaState(replica_id=3)),
+        request(1, cluster_id="cluster"),
+        request(
+            topics=[
+                FetchTopic(
+                    partitions=[
+                        FetchPartition(
+                            partition=1, fetch_offset=2, partition_max_bytes=3, replica_directory_id=b"d" * 16
+                        )
+                    ]
+                )
+            ]
+        ),
+    ],
+)
+def test_every_shape_is_read_as_the_compiled_codec_reads_it(version: int, message: FetchRequest) -> None:
+    body = memoryview(b"".join(message.encode(version)))
+    assert fetch.decode_request(body, version) == FetchRequest.decode(body, version)
+
+
+@VERSIONS
+@pytest.mark.parametrize(
+    "message",
+    [
+        response(),
+        response(records=None),
+        response(records=b""),
+        response(records=bytes(200)),
+        response(records=bytes(20_000), aborted_transactions=[]),
+        response(aborted_transactions=[AbortedTransaction(producer_id=1, first_offset=2)]),
+        response(diverging_epoch=EpochEndOffset(epoch=1, end_offset=2)),
+        FetchResponse(responses=[], throttle_time_ms=3, error_code=4),
+        FetchResponse(responses=[], node_endpoints=[NodeEndpoint(node_id=1, host="b1", port=9092)]),
+    ],
+)
+def test_every_shape_is_written_as_the_compiled_codec_writes_it(version: int, message: FetchResponse) -> None:
+    assert b"".join(fetch.encode_response(message, version)) == b"".join(message.encode(version))
+
+
+@VERSIONS
+def test_record_data_is_sent_as_it_is(version: int) -> None:
+    records = memoryview(b"a batch")
+    assert any(buffer is records for buffer in fetch.encode_response(response(records=records), version))
+
+
+@pytest.mark.parametrize("version", [11, 12, 18])
+def test_partitions_that_are_not_all_there_are_refused(version: int) -> None:
+    body = b"".join(request(3).encode(version))
+    for length in range(len(body)):
+        with pytest.raises(ProtocolError, match=f"FetchRequest v{version}"):
+            fetch.decode_request(memoryview(body)[:length], version)
+
+
+@pytest.mark.parametrize("version", [11, 12, 18])
+def test_a_response_that_does_not_fit_is_refused_by_name(version: int) -> None:
+    with pytest.raises(EncodeError, match=r"partitions\[0\].high_watermark: None|is None"):
+        fetch.encode_response(response(high_watermark=None), version)
