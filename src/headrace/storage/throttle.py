@@ -3,6 +3,8 @@
 import time
 from collections.abc import Callable
 
+_CREDIT_SECONDS = 0.1  # how much of the time that the work itself takes counts as slept already
+
 
 class Throttle:
     """Lets `spend` through at `bytes_per_second` on average, by sleeping in the calling thread."""
@@ -25,6 +27,6 @@ class Throttle:
         A sleep of nothing still lets other threads of the interpreter run.
         """
         now = self._clock()
-        self._paid_until = max(self._paid_until, now) + size / self._rate
+        self._paid_until = max(self._paid_until, now - _CREDIT_SECONDS) + size / self._rate
         ahead = self._paid_until - now
         self._sleep(ahead if ahead > 0.005 else 0)
