@@ -22,6 +22,7 @@ PROVEN_BYTES: Final = 4 * 1024 * 1024
 """Up to this size, a peer that has sent a frame as large is believed at once when it claims another."""
 
 _SIZE: Final = Struct(">i")
+_NOWHERE: Final = memoryview(b"")
 
 
 class FrameBuffer:
@@ -34,7 +35,7 @@ class FrameBuffer:
     def __init__(self, max_frame_bytes: int) -> None:
         self._max_frame_bytes = max_frame_bytes
         self._proven = CHUNK_BYTES
-        self._view = memoryview(b"")
+        self._view = _NOWHERE
         self._start = 0  # of the frame that is not whole yet
         self._end = 0  # of what has been received
 
@@ -56,9 +57,11 @@ class FrameBuffer:
                 break
             frames.append(view[start + 4 : stop])
             start = stop
-        if start != self._start:
-            self._proven = min(max(self._proven, start - self._start), PROVEN_BYTES)
-            self._start = start
+        self._start = start
+        if start == len(view):  # nothing is left to do here, so let the buffer go with its frames
+            self._view, self._start, self._end = _NOWHERE, 0, 0
+        if frames and len(frames[-1]) > self._proven:  # a frame larger than a chunk ends its buffer
+            self._proven = min(len(frames[-1]), PROVEN_BYTES)
         return frames
 
     def _size_at(self, position: int) -> int:

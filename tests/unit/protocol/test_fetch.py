@@ -108,3 +108,12 @@ def test_partitions_that_are_not_all_there_are_refused(version: int) -> None:
 def test_a_response_that_does_not_fit_is_refused_by_name(version: int) -> None:
     with pytest.raises(EncodeError, match=r"partitions\[0\].high_watermark: None|is None"):
         fetch.encode_response(response(high_watermark=None), version)
+
+
+@pytest.mark.parametrize("version", [12, 13, 15, 18])
+def test_the_usual_shapes_take_the_fast_path(version: int) -> None:
+    body = memoryview(b"".join(request(3, rack_id="rack-7").encode(version)))
+    assert fetch._decode_usual(body, version) == FetchRequest.decode(body, version)
+    assert b"".join(fetch._encode_usual(response(), by_id=version > 12)) == b"".join(
+        response().encode(version)
+    )

@@ -78,6 +78,17 @@ def test_memory_grows_with_what_has_arrived_not_with_what_was_claimed() -> None:
     assert len(buffer.get_buffer()) < 8 * CHUNK_BYTES
 
 
+def test_a_buffer_that_is_full_lives_no_longer_than_its_frames() -> None:
+    tracemalloc.start()
+    try:
+        buffer = FrameBuffer(16 << 20)
+        feed(buffer, framed(bytes(8 << 20)))
+        held, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert held < CHUNK_BYTES
+
+
 def test_a_frame_is_encoded_without_copying_its_body() -> None:
     records = memoryview(b"records")
     head, *body = encode_frame(b"head", [b"12", records])

@@ -106,3 +106,10 @@ def test_a_version_that_does_not_exist_is_refused() -> None:
         produce.decode_request(memoryview(b""), 14)
     with pytest.raises(EncodeError, match="no v2"):
         produce.encode_response(response(), 2)
+
+
+@pytest.mark.parametrize("version", [9, 12, 13])
+def test_the_usual_shapes_take_the_fast_path(version: int) -> None:
+    body = memoryview(b"".join(request(5, 20_000, transactional_id="payments").encode(version)))
+    assert produce._decode_usual(body, by_id=version == 13) == ProduceRequest.decode(body, version)
+    assert produce._encode_usual(response(), by_id=version == 13) == b"".join(response().encode(version))
