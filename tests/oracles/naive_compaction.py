@@ -125,6 +125,8 @@ class NaiveLog:
             is_covered = batch.last_offset < end and bool(batch.records)
             if batch.horizon_ms is None and is_covered and (has_tombstone or is_idle):
                 batch.horizon_ms = now_ms + retention_ms
+            if not batch.records:
+                batch.horizon_ms = None  # nothing is left that could be deleted
         self.batches = [batch for batch in self.batches if batch.records or self._is_last_write(batch)]
         return end
 

@@ -120,11 +120,6 @@ def rebase_timestamp(record: RawRecord, base_timestamp: int) -> bytes:
     return encode_varint(len(body)) + body
 
 
-def with_length(record: RawRecord) -> bytes:
-    """The record's bytes as they stood, led by its length."""
-    return encode_varint(len(record.data)) + record.data
-
-
 def _timestamp(header: BatchHeader, delta: int) -> int:
     if header.timestamp_type is TimestampType.LOG_APPEND_TIME:
         return header.max_timestamp

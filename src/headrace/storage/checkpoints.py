@@ -24,7 +24,12 @@ class CorruptCheckpoint(StorageError):
 
 
 def read_offsets(path: Path) -> dict[TopicPartition, int]:
-    """Topic, partition and offset of every line; empty if there is no file."""
+    """Topic, partition and offset of every line; none if there is no file, or nothing in it.
+
+    Kafka makes these files before it has anything to write.
+    """
+    if path.exists() and not path.stat().st_size:
+        return {}
     offsets = {}
     for line in read_lines(path):
         try:

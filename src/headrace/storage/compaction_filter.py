@@ -7,11 +7,11 @@ its transaction are there. Offsets, order and every producer's last sequence num
 from bisect import bisect_right
 from collections.abc import Iterable, Mapping
 from enum import Enum
-from typing import NamedTuple
+from typing import NamedTuple, TypedDict
 
-from headrace.protocol.batch import BatchHeader, build_batch
-from headrace.protocol.compression import Compression, compress
-from headrace.protocol.records import RawRecord, raw_records, rebase_timestamp, with_length
+from headrace.protocol.batch import NO_TIMESTAMP, BatchHeader, TimestampType, build_batch
+from headrace.protocol.compression import compress
+from headrace.protocol.records import RawRecord, raw_records, rebase_timestamp
 from headrace.storage.markers import read_end_marker
 from headrace.storage.offset_map import OffsetMap
 from headrace.storage.txn_index import AbortedTxn
@@ -81,7 +81,7 @@ class CompactionFilter:
         records = list(raw_records(batch, header)) if fate is not _Fate.DISCARD else []
         kept = [record for record in records if fate is _Fate.KEEP or self._is_kept(header, record)]
         if not kept:
-            return _rebuilt(header, [], header.delete_horizon_ms) if self._is_last_write(header) else None
+            return _emptied(header) if self._is_last_write(header) else None
         horizon = header.delete_horizon_ms
         is_dirty = header.last_offset >= self._offsets.end_offset  # readers still meet what it deletes
         has_tombstone = not all(record.has_value for record in kept)
@@ -134,33 +134,53 @@ class CompactionFilter:
 
 
 def _rebuilt(header: BatchHeader, records: list[RawRecord], delete_horizon_ms: int | None) -> bytearray:
-    """A batch of `records` in the frame of `header`: same offsets, same sequences, same times."""
-    if delete_horizon_ms == header.delete_horizon_ms:
-        base_timestamp = header.base_timestamp
-        body = b"".join(map(with_length, records))
-    else:
-        assert delete_horizon_ms is not None, header
-        base_timestamp = delete_horizon_ms
-        body = b"".join(rebase_timestamp(record, delete_horizon_ms) for record in records)
-    compression = header.compression if records else Compression.NONE
+    """A batch of `records` in the frame of `header`: same offsets, sequences, times, as Kafka writes it."""
+    base_timestamp = records[0].timestamp if delete_horizon_ms is None else delete_horizon_ms
+    body = b"".join(rebase_timestamp(record, base_timestamp) for record in records)
     return build_batch(
-        compress(compression, body),
-        base_offset=header.base_offset,
-        last_offset_delta=header.last_offset_delta,
+        compress(header.compression, body),
         records_count=len(records),
         base_timestamp=base_timestamp,
-        max_timestamp=_max_timestamp(header, records),
+        max_timestamp=max(record.timestamp for record in records),
+        compression=header.compression,
+        delete_horizon=delete_horizon_ms is not None,
+        **_frame(header),
+    )
+
+
+def _emptied(header: BatchHeader) -> bytearray:
+    """The frame of `header` around nothing, byte for byte as Kafka leaves it: without a horizon, too."""
+    return build_batch(
+        b"",
+        records_count=0,
+        base_timestamp=NO_TIMESTAMP,
+        max_timestamp=header.max_timestamp,
+        **_frame(header),
+    )
+
+
+class _Frame(TypedDict):
+    base_offset: int
+    last_offset_delta: int
+    leader_epoch: int
+    timestamp_type: TimestampType
+    transactional: bool
+    control: bool
+    producer_id: int
+    producer_epoch: int
+    base_sequence: int
+
+
+def _frame(header: BatchHeader) -> _Frame:
+    """What every batch keeps, whatever becomes of its records."""
+    return _Frame(
+        base_offset=header.base_offset,
+        last_offset_delta=header.last_offset_delta,
         leader_epoch=header.leader_epoch,
-        compression=compression,
         timestamp_type=header.timestamp_type,
         transactional=header.is_transactional,
         control=header.is_control,
-        delete_horizon=delete_horizon_ms is not None,
         producer_id=header.producer_id,
         producer_epoch=header.producer_epoch,
         base_sequence=header.base_sequence,
     )
-
-
-def _max_timestamp(header: BatchHeader, records: list[RawRecord]) -> int:
-    return max((record.timestamp for record in records), default=header.max_timestamp)
