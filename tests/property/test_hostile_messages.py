@@ -15,7 +15,7 @@ from headrace.protocol.schema.metadata import MetadataRequest
 from oracles.messages import filled
 from oracles.schemas import Case, every_case, newest_cases
 
-EXAMPLES = int(os.environ.get("HEADRACE_EXAMPLES", "500"))
+EXAMPLES = 100 * int(os.environ.get("HEADRACE_EXAMPLES", "5"))
 HUGE = [bytes.fromhex(number) for number in ("ffffffff0f", "ffffffff07", "7fffffff", "7fff", "80000000")]
 EVERY_CASE = pytest.mark.parametrize("case", every_case(), ids=str)
 

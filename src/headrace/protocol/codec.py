@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from headrace.protocol.compile_decoder import compile_decoder
 from headrace.protocol.compile_encoder import compile_encoder
-from headrace.protocol.encode_errors import EncodeError, explain
+from headrace.protocol.encode_errors import explain
 from headrace.protocol.errors import ProtocolError
 from headrace.protocol.fields import Buffer, version_range
 from headrace.protocol.structs import StructType
@@ -20,6 +20,10 @@ BAD_BYTES: Final = (struct.error, IndexError, ValueError)
 
 BAD_VALUES: Final = (struct.error, AttributeError, TypeError, ValueError, OverflowError)
 """What encoding raises for a value of the wrong type or size."""
+
+
+class EncodeError(ValueError):
+    """A message of ours holds a value its schema does not allow: a bug on our side of the wire."""
 
 
 class Codec:

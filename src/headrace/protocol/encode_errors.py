@@ -9,10 +9,6 @@ from headrace.protocol.source import FIXED
 from headrace.protocol.structs import StructType, struct_named
 
 
-class EncodeError(ValueError):
-    """A message of ours holds a value its schema does not allow: a bug on our side of the wire."""
-
-
 def explain(cls: StructType, value: Any, version: int) -> str | None:
     """The first field at fault and what is wrong with it: "topics[3].name: ...". None if all is well."""
     kind: type = cls  # mypy cannot tell an instance of a metaclass from the metaclass

@@ -36,7 +36,7 @@ class Struct(metaclass=StructType):
     def __init__(self, **values: Any) -> None:
         """Make the first instance of a class, and the `__init__` that makes all others."""
         cls = type(self)
-        setattr(cls, "__init__", _compile_init(cls))  # noqa: B010 (assigning says the same, less legally)
+        setattr(cls, "__init__", _compile_init(cls))  # noqa: B010 (mypy forbids to assign a method)
         cls.__init__(self, **values)
 
     def __eq__(self, other: object) -> bool:

@@ -1,7 +1,7 @@
 import pytest
 
 from headrace.protocol import api_versions
-from headrace.protocol.encode_errors import EncodeError
+from headrace.protocol.codec import EncodeError
 from headrace.protocol.errors import ErrorCode, ProtocolError
 from headrace.protocol.schema.api_versions import (
     ApiVersion,

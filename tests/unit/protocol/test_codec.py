@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from headrace.protocol.encode_errors import EncodeError
+from headrace.protocol.codec import EncodeError
 from headrace.protocol.errors import ProtocolError
 from headrace.protocol.schema.fetch import FetchableTopicResponse, FetchResponse, PartitionData
 from headrace.protocol.schema.find_coordinator import FindCoordinatorRequest

@@ -3,7 +3,7 @@ from typing import Any
 import pytest
 
 from headrace.protocol import fetch
-from headrace.protocol.encode_errors import EncodeError
+from headrace.protocol.codec import EncodeError
 from headrace.protocol.errors import ProtocolError
 from headrace.protocol.schema.fetch import (
     AbortedTransaction,
