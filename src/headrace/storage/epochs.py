@@ -52,14 +52,15 @@ class LeaderEpochs:
     def end_of(self, epoch: int, log_end_offset: int) -> EpochStart:
         """The largest known epoch up to `epoch`, with the offset it ended before.
 
-        With epochs 1 from 0, 3 from 10 and a log end of 15: end_of(1) and end_of(2) are (1, 10),
-        end_of(3) is (3, 15), and end_of(0) and end_of(4) are (-1, -1): nothing is known of them.
+        With epochs 1 from 5, 3 from 10 and a log end of 15: end_of(1) and end_of(2) are (1, 10),
+        end_of(3) is (3, 15), and end_of(4) is (-1, -1): nothing is known of it. Epoch 0 is older than
+        all that is left of the log; end_of(0) is (0, 5), so that its follower goes on from the start.
         """
-        after = bisect_right(self._entries, epoch, key=lambda entry: entry.epoch)
-        if after == 0 or epoch > self.latest:
+        if epoch == UNKNOWN_EPOCH or epoch > self.latest:
             return EpochStart(UNKNOWN_EPOCH, UNKNOWN_OFFSET)
+        after = bisect_right(self._entries, epoch, key=lambda entry: entry.epoch)
         end = self._entries[after].start_offset if after < len(self._entries) else log_end_offset
-        return EpochStart(self._entries[after - 1].epoch, end)
+        return EpochStart(self._entries[after - 1].epoch if after else epoch, end)
 
     def at(self, offset: int) -> int:
         """The epoch that wrote `offset`, or -1."""

@@ -23,7 +23,7 @@ from headrace.protocol.batch import (
 from headrace.protocol.compression import Buffer
 from headrace.protocol.errors import InvalidRecord
 from headrace.protocol.records import decode_batch
-from headrace.storage.config import LogConfig
+from headrace.storage.config import MAX_INT32, LogConfig
 from headrace.storage.errors import LogOffline, OffsetOutOfRange, RecordListTooLarge
 from headrace.storage.markers import read_end_marker
 from headrace.storage.producer_state import EndMarker
@@ -143,6 +143,8 @@ class Log:
             if header.base_offset < next_offset:
                 raise InvalidRecord(f"a batch at offset {header.base_offset} cannot follow {next_offset - 1}")
             next_offset = header.next_offset
+        if next_offset - batches[0].header.base_offset > MAX_INT32:
+            raise InvalidRecord(f"batches up to offset {next_offset - 1} do not fit in one segment")
         self._write(view, batches)
         return Appended(batches[0].header.base_offset, next_offset - 1, NO_APPEND_TIME)
 
@@ -172,7 +174,7 @@ class Log:
         size = self.active.size
         try:
             if self._must_roll(len(view), first, last):
-                self.roll(first.base_offset)
+                self._roll(first.base_offset)
                 size = 0
             self.active.append(view, [batch.header for batch in batches])
             for header, marker in batches:
@@ -192,18 +194,26 @@ class Log:
             return active.size > 0 or not active.offset_index.can_hold(last.last_offset)
         return active.size > 0 and active.age_ms(self.now_ms(), first.max_timestamp) > self.config.segment_ms
 
-    def roll(self, base_offset: int | None = None) -> None:
-        """Close the active segment for appends and start a new one at the log's end."""
-        base_offset = self.log_end_offset if base_offset is None else base_offset
-        if self.active.size == 0:
-            if self.active.base_offset == base_offset:
-                return
-            self.segments.pop().delete()
-        else:
-            self.active.seal()
+    def roll(self) -> None:
+        """Close the active segment for appends and start a new one at the log's end, unless it is empty."""
+        self._ensure_online()
+        try:
+            self._roll(self.log_end_offset)
+        except OSError as error:
+            raise self._fail("roll", error) from error
+
+    def _roll(self, base_offset: int) -> None:
+        closing = self.active
+        if closing.base_offset == base_offset:
+            return
+        if closing.size:
+            closing.seal()
             self.producers.next_offset = base_offset
             self.producers.take_snapshot()
         self.segments.append(Segment.create(self.directory, base_offset, self.config, now_ms=self.now_ms()))
+        if not closing.size:
+            self.segments.remove(closing)
+            closing.delete()
 
     # -- read ----------------------------------------------------------------------------------
 
@@ -223,7 +233,7 @@ class Log:
         if offset >= end:
             return b""
         try:
-            return self._read(offset, end, max_bytes, at_least_one)
+            return self._read(offset, end, max(0, max_bytes), at_least_one)
         except OSError as error:
             raise self._fail("read", error) from error
 
@@ -289,11 +299,30 @@ class Log:
         """The first of the youngest records; None in an empty log."""
         self._ensure_online()
         try:
-            segment = max(self.segments, key=lambda segment: segment.max_timestamp.timestamp)
-            youngest = segment.max_timestamp
-            return self._find(segment, segment.position_of(youngest.offset), youngest.timestamp)
+            found = None
+            for segment in self.segments[self._segment_number(self.log_start_offset) :]:
+                if found is None or segment.max_timestamp.timestamp > found.timestamp:
+                    found = self._younger(segment, found)
         except OSError as error:
             raise self._fail("search", error) from error
+        return found
+
+    def _younger(self, segment: Segment, found: FoundOffset | None) -> FoundOffset | None:
+        """The first of the youngest records in `segment`, or `found` if none is younger."""
+        youngest = segment.max_timestamp
+        whole = self.log_start_offset <= segment.base_offset  # or the youngest may have been deleted
+        scanner = segment.scanner(chunk=_LOOKUP_CHUNK)
+        start = segment.position_of(youngest.offset if whole else self.log_start_offset)
+        for position, header in scanner.headers(start):
+            if found is not None and header.max_timestamp <= found.timestamp:
+                continue
+            for record in decode_batch(scanner.batch(position, header), header):
+                younger = found is None or record.timestamp > found.timestamp
+                if younger and record.offset >= self.log_start_offset:
+                    found = FoundOffset(record.timestamp, record.offset, header.leader_epoch)
+            if found is not None and found.timestamp >= youngest.timestamp:
+                break
+        return found
 
     def _find(self, segment: Segment, start: int, timestamp: int) -> FoundOffset | None:
         """The first record at `timestamp` or later in the batches from byte `start` on."""
@@ -311,17 +340,23 @@ class Log:
     def last_stable_offset(self, high_watermark: int) -> int:
         """Up to where every transaction has an outcome that is committed itself."""
         unstable = self.producers.first_unstable_offset(high_watermark)
-        return high_watermark if unstable is None else min(unstable, high_watermark)
+        if unstable is None:
+            return high_watermark
+        return min(max(unstable, self.log_start_offset), high_watermark)  # its first records may be deleted
 
     def aborted_transactions(self, start: int, end: int) -> list[AbortedTxn]:
         """The aborted transactions with records in [start, end): what a reader has to leave out."""
+        self._ensure_online()
         aborted = []
-        for segment in self.segments[self._segment_number(start) :]:
-            for txn in segment.txn_index:
-                if txn.last_offset >= start and txn.first_offset < end:
-                    aborted.append(txn)
-                if txn.last_stable_offset >= end:
-                    return aborted
+        try:
+            for segment in self.segments[self._segment_number(start) :]:
+                for txn in segment.txn_index:
+                    if txn.last_offset >= start and txn.first_offset < end:
+                        aborted.append(txn)
+                    if txn.last_stable_offset >= end:
+                        return aborted
+        except OSError as error:
+            raise self._fail("read", error) from error
         return aborted
 
     # -- cut -----------------------------------------------------------------------------------
@@ -346,7 +381,9 @@ class Log:
             if position < self.active.size:
                 offset = min(offset, self.active.base_offset_at(position))
                 self.active.truncate_to(position, offset)
-            self.active.resume()
+            # Compaction may have left nothing right below `offset`: the log ends after its last batch,
+            # where opening it again would find its end, too.
+            offset = min(offset, self.active.resume())
             self._end_at(offset)
             self.producers.restore(start=self.log_start_offset, end=offset)
             replay(self._derived, self.segments)
@@ -383,14 +420,18 @@ class Log:
             raise OffsetOutOfRange(offset, start=self.log_start_offset, end=self.log_end_offset)
         if offset > self.log_start_offset:
             self.log_start_offset = offset
-            self.epochs.truncate_from_start(offset)
+            try:
+                self.epochs.truncate_from_start(offset)
+            except OSError as error:
+                raise self._fail("delete records of", error) from error
 
     def delete_oldest_segments(self, count: int) -> None:
-        """Remove the first `count` segments; the active one is replaced by an empty one if it must go."""
+        """Remove the first `count` segments; an active one that has to go leaves an empty one behind."""
         self._ensure_online()
         try:
-            if count == len(self.segments):
-                self.roll()
+            if count >= len(self.segments):
+                self._roll(self.log_end_offset)
+                count = len(self.segments) - 1
             self._forget_positions()
             for segment in self.segments[:count]:
                 segment.delete()

@@ -72,8 +72,12 @@ class Segment:
         """A new, empty segment; its files must not exist."""
         segment = cls(directory, base_offset, config, suffix=suffix)
         segment._descriptor = os.open(segment.path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o644)
-        segment.offset_index.reset()
-        segment.time_index.reset()
+        try:
+            segment.offset_index.reset()
+            segment.time_index.reset()
+        except OSError:
+            segment.release()
+            raise
         segment._max = MaxTimestamp(NO_TIMESTAMP, base_offset)
         segment.created_ms = now_ms
         return segment
@@ -145,8 +149,7 @@ class Segment:
     def max_timestamp(self) -> MaxTimestamp:
         """The largest timestamp and the last offset of the first batch that has it; -1 if empty."""
         if self._max is None:
-            last = self._reading_index(self.time_index.last)
-            self._max = last or MaxTimestamp(NO_TIMESTAMP, self.base_offset)
+            self._max = self._reading_index(self._last_max_timestamp)
         return self._max
 
     @property
@@ -235,13 +238,22 @@ class Segment:
                 return position
         return self.size
 
+    def _last_max_timestamp(self) -> MaxTimestamp:
+        last = self.time_index.last()
+        if last is None:
+            return MaxTimestamp(NO_TIMESTAMP, self.base_offset)
+        self._position_of_entry(last)
+        return last
+
     def _start_for_timestamp(self, timestamp: int) -> int:
         entry = self.time_index.at_or_before(timestamp)
-        if entry is None:
-            return 0
+        return 0 if entry is None else self._position_of_entry(entry)
+
+    def _position_of_entry(self, entry: MaxTimestamp) -> int:
+        """Where the batch starts that `entry` was made for; CorruptIndex if there is no such batch."""
         position = self.position_of(entry.offset)
         _, header = next(self.headers(position, chunk=_NEARBY), (0, None))
-        if header is None or header.max_timestamp != entry.timestamp:
+        if header is None or header.max_timestamp != entry.timestamp or header.base_offset > entry.offset:
             raise CorruptIndex(f"{self.time_index.path} has {entry}, the log has not")
         return position
 
@@ -260,16 +272,15 @@ class Segment:
         """The entry, if the batch it points to agrees: a damaged index must not lead a reader astray."""
         if entry.position == 0 and entry.offset == self.base_offset:
             return entry
+        if not 0 <= entry.position < self.size:
+            raise CorruptIndex(f"{self.offset_index.path} has {entry}, the log has {self.size} bytes")
         try:
             _, header = next(self.headers(entry.position, chunk=_NEARBY))
-        except (CorruptLog, StopIteration):
-            raise CorruptIndex(
-                f"{self.offset_index.path} points to byte {entry.position}: no batch"
-            ) from None
+        except CorruptLog as error:
+            raise CorruptIndex(f"{self.offset_index.path} has {entry}, but {error}") from None
         if header.last_offset != entry.offset:
             raise CorruptIndex(
-                f"{self.offset_index.path} has offset {entry.offset} at byte {entry.position}, "
-                f"the batch there ends at {header.last_offset}"
+                f"{self.offset_index.path} has {entry}, the batch there ends at {header.last_offset}"
             )
         return entry
 
@@ -308,8 +319,9 @@ class Segment:
         try:
             last = self.offset_index.last()
             entry = self._checked(last) if last else Position(self.base_offset, 0)
+            self._last_max_timestamp()  # checks the index before anything is taken off it
             self.time_index.truncate_to(last.offset + 1 if last else self.base_offset)
-            self._max = self.time_index.last() or MaxTimestamp(NO_TIMESTAMP, self.base_offset)
+            self._max = self._last_max_timestamp()
         except CorruptIndex as error:
             logger.warning("rebuilding the indexes of %s: %s", self.path, error)
             self.rebuild_indexes()
@@ -328,15 +340,9 @@ class Segment:
         """Cut the segment at byte `position`, where the batch that reaches `offset` starts."""
         # Index first. If we die between the two, a short index is merely slower;
         # an index that points past the end of the data reads as corruption.
-        try:
-            self.offset_index.truncate_to(offset)
-            self.time_index.truncate_to(offset)
-            self.txn_index.truncate_to(offset)
-        except CorruptIndex as error:
-            logger.warning("dropping the indexes of %s: %s", self.path, error)
-            self.offset_index.reset()
-            self.time_index.reset()
-            self.txn_index.replace([])
+        self._reading_index(lambda: self.offset_index.truncate_to(offset))
+        self._reading_index(lambda: self.time_index.truncate_to(offset))
+        self.txn_index.truncate_to(offset)
         self.cut(position)
         if position == 0:
             self._first_timestamp = None
@@ -366,6 +372,7 @@ class Segment:
         if self.sealed:
             self.offset_index.sync()
             self.time_index.sync()
+            self.txn_index.sync()
         if not self._name_is_durable:
             sync_directory(self.directory)
             self._name_is_durable = True

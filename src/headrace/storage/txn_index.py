@@ -5,12 +5,14 @@ marker's) and the last stable offset once it was aborted (8 bytes each). Most se
 then there is no file.
 """
 
+import os
 import struct
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
 from headrace.storage.errors import CorruptIndex
+from headrace.storage.files import sync_directory
 
 _ENTRY = struct.Struct(">hqqqq")
 _VERSION = 0
@@ -39,6 +41,13 @@ class TxnIndex:
         with self.path.open("ab") as file:
             file.write(_ENTRY.pack(_VERSION, *aborted))
         entries.append(aborted)
+
+    def sync(self) -> None:
+        """Bring the file, if there is one, and its name to the disk."""
+        if self._load():
+            with self.path.open("rb", buffering=0) as file:
+                os.fdatasync(file.fileno())
+            sync_directory(self.path.parent)
 
     def truncate_to(self, offset: int) -> None:
         """Forget every transaction whose abort marker is at or after `offset`."""

@@ -7,7 +7,7 @@ from headrace.protocol.batch import MAGIC, BatchHeader, TimestampType, read_batc
 from headrace.protocol.errors import InvalidRecord
 from headrace.protocol.records import raw_records
 from headrace.storage.config import LogConfig
-from headrace.storage.errors import InvalidTimestamp, MessageTooLarge, UnsupportedForMessageFormat
+from headrace.storage.errors import InvalidTimestamp, MessageTooLarge
 
 _MAGIC_POSITION = 16
 
@@ -15,7 +15,7 @@ _MAGIC_POSITION = 16
 def validated_client_batch(data: memoryview, config: LogConfig, now_ms: int) -> BatchHeader:
     """The header of the one batch that a client's `data` is, or the error Kafka answers with."""
     if len(data) > _MAGIC_POSITION and data[_MAGIC_POSITION] in range(MAGIC):
-        raise UnsupportedForMessageFormat(f"message format {data[_MAGIC_POSITION]} is older than {MAGIC}")
+        raise InvalidRecord(f"message format {data[_MAGIC_POSITION]} is older than {MAGIC}")
     if len(data) > config.max_message_bytes:  # before the checksum: it would be work for nothing
         raise MessageTooLarge(len(data), limit=config.max_message_bytes)
     header = read_batch(data)

@@ -1,0 +1,42 @@
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from headrace.storage.config import LogConfig
+from headrace.storage.log import Log
+from headrace.testing.clock import SettableClock
+from headrace.testing.logs import SMALL, open_test_log
+from headrace.testing.records import TIMESTAMP
+
+OpenLog = Callable[..., Log]
+
+
+@pytest.fixture
+def clock() -> SettableClock:
+    return SettableClock(TIMESTAMP)
+
+
+@pytest.fixture
+def open_log(tmp_path: Path, clock: SettableClock) -> Iterator[OpenLog]:
+    """Opens `orders-0`, with settings of a topic and options of an opening, as often as it is called."""
+    opened: list[Log] = []
+
+    def opening(config: LogConfig | None = None, **options: Any) -> Log:
+        settings = {name: options.pop(name) for name in list(options) if name in LogConfig.__slots__}
+        if config is None:
+            config = LogConfig(
+                **{"segment_bytes": SMALL.segment_bytes, "index_interval_bytes": 200} | settings
+            )
+        opened.append(open_test_log(tmp_path / "orders-0", config, now_ms=clock, **options))
+        return opened[-1]
+
+    yield opening
+    for log in opened:
+        log.release()
+
+
+@pytest.fixture
+def log(open_log: OpenLog) -> Log:
+    return open_log()
