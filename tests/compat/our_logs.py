@@ -57,8 +57,10 @@ CONFIGS: Final[dict[str, LogConfig]] = {
     "compacted-twice": COMPACT,
     "compacted-transactions": COMPACT,
     "dirty": COMPACT,
+    "dirty-again": replace(COMPACT, delete_retention_ms=0),
 }
-COMPACTED: Final = ("compacted", "compacted-twice", "compacted-transactions")
+COMPACTED: Final = ("compacted", "compacted-twice", "compacted-transactions", "dirty-again")
+DIRTY: Final = ("dirty", "dirty-again")
 FIRST_PRODUCER: Final = 1000  # Kafka gives its own producers small ids
 MAX_SEQUENCE: Final = 2**31 - 1
 TORN: Final = 100  # bytes of a batch that a crash left
@@ -335,6 +337,13 @@ def _dirty(writer: Writer) -> None:
     writer.log.roll()
 
 
+def _dirty_again(writer: Writer) -> None:
+    for work in (_rewrites, _keyed_transactions):
+        work(writer)
+    writer.compact()
+    _dirty(writer)
+
+
 def samples_with_keys(writer: Writer, count: int) -> list[Sample]:
     return [
         Sample(key=b"after-%d" % n, value=b"%d" % n, headers=(("h", None),), timestamp_ms=writer.clock())
@@ -355,8 +364,9 @@ SCENARIOS: Final[dict[str, Callable[[Writer], None]]] = {
     "retained": _retained,
     "deleted-records": _deleted_records,
     "empty": _empty,
+    "dirty": _dirty,
+    "dirty-again": _dirty_again,
     "compacted": _compacted,
     "compacted-twice": _compacted_twice,
     "compacted-transactions": _compacted_transactions,
-    "dirty": _dirty,
 }

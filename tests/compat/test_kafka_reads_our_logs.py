@@ -1,8 +1,9 @@
 """Apache Kafka reads, serves, continues and compacts the logs that we wrote, and finds no fault with them."""
 
 import shutil
+import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -14,27 +15,49 @@ from compat.kafka_tools import dumped
 from compat.kafka_tools.java import KafkaJava
 from compat.kafka_tools.records import Record as ServedRecord
 from compat.kafka_tools.records import read_records
+from compat.kafka_tools.samples import FIRST_TIMESTAMP_MS, samples
 from compat.kafka_tools.server import CLUSTER_ID, KafkaServer, client_settings
 from compat.kafka_tools.tools import KafkaTools, complaints
 from compat.kafka_tools.written import CLEAN_AT_ONCE, NEVER_CLEAN, SETTINGS
-from compat.our_logs import COMPACT, COMPACTED, CONFIGS, FIRST_PRODUCER, MAX_SEQUENCE, Writer, write_logs
+from compat.our_logs import (
+    COMPACT,
+    COMPACTED,
+    CONFIGS,
+    DIRTY,
+    FIRST_PRODUCER,
+    MAX_SEQUENCE,
+    Writer,
+    codec,
+    in_batches,
+    write_logs,
+)
 from headrace.protocol.batch import BatchHeader, TimestampType, read_batch
 from headrace.protocol.compression import Compression
-from headrace.protocol.records import Record, decode_batch
+from headrace.protocol.records import Record, decode_batch, encode_batch
+from headrace.storage.checkpoints import read_offsets
 from headrace.storage.cleaner import install, plan_compaction, run_compaction
 from headrace.storage.config import DAY_MS
-from headrace.storage.directory import LogDirectory
+from headrace.storage.directory import CLEANER_OFFSETS, LogDirectory
 from headrace.storage.identity import Identity
+from headrace.storage.log import Log
+from headrace.storage.producer_snapshot import decode_snapshot, encode_snapshot
 from headrace.storage.recovery import open_log
 from headrace.storage.topics import TopicPartition
 from headrace.testing.clock import SettableClock
 from headrace.testing.logs import files_in, read_all
-from headrace.testing.records import split_batches
+from headrace.testing.records import make_marker, split_batches
 
 OWNER: Final = Identity(broker_id=1, cluster_id=CLUSTER_ID)
 DUMPED: Final = (".log", ".index", ".timeindex", ".txnindex", ".snapshot")
 TIMEOUT_S: Final = 30
 ADDED: Final = [b"added by Kafka %d" % n for n in range(20)]
+CRASHED: Final[dict[str, Callable[[bytearray], bytes]]] = {  # and what the crash left of the last batch
+    "codecs": lambda batch: bytes(batch[:60]),
+    "idempotent": lambda batch: bytes(batch[:-1]),
+    "transactions": lambda batch: bytes(batch[:-1]) + b"\xff",
+    "epochs": lambda batch: bytes(len(batch)),
+    "retained": lambda _batch: b"",
+}
 CONTINUED: Final = ("codecs", "idempotent", "transactions", "truncated", "retained", "compacted")
 
 
@@ -44,11 +67,8 @@ class OurDirectory:
 
     kafka: KafkaServer
     writers: dict[str, Writer]
-    before_compaction: Path  # a copy of the dirty log: Kafka compacts the other one
+    before_kafka: Path  # a copy of all there is
     clock: SettableClock
-
-    def open(self) -> LogDirectory:
-        return open_directory(self.kafka.log_dir, self.clock)
 
     def files(self, *topics: str) -> list[Path]:
         return sorted(
@@ -78,8 +98,8 @@ def ours(kafka_java: KafkaJava, tmp_path_factory: pytest.TempPathFactory) -> Ite
         directory = open_directory(kafka.log_dir, clock)
         writers = write_logs(directory, clock)
         directory.close()
-        dirty = Path(shutil.copytree(kafka.log_dir / "dirty-0", root / "dirty-0"))
-        yield OurDirectory(kafka, writers, dirty, clock)
+        copy = Path(shutil.copytree(kafka.log_dir, root / "before-kafka"))
+        yield OurDirectory(kafka, writers, copy, clock)
 
 
 @pytest.fixture(scope="module")
@@ -109,6 +129,7 @@ def kafka_config(topic: str) -> dict[str, str]:
     return {
         "internal.segment.bytes": str(config.segment_bytes),
         "index.interval.bytes": str(config.index_interval_bytes),
+        "delete.retention.ms": str(config.delete_retention_ms),
         "message.timestamp.type": "LogAppendTime" if by_broker else "CreateTime",
     } | cleaning
 
@@ -253,12 +274,13 @@ class Served:
 
     uncommitted: list[ServedRecord]
     committed: list[ServedRecord]
+    printed: list[str]
     after_producing: list[ServedRecord]
-    cleaned: Path
+    copy: Path  # of the directory as Kafka then left it
 
 
 @pytest.fixture(scope="module")
-def served(ours: OurDirectory, dump: str, compacted_dump: str) -> Served:
+def served(ours: OurDirectory, kafka_tools: KafkaTools, dump: str, compacted_dump: str) -> Served:
     """Start Kafka on our directory once the tool has seen it; read, compact, produce, stop."""
     assert dump
     assert compacted_dump
@@ -266,13 +288,29 @@ def served(ours: OurDirectory, dump: str, compacted_dump: str) -> Served:
     kafka.start()
     uncommitted = read_records(kafka.bootstrap, CONFIGS, "read_uncommitted")
     committed = read_records(kafka.bootstrap, CONFIGS, "read_committed")
-    kafka.alter_topic("dirty", CLEAN_AT_ONCE)
+    printed = print_committed(kafka_tools.java, kafka.bootstrap, len(ours.committed))
+    for topic in DIRTY:
+        kafka.alter_topic(topic, CLEAN_AT_ONCE)
     for topic in CONTINUED:
         produce(kafka, topic)
-    wait_until_cleaned(kafka, "dirty")
+    for topic in DIRTY:
+        wait_until_cleaned(kafka, topic)
     after_producing = read_records(kafka.bootstrap, CONFIGS, "read_uncommitted")
     kafka.stop()
-    return Served(uncommitted, committed, after_producing, kafka.log_dir / "dirty-0")
+    copy = Path(shutil.copytree(kafka.log_dir, ours.before_kafka.with_name("after-kafka")))
+    return Served(uncommitted, committed, printed, after_producing, copy)
+
+
+def print_committed(java: KafkaJava, bootstrap: str, count: int) -> list[str]:
+    """What Kafka's own consumer prints of the first `count` committed records of all topics."""
+    options = ["--bootstrap-server", bootstrap, "--include", "|".join(CONFIGS), "--from-beginning"]
+    options += ["--isolation-level", "read_committed", "--max-messages", str(count)]
+    options += ["--timeout-ms", str(TIMEOUT_S * 1000)]
+    for shown in ("timestamp", "offset", "headers", "key"):
+        options += ["--formatter-property", f"print.{shown}=true"]
+    command = java.command("org.apache.kafka.tools.consumer.ConsoleConsumer", *options)
+    run = subprocess.run(command, capture_output=True, text=True, timeout=2 * TIMEOUT_S, check=True)
+    return run.stdout.splitlines()
 
 
 def produce(kafka: KafkaServer, topic: str) -> None:
@@ -300,44 +338,74 @@ def test_kafka_serves_only_committed_records_to_those_who_ask(ours: OurDirectory
     assert len(served.committed) < len(served.uncommitted)
 
 
+def test_kafkas_own_consumer_prints_the_committed_records(ours: OurDirectory, served: Served) -> None:
+    assert sorted(served.printed) == sorted(map(as_line, ours.committed))
+
+
+def as_line(record: ServedRecord) -> str:
+    by_broker = CONFIGS[record.topic].message_timestamp_type is TimestampType.LOG_APPEND_TIME
+    headers = ",".join(f"{name}:{as_word(value)}" for name, value in record.headers)
+    return "\t".join(
+        [
+            f"{'LogAppendTime' if by_broker else 'CreateTime'}:{record.timestamp_ms}",
+            f"Offset:{record.offset}",
+            headers or "NO_HEADERS",
+            as_word(record.key),
+            as_word(record.value),
+        ]
+    )
+
+
+def as_word(data: bytes | None) -> str:
+    return "null" if data is None else data.decode()
+
+
 def test_we_open_what_kafka_went_on_with(ours: OurDirectory, served: Served) -> None:
-    copy = Path(shutil.copytree(ours.kafka.log_dir, ours.before_compaction.parent / "after-kafka"))
+    directory = open_directory(served.copy, ours.clock)
 
-    directory = open_directory(copy, ours.clock)
+    found = {topic: records_of(directory, topic) for topic in sorted(CONFIGS)}
+    directory.release()
 
-    for topic in sorted(CONFIGS):
-        log = directory.logs[TopicPartition(topic, 0)]
-        found = [
-            (record.offset, record.timestamp, record.key, record.value)
-            for record in data_records(read_all(log))
-            if record.offset >= log.log_start_offset
-        ]
-        assert found == [
-            (record.offset, record.timestamp_ms, record.key, record.value)
-            for record in served.after_producing
-            if record.topic == topic
-        ]
-        if topic in CONTINUED:
-            assert [value for *_, value in found][-len(ADDED) :] == ADDED
-    directory.close()
+    assert [record for records in found.values() for record in records] == served.after_producing
+    for topic in CONTINUED:
+        assert [record.value for record in found[topic]][-len(ADDED) :] == ADDED
 
 
-def data_records(batches: list[bytes]) -> list[Record]:
-    headers = [(read_batch(batch), batch) for batch in batches]
+def records_of(directory: LogDirectory, topic: str) -> list[ServedRecord]:
+    """What a client gets to see of a log of ours."""
+    log = directory.logs[TopicPartition(topic, 0)]
+    batches = [(read_batch(batch), batch) for batch in read_all(log)]
     return [
-        record for header, batch in headers if not header.is_control for record in decode_batch(batch, header)
+        ServedRecord(
+            topic=topic,
+            partition=0,
+            offset=record.offset,
+            timestamp_ms=record.timestamp,
+            key=record.key,
+            value=record.value,
+            headers=tuple(record.headers),
+        )
+        for header, batch in batches
+        if not header.is_control
+        for record in decode_batch(batch, header)
+        if record.offset >= log.log_start_offset
     ]
 
 
-def test_kafka_compacts_our_log_to_the_same_batches_as_we_do(ours: OurDirectory, served: Served) -> None:
+@pytest.mark.parametrize("topic", DIRTY)
+def test_kafka_compacts_our_log_to_the_same_batches_as_we_do(
+    ours: OurDirectory, served: Served, topic: str
+) -> None:
+    partition = TopicPartition(topic, 0)
+    start = read_offsets(ours.before_kafka / CLEANER_OFFSETS).get(partition, 0)
     now = SettableClock(time.time_ns() // 1_000_000)
-    log = open_log(ours.before_compaction, CONFIGS["dirty"], now_ms=now, clean=True)
-    plan = plan_compaction(log, first_dirty_offset=0, up_to_offset=log.log_end_offset)
+    log = open_log(ours.before_kafka / str(partition), CONFIGS[topic], now_ms=now, clean=True)
+    plan = plan_compaction(log, first_dirty_offset=start, up_to_offset=log.log_end_offset)
     assert plan is not None
     install(log, run_compaction(plan, max_keys=10_000, stop=lambda: False))
     log.close()
 
-    ours_and_kafkas = (log.directory, served.cleaned)
+    ours_and_kafkas = (log.directory, served.copy / str(partition))
     names, kafkas_names = (sorted(path.name for path in each.glob("*.log")) for each in ours_and_kafkas)
     assert names == kafkas_names
     for name in names:
@@ -363,9 +431,94 @@ def comparable(log: Path) -> list[Any]:
 
 
 def without_horizon(header: BatchHeader) -> int:
-    """The base timestamp, unless it says when tombstones go: a day from now, within the hour."""
-    horizon = header.delete_horizon_ms
-    if horizon is None:
-        return header.base_timestamp
-    assert abs(horizon - time.time_ns() // 1_000_000 - DAY_MS) < DAY_MS // 24
-    return 0
+    """The base timestamp, unless it says when tombstones go."""
+    return header.base_timestamp if header.delete_horizon_ms is None else 0
+
+
+# -- Kafka and we recover from the same crash ------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Recovered:
+    """A directory in which our process died, opened, read and closed by each of us."""
+
+    by_us: Path
+    by_kafka: Path
+    found: list[ServedRecord]
+    served: list[ServedRecord]
+
+
+@pytest.fixture(scope="module")
+def recovered(ours: OurDirectory, served: Served) -> Recovered:
+    """Go on where Kafka stopped, die in the middle of a batch, and let two copies recover."""
+    assert served.copy.exists()
+    kafka = ours.kafka
+    directory = open_directory(kafka.log_dir, ours.clock)
+    for topic, torn in CRASHED.items():
+        die_while_writing(directory.logs[TopicPartition(topic, 0)], torn)
+    directory.release()
+    copy = Path(shutil.copytree(kafka.log_dir, ours.before_kafka.with_name("crashed")))
+    directory = open_directory(copy, ours.clock)
+    found = [record for topic in sorted(CRASHED) for record in records_of(directory, topic)]
+    directory.close()
+    kafka.start()
+    served_then = read_records(kafka.bootstrap, CRASHED, "read_uncommitted")
+    kafka.stop()
+    return Recovered(copy, kafka.log_dir, found, served_then)
+
+
+def die_while_writing(log: Log, torn: Callable[[bytearray], bytes]) -> None:
+    """Append over more than one segment, a transaction that is aborted among it; the last write is torn."""
+    epoch = log.epochs.latest
+    producer_id = FIRST_PRODUCER + 50
+    for number, records in enumerate(in_batches(samples(90, size=300), 3)):
+        batch = [Record(each.key or b"k", each.value, each.headers, each.timestamp_ms) for each in records]
+        log.append(encode_batch(batch, compression=codec(number)), leader_epoch=epoch)
+        if number % 7 == 0:
+            transactional = encode_batch(
+                batch, transactional=True, producer_id=producer_id, producer_epoch=number, base_sequence=0
+            )
+            log.append(transactional, leader_epoch=epoch)
+            marker = make_marker(producer_id, commit=False, producer_epoch=number, timestamp=log.now_ms())
+            log.append_internal(marker, leader_epoch=epoch)
+    last = encode_batch(
+        [Record(b"k", b"never acknowledged" * 20, (), log.now_ms())],
+        base_offset=log.log_end_offset,
+        leader_epoch=epoch,
+    )
+    with log.active.path.open("ab") as file:
+        file.write(torn(last))
+
+
+def test_kafka_serves_what_was_whole_when_our_process_died(recovered: Recovered) -> None:
+    assert recovered.served == recovered.found
+    assert len(recovered.found) > len(CRASHED) * 90
+
+
+@pytest.mark.parametrize("topic", CRASHED)
+def test_recovery_leaves_the_same_files_as_kafkas(recovered: Recovered, topic: str) -> None:
+    ours, kafkas = (directory / f"{topic}-0" for directory in (recovered.by_us, recovered.by_kafka))
+    suffixes = (".log", ".index", ".timeindex", ".txnindex")
+
+    assert files_in(ours, *suffixes) == files_in(kafkas, *suffixes)
+
+
+@pytest.mark.parametrize("topic", CRASHED)
+def test_recovery_finds_the_same_producers_as_kafka(recovered: Recovered, topic: str) -> None:
+    ours, kafkas = (
+        max((directory / f"{topic}-0").glob("*.snapshot"))
+        for directory in (recovered.by_us, recovered.by_kafka)
+    )
+
+    producers, kafkas_producers = producers_in(ours), producers_in(kafkas)
+
+    expired = producers.keys() - kafkas_producers.keys()  # Kafka forgets after a day, and samples are old
+    assert ours.name == kafkas.name
+    assert kafkas_producers == {each: producers[each] for each in producers.keys() - expired}
+    assert all(producers[each][1] < FIRST_TIMESTAMP_MS + DAY_MS for each in expired)
+    assert FIRST_PRODUCER + 50 in kafkas_producers
+
+
+def producers_in(snapshot: Path) -> dict[int, tuple[bytes, int]]:
+    states = decode_snapshot(snapshot.read_bytes())
+    return {state.producer_id: (encode_snapshot([state]), state.last_timestamp) for state in states}

@@ -39,7 +39,9 @@ SOUND: Final = re.compile(
     r"|version: 0 producerId: \d+ firstOffset: .*"
     r"|"
 )
+HEADINGS: Final = ("Non-consecutive offsets in ", "Found timestamp mismatch in :")
 JUMP: Final = re.compile(r"  (-?\d+) is followed by (\d+)")
+EMPTIED: Final = re.compile(r"  Index timestamp: \d+, log timestamp: -1")
 
 
 class DumpFailedError(Exception):
@@ -93,26 +95,33 @@ class KafkaTools:
 def complaints(output: str, *, compacted: bool = False) -> list[str]:
     """Return the lines of a dump that signal trouble: all but those known to be sound.
 
-    `compacted` allows offsets to have holes, but never to repeat or go back.
+    `compacted` allows offsets to have holes, but never to repeat or go back, and batches to be empty.
     """
-    return [
-        line for line in _without_harmless_jumps(output.splitlines(), compacted) if not SOUND.fullmatch(line)
-    ]
+    return [line for line in _without_harmless(output.splitlines(), compacted) if not SOUND.fullmatch(line)]
 
 
-def _without_harmless_jumps(lines: Sequence[str], compacted: bool) -> Iterator[str]:
-    """Drop jumps that mean nothing, and a heading that is left with none.
-
-    Kafka 4.3 calls the first record of every segment that does not start at 0 a jump: "-1 is followed by 33".
-    """
+def _without_harmless(lines: Sequence[str], compacted: bool) -> Iterator[str]:
+    """Drop findings that mean nothing, and a heading that is left with none."""
     heading: str | None = None
     for line in lines:
-        if line.startswith("Non-consecutive offsets in "):
+        if line.startswith(HEADINGS):
             heading = line
-        elif (jump := JUMP.fullmatch(line)) is None:
+        elif not line.startswith("  "):
             yield line
-        elif int(jump[1]) != -1 and not (compacted and int(jump[2]) > int(jump[1])):
+        elif not _is_harmless(line, compacted):
             if heading is not None:
                 yield heading
             heading = None
             yield line
+
+
+def _is_harmless(line: str, compacted: bool) -> bool:
+    """Whether Kafka finds this in its own files, too.
+
+    Kafka 4.3 calls the first record of every segment that does not start at 0 a jump: "-1 is followed by 33".
+    A time index may point to a batch that compaction has emptied: "log timestamp: -1".
+    """
+    if EMPTIED.fullmatch(line):
+        return compacted
+    jump = JUMP.fullmatch(line)
+    return jump is not None and (int(jump[1]) == -1 or (compacted and int(jump[2]) > int(jump[1])))
