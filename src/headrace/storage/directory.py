@@ -1,12 +1,14 @@
 """A broker's log directory: its lock, its owner, its checkpoints and the partitions in it."""
 
 import logging
+import re
 import shutil
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from uuid import uuid4
 
+from headrace.protocol.errors import KafkaError
 from headrace.storage import checkpoints
 from headrace.storage.config import LogConfig
 from headrace.storage.errors import ForeignDirectory, LogOffline, StorageError
@@ -23,8 +25,9 @@ HIGH_WATERMARKS = "replication-offset-checkpoint"
 CLEANER_OFFSETS = "cleaner-offset-checkpoint"
 CLEAN_SHUTDOWN = ".kafka_cleanshutdown"
 
+# Directories that no log is opened from: one half deleted, or by Kafka on its way to or from another disk.
+_NO_LOG = re.compile(r".+-\d+\.[0-9a-f]{32}(?P<suffix>-delete|-future|-stray)")
 _DELETE_SUFFIX = "-delete"
-_NO_LOGS = (_DELETE_SUFFIX, "-future", "-stray")  # names of directories that no log is opened from
 _KRAFT_METADATA = "__cluster_metadata-0"
 _LONGEST_FILE_NAME = 255
 _CLOSING_THREADS = 8
@@ -42,6 +45,9 @@ class LogDirectory:
         self.high_watermarks = _read_checkpoint(path / HIGH_WATERMARKS)
         self.cleaner_offsets = _read_checkpoint(path / CLEANER_OFFSETS)
         self.failed: dict[TopicPartition, str] = {}  # logs that could not be opened, and why
+        self._recovery_points = _read_checkpoint(path / RECOVERY_POINTS)
+        self._start_offsets = _read_checkpoint(path / LOG_START_OFFSETS)
+        self._forgotten: set[TopicPartition] = set()  # gone, but the checkpoints may still have them
         self._lock = lock
         self._now_ms = now_ms
 
@@ -82,34 +88,45 @@ class LogDirectory:
         config_of: Callable[[str], LogConfig],
         progress: Callable[[int, int], None],
     ) -> None:
-        for doomed in self.path.glob(f"*{_DELETE_SUFFIX}"):
-            shutil.rmtree(doomed)
+        for child in list(self.path.iterdir()):
+            no_log = _NO_LOG.fullmatch(child.name)
+            if no_log and no_log["suffix"] == _DELETE_SUFFIX:
+                shutil.rmtree(child)
+        for gone in {key for offsets in self._checkpoints for key in offsets} - {key for key, _ in found}:
+            self._forget(gone)
         marker = self.path / CLEAN_SHUTDOWN
         clean = marker.exists()
         marker.unlink(missing_ok=True)  # from here on a crash means recovery
-        recovery_points = _read_checkpoint(self.path / RECOVERY_POINTS)
-        start_offsets = _read_checkpoint(self.path / LOG_START_OFFSETS)
+        sync_directory(self.path)
         for number, (partition, path) in enumerate(found, start=1):
             try:
+                topic_id = read_topic_id(path)
                 self.logs[partition] = open_log(
                     path,
                     config_of(partition.topic),
                     now_ms=self._now_ms,
-                    recovery_point=recovery_points.get(partition, 0),
-                    log_start_offset=start_offsets.get(partition, 0),
+                    recovery_point=self._recovery_points.get(partition, 0),
+                    log_start_offset=self._start_offsets.get(partition, 0),
                     clean=clean,
                 )
-                topic_id = read_topic_id(path)
                 if topic_id is not None:
                     self.topic_ids[partition] = topic_id
-            except (StorageError, OSError) as error:
+            except (StorageError, KafkaError, OSError) as error:
                 logger.exception("%s could not be opened", path)
                 self.failed[partition] = str(error)
             progress(number, len(found))
 
     def create(self, partition: TopicPartition, topic_id: bytes, config: LogConfig) -> Log:
-        """A new, empty log for `partition`; InvalidTopic if Kafka refuses its name."""
+        """A new, empty log for `partition`; InvalidTopic if Kafka refuses its name.
+
+        StorageError if there is one that could not be opened: it is the operator's to repair or remove.
+        """
         check_topic_name(partition.topic)
+        assert partition not in self.logs, partition
+        if partition in self.failed:
+            raise StorageError(self.failed[partition])
+        if partition in self._forgotten:
+            self.checkpoint()  # or a crash would leave a new log with the offsets of an old one
         path = self.path / str(partition)
         log = open_log(path, config, now_ms=self._now_ms)
         write_topic_id(path, topic_id)
@@ -123,8 +140,7 @@ class LogDirectory:
         log = self.logs.pop(partition, None)
         if log is not None:
             log.release()
-        for known in (self.topic_ids, self.high_watermarks, self.cleaner_offsets, self.failed):
-            known.pop(partition, None)
+        self._forget(partition)
         suffix = f"-{partition.partition}.{uuid4().hex}{_DELETE_SUFFIX}"
         doomed = self.path / f"{partition.topic[: _LONGEST_FILE_NAME - len(suffix)]}{suffix}"
         (self.path / str(partition)).rename(doomed)
@@ -132,32 +148,55 @@ class LogDirectory:
         shutil.rmtree(doomed)
 
     def checkpoint(self) -> None:
-        """Write down how far each log is flushed, where it starts, what is committed and what is clean."""
-        online = {partition: log for partition, log in self.logs.items() if log.offline is None}
-        self._write(RECOVERY_POINTS, {partition: log.recovery_point for partition, log in online.items()})
-        started = {
+        """Write down how far each log is flushed, where it starts, what is committed and what is clean.
+
+        A log that could not be opened keeps what was known of it: without its recovery point, the next
+        start would take its damage for a torn tail and cut it off.
+        """
+        self._recovery_points = self._of_failed(self._recovery_points) | {
+            partition: log.recovery_point for partition, log in self.logs.items()
+        }
+        self._start_offsets = self._of_failed(self._start_offsets) | {
             partition: log.log_start_offset
-            for partition, log in online.items()
+            for partition, log in self.logs.items()
             if log.log_start_offset > log.segments[0].base_offset
         }
-        self._write(LOG_START_OFFSETS, started)
+        self._write(RECOVERY_POINTS, self._recovery_points)
+        self._write(LOG_START_OFFSETS, self._start_offsets)
         self._write(HIGH_WATERMARKS, self.high_watermarks)
         self._write(CLEANER_OFFSETS, self.cleaner_offsets)
+        self._forgotten.clear()
 
     def close(self) -> None:
         """Stop cleanly: the next start takes no scan, unless a log is offline or could not be opened."""
-        with ThreadPoolExecutor(_CLOSING_THREADS) as pool:  # syncs of several files share one wait
-            closed = list(pool.map(_close, self.logs.values()))
-        self.checkpoint()
-        if all(closed) and not self.failed:
-            write_atomically(self.path / CLEAN_SHUTDOWN, b'{"version":0,"brokerEpoch":-1}')
-        self._lock.release()
+        try:
+            with ThreadPoolExecutor(_CLOSING_THREADS) as pool:  # syncs of several files share one wait
+                closed = list(pool.map(_close, self.logs.values()))
+            self.checkpoint()
+            if all(closed) and not self.failed:
+                write_atomically(self.path / CLEAN_SHUTDOWN, b'{"version":0,"brokerEpoch":-1}')
+        finally:
+            self._lock.release()
 
     def release(self) -> None:
         """Let go of everything and write nothing, as a crash would."""
         for log in self.logs.values():
             log.release()
         self._lock.release()
+
+    @property
+    def _checkpoints(self) -> list[dict[TopicPartition, int]]:
+        return [self._recovery_points, self._start_offsets, self.high_watermarks, self.cleaner_offsets]
+
+    def _forget(self, partition: TopicPartition) -> None:
+        self.failed.pop(partition, None)
+        self.topic_ids.pop(partition, None)
+        for offsets in self._checkpoints:
+            offsets.pop(partition, None)
+        self._forgotten.add(partition)
+
+    def _of_failed(self, offsets: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
+        return {partition: offset for partition, offset in offsets.items() if partition in self.failed}
 
     def _write(self, name: str, offsets: Mapping[TopicPartition, int]) -> None:
         checkpoints.write_offsets(self.path / name, offsets)
@@ -166,15 +205,16 @@ class LogDirectory:
 def _close(log: Log) -> bool:
     try:
         log.close()
-    except LogOffline:
+    except (LogOffline, StorageError):
         logger.exception("%s could not be closed", log.directory)
+        return False
     return log.offline is None
 
 
 def _partition_directories(path: Path) -> Iterator[tuple[TopicPartition, Path]]:
     """Every partition's directory under `path`; ForeignDirectory if there are others."""
     for child in sorted(path.iterdir()):
-        if not child.is_dir() or child.name == _KRAFT_METADATA or child.name.endswith(_NO_LOGS):
+        if not child.is_dir() or child.name == _KRAFT_METADATA or _NO_LOG.fullmatch(child.name):
             continue
         partition = parse_directory(child.name)
         if partition is None:

@@ -15,21 +15,22 @@ class DirectoryLock:
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory.resolve()
-        self._path = directory / FILE_NAME
         if self._directory in _held:
             raise ForeignDirectory(f"{directory} is in use by this process already")
-        self._descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT, 0o644)
+        descriptor = os.open(directory / FILE_NAME, os.O_RDWR | os.O_CREAT, 0o644)
         try:
-            fcntl.lockf(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)  # the kind of lock Java takes
+            fcntl.lockf(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)  # the kind of lock Java takes
         except OSError:
-            os.close(self._descriptor)
+            os.close(descriptor)
             raise ForeignDirectory(
                 f"{directory} is in use by another process: stop it first, or choose another directory"
             ) from None
+        self._descriptor: int | None = descriptor
         _held.add(self._directory)
 
     def release(self) -> None:
-        if self._directory in _held:
-            _held.remove(self._directory)
-            self._path.unlink(missing_ok=True)
+        """Let go; the file stays, as somebody may have it open already and be about to lock it."""
+        if self._descriptor is not None:
             os.close(self._descriptor)
+            self._descriptor = None
+            _held.remove(self._directory)

@@ -3,6 +3,7 @@
 import re
 from typing import NamedTuple
 
+from headrace.storage.config import MAX_INT32
 from headrace.storage.errors import InvalidTopic
 
 MAX_NAME_LENGTH = 249  # so that `<topic>-<partition>` with Kafka's suffixes stays a legal file name
@@ -35,6 +36,6 @@ def check_topic_name(name: str) -> None:
 def parse_directory(name: str) -> TopicPartition | None:
     """`orders-3` as topic and partition, or None if no partition's directory is named so."""
     match = _DIRECTORY.fullmatch(name)
-    if match is None or not _LEGAL.fullmatch(match["topic"]):
+    if match is None or not _LEGAL.fullmatch(match["topic"]) or int(match["partition"]) > MAX_INT32:
         return None
     return TopicPartition(match["topic"], int(match["partition"]))
