@@ -5,17 +5,20 @@ Neighbouring fields of fixed size, and the length that follows them, come out of
 For MetadataRequest v12 the result starts like this:
 
     buf = bytes(buf); size = len(buf); i = 0
+    room = 524288
     n = buf[i]
     i += 1
     if n > 127: n, i = uvarint_tail(buf, i, n)
     n -= 1
-    if n == -1:
-        topics_1 = None
+    if n == -1: topics_1 = None
     else:
         if not 0 <= n <= (size - i) // 18: bad_count('topics', n, size - i)
+        room -= n
+        if room < 0: too_many('topics')
         topics_1 = []
         for _ in range(n):
-            topic_id_2, n = unpack_3(buf, i)
+            topic_id_2, n = unpack_4(buf, i)
+            i += 17
 """
 
 from collections.abc import Callable
@@ -39,6 +42,7 @@ HELPERS: Final = {
     "bad_length": primitives.bad_length,
     "bad_count": primitives.bad_count,
     "bad_tag_size": primitives.bad_tag_size,
+    "too_many": primitives.too_many,
     "trailing": primitives.trailing,
 }
 
@@ -51,7 +55,9 @@ def compile_decoder(
 
 
 class _Decoder(Source):
-    """Writes the code. In it, `i` is the position, `j` the end of a value and `n` a length or count."""
+    """Writes the code. In it, `i` is the position, `j` the end of a value, `n` a length or count, and
+    `room` how many more elements the message may have.
+    """
 
     def __init__(self, version: int, *, flexible: bool) -> None:
         super().__init__()
@@ -67,6 +73,7 @@ class _Decoder(Source):
         view = holds_records(cls, self.version)
         self._copy = ".tobytes()" if view else ""
         self.line(f"buf = {'memoryview' if view else 'bytes'}(buf); size = len(buf); i = 0")
+        self.line(f"room = {primitives.MAX_ELEMENTS}")
         message = self._struct(cls)
         if not trailing:
             self.line("if i != size: trailing(size - i)")
@@ -162,6 +169,7 @@ class _Decoder(Source):
         code, width = FIXED[field.item_kind]
         self.line(f"j = i + n * {width}")
         self.line(f"if not i <= j <= size: bad_count({field.name!r}, n, size - i)")
+        self._take_room(field.name)
         if field.item_kind == "uuid":
             self.line(f"{value} = [buf[k:k + 16]{self._copy} for k in range(i, j, 16)]")
         else:
@@ -174,6 +182,7 @@ class _Decoder(Source):
         item_cls = struct_named(field.item_kind, cls) if field.holds_structs else None
         least = minimal_size(item_cls, self.version, self.flexible) if item_cls else 1 if compact else 2
         self.line(f"if not 0 <= n <= (size - i) // {least}: bad_count({field.name!r}, n, size - i)")
+        self._take_room(field.name)
         self.line(f"{value} = []")
         with self.block("for _ in range(n):"):
             if item_cls:
@@ -188,13 +197,14 @@ class _Decoder(Source):
         self._run.append(("B", "n"))
         self._flush()
         if not tagged:
-            self.line("if n: i = skip_tags(buf, i, size, n)")
+            self.line("if n: i, room = skip_tags(buf, i, size, n, room)")
             return {}
         values = {field.name: self.fresh(field.name) for field in tagged}
         for field in tagged:
             self.line(f"{values[field.name]} = {self._default(field, cls)}")
         with self.block("if n:"):
             self.line("if n > 127: n, i = uvarint_tail(buf, i, n)")
+            self._take_room("tagged fields")
             with self.block("for _ in range(n):"):
                 self._known_tags(tagged, cls, values)
         return values
@@ -214,6 +224,11 @@ class _Decoder(Source):
                 self.line(f"if i != {end}: bad_tag_size({field.name!r})")
                 self.line("continue")
         self.line(f"i = {end}")
+
+    def _take_room(self, name: str) -> None:
+        """Count `n` elements towards what a message may have."""
+        self.line("room -= n")
+        self.line(f"if room < 0: too_many({name!r})")
 
     def _length(self, code: str, compact: bool, tail: str) -> None:
         """Read a length into `n`, together with the fixed-size values before it."""

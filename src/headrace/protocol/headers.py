@@ -39,7 +39,7 @@ def decode_request_header(frame: memoryview) -> tuple[RequestHeader, memoryview]
         client_id, end = _client_id(frame, length)
         if version >= _first_flexible(key):
             count = frame[end]
-            end = skip_tags(frame, end + 1, len(frame), count) if count else end + 1
+            end, _ = skip_tags(frame, end + 1, len(frame), count)
     except (struct_error, IndexError, ValueError) as error:
         raise ProtocolError(f"request header: {error}") from error
     header = RequestHeader(
@@ -66,7 +66,7 @@ def decode_response_header(api_key: int, api_version: int, frame: memoryview) ->
         (correlation_id,) = _RESPONSE_V0.unpack_from(frame)
         end = 4
         if response_header_version(api_key, api_version):
-            end = skip_tags(frame, 5, len(frame), frame[4])
+            end, _ = skip_tags(frame, 5, len(frame), frame[4])
     except (struct_error, IndexError, ValueError) as error:
         raise ProtocolError(f"response header: {error}") from error
     return correlation_id, frame[end:]

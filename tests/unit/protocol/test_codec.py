@@ -7,6 +7,7 @@ import pytest
 
 from headrace.protocol.codec import EncodeError
 from headrace.protocol.errors import ProtocolError
+from headrace.protocol.primitives import uvarint
 from headrace.protocol.schema.fetch import FetchableTopicResponse, FetchResponse, PartitionData
 from headrace.protocol.schema.find_coordinator import FindCoordinatorRequest
 from headrace.protocol.schema.metadata import MetadataRequest, MetadataRequestTopic
@@ -34,6 +35,20 @@ from headrace.protocol.schema.update_features import UpdateFeaturesRequest
 def test_bad_bytes_are_one_error_that_says_what_is_wrong(version: int, body: str, reason: str) -> None:
     with pytest.raises(ProtocolError, match=rf"MetadataRequest v{version}: .*{re.escape(reason)}"):
         MetadataRequest.decode(bytes.fromhex(body), version)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        uvarint(600_001) + b"\x01\x00" * 600_000 + bytes(4),  # topics without a name
+        b"\x00" * 4 + uvarint(600_000) + b"\x63\x00" * 600_000,  # tagged fields without content
+        uvarint(300_001) + b"\x01\x01\x63\x00" * 300_000 + bytes(4),  # topics with a tagged field each
+    ],
+    ids=["topics", "tagged fields", "both"],
+)
+def test_a_message_of_more_elements_than_anybody_needs_is_refused(body: bytes) -> None:
+    with pytest.raises(ProtocolError, match="the message has more than 524288 elements"):
+        MetadataRequest.decode(body, 9)
 
 
 def test_a_known_tagged_field_must_end_where_its_size_says() -> None:
