@@ -159,7 +159,7 @@ class LogDirectory:
         self._start_offsets = self._of_failed(self._start_offsets) | {
             partition: log.log_start_offset
             for partition, log in self.logs.items()
-            if log.log_start_offset > log.segments[0].base_offset
+            if log.segments and log.log_start_offset > log.segments[0].base_offset
         }
         self._write(RECOVERY_POINTS, self._recovery_points)
         self._write(LOG_START_OFFSETS, self._start_offsets)

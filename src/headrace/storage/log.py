@@ -433,9 +433,10 @@ class Log:
                 self._roll(self.log_end_offset)
                 count = len(self.segments) - 1
             self._forget_positions()
-            for segment in self.segments[:count]:
-                segment.delete()
+            doomed = self.segments[:count]
             del self.segments[:count]
+            for segment in doomed:
+                segment.delete()
             self.delete_records_before(self.segments[0].base_offset)
             self.producers.remove_snapshots(keep={segment.base_offset for segment in self.segments})
         except OSError as error:
@@ -447,7 +448,8 @@ class Log:
         try:
             self._forget_positions()
             start = self.segments.index(sources[0])
-            self.segments[start : start + len(sources)] = [put_in_place()]
+            del self.segments[start : start + len(sources)]  # before their files: a flush may be under way
+            self.segments.insert(start, put_in_place())
         except OSError as error:
             raise self._fail("compact", error) from error
 
@@ -457,12 +459,16 @@ class Log:
         """Bring everything appended so far to the disk. May run in another thread than the appends."""
         self._ensure_online()
         cuts, end = self.cuts, self.log_end_offset
-        try:
-            for segment in self.segments[self._segment_number(self.recovery_point) :]:
+        segments = list(self.segments)
+        first = bisect_right(segments, self.recovery_point, key=lambda segment: segment.base_offset) - 1
+        for segment in segments[max(0, first) :]:
+            try:
                 segment.flush()
-        except OSError as error:
-            # What an fsync that failed has dropped, a second one does not bring back.
-            raise self._fail("flush", error) from error
+            except OSError as error:
+                # What an fsync that failed has dropped, a second one does not bring back; but what has
+                # left the log meanwhile need not reach the disk.
+                if segment in self.segments:
+                    raise self._fail("flush", error) from error
         self.flushed_ms = self.now_ms()
         if cuts == self.cuts:
             self.recovery_point = max(self.recovery_point, end)

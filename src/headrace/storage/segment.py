@@ -364,7 +364,8 @@ class Segment:
 
         The indexes of a segment that still grows are left out: after a crash they are rebuilt.
         """
-        descriptor = os.dup(self.descriptor)  # the segment may be deleted meanwhile
+        own = self._descriptor  # the segment may be deleted meanwhile
+        descriptor = os.open(self.path, os.O_RDONLY) if own is None else os.dup(own)
         try:
             os.fdatasync(descriptor)
         finally:

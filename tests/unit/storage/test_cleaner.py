@@ -2,7 +2,10 @@
 
 import os
 import shutil
+import sys
+import threading
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -271,6 +274,42 @@ def test_appends_and_reads_go_on_between_plan_and_install(log: Log) -> None:
         (b"e", b"while compacted"),
         (b"f", b"in a new segment"),
     ]
+
+
+def test_a_compaction_in_one_thread_and_flushes_in_another_disturb_nobody(log: Log) -> None:
+    log.config = replace(COMPACTED, segment_bytes=4000)
+    stopping = threading.Event()
+
+    def flush_again_and_again() -> int:
+        count = 0
+        while not stopping.is_set():
+            log.flush()
+            count += 1
+        return count
+
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-5)
+    try:
+        with ThreadPoolExecutor(2) as pool:
+            flushes = pool.submit(flush_again_and_again)
+            try:
+                for number in range(60):
+                    put(log, *((b"%d" % key, b"%d" % number) for key in range(20)))
+                    log.roll()
+                    compacting = pool.submit(run_compaction, planned(log), max_keys=100, stop=lambda: False)
+                    put(log, (b"another", b"meanwhile"))
+                    read_all(log)
+                    install(log, compacting.result())
+                    if number % 20 == 19:
+                        log.delete_oldest_segments(1)
+            finally:
+                stopping.set()
+            assert flushes.result() > 0
+    finally:
+        sys.setswitchinterval(interval)
+    assert log.offline is None
+    log.flush()
+    assert log.recovery_point == log.log_end_offset
 
 
 def test_the_work_is_paced_by_bytes(log: Log) -> None:
