@@ -6,7 +6,6 @@ HEADRACE_EXAMPLES=200 asks for more stories than the default few, and for longer
 import os
 import random
 import struct
-import tempfile
 from collections import deque
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -29,7 +28,7 @@ from headrace.storage.config import LogConfig
 from headrace.storage.log import Appended, FoundOffset
 from headrace.storage.producer_state import ProducerState, Written
 from headrace.testing.clock import SettableClock
-from headrace.testing.logs import open_test_log, read_all
+from headrace.testing.logs import memory_directory, open_test_log, read_all
 from headrace.testing.records import make_batch, make_marker, split_batches
 
 EXAMPLES = int(os.environ.get("HEADRACE_EXAMPLES", "5"))
@@ -122,7 +121,7 @@ class LogMachine(RuleBasedStateMachine):
         stamped=st.booleans(),
     )
     def start(self, segment_bytes: int, interval: int, index_bytes: int, stamped: bool) -> None:
-        self.temporary = tempfile.TemporaryDirectory()
+        self.temporary = memory_directory()
         self.directory = Path(self.temporary.name) / "orders-0"
         self.clock = SettableClock(NOW)
         self.config = LogConfig(
@@ -556,7 +555,7 @@ class LogMachine(RuleBasedStateMachine):
 
 
 LogMachine.TestCase.settings = settings(
-    max_examples=8 * EXAMPLES,
+    max_examples=60 * EXAMPLES,
     stateful_step_count=20 + EXAMPLES,
     deadline=None,
     suppress_health_check=list(HealthCheck),

@@ -62,6 +62,7 @@ class Segment:
         self._unindexed = 0  # bytes since the batch that the last index entry points to
         self._max: MaxTimestamp | None = None  # None: not looked up since opening
         self._first_timestamp: int | None = None
+        self._trusts_index = False  # the offset index's last entry has been held against the log
         self._descriptor: int | None = None
         self._name_is_durable = False
 
@@ -266,7 +267,16 @@ class Segment:
     # -- indexes -------------------------------------------------------------------------------
 
     def _entry_at_or_before(self, offset: int) -> Position:
+        if not self._trusts_index:  # in one full of garbage a look-up may find nothing, and notice nothing
+            self._checked_last()
+            self._trusts_index = True
         return self._checked(self.offset_index.at_or_before(offset))
+
+    def _checked_last(self) -> Position | None:
+        last = self.offset_index.last()
+        if last is not None and last.position == 0:  # no entry is ever made for the first batch
+            raise CorruptIndex(f"{self.offset_index.path} has {last}: it is filled with zeros")
+        return None if last is None else self._checked(last)
 
     def _checked(self, entry: Position) -> Position:
         """The entry, if the batch it points to agrees: a damaged index must not lead a reader astray."""
@@ -317,8 +327,8 @@ class Segment:
         goes again, so that the index stays what uninterrupted appending would have made.
         """
         try:
-            last = self.offset_index.last()
-            entry = self._checked(last) if last else Position(self.base_offset, 0)
+            last = self._checked_last()
+            entry = last or Position(self.base_offset, 0)
             self._last_max_timestamp()  # checks the index before anything is taken off it
             self.time_index.truncate_to(last.offset + 1 if last else self.base_offset)
             self._max = self._last_max_timestamp()
