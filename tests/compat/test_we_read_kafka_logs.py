@@ -34,10 +34,11 @@ from headrace.storage.errors import ForeignDirectory
 from headrace.storage.identity import Identity
 from headrace.storage.log import FoundOffset, Log
 from headrace.storage.producer_snapshot import decode_snapshot, encode_snapshot
+from headrace.storage.recovery import open_log
 from headrace.storage.topics import TopicPartition
 from headrace.testing.clock import SettableClock
-from headrace.testing.logs import read_all
-from headrace.testing.records import make_marker
+from headrace.testing.logs import files_in, read_all
+from headrace.testing.records import make_marker, split_batches
 
 OWNER: Final = Identity(broker_id=1, cluster_id=CLUSTER_ID)
 DAY_MS: Final = 24 * 3600 * 1000
@@ -313,6 +314,24 @@ def test_rebuilt_indexes_and_snapshots_are_kafkas_own_byte_for_byte(
     }
     earlier = {name for name in kafkas if name.endswith(".snapshot")} - last_snapshots
     assert ours == {name: data for name, data in kafkas.items() if name not in earlier}
+
+
+@pytest.mark.parametrize("topic", sorted(TOPICS.keys() - {"compacted", "deleted-records"}))
+def test_appending_kafkas_batches_one_by_one_leaves_kafkas_files(
+    kafka_written_directory: WrittenDirectory, tmp_path: Path, topic: str
+) -> None:
+    kafkas = kafka_written_directory.partition(topic)
+    follower = open_log(tmp_path, config_of(topic), now_ms=CLOCK)
+
+    for log in sorted(kafkas.glob("*.log")):
+        for batch in split_batches(log.read_bytes()):
+            follower.append_as_follower(batch)
+    follower.close()
+
+    expected = files_in(kafkas, *DUMPED)
+    if topic == "restarted":
+        del expected["00000000000000000010.snapshot"]  # of the stop in between
+    assert files_in(tmp_path, *DUMPED) == expected
 
 
 def test_after_a_crash_indexes_are_what_kafka_had_written_so_far(
