@@ -1,0 +1,1 @@
+"""ZooKeeper: the one place where brokers keep what they share."""

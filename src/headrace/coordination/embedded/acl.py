@@ -1,0 +1,121 @@
+"""Who may do what with a znode: access lists, identities, and how a client proves one.
+
+Schemes: `world` (anyone), `ip` (an address or network), `digest` (user and password), and `auth`, which
+stands for whatever the requester has proved. As in ZooKeeper, a connection without proof has its address.
+"""
+
+import base64
+import hashlib
+from collections.abc import Sequence
+from ipaddress import ip_address, ip_network
+from typing import Final, NamedTuple
+
+from headrace.coordination.embedded.errors import ErrorCode, Refused
+
+READ: Final = 1
+WRITE: Final = 2
+CREATE: Final = 4
+DELETE: Final = 8
+ADMIN: Final = 16
+ALL: Final = 31
+
+
+class Identity(NamedTuple):
+    scheme: str
+    id: str
+
+
+class Acl(NamedTuple):
+    perms: int
+    scheme: str
+    id: str
+
+
+AclList = tuple[Acl, ...]
+
+ANYONE: Final = Identity("world", "anyone")
+OPEN: Final[AclList] = (Acl(ALL, *ANYONE),)
+READ_ONLY: Final[AclList] = (Acl(READ, *ANYONE),)
+
+
+def allows(acl: AclList, permission: int, identities: Sequence[Identity]) -> bool:
+    """Whether one of `identities` has one of the bits of `permission`; an empty list denies nobody."""
+    if acl is OPEN or not acl:  # almost every node: one comparison
+        return True
+    for entry in acl:
+        if entry.perms & permission and (entry[1:] == ANYONE or _matches(entry, identities)):
+            return True
+    return False
+
+
+def require(acl: AclList, permission: int, identities: Sequence[Identity], path: str) -> None:
+    if not allows(acl, permission, identities):
+        raise Refused(ErrorCode.NO_AUTH, path)
+
+
+def expand(requested: Sequence[Acl], identities: Sequence[Identity], path: str) -> AclList:
+    """The list to store: checked, without repetition, `auth` replaced by what the requester proved."""
+    expanded: dict[Acl, None] = {}
+    for entry in requested:
+        if entry.scheme == "auth":
+            proved = [Acl(entry.perms, *identity) for identity in identities if identity.scheme == "digest"]
+            if not proved:
+                raise Refused(ErrorCode.INVALID_ACL, f"{path}: auth without a proved identity")
+            expanded.update(dict.fromkeys(proved))
+        elif _is_valid(entry):
+            expanded[entry] = None
+        else:
+            raise Refused(ErrorCode.INVALID_ACL, f"{path}: {entry.scheme}:{entry.id}")
+    if not expanded:
+        raise Refused(ErrorCode.INVALID_ACL, f"{path}: an empty list")
+    listed = tuple(expanded)
+    return OPEN if listed == OPEN else listed  # the constant, so that `allows` recognises it
+
+
+def masked(acl: AclList) -> AclList:
+    """`acl` as shown to those who may not change it: without the digests of passwords."""
+    return tuple(
+        entry._replace(id=entry.id.split(":")[0] + ":x") if entry.scheme == "digest" else entry
+        for entry in acl
+    )
+
+
+def digest_identity(credentials: bytes) -> Identity:
+    """What `user:password` proves; ZooKeeper keeps SHA-1 of it, and its clients compute the same."""
+    user = credentials.split(b":", 1)[0].decode(errors="replace")
+    digest = hashlib.sha1(credentials, usedforsecurity=False).digest()
+    return Identity("digest", f"{user}:{base64.b64encode(digest).decode()}")
+
+
+def authenticate(scheme: str, credentials: bytes, address: str) -> Identity | None:
+    """The identity proved by an auth packet, or None for a scheme we do not have."""
+    if scheme == "digest":
+        return digest_identity(credentials)
+    return Identity("ip", address) if scheme == "ip" else None
+
+
+def _matches(entry: Acl, identities: Sequence[Identity]) -> bool:
+    if entry.scheme == "ip":
+        return any(scheme == "ip" and _within(address, entry.id) for scheme, address in identities)
+    return (entry.scheme, entry.id) in identities
+
+
+def _within(address: str, network: str) -> bool:
+    try:
+        return ip_address(address) in ip_network(network, strict=False)
+    except (ValueError, TypeError):  # no address, or an IPv4 one against an IPv6 network
+        return False
+
+
+def _is_valid(entry: Acl) -> bool:
+    if entry.scheme == "world":
+        return entry.id == "anyone"
+    if entry.scheme == "digest":
+        return len([part for part in entry.id.split(":") if part]) == 2
+    if entry.scheme == "ip":
+        try:
+            ip_network(entry.id, strict=False)
+        except ValueError:
+            return False
+        return True
+    return False

@@ -1,0 +1,174 @@
+"""May this request be granted, and what does it do? Looks at the nodes, changes nothing.
+
+The order of the checks is ZooKeeper's, so that a request with two faults is refused for the same one.
+"""
+
+from collections.abc import Iterator
+from typing import Final, NamedTuple, Protocol
+
+from headrace.coordination.embedded import acl as access
+from headrace.coordination.embedded.acl import Identity
+from headrace.coordination.embedded.changes import changes
+from headrace.coordination.embedded.errors import ErrorCode, Refused
+from headrace.coordination.embedded.node import CONTAINER, Node, int32
+from headrace.coordination.embedded.paths import SPECIAL, check_parent, check_path
+from headrace.coordination.embedded.requests import Check, Create, Delete, Multi, SetAcl, SetData, Write
+from headrace.coordination.embedded.txns import (
+    ChangeAcl,
+    ChangeData,
+    Checked,
+    CreateNode,
+    DeleteNode,
+    NodeTxn,
+    Several,
+)
+
+ANY_VERSION: Final = -1
+
+
+class Requester(NamedTuple):
+    session_id: int
+    identities: tuple[Identity, ...]
+
+
+class Nodes(Protocol):
+    """The tree, or a draft of it."""
+
+    def get(self, path: str, /) -> Node | None: ...
+
+
+class MultiRefused(Exception):
+    """One operation of a multi was refused, and so are all."""
+
+    def __init__(self, position: int, count: int, refusal: Refused) -> None:
+        super().__init__(f"operation {position + 1} of {count}: {refusal}")
+        self.position, self.count, self.code = position, count, refusal.code
+
+    def codes(self) -> Iterator[ErrorCode]:
+        """What each operation gets: nothing wrong before the refused one, never tried after it."""
+        yield from [ErrorCode.OK] * self.position
+        yield self.code
+        yield from [ErrorCode.RUNTIME_INCONSISTENCY] * (self.count - self.position - 1)
+
+
+def decide(request: Write, nodes: Nodes, requester: Requester) -> NodeTxn:
+    """The transaction that grants `request`; raises Refused."""
+    match request:
+        case SetData():
+            return _set_data(request, nodes, requester)
+        case Create():
+            return _create(request, nodes, requester)
+        case Delete():
+            return _delete(request, nodes, requester)
+        case Check():
+            return _check(request, nodes, requester)
+        case SetAcl():
+            return _set_acl(request, nodes, requester)
+
+
+def decide_multi(request: Multi, nodes: Nodes, requester: Requester) -> Several:
+    """One transaction for all operations, each of which sees what those before it did.
+
+    Raises MultiRefused.
+    """
+    draft = Draft(nodes)
+    txns: list[NodeTxn] = []
+    for position, (_op, operation) in enumerate(request.operations):
+        assert isinstance(operation, Write), operation  # the decoder let nothing else in
+        try:
+            txn = decide(operation, draft, requester)
+        except Refused as refusal:
+            raise MultiRefused(position, len(request.operations), refusal) from None
+        draft.apply(txn)
+        txns.append(txn)
+    return Several(tuple(txns))
+
+
+class Draft:
+    """The nodes as they would be; what lies below stays untouched."""
+
+    def __init__(self, nodes: Nodes) -> None:
+        self._nodes = nodes
+        self._changed: dict[str, Node | None] = {}
+
+    def get(self, path: str, /) -> Node | None:
+        return self._changed[path] if path in self._changed else self._nodes.get(path)
+
+    def apply(self, txn: NodeTxn) -> None:
+        # No decision looks at a zxid or a time, so the draft's need not be the real ones.
+        self._changed.update(changes(txn, self.get, 0, 0))
+
+
+def _create(request: Create, nodes: Nodes, requester: Requester) -> CreateNode:
+    path, flags = request.path, request.flags
+    if flags in (5, 6):
+        raise Refused(ErrorCode.UNIMPLEMENTED, "nodes with a time to live")
+    if not 0 <= flags <= 4:
+        raise Refused(ErrorCode.BAD_ARGUMENTS, f"create flags {flags}")
+    parent_path = check_parent(path)
+    acl = access.expand(request.acl, requester.identities, path)
+    parent = _existing(parent_path, nodes)
+    access.require(parent.acl, access.CREATE, requester.identities, path)
+    if flags in (2, 3):
+        path = f"{path}{parent.cversion:010d}"
+    check_path(path)
+    if nodes.get(path) is not None:
+        raise Refused(ErrorCode.NODE_EXISTS, path)
+    if parent.is_ephemeral:
+        raise Refused(ErrorCode.NO_CHILDREN_FOR_EPHEMERALS, path)
+    owner = CONTAINER if flags == 4 else requester.session_id if flags & 1 else 0
+    return CreateNode(path, request.data, acl, owner)
+
+
+def _delete(request: Delete, nodes: Nodes, requester: Requester) -> DeleteNode:
+    path = request.path
+    if path in SPECIAL:
+        raise Refused(ErrorCode.BAD_ARGUMENTS, f"{path} stays")
+    parent = _existing(check_parent(path), nodes)
+    access.require(parent.acl, access.DELETE, requester.identities, path)
+    node = _existing(path, nodes)
+    _require_version(node.version, request.version, path)
+    if node.num_children:
+        raise Refused(ErrorCode.NOT_EMPTY, path)
+    return DeleteNode(path)
+
+
+def _set_data(request: SetData, nodes: Nodes, requester: Requester) -> ChangeData:
+    path = request.path
+    node = nodes.get(path)
+    if node is None:
+        check_path(path)  # a path that is there is a legal one, so only strangers pay for the check
+        raise Refused(ErrorCode.NO_NODE, path)
+    access.require(node.acl, access.WRITE, requester.identities, path)
+    _require_version(node.version, request.version, path)
+    return ChangeData(path, request.data, int32(node.version + 1))
+
+
+def _set_acl(request: SetAcl, nodes: Nodes, requester: Requester) -> ChangeAcl:
+    path = request.path
+    check_path(path)
+    acl = access.expand(request.acl, requester.identities, path)
+    node = _existing(path, nodes)
+    access.require(node.acl, access.ADMIN, requester.identities, path)
+    _require_version(node.aversion, request.version, path)
+    return ChangeAcl(path, acl, int32(node.aversion + 1))
+
+
+def _check(request: Check, nodes: Nodes, requester: Requester) -> Checked:
+    check_path(request.path)
+    node = _existing(request.path, nodes)
+    access.require(node.acl, access.READ, requester.identities, request.path)
+    _require_version(node.version, request.version, request.path)
+    return Checked(request.path)
+
+
+def _existing(path: str, nodes: Nodes) -> Node:
+    node = nodes.get(path)
+    if node is None:
+        raise Refused(ErrorCode.NO_NODE, path)
+    return node
+
+
+def _require_version(current: int, expected: int, path: str) -> None:
+    if expected not in (ANY_VERSION, current):
+        raise Refused(ErrorCode.BAD_VERSION, f"{path} is at {current}, not {expected}")

@@ -1,0 +1,139 @@
+"""ZooKeeper's four-letter words: a client sends `ruok` instead of a session, reads text, and is done."""
+
+import platform
+import sys
+from collections.abc import Callable, Iterable
+from itertools import islice
+from typing import Final, NamedTuple
+
+from headrace import __version__
+
+ZOOKEEPER_VERSION: Final = "3.9.5"
+"""The server whose protocol this is; clients look at it to know what they may ask."""
+
+FULL_VERSION: Final = f"{ZOOKEEPER_VERSION}-headrace-{__version__}"
+MAX_LISTED: Final = 100
+"""Connections shown by `stat` and `cons`; the rest are counted."""
+
+
+class Peer(NamedTuple):
+    """One connection."""
+
+    address: str
+    port: int
+    session_id: int
+    received: int
+    sent: int
+    watches: int
+
+
+class Figures(NamedTuple):
+    """What there is to tell about a running coordinator."""
+
+    received: int
+    sent: int
+    outstanding: int
+    zxid: int
+    nodes: int
+    watches: int
+    ephemerals: int
+    data_bytes: int
+    sessions: int
+    batches: int
+    entries: int
+    conf: dict[str, object]
+    peers: list[Peer]
+
+
+def ruok(_figures: Figures) -> str:
+    return "imok"
+
+
+def isro(_figures: Figures) -> str:
+    return "rw"
+
+
+def srvr(figures: Figures) -> str:
+    return f"Zookeeper version: {FULL_VERSION}\n{_summary(figures)}"
+
+
+def stat(figures: Figures) -> str:
+    return f"Zookeeper version: {FULL_VERSION}\nClients:\n{_peers(figures.peers)}\n{_summary(figures)}"
+
+
+def cons(figures: Figures) -> str:
+    return f"{_peers(figures.peers)}\n"
+
+
+def conf(figures: Figures) -> str:
+    return _lines(figures.conf.items(), "=")
+
+
+def envi(_figures: Figures) -> str:
+    facts = {
+        "zookeeper.version": FULL_VERSION,
+        "host.name": platform.node(),
+        "python.version": platform.python_version(),
+        "python.implementation": sys.implementation.name,
+        "os.name": platform.system(),
+        "os.arch": platform.machine(),
+        "os.version": platform.release(),
+    }
+    return "Environment:\n" + _lines(facts.items(), "=")
+
+
+def mntr(figures: Figures) -> str:
+    facts = {
+        "version": FULL_VERSION,
+        "server_state": "standalone",
+        "packets_received": figures.received,
+        "packets_sent": figures.sent,
+        "num_alive_connections": len(figures.peers),
+        "outstanding_requests": figures.outstanding,
+        "znode_count": figures.nodes,
+        "watch_count": figures.watches,
+        "ephemerals_count": figures.ephemerals,
+        "approximate_data_size": figures.data_bytes,
+        "global_sessions": figures.sessions,
+        "fsync_count": figures.batches,
+        "committed_transactions": figures.entries,
+    }
+    return _lines(((f"zk_{name}", value) for name, value in facts.items()), "\t")
+
+
+WORDS: Final[dict[bytes, Callable[[Figures], str]]] = {
+    b"ruok": ruok,
+    b"isro": isro,
+    b"srvr": srvr,
+    b"stat": stat,
+    b"cons": cons,
+    b"conf": conf,
+    b"envi": envi,
+    b"mntr": mntr,
+}
+
+
+def _summary(figures: Figures) -> str:
+    facts = {
+        "Received": figures.received,
+        "Sent": figures.sent,
+        "Connections": len(figures.peers),
+        "Outstanding": figures.outstanding,
+        "Zxid": hex(figures.zxid),
+        "Mode": "standalone",
+        "Node count": figures.nodes,
+    }
+    return _lines(facts.items(), ": ")
+
+
+def _peers(peers: list[Peer]) -> str:
+    listed = "".join(
+        f" /{peer.address}:{peer.port}[1](sid=0x{peer.session_id:x},recved={peer.received},sent={peer.sent},"
+        f"watches={peer.watches})\n"
+        for peer in islice(peers, MAX_LISTED)
+    )
+    return listed + (f" and {len(peers) - MAX_LISTED} more\n" if len(peers) > MAX_LISTED else "")
+
+
+def _lines(facts: Iterable[tuple[str, object]], separator: str) -> str:
+    return "".join(f"{name}{separator}{value}\n" for name, value in facts)

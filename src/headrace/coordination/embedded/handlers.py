@@ -1,0 +1,255 @@
+"""What each request does and answers: one function for an op or a few of a kind, one table of them all."""
+
+from collections.abc import Callable, Iterable
+from struct import Struct
+from typing import Any, Final
+
+from headrace.coordination.embedded import acl as access
+from headrace.coordination.embedded.acl import authenticate, masked
+from headrace.coordination.embedded.decide import MultiRefused, decide, decide_multi
+from headrace.coordination.embedded.errors import ErrorCode, MalformedRequest, Refused
+from headrace.coordination.embedded.jute import INT, Reader, buffer, frame, string, vector
+from headrace.coordination.embedded.node import Node
+from headrace.coordination.embedded.requests import (
+    HEADER,
+    Auth,
+    Empty,
+    Multi,
+    Op,
+    Read,
+    SetWatches,
+    WatchMode,
+    Write,
+    decode_request,
+)
+from headrace.coordination.embedded.service import REPLY, Client, Service, event_message
+from headrace.coordination.embedded.tree import Applied, EventType
+from headrace.coordination.embedded.txns import encode_acl
+from headrace.coordination.embedded.watches import Mode
+
+MAX_IDENTITIES: Final = 64
+"""Proofs one connection may collect; every access check looks at all of them."""
+
+Handler = Callable[[Service, Client, Op, Any], bytes]
+
+_HANDLERS: Final[dict[int, tuple[Op, Handler]]] = {}
+_MULTI: Final = Struct(">i?i")  # op, done, error
+_NO_OP: Final = -1
+_MULTI_END: Final = _MULTI.pack(_NO_OP, True, -1)
+_WATCH_TYPES: Final = {1: Mode.CHILD | Mode.PERSISTENT, 2: Mode.DATA | Mode.PERSISTENT, 3: ~Mode(0)}
+
+
+def answer(service: Service, client: Client, message: bytes) -> None:
+    """Do what a connected client asks and send it the reply. MalformedRequest without a header."""
+    reader = Reader(message)
+    xid, number = reader.unpack(HEADER)
+    service.heard_of(client)
+    code, body = ErrorCode.OK, b""
+    op, handler = _HANDLERS.get(number, _UNKNOWN)
+    try:
+        body = handler(service, client, op, decode_request(op, reader))
+    except Refused as refusal:
+        code = refusal.code
+    except MalformedRequest:
+        code = ErrorCode.MARSHALLING_ERROR
+    client.send(frame(REPLY.pack(xid, service.state.zxid, code), body))
+    if op is Op.CLOSE or code is ErrorCode.AUTH_FAILED:
+        client.close()
+
+
+def handles(*ops: Op) -> Callable[[Handler], Handler]:
+    def register(handler: Handler) -> Handler:
+        _HANDLERS.update((int(op), (op, handler)) for op in ops)
+        return handler
+
+    return register
+
+
+@handles(Op.CREATE, Op.CREATE2, Op.CREATE_CONTAINER, Op.DELETE, Op.SET_DATA, Op.SET_ACL)
+def write(service: Service, client: Client, op: Op, request: Write) -> bytes:
+    txn = decide(request, service.state.tree.nodes, client.requester)
+    return _result(op, service.submit(txn)[0])
+
+
+@handles(Op.CHECK)
+def check(service: Service, client: Client, _op: Op, request: Write) -> bytes:
+    decide(request, service.state.tree.nodes, client.requester)
+    return b""
+
+
+@handles(Op.MULTI)
+def multi(service: Service, client: Client, _op: Op, request: Multi) -> bytes:
+    """All operations or none; if none, the reply is still OK and each result says what it failed of."""
+    try:
+        txn = decide_multi(request, service.state.tree.nodes, client.requester)
+    except MultiRefused as refused:
+        return b"".join(_multi_error(code) for code in refused.codes()) + _MULTI_END
+    results = zip((op for op, _ in request.operations), service.submit(txn), strict=True)
+    return b"".join(_MULTI.pack(op, False, 0) + _result(op, part) for op, part in results) + _MULTI_END
+
+
+@handles(Op.MULTI_READ)
+def multi_read(service: Service, client: Client, _op: Op, request: Multi) -> bytes:
+    """Each for itself: one that fails says so in its place."""
+    results = []
+    for op, operation in request.operations:
+        try:
+            results.append(_MULTI.pack(op, False, 0) + _HANDLERS[op][1](service, client, op, operation))
+        except Refused as refusal:
+            results.append(_multi_error(refusal.code))
+    return b"".join(results) + _MULTI_END
+
+
+@handles(Op.GET_DATA)
+def get_data(service: Service, client: Client, _op: Op, request: Read) -> bytes:
+    node = _readable(service, client, request.path)
+    if request.watch:
+        service.watches.add(client, request.path, Mode.DATA)
+    return buffer(node.data) + node.stat()
+
+
+@handles(Op.EXISTS)
+def exists(service: Service, client: Client, _op: Op, request: Read) -> bytes:
+    """The one read whose watch is left also where there is no node."""
+    node = service.state.tree.nodes.get(request.path)
+    if node is not None:
+        access.require(node.acl, access.READ, client.requester.identities, request.path)
+    if request.watch:
+        service.watches.add(client, request.path, Mode.DATA)
+    return _node(service, request.path).stat()
+
+
+@handles(Op.GET_CHILDREN, Op.GET_CHILDREN2)
+def get_children(service: Service, client: Client, op: Op, request: Read) -> bytes:
+    node = _readable(service, client, request.path)
+    if request.watch:
+        service.watches.add(client, request.path, Mode.CHILD)
+    names = vector(map(string, service.state.tree.children(request.path)))
+    return names + node.stat() if op is Op.GET_CHILDREN2 else names
+
+
+@handles(Op.GET_ACL)
+def get_acl(service: Service, client: Client, _op: Op, request: Read) -> bytes:
+    node = _readable(service, client, request.path, access.READ | access.ADMIN)
+    may_change = access.allows(node.acl, access.ADMIN, client.requester.identities)
+    return encode_acl(node.acl if may_change else masked(node.acl)) + node.stat()
+
+
+@handles(Op.GET_EPHEMERALS)
+def get_ephemerals(service: Service, client: Client, _op: Op, request: Read) -> bytes:
+    owned = service.state.tree.ephemerals(client.requester.session_id)
+    return vector(string(path) for path in owned if path.startswith(request.path))
+
+
+@handles(Op.SYNC)
+def sync(_service: Service, _client: Client, _op: Op, request: Read) -> bytes:
+    return string(request.path)  # one node is never behind itself
+
+
+@handles(Op.SET_WATCHES, Op.SET_WATCHES2)
+def set_watches(service: Service, client: Client, _op: Op, request: SetWatches) -> bytes:
+    """Watches of an earlier connection: told at once of what they missed, set again otherwise."""
+    for path, missed, mode in _rewatched(service, request):
+        if missed is None:
+            service.watches.add(client, path, mode)
+        else:
+            client.send(event_message(missed, path))
+    return b""
+
+
+@handles(Op.ADD_WATCH)
+def add_watch(service: Service, client: Client, _op: Op, request: WatchMode) -> bytes:
+    if request.mode not in (0, 1):
+        raise Refused(ErrorCode.BAD_ARGUMENTS, f"watch mode {request.mode}")
+    service.watches.add(client, request.path, Mode.RECURSIVE if request.mode else Mode.PERSISTENT)
+    return INT.pack(ErrorCode.OK)
+
+
+@handles(Op.REMOVE_WATCHES)
+def remove_watches(service: Service, client: Client, _op: Op, request: WatchMode) -> bytes:
+    mode = _WATCH_TYPES.get(request.mode)
+    if mode is None:
+        raise Refused(ErrorCode.BAD_ARGUMENTS, f"watch type {request.mode}")
+    if not service.watches.remove(client, request.path, mode):
+        raise Refused(ErrorCode.NO_WATCHER, request.path)
+    return b""
+
+
+@handles(Op.AUTH)
+def auth(_service: Service, client: Client, _op: Op, request: Auth) -> bytes:
+    """Another identity for this connection; a failure is answered and ends it."""
+    identity = authenticate(request.scheme, request.credentials, client.address)
+    identities = client.requester.identities
+    if identity is None or len(identities) >= MAX_IDENTITIES:
+        raise Refused(ErrorCode.AUTH_FAILED, request.scheme)
+    if identity not in identities:
+        client.requester = client.requester._replace(identities=(*identities, identity))
+    return b""
+
+
+@handles(Op.SASL)
+def sasl(_service: Service, _client: Client, _op: Op, _request: Empty) -> bytes:
+    raise Refused(ErrorCode.AUTH_FAILED, "SASL is not offered here, digest is")
+
+
+@handles(Op.CLOSE)
+def close(service: Service, client: Client, _op: Op, _request: Empty) -> bytes:
+    service.close_session(client.requester.session_id)
+    service.disconnected(client)
+    return b""
+
+
+@handles(Op.PING)
+def ping(_service: Service, _client: Client, _op: Op, _request: Empty) -> bytes:
+    return b""
+
+
+def _unknown(_service: Service, _client: Client, _op: Op, _request: Empty) -> bytes:
+    raise Refused(ErrorCode.UNIMPLEMENTED)
+
+
+_UNKNOWN: Final[tuple[Op, Handler]] = (Op.PING, _unknown)  # decoded as a ping is: not at all
+
+
+def _node(service: Service, path: str) -> Node:
+    node = service.state.tree.nodes.get(path)
+    if node is None:
+        raise Refused(ErrorCode.BAD_ARGUMENTS if "\x00" in path else ErrorCode.NO_NODE, path)
+    return node
+
+
+def _readable(service: Service, client: Client, path: str, permission: int = access.READ) -> Node:
+    node = _node(service, path)
+    access.require(node.acl, permission, client.requester.identities, path)
+    return node
+
+
+def _rewatched(service: Service, request: SetWatches) -> Iterable[tuple[str, EventType | None, Mode]]:
+    nodes, seen = service.state.tree.nodes, request.relative_zxid
+    for path in request.data:
+        node = nodes.get(path)
+        changed = EventType.DATA_CHANGED if node and node.mzxid > seen else None
+        yield path, changed if node else EventType.DELETED, Mode.DATA
+    for path in request.exist:
+        yield path, EventType.CREATED if path in nodes else None, Mode.DATA
+    for path in request.child:
+        node = nodes.get(path)
+        changed = EventType.CHILDREN_CHANGED if node and node.pzxid > seen else None
+        yield path, changed if node else EventType.DELETED, Mode.CHILD
+    yield from ((path, None, Mode.PERSISTENT) for path in request.persistent)
+    yield from ((path, None, Mode.RECURSIVE) for path in request.recursive)
+
+
+def _result(op: Op, applied: Applied) -> bytes:
+    """What a granted write answers, alone or within a multi."""
+    if op in (Op.DELETE, Op.CHECK):
+        return b""
+    assert applied.node is not None, applied
+    if op is Op.CREATE:
+        return string(applied.txn.path)
+    stat = applied.node.stat()
+    return string(applied.txn.path) + stat if op in (Op.CREATE2, Op.CREATE_CONTAINER) else stat
+
+
+def _multi_error(code: ErrorCode) -> bytes:
+    return _MULTI.pack(_NO_OP, False, code) + INT.pack(code)

@@ -1,0 +1,246 @@
+"""What clients ask: an op code, then fields in jute. One class per shape, one table from op to decoder.
+
+Missing on purpose: reconfig (there is no ensemble to change), createTTL (ZooKeeper refuses it too unless
+told otherwise), the watch and quota queries of the newest Java clients. They are answered UNIMPLEMENTED.
+"""
+
+from collections.abc import Callable
+from enum import IntEnum
+from struct import Struct
+from typing import Final, NamedTuple
+
+from headrace.coordination.embedded.acl import Acl
+from headrace.coordination.embedded.errors import MalformedRequest
+from headrace.coordination.embedded.jute import Reader
+
+HEADER: Final = Struct(">ii")
+
+
+class Op(IntEnum):
+    """ZooKeeper's ZooDefs.OpCode."""
+
+    CREATE = 1
+    DELETE = 2
+    EXISTS = 3
+    GET_DATA = 4
+    SET_DATA = 5
+    GET_ACL = 6
+    SET_ACL = 7
+    GET_CHILDREN = 8
+    SYNC = 9
+    PING = 11
+    GET_CHILDREN2 = 12
+    CHECK = 13
+    MULTI = 14
+    CREATE2 = 15
+    REMOVE_WATCHES = 18
+    CREATE_CONTAINER = 19
+    MULTI_READ = 22
+    AUTH = 100
+    SET_WATCHES = 101
+    SASL = 102
+    GET_EPHEMERALS = 103
+    SET_WATCHES2 = 105
+    ADD_WATCH = 106
+    CLOSE = -11
+
+
+class Xid(IntEnum):
+    """What stands for the request number in messages that answer no numbered request."""
+
+    EVENT = -1
+    PING = -2
+    AUTH = -4
+
+
+class Connect(NamedTuple):
+    last_zxid: int
+    timeout_ms: int
+    session_id: int
+    password: bytes
+    knows_read_only: bool  # clients before 3.4 neither send that byte nor expect one
+
+
+class Create(NamedTuple):
+    path: str
+    data: bytes | None
+    acl: list[Acl]
+    flags: int
+
+
+class Delete(NamedTuple):
+    path: str
+    version: int
+
+
+class SetData(NamedTuple):
+    path: str
+    data: bytes | None
+    version: int
+
+
+class SetAcl(NamedTuple):
+    path: str
+    acl: list[Acl]
+    version: int
+
+
+class Check(NamedTuple):
+    path: str
+    version: int
+
+
+class Multi(NamedTuple):
+    operations: list[tuple[Op, "Request"]]
+
+
+class Read(NamedTuple):
+    """exists, getData, getACL, getChildren, sync, getEphemerals: a path, perhaps a watch to leave there."""
+
+    path: str
+    watch: bool = False
+
+
+class SetWatches(NamedTuple):
+    relative_zxid: int
+    data: list[str]
+    exist: list[str]
+    child: list[str]
+    persistent: list[str]
+    recursive: list[str]
+
+
+class WatchMode(NamedTuple):
+    """addWatch: mode 0 persistent, 1 recursive. removeWatches: 1 child, 2 data, 3 any."""
+
+    path: str
+    mode: int
+
+
+class Auth(NamedTuple):
+    scheme: str
+    credentials: bytes
+
+
+class Empty(NamedTuple):
+    """ping, close, sasl: nothing that we look at."""
+
+
+Write = Create | Delete | SetData | SetAcl | Check
+Request = Write | Multi | Read | SetWatches | WatchMode | Auth | Empty
+
+_CONNECT: Final = Struct(">iqiq")
+
+
+def decode_connect(frame: bytes) -> Connect:
+    """The first message of every connection."""
+    reader = Reader(frame)
+    _protocol_version, last_zxid, timeout_ms, session_id = reader.unpack(_CONNECT)
+    password = reader.buffer() or b""
+    knows_read_only = reader.left > 0
+    return Connect(last_zxid, timeout_ms, session_id, password, knows_read_only)
+
+
+def decode_request(op: Op, reader: Reader) -> Request:
+    return _DECODERS[op](reader)
+
+
+def _acl(reader: Reader) -> Acl:
+    return Acl(reader.int32(), reader.string(), reader.string())
+
+
+def _create(reader: Reader) -> Create:
+    return Create(reader.string(), reader.buffer(), reader.vector(_acl), reader.int32())
+
+
+def _delete(reader: Reader) -> Delete:
+    return Delete(reader.string(), reader.int32())
+
+
+def _set_data(reader: Reader) -> SetData:
+    return SetData(reader.string(), reader.buffer(), reader.int32())
+
+
+def _set_acl(reader: Reader) -> SetAcl:
+    return SetAcl(reader.string(), reader.vector(_acl), reader.int32())
+
+
+def _check(reader: Reader) -> Check:
+    return Check(reader.string(), reader.int32())
+
+
+def _path(reader: Reader) -> Read:
+    return Read(reader.string())
+
+
+def _path_and_watch(reader: Reader) -> Read:
+    return Read(reader.string(), reader.boolean())
+
+
+def _watch_mode(reader: Reader) -> WatchMode:
+    return WatchMode(reader.string(), reader.int32())
+
+
+def _set_watches(reader: Reader) -> SetWatches:
+    zxid = reader.int64()
+    data, exist, child = (reader.vector(Reader.string) for _ in range(3))
+    return SetWatches(zxid, data, exist, child, [], [])
+
+
+def _set_watches2(reader: Reader) -> SetWatches:
+    zxid = reader.int64()
+    return SetWatches(zxid, *(reader.vector(Reader.string) for _ in range(5)))
+
+
+def _auth(reader: Reader) -> Auth:
+    reader.int32()  # a type that nobody uses
+    return Auth(reader.string(), reader.buffer() or b"")
+
+
+def _nothing(_reader: Reader) -> Empty:
+    return Empty()
+
+
+def _operations(allowed: frozenset[Op]) -> Callable[[Reader], Multi]:
+    def decode(reader: Reader) -> Multi:
+        operations: list[tuple[Op, Request]] = []
+        while True:  # each turn takes nine bytes or raises
+            number, done, _error = reader.int32(), reader.boolean(), reader.int32()
+            if done:
+                return Multi(operations)
+            if number not in allowed:
+                raise MalformedRequest(f"operation {number} within a multi")
+            operations.append((Op(number), decode_request(Op(number), reader)))
+
+    return decode
+
+
+_WRITES = frozenset({Op.CREATE, Op.CREATE2, Op.CREATE_CONTAINER, Op.DELETE, Op.SET_DATA, Op.CHECK})
+_READS = frozenset({Op.GET_DATA, Op.GET_CHILDREN})
+
+_DECODERS: Final[dict[Op, Callable[[Reader], Request]]] = {
+    Op.CREATE: _create,
+    Op.CREATE2: _create,
+    Op.CREATE_CONTAINER: _create,
+    Op.DELETE: _delete,
+    Op.EXISTS: _path_and_watch,
+    Op.GET_DATA: _path_and_watch,
+    Op.SET_DATA: _set_data,
+    Op.GET_ACL: _path,
+    Op.SET_ACL: _set_acl,
+    Op.GET_CHILDREN: _path_and_watch,
+    Op.GET_CHILDREN2: _path_and_watch,
+    Op.SYNC: _path,
+    Op.PING: _nothing,
+    Op.CHECK: _check,
+    Op.MULTI: _operations(_WRITES),
+    Op.MULTI_READ: _operations(_READS),
+    Op.REMOVE_WATCHES: _watch_mode,
+    Op.AUTH: _auth,
+    Op.SASL: _nothing,
+    Op.SET_WATCHES: _set_watches,
+    Op.SET_WATCHES2: _set_watches2,
+    Op.ADD_WATCH: _watch_mode,
+    Op.GET_EPHEMERALS: _path,
+    Op.CLOSE: _nothing,
+}

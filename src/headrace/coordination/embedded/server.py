@@ -1,0 +1,223 @@
+"""The embedded coordinator: a ZooKeeper of one node, for one machine.
+
+async with Coordinator(Path("coordinator"), port=0) as coordinator:
+    KazooClient(coordinator.address)
+"""
+
+import asyncio
+import logging
+import secrets
+import time
+from pathlib import Path
+from types import TracebackType
+from typing import Final, Self
+
+from headrace.coordination.embedded.commit import GroupCommit
+from headrace.coordination.embedded.connection import Connection
+from headrace.coordination.embedded.four_letter_words import WORDS, Figures, Peer
+from headrace.coordination.embedded.journal import Journal
+from headrace.coordination.embedded.service import Service
+from headrace.coordination.errors import CoordinationError
+
+PORT: Final = 2181
+TICK_MS: Final = 2000
+MAX_CONNECTIONS: Final = 1000
+HANDSHAKE_S: Final = 10  # to say who one is, before the connection is closed
+CONTAINER_CHECK_TICKS: Final = 30  # a minute, as in ZooKeeper
+BACKLOG: Final = 1024
+
+logger = logging.getLogger(__name__)
+
+
+class Coordinator:
+    """Serves from `start` to `stop`; a data directory belongs to one at a time.
+
+    Every acknowledged write is on the disk. With `sync=False` it is merely with the operating system:
+    that survives the end of this process and not that of the machine, and is meant for tests.
+    """
+
+    def __init__(
+        self,
+        data_dir: Path,
+        host: str = "127.0.0.1",
+        port: int = PORT,
+        *,
+        tick_ms: int = TICK_MS,
+        sync: bool = True,
+        max_connections: int = MAX_CONNECTIONS,
+    ) -> None:
+        self._data_dir = data_dir
+        self._host, self._port = host, port
+        self._tick_ms = tick_ms
+        self._sync = sync
+        self._max_connections = max_connections
+        self._connections: dict[Connection, None] = {}
+        self._journal: Journal
+        self._server: asyncio.Server
+        self._reaper: asyncio.Task[None]
+        self._failure: asyncio.Future[None]
+        self.service: Service
+        self.commit: GroupCommit
+        self.received = 0
+        self.sent = 0
+
+    async def __aenter__(self) -> Self:
+        await self.start()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.stop()
+
+    @property
+    def address(self) -> str:
+        """`host:port`, as clients want it; the port is the real one if 0 was asked for."""
+        return f"[{self._host}]:{self._port}" if ":" in self._host else f"{self._host}:{self._port}"
+
+    async def start(self) -> None:
+        """Rebuild the state from the directory, and serve. CorruptJournal if it cannot be trusted."""
+        loop = asyncio.get_running_loop()
+        self._failure = loop.create_future()
+        self._journal = await asyncio.to_thread(
+            Journal, self._data_dir, tick_ms=self._tick_ms, sync=self._sync
+        )
+        self.commit = GroupCommit(self._journal, self._fail)
+        self.service = Service(
+            self._journal.state,
+            write=self.commit.write,
+            wall_ms=lambda: time.time_ns() // 1_000_000,
+            monotonic_ms=_monotonic_ms,
+            random_bytes=secrets.token_bytes,
+        )
+        self._journal.state.sessions.restart_clocks(_monotonic_ms())
+        try:
+            self._server = await loop.create_server(
+                lambda: Connection(self), self._host, self._port, backlog=BACKLOG
+            )
+        except BaseException:
+            await self.commit.stop()
+            self._journal.close()
+            raise
+        self._port = self._server.sockets[0].getsockname()[1]
+        self._reaper = loop.create_task(self._reap())
+        logger.info(
+            "coordinator on %s, data in %s, zxid 0x%x. It is one node: if its machine is down so is "
+            "coordination. Several machines want a real ZooKeeper ensemble.",
+            self.address,
+            self._data_dir,
+            self._journal.state.zxid,
+        )
+
+    async def stop(self) -> None:
+        """Hang up on everybody, finish what is on its way to the disk, and let go of the directory."""
+        self._reaper.cancel()
+        self._server.close()
+        for connection in list(self._connections):
+            connection.close()  # asks nothing more of us, so that the commit can come to an end
+        await self.commit.stop()
+        for connection in list(self._connections):
+            connection.abort()
+        await asyncio.sleep(0)  # lets the transports close
+        self._journal.close()
+        if not self._failure.done():
+            self._failure.set_result(None)
+
+    async def wait_failed(self) -> None:
+        """Return after `stop`; raise CoordinationError as soon as the disk refuses a write."""
+        await asyncio.shield(self._failure)
+
+    # What connections ask for
+
+    def admits(self, connection: Connection) -> bool:
+        if len(self._connections) >= self._max_connections:
+            logger.warning("%s turned away: %d connections", connection.address, len(self._connections))
+            return False
+        self._connections[connection] = None
+        return True
+
+    def lost(self, connection: Connection) -> None:
+        self._connections.pop(connection, None)
+
+    def four_letter_word(self, word: bytes) -> str | None:
+        return WORDS[word](self._figures()) if word in WORDS else None
+
+    def _figures(self) -> Figures:
+        state, watches = self._journal.state, self.service.watches
+        return Figures(
+            received=self.received,
+            sent=self.sent,
+            outstanding=self.commit.waiting,
+            zxid=state.zxid,
+            nodes=len(state.tree.nodes),
+            watches=len(watches),
+            ephemerals=state.tree.ephemeral_count(),
+            data_bytes=sum(len(node.data or b"") + len(path) for path, node in state.tree.nodes.items()),
+            sessions=len(state.sessions),
+            batches=self.commit.batches,
+            entries=self.commit.entries,
+            conf={
+                "clientPort": self._port,
+                "clientPortAddress": self._host,
+                "dataDir": self._data_dir,
+                "tickTime": self._tick_ms,
+                "maxClientCnxns": self._max_connections,
+                "minSessionTimeout": 2 * self._tick_ms,
+                "maxSessionTimeout": 20 * self._tick_ms,
+                "serverId": 0,
+            },
+            peers=[
+                Peer(
+                    each.address,
+                    each.port,
+                    each.requester.session_id,
+                    each.received,
+                    each.sent,
+                    watches.count(each),
+                )
+                for each in self._connections
+            ],
+        )
+
+    # What goes on by itself
+
+    async def _reap(self) -> None:
+        """End sessions whose clients are gone, and connections that never became any."""
+        interval_ms = self._tick_ms / 2
+        ticks = 0
+        before = _monotonic_ms()
+        while True:
+            await asyncio.sleep(interval_ms / 1000)
+            now = _monotonic_ms()
+            if now - before > interval_ms + self._tick_ms:
+                # We were stopped or starved: what clients sent meanwhile is still waiting to be read.
+                logger.warning("stood still for %d ms; every session gets its whole timeout", now - before)
+                self._journal.state.sessions.restart_clocks(now)
+            before = now
+            for session_id in self.service.expire():
+                logger.info("session 0x%x expired", session_id)
+            self._close_idle_newcomers()
+            ticks += 1
+            if ticks % (2 * CONTAINER_CHECK_TICKS) == 0:
+                self.service.delete_abandoned_containers()
+
+    def _close_idle_newcomers(self) -> None:
+        deadline = asyncio.get_running_loop().time() - HANDSHAKE_S
+        for connection in list(self._connections):
+            if not connection.requester.session_id and connection.since < deadline:
+                connection.abort()
+
+    def _fail(self, error: BaseException) -> None:
+        """The disk refused: what is in memory may never be durable, so nobody may see it."""
+        logger.critical("the coordinator stops: %s: %s", self._data_dir, error)
+        self._reaper.cancel()
+        self._server.close()
+        for connection in list(self._connections):
+            connection.abort()
+        if not self._failure.done():
+            self._failure.set_exception(CoordinationError(f"cannot write to {self._data_dir}: {error}"))
+            self._failure.exception()  # whoever waits gets it; nobody has to
+
+
+def _monotonic_ms() -> float:
+    return time.monotonic() * 1000

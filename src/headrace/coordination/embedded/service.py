@@ -1,0 +1,160 @@
+"""One coordinator without its sockets and files: the state, the watches, who is connected.
+
+What a client is told goes through its `send`, in order: first the events that a change causes, then the
+reply that could show the change. When it may leave the machine is for `commit` to say.
+"""
+
+from collections.abc import Callable
+from struct import Struct
+from typing import Final, Protocol
+
+from headrace.coordination.embedded import acl as access
+from headrace.coordination.embedded.decide import Requester
+from headrace.coordination.embedded.jute import buffer, frame, string
+from headrace.coordination.embedded.requests import Connect, Xid
+from headrace.coordination.embedded.sessions import MAX_SESSIONS
+from headrace.coordination.embedded.state import State
+from headrace.coordination.embedded.tree import Applied, Event, EventType
+from headrace.coordination.embedded.txns import DeleteNode, Entry, OpenSession, Txn
+from headrace.coordination.embedded.watches import Watches
+
+PASSWORD_BYTES: Final = 16
+SYNC_CONNECTED: Final = 3  # the state that every event reports
+REPLY: Final = Struct(">iqi")  # xid, zxid, error
+_EVENT: Final = Struct(">ii")  # type, state
+_CONNECTED: Final = Struct(">iiq")  # protocol version, timeout, session id
+_NO_SESSION: Final = OpenSession(0, 0, bytes(PASSWORD_BYTES))
+
+
+class Client(Protocol):
+    """A connection, as far as requests are concerned."""
+
+    address: str
+    requester: Requester
+
+    def send(self, message: bytes) -> None: ...
+
+    def close(self) -> None:
+        """Hang up once everything sent before has left."""
+
+
+class Service:
+    """Handed in: what makes an entry durable, two clocks, a source of passwords."""
+
+    def __init__(
+        self,
+        state: State,
+        *,
+        write: Callable[[Entry], None],
+        wall_ms: Callable[[], int],
+        monotonic_ms: Callable[[], float],
+        random_bytes: Callable[[int], bytes],
+    ) -> None:
+        self.state = state
+        self.watches: Watches[Client] = Watches()
+        self.clients: dict[int, Client] = {}  # by session
+        self._write = write
+        self._wall_ms = wall_ms
+        self._monotonic_ms = monotonic_ms
+        self._random_bytes = random_bytes
+
+    def submit(self, txn: Txn) -> list[Applied]:
+        """Carry out a decision: into the log, into the state, and on to whoever watches."""
+        entry = Entry(self.state.zxid + 1, self._wall_ms(), txn)
+        self._write(entry)
+        applied = self.state.apply(entry)
+        for part in applied:
+            for event in part.events:
+                self._tell(event)
+        return applied
+
+    def connect(self, client: Client, request: Connect) -> None:
+        """Open a session for `client`, or give it back the one it had."""
+        if request.last_zxid > self.state.zxid:
+            client.close()  # it has seen a newer state than ours: it belongs to another server
+        elif request.session_id:
+            self._attach(client, request)
+        elif len(self.state.sessions) >= MAX_SESSIONS:
+            client.close()
+        else:
+            self._open(client, request)
+
+    def heard_of(self, client: Client) -> None:
+        """Put off the end of the client's session."""
+        self.state.sessions.touch(client.requester.session_id, self._monotonic_ms())
+
+    def disconnected(self, client: Client) -> None:
+        """Forget a connection; its session lives on until it expires or the client comes back."""
+        self.watches.forget(client)
+        if self.clients.get(client.requester.session_id) is client:
+            del self.clients[client.requester.session_id]
+
+    def close_session(self, session_id: int) -> None:
+        """End a session together with its ephemeral nodes."""
+        if session_id in self.state.sessions:
+            self.submit(self.state.closing(session_id))
+
+    def expire(self) -> list[int]:
+        """End the sessions that were not heard of in time, and return their ids."""
+        expired = self.state.sessions.expired(self._monotonic_ms())
+        for session_id in expired:
+            self.close_session(session_id)
+            client = self.clients.get(session_id)
+            if client is not None:
+                self.disconnected(client)
+                client.close()
+        return expired
+
+    def delete_abandoned_containers(self) -> None:
+        for path in self.state.tree.abandoned_containers():
+            self.submit(DeleteNode(path))
+
+    def _open(self, client: Client, request: Connect) -> None:
+        sessions = self.state.sessions
+        opened = OpenSession(
+            sessions.fresh_id(self._wall_ms()),
+            sessions.negotiate(request.timeout_ms),
+            self._random_bytes(PASSWORD_BYTES),
+        )
+        self.submit(opened)
+        sessions.touch(opened.session_id, self._monotonic_ms())
+        self._welcome(client, request, opened)
+
+    def _attach(self, client: Client, request: Connect) -> None:
+        session = self.state.sessions.attach(
+            request.session_id, request.password, request.timeout_ms, self._monotonic_ms()
+        )
+        if session is None:
+            _introduce(client, request, _NO_SESSION)
+            client.close()
+            return
+        earlier = self.clients.get(session.session_id)
+        if earlier is not None:
+            self.disconnected(earlier)
+            earlier.close()
+        self._welcome(client, request, OpenSession(session.session_id, session.timeout_ms, session.password))
+
+    def _welcome(self, client: Client, request: Connect, session: OpenSession) -> None:
+        client.requester = client.requester._replace(session_id=session.session_id)
+        self.clients[session.session_id] = client
+        _introduce(client, request, session)
+
+    def _tell(self, event: Event) -> None:
+        watchers = self.watches.trigger(event)
+        if watchers:
+            message = event_message(event.type, event.path)
+            for watcher in watchers:
+                # A watch on a node that was not there may outlive the right to know of it.
+                if access.allows(event.acl, access.READ, watcher.requester.identities):
+                    watcher.send(message)
+
+
+def event_message(event: EventType, path: str) -> bytes:
+    return frame(REPLY.pack(Xid.EVENT, -1, 0), _EVENT.pack(event, SYNC_CONNECTED), string(path))
+
+
+def _introduce(client: Client, request: Connect, session: OpenSession) -> None:
+    """Tell the client its session; a timeout of 0 means that there is none any more."""
+    read_only = b"\x00" if request.knows_read_only else b""
+    connected = _CONNECTED.pack(0, session.timeout_ms, session.session_id)
+    client.send(frame(connected, buffer(session.password), read_only))

@@ -1,0 +1,75 @@
+"""Sessions: who is there, until when. Time is handed in, in milliseconds of a clock that never jumps.
+
+A session outlives its connection: a client that comes back in time with the right password has it again.
+Timeouts lie between 2 and 20 ticks, as in ZooKeeper.
+"""
+
+import hmac
+from dataclasses import dataclass, field
+from math import inf
+from typing import Final
+
+MAX_SESSIONS: Final = 20_000
+"""Beyond this many, newcomers are turned away; each costs memory and a transaction in the log."""
+
+
+@dataclass(slots=True)
+class Session:
+    session_id: int
+    timeout_ms: int
+    password: bytes = field(repr=False)
+    deadline_ms: float = inf  # set by the first touch: replaying the log takes no time from anybody
+
+
+class Sessions:
+    def __init__(self, tick_ms: int) -> None:
+        self.tick_ms = tick_ms
+        self._sessions: dict[int, Session] = {}
+        self.last_id = 0
+
+    def __len__(self) -> int:
+        return len(self._sessions)
+
+    def __contains__(self, session_id: int) -> bool:
+        return session_id in self._sessions
+
+    def all(self) -> list[Session]:
+        return list(self._sessions.values())
+
+    def negotiate(self, timeout_ms: int) -> int:
+        """The timeout a client gets who asks for `timeout_ms`."""
+        return max(2 * self.tick_ms, min(timeout_ms, 20 * self.tick_ms))
+
+    def fresh_id(self, time_ms: int) -> int:
+        """An id never used here before, even if the wall clock went back or this is another machine's log."""
+        return max(self.last_id + 1, (time_ms << 16) & 0x7FFF_FFFF_FFFF_FFFF)
+
+    def open(self, session_id: int, timeout_ms: int, password: bytes) -> None:
+        self._sessions[session_id] = Session(session_id, timeout_ms, password)
+        self.last_id = max(self.last_id, session_id)
+
+    def close(self, session_id: int) -> None:
+        self._sessions.pop(session_id, None)
+
+    def attach(self, session_id: int, password: bytes, timeout_ms: int, now_ms: float) -> Session | None:
+        """The session, with the timeout its client asks for now; None if it is gone or the password wrong."""
+        session = self._sessions.get(session_id)
+        if session is None or not hmac.compare_digest(session.password, password):
+            return None
+        session.timeout_ms = self.negotiate(timeout_ms)
+        session.deadline_ms = now_ms + session.timeout_ms
+        return session
+
+    def touch(self, session_id: int, now_ms: float) -> None:
+        """Note that the client was heard of."""
+        session = self._sessions.get(session_id)
+        if session is not None:
+            session.deadline_ms = now_ms + session.timeout_ms
+
+    def restart_clocks(self, now_ms: float) -> None:
+        """Give everybody a whole timeout from now: after a start, or after we were asleep ourselves."""
+        for session in self._sessions.values():
+            session.deadline_ms = now_ms + session.timeout_ms
+
+    def expired(self, now_ms: float) -> list[int]:
+        return [each.session_id for each in self._sessions.values() if each.deadline_ms <= now_ms]

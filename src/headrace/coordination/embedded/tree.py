@@ -1,0 +1,134 @@
+"""The data tree: transactions in, new nodes and the events they cause out. No clock, no file, no socket."""
+
+from collections.abc import Iterable
+from enum import IntEnum
+from typing import NamedTuple
+
+from headrace.coordination.embedded.acl import OPEN, READ_ONLY, AclList
+from headrace.coordination.embedded.changes import changes
+from headrace.coordination.embedded.node import CONTAINER, Node
+from headrace.coordination.embedded.paths import ROOT, parent_of
+from headrace.coordination.embedded.txns import ChangeData, CreateNode, DeleteNode, NodeTxn
+
+
+class EventType(IntEnum):
+    """ZooKeeper's Watcher.Event.EventType."""
+
+    CREATED = 1
+    DELETED = 2
+    DATA_CHANGED = 3
+    CHILDREN_CHANGED = 4
+
+
+class Event(NamedTuple):
+    """Something watchers of `path` may want to know, if `acl` lets them read it."""
+
+    type: EventType
+    path: str
+    acl: AclList
+
+
+class Applied(NamedTuple):
+    """What became of one transaction: the node it left at its path, for the reply, and its events."""
+
+    txn: NodeTxn
+    node: Node | None
+    events: tuple[Event, ...]
+
+
+class Tree:
+    """Every node by path, the children of each, and who owns the ephemeral ones."""
+
+    def __init__(self) -> None:
+        self.nodes: dict[str, Node] = {}
+        self._children: dict[str, dict[str, None]] = {}  # used as ordered sets
+        self._ephemerals: dict[int, dict[str, None]] = {}
+        self._containers: dict[str, None] = {}
+        for path, acl in ((ROOT, OPEN), ("/zookeeper", OPEN)):
+            self.nodes[path] = Node(b"", acl, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1 if path == ROOT else 2)
+        for path, acl in (("/zookeeper/quota", OPEN), ("/zookeeper/config", READ_ONLY)):
+            self.nodes[path] = Node(b"", acl, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)
+        self._index(self.nodes)
+
+    @classmethod
+    def of(cls, nodes: dict[str, Node]) -> "Tree":
+        """The tree with exactly these nodes, as a snapshot holds them."""
+        tree = cls()
+        tree._children.clear()
+        tree.nodes = nodes
+        tree._index(nodes)
+        return tree
+
+    def apply(self, txn: NodeTxn, zxid: int, time_ms: int) -> Applied:
+        """Carry out what was decided; replay calls this too, and nothing else."""
+        before = self.nodes.get(txn.path)
+        changed = changes(txn, self.nodes.get, zxid, time_ms)
+        for path, node in changed:
+            if node is None:
+                del self.nodes[path]
+            else:
+                self.nodes[path] = node
+        if type(txn) is CreateNode:
+            self._link(txn.path, txn.owner)
+        elif type(txn) is DeleteNode:
+            assert before is not None, txn
+            self._unlink(txn.path, before.owner)
+        return Applied(txn, self.nodes.get(txn.path), self._events(txn, before))
+
+    def children(self, path: str) -> Iterable[str]:
+        """The names below `path`, oldest first."""
+        return self._children.get(path, ())
+
+    def ephemerals(self, session_id: int) -> tuple[str, ...]:
+        """The nodes that go when this session does, oldest first."""
+        return tuple(self._ephemerals.get(session_id, ()))
+
+    def ephemeral_count(self) -> int:
+        return sum(map(len, self._ephemerals.values()))
+
+    def abandoned_containers(self) -> list[str]:
+        """Containers that had children and have none: due to be deleted."""
+        nodes = self.nodes
+        return [p for p in self._containers if nodes[p].cversion > 0 and not nodes[p].num_children]
+
+    def _index(self, nodes: Iterable[str]) -> None:
+        for path in nodes:
+            if path != ROOT:
+                self._link(path, self.nodes[path].owner)
+
+    def _link(self, path: str, owner: int) -> None:
+        parent = parent_of(path)
+        self._children.setdefault(parent, {})[path[path.rindex("/") + 1 :]] = None
+        if owner == CONTAINER:
+            self._containers[path] = None
+        elif owner:
+            self._ephemerals.setdefault(owner, {})[path] = None
+
+    def _unlink(self, path: str, owner: int) -> None:
+        parent = parent_of(path)
+        siblings = self._children[parent]
+        del siblings[path[path.rindex("/") + 1 :]]
+        if not siblings:
+            del self._children[parent]
+        if owner == CONTAINER:
+            del self._containers[path]
+        elif owner:
+            owned = self._ephemerals[owner]
+            del owned[path]
+            if not owned:
+                del self._ephemerals[owner]
+
+    def _events(self, txn: NodeTxn, before: Node | None) -> tuple[Event, ...]:
+        path = txn.path
+        match txn:
+            case ChangeData():
+                return (Event(EventType.DATA_CHANGED, path, self.nodes[path].acl),)
+            case CreateNode():
+                own = Event(EventType.CREATED, path, txn.acl)
+            case DeleteNode():
+                assert before is not None, txn
+                own = Event(EventType.DELETED, path, before.acl)
+            case _:
+                return ()
+        parent = parent_of(path)
+        return own, Event(EventType.CHILDREN_CHANGED, parent, self.nodes[parent].acl)

@@ -1,0 +1,149 @@
+"""One file of the transaction log: a head, then batches, each written and synced as one.
+
+A batch is what shared one fsync: all of it was acknowledged, or none. The next one is written only once
+this one is on the disk. So a bad batch with nothing good after it is a write that a crash cut short and
+nobody was told of; a bad batch with a good one after it is damage, and we do not start on that.
+"""
+
+import os
+import secrets
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from struct import Struct
+from typing import Final, NamedTuple
+
+from crc32c import crc32c
+
+from headrace.coordination.embedded.errors import MalformedRequest
+from headrace.coordination.embedded.jute import Reader
+from headrace.coordination.embedded.txns import Entry, decode_entry
+from headrace.coordination.errors import CorruptJournal
+
+MAGIC: Final = b"HRTXNLOG"
+VERSION: Final = 1
+HEAD: Final = Struct(">8sII")  # magic, version, salt
+BATCH_MAGIC: Final = b"\xf0HRB"
+BATCH: Final = Struct(">4sIII")  # magic, checksum of all that follows it, length of the entries, their count
+_CHECKED_FROM: Final = 8
+
+
+class LogFile:
+    """Appends to one file. Not for two threads at once."""
+
+    def __init__(self, path: Path, descriptor: int, salt: int, size: int) -> None:
+        self.path = path
+        self._descriptor = descriptor
+        self._salt = salt
+        self.size = size
+
+    @classmethod
+    def create(cls, path: Path) -> "LogFile":
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_TRUNC, 0o600)  # it holds passwords
+        # Whoever can write data can write what looks like a batch. Without the salt it is not one.
+        salt = secrets.randbits(32)
+        file = cls(path, descriptor, salt, 0)
+        file._write(HEAD.pack(MAGIC, VERSION, salt))
+        return file
+
+    @classmethod
+    def reopen(cls, scanned: "Scanned") -> "LogFile":
+        """Go on where `scanned` found the last good batch; what a crash left behind it is cut off."""
+        descriptor = os.open(scanned.path, os.O_RDWR)
+        if os.fstat(descriptor).st_size != scanned.good_bytes:
+            os.ftruncate(descriptor, scanned.good_bytes)
+            os.fsync(descriptor)
+        return cls(scanned.path, descriptor, scanned.salt, scanned.good_bytes)
+
+    def append(self, entries: Sequence[bytes]) -> None:
+        """Write a batch; durable after `sync`."""
+        body = b"".join(entries)
+        tail = BATCH.pack(BATCH_MAGIC, 0, len(body), len(entries))[_CHECKED_FROM:] + body
+        self._write(BATCH_MAGIC + crc32c(tail, self._salt).to_bytes(4, "big") + tail)
+
+    def sync(self) -> None:
+        os.fdatasync(self._descriptor)
+
+    def close(self) -> None:
+        os.close(self._descriptor)
+
+    def _write(self, data: bytes) -> None:
+        written = 0
+        while written < len(data):  # a disk about to be full takes a part; the next write says so
+            written += os.pwrite(self._descriptor, data[written:], self.size + written)
+        self.size += written
+
+
+class Scanned(NamedTuple):
+    """What one file holds, as far as it is good."""
+
+    path: Path
+    salt: int
+    good_bytes: int
+    bad_bytes: int
+
+
+class Scan:
+    """Reads a file once, from front to back; `result` is known when `entries` has ended."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._content = path.read_bytes()
+        self._salt = 0
+        self._good = 0
+
+    @property
+    def result(self) -> Scanned:
+        return Scanned(self.path, self._salt, self._good, len(self._content) - self._good)
+
+    def entries(self) -> Iterator[Entry]:
+        """Every entry of every good batch; CorruptJournal if a bad one is not the last.
+
+        A file so short that its head is torn has no entries.
+        """
+        if len(self._content) < HEAD.size:
+            return
+        magic, version, self._salt = HEAD.unpack_from(self._content)
+        if magic != MAGIC or version != VERSION:
+            raise CorruptJournal(
+                self.path, 0, f"{magic!r} version {version} is not a transaction log of ours"
+            )
+        self._good = HEAD.size
+        while self._good < len(self._content):
+            end = self._batch_end(self._good)
+            if end is None:
+                self._require_torn()
+                return
+            yield from self._decode(self._good, end)
+            self._good = end
+
+    def _batch_end(self, start: int) -> int | None:
+        """Where the batch at `start` ends, or None if there is no good one."""
+        if start + BATCH.size > len(self._content):
+            return None
+        magic, checksum, length, _count = BATCH.unpack_from(self._content, start)
+        end = start + BATCH.size + length
+        if magic != BATCH_MAGIC or end > len(self._content):
+            return None
+        checked = memoryview(self._content)[start + _CHECKED_FROM : end]
+        return end if crc32c(checked, self._salt) == checksum else None
+
+    def _require_torn(self) -> None:
+        later = self._content.find(BATCH_MAGIC, self._good + 1)
+        while later >= 0:
+            if self._batch_end(later) is not None:
+                why = (
+                    f"a bad batch, but a good one follows at byte {later}; restore the directory from a copy"
+                )
+                raise CorruptJournal(self.path, self._good, why)
+            later = self._content.find(BATCH_MAGIC, later + 1)
+
+    def _decode(self, start: int, end: int) -> Iterator[Entry]:
+        count = BATCH.unpack_from(self._content, start)[3]
+        reader = Reader(self._content[start + BATCH.size : end])
+        try:
+            for _ in range(count):
+                yield decode_entry(reader)
+        except (MalformedRequest, KeyError) as error:
+            raise CorruptJournal(self.path, start + BATCH.size + reader.position, error) from None
+        if reader.left:
+            raise CorruptJournal(self.path, end - reader.left, f"{reader.left} bytes after the last entry")

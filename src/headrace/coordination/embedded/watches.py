@@ -1,0 +1,109 @@
+"""Who wants to hear of which path: one-shot data and child watches, and persistent ones.
+
+A watcher is a connection: watches die with it, and clients set them again on the next.
+"""
+
+from collections.abc import Iterator
+from enum import Flag, auto
+from typing import Final, Generic, TypeVar
+
+from headrace.coordination.embedded.errors import ErrorCode, Refused
+from headrace.coordination.embedded.paths import ROOT, parent_of
+from headrace.coordination.embedded.tree import Event, EventType
+
+MAX_WATCHES: Final = 100_000
+"""For each connection. One more is refused with QUOTA_EXCEEDED, together with the read that asked for it."""
+
+W = TypeVar("W")
+
+
+class Mode(Flag):
+    DATA = auto()  # once: created, deleted, data changed
+    CHILD = auto()  # once: deleted, children changed
+    PERSISTENT = auto()  # both of these, until removed
+    RECURSIVE = auto()  # created, deleted, data changed, here and everywhere below, until removed
+
+
+ONCE: Final = Mode.DATA | Mode.CHILD
+_HEARD_HERE: Final = {
+    EventType.CREATED: Mode.DATA | Mode.PERSISTENT | Mode.RECURSIVE,
+    EventType.DELETED: Mode.DATA | Mode.CHILD | Mode.PERSISTENT | Mode.RECURSIVE,
+    EventType.DATA_CHANGED: Mode.DATA | Mode.PERSISTENT | Mode.RECURSIVE,
+    EventType.CHILDREN_CHANGED: Mode.CHILD | Mode.PERSISTENT,
+}
+
+
+class Watches(Generic[W]):
+    def __init__(self, limit: int = MAX_WATCHES) -> None:
+        self._limit = limit
+        self._by_path: dict[str, dict[W, Mode]] = {}
+        self._by_watcher: dict[W, set[str]] = {}
+        self._recursive = 0  # while there is none, events need not climb the tree
+
+    def __len__(self) -> int:
+        return sum(map(len, self._by_path.values()))
+
+    def count(self, watcher: W) -> int:
+        return len(self._by_watcher.get(watcher, ()))
+
+    def add(self, watcher: W, path: str, mode: Mode) -> None:
+        """Have `watcher` told; asking twice is the same as asking once."""
+        paths = self._by_watcher.setdefault(watcher, set())
+        if path not in paths and len(paths) >= self._limit:
+            raise Refused(ErrorCode.QUOTA_EXCEEDED, f"{self._limit} watches on one connection")
+        paths.add(path)
+        watchers = self._by_path.setdefault(path, {})
+        before = watchers.get(watcher, Mode(0))
+        watchers[watcher] = before | mode
+        if mode & Mode.RECURSIVE and not before & Mode.RECURSIVE:
+            self._recursive += 1
+
+    def remove(self, watcher: W, path: str, mode: Mode) -> bool:
+        """Whether there was something to take away."""
+        before = self._by_path.get(path, {}).get(watcher, Mode(0))
+        if not before & mode:
+            return False
+        self._set(watcher, path, before & ~mode)
+        return True
+
+    def forget(self, watcher: W) -> None:
+        """Drop all watches of a connection that is gone."""
+        for path in list(self._by_watcher.get(watcher, ())):
+            self._set(watcher, path, Mode(0))
+
+    def trigger(self, event: Event) -> list[W]:
+        """Who hears of `event`; one-shot watches that did are used up."""
+        hears = _HEARD_HERE[event.type]
+        heard: dict[W, None] = {}
+        for watcher, mode in list(self._by_path.get(event.path, {}).items()):
+            if mode & hears:
+                heard[watcher] = None
+                if mode & hears & ONCE:
+                    self._set(watcher, event.path, mode & ~(hears & ONCE))
+        if self._recursive and event.type != EventType.CHILDREN_CHANGED:
+            for ancestor in _ancestors(event.path):
+                for watcher, mode in self._by_path.get(ancestor, {}).items():
+                    if mode & Mode.RECURSIVE:
+                        heard[watcher] = None
+        return list(heard)
+
+    def _set(self, watcher: W, path: str, mode: Mode) -> None:
+        watchers = self._by_path[path]
+        if watchers[watcher] & Mode.RECURSIVE and not mode & Mode.RECURSIVE:
+            self._recursive -= 1
+        if mode:
+            watchers[watcher] = mode
+            return
+        del watchers[watcher]
+        if not watchers:
+            del self._by_path[path]
+        paths = self._by_watcher[watcher]
+        paths.remove(path)
+        if not paths:
+            del self._by_watcher[watcher]
+
+
+def _ancestors(path: str) -> Iterator[str]:
+    while path != ROOT:
+        path = parent_of(path)
+        yield path

@@ -1,0 +1,23 @@
+"""What can keep coordination from working; each message says what to do about it."""
+
+from pathlib import Path
+
+
+class CoordinationError(Exception):
+    """Coordination cannot start or go on; the operator has to look."""
+
+
+class CorruptJournal(CoordinationError):
+    """Acknowledged data is no longer what was written."""
+
+    def __init__(self, path: Path, position: int, why: object) -> None:
+        super().__init__(f"{path} is corrupt at byte {position}: {why}")
+        self.path, self.position = path, position
+
+
+class JournalInUse(CoordinationError):
+    """Another coordinator runs on the same directory."""
+
+
+class ZooKeeperUnavailable(CoordinationError):
+    """Apache ZooKeeper cannot be run here; the message says what to install."""

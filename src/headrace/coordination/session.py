@@ -1,0 +1,231 @@
+"""A broker's session with ZooKeeper, for asyncio.
+
+kazoo has threads of its own. Whatever happens there is handed to the event loop and acted upon there:
+answers resolve futures, watches and session changes call functions of the owner, always on the loop.
+A watch fires once, and never survives a reconnection: it fires then, too, and the owner looks again.
+"""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Sequence
+from enum import Enum
+from typing import Any, NamedTuple
+
+from kazoo.client import KazooClient
+from kazoo.exceptions import (
+    BadVersionError,
+    ConnectionClosedError,
+    ConnectionLoss,
+    KazooException,
+    NodeExistsError,
+    NoNodeError,
+    RolledBackError,
+    RuntimeInconsistency,
+    SessionExpiredError,
+)
+from kazoo.handlers.threading import KazooTimeoutError
+from kazoo.protocol.states import KazooState
+
+ANY_VERSION = -1
+
+logger = logging.getLogger(__name__)
+
+
+class CoordinationError(Exception):
+    """ZooKeeper could not be asked, or said no in a way nobody expected."""
+
+
+class NotConnected(CoordinationError):
+    """There is no session just now; whether the last write arrived is not known."""
+
+
+class Conflict(CoordinationError):
+    """Somebody else was first: the znode exists, is gone, or has another version."""
+
+
+class SessionState(Enum):
+    CONNECTED = "connected"
+    SUSPENDED = "suspended"  # no connection: what others do is not known; stop promising
+    LOST = "lost"  # the session is over, and everything ephemeral with it
+
+
+class Znode(NamedTuple):
+    data: bytes
+    version: int
+    created_zxid: int
+
+
+class Create(NamedTuple):
+    path: str
+    data: bytes
+    ephemeral: bool = False
+
+
+class Set(NamedTuple):
+    path: str
+    data: bytes
+    version: int = ANY_VERSION
+
+
+class Delete(NamedTuple):
+    path: str
+    version: int = ANY_VERSION
+
+
+class Check(NamedTuple):
+    path: str
+    version: int
+
+
+Operation = Create | Set | Delete | Check
+Watcher = Callable[[], None]
+
+
+class ZooKeeperSession:
+    """One session; made by `connect`, used from the event loop that made it."""
+
+    def __init__(self, client: KazooClient, loop: asyncio.AbstractEventLoop) -> None:
+        self._client = client
+        self._loop = loop
+        self._on_state: Callable[[SessionState], None] = lambda _state: None
+        client.add_listener(self._state_changed)
+
+    @classmethod
+    async def connect(
+        cls, servers: str, *, session_timeout_ms: int, connect_timeout_ms: int
+    ) -> "ZooKeeperSession":
+        """A session with the ensemble `servers` ("host:port,host:port/chroot")."""
+        client = KazooClient(hosts=servers, timeout=session_timeout_ms / 1000)
+        session = cls(client, asyncio.get_running_loop())
+        try:
+            await asyncio.to_thread(client.start, connect_timeout_ms / 1000)
+        except KazooTimeoutError:
+            await asyncio.to_thread(client.close)
+            raise NotConnected(
+                f"no ZooKeeper answers at {servers} within {connect_timeout_ms} ms: is it running, and is "
+                "zookeeper.connect right?"
+            ) from None
+        return session
+
+    def on_state(self, callback: Callable[[SessionState], None]) -> None:
+        """Have `callback` called, on the loop, whenever the session's state changes."""
+        self._on_state = callback
+
+    @property
+    def session_id(self) -> int:
+        return int(self._client.client_id[0]) if self._client.client_id else 0
+
+    async def close(self) -> None:
+        """End the session: what is ephemeral goes at once."""
+        await asyncio.to_thread(self._client.stop)
+        await asyncio.to_thread(self._client.close)
+
+    # -- reading -------------------------------------------------------------------------------
+
+    async def get(self, path: str, watch: Watcher | None = None) -> Znode | None:
+        """The znode at `path`, or None; `watch` is called once when that changes."""
+        try:
+            data, stat = await self._call(self._client.get_async, path, watch=self._watcher(watch))
+        except NoNodeError:
+            if watch is not None and await self.exists(path, watch):
+                return await self.get(path, watch)  # it came between the two questions
+            return None
+        return Znode(data, stat.version, stat.czxid)
+
+    async def exists(self, path: str, watch: Watcher | None = None) -> bool:
+        return await self._call(self._client.exists_async, path, watch=self._watcher(watch)) is not None
+
+    async def children(self, path: str, watch: Watcher | None = None) -> list[str]:
+        """The names below `path`, in no order; none if it does not exist."""
+        try:
+            return list(await self._call(self._client.get_children_async, path, watch=self._watcher(watch)))
+        except NoNodeError:
+            return []
+
+    # -- writing -------------------------------------------------------------------------------
+
+    async def create(self, path: str, data: bytes, *, ephemeral: bool = False, sequence: bool = False) -> str:
+        """Make a znode and return its path; Conflict if it exists or its parent does not."""
+        call = self._call(self._client.create_async, path, data, ephemeral=ephemeral, sequence=sequence)
+        return str(await _conflicts(call, path))
+
+    async def ensure(self, path: str) -> None:
+        """Make a persistent znode, and those above it, if they are missing."""
+        await self._call(self._client.ensure_path_async, path)
+
+    async def set(self, path: str, data: bytes, version: int = ANY_VERSION) -> int:
+        """Replace a znode's content and return its new version; Conflict if it is not at `version`."""
+        stat = await _conflicts(self._call(self._client.set_async, path, data, version=version), path)
+        return int(stat.version)
+
+    async def delete(self, path: str, version: int = ANY_VERSION) -> None:
+        await _conflicts(self._call(self._client.delete_async, path, version=version), path)
+
+    async def delete_tree(self, path: str) -> None:
+        """Remove a znode and everything below it; fine if there is nothing."""
+        for child in await self.children(path):
+            await self.delete_tree(f"{path}/{child}")
+        try:
+            await self._call(self._client.delete_async, path)
+        except NoNodeError:
+            return
+
+    async def multi(self, operations: Sequence[Operation]) -> None:
+        """All of `operations` or none; Conflict names the first that could not be done."""
+        transaction = self._client.transaction()
+        for operation in operations:
+            match operation:
+                case Create(path, data, ephemeral):
+                    transaction.create(path, data, ephemeral=ephemeral)
+                case Set(path, data, version):
+                    transaction.set_data(path, data, version)
+                case Delete(path, version):
+                    transaction.delete(path, version)
+                case Check(path, version):
+                    transaction.check(path, version)
+        results = await self._call(transaction.commit_async)
+        for operation, result in zip(operations, results, strict=True):
+            if isinstance(result, KazooException) and not isinstance(
+                result, RolledBackError | RuntimeInconsistency
+            ):
+                raise Conflict(f"{type(result).__name__} at {operation.path}")
+
+    # -- between the threads -------------------------------------------------------------------
+
+    async def _call(self, method: Callable[..., Any], *args: Any, **options: Any) -> Any:
+        future: asyncio.Future[Any] = self._loop.create_future()
+
+        def settle(result: Any) -> None:
+            if not future.done():
+                if result.exception is None:
+                    future.set_result(result.value)
+                else:
+                    future.set_exception(result.exception)
+
+        method(*args, **options).rawlink(lambda result: self._to_loop(settle, result))
+        try:
+            return await future
+        except (ConnectionLoss, ConnectionClosedError, SessionExpiredError) as error:
+            raise NotConnected(f"ZooKeeper is out of reach: {type(error).__name__}") from error
+
+    def _watcher(self, watch: Watcher | None) -> Callable[[Any], None] | None:
+        return None if watch is None else lambda _event: self._to_loop(watch)
+
+    def _state_changed(self, state: str) -> None:
+        names = {
+            KazooState.CONNECTED: SessionState.CONNECTED,
+            KazooState.SUSPENDED: SessionState.SUSPENDED,
+            KazooState.LOST: SessionState.LOST,
+        }
+        self._to_loop(lambda: self._on_state(names[state]))
+
+    def _to_loop(self, function: Callable[..., None], *args: Any) -> None:
+        if not self._loop.is_closed():
+            self._loop.call_soon_threadsafe(function, *args)
+
+
+async def _conflicts(call: Awaitable[Any], path: str) -> Any:
+    try:
+        return await call
+    except (NodeExistsError, NoNodeError, BadVersionError) as error:
+        raise Conflict(f"{type(error).__name__} at {path}") from error

@@ -1,0 +1,323 @@
+"""Every znode Headrace uses: its path, and its content to and from bytes. Kafka's layout, up to 3.9.
+
+A class per kind of znode: its fields are the content, `path` says where it lives. What is in ZooKeeper
+may have been written by anybody: a znode that cannot be read raises CorruptZnode, which names it.
+"""
+
+import json
+from base64 import urlsafe_b64decode, urlsafe_b64encode
+from binascii import Error as Base64Error
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Self
+
+BROKER_IDS = "/brokers/ids"
+TOPICS = "/brokers/topics"
+DELETED_TOPICS = "/admin/delete_topics"
+CONFIG_CHANGES = "/config/changes"
+PERSISTENT_PATHS = (
+    BROKER_IDS,
+    TOPICS,
+    DELETED_TOPICS,
+    CONFIG_CHANGES,
+    "/config/topics",
+    "/config/brokers",
+    "/config/clients",
+    "/config/users",
+    "/cluster",
+    "/isr_change_notification",
+)
+"""What must be there before the first broker registers."""
+
+
+class CorruptZnode(Exception):
+    """A znode does not hold what its place promises."""
+
+    def __init__(self, path: str, data: bytes) -> None:
+        super().__init__(f"{path} in ZooKeeper cannot be read: {data[:200]!r}")
+
+
+def topic_path(topic: str) -> str:
+    return f"{TOPICS}/{topic}"
+
+
+def deleted_topic_path(topic: str) -> str:
+    return f"{DELETED_TOPICS}/{topic}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClusterId:
+    """The name of the cluster, made by the first broker."""
+
+    id: str
+    path: ClassVar[str] = "/cluster/id"
+
+    def encode(self) -> bytes:
+        return _dump({"version": "1", "id": self.id})
+
+    @classmethod
+    def decode(cls, data: bytes) -> Self:
+        with _content(cls.path, data) as content:
+            return cls(id=str(content["id"]))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BrokerRegistration:
+    """A live broker: ephemeral, so that it goes with the broker's session. Its czxid is the broker epoch."""
+
+    broker_id: int
+    endpoints: Sequence[str]  # "PLAINTEXT://host:9092"
+    security_protocols: Mapping[str, str]  # listener name to protocol
+    host: str
+    port: int
+    timestamp_ms: int
+    rack: str | None = None
+
+    @property
+    def path(self) -> str:
+        return f"{BROKER_IDS}/{self.broker_id}"
+
+    def encode(self) -> bytes:
+        content: dict[str, Any] = {
+            "version": 5,
+            "host": self.host,
+            "port": self.port,
+            "jmx_port": -1,
+            "timestamp": str(self.timestamp_ms),
+            "endpoints": list(self.endpoints),
+            "listener_security_protocol_map": dict(self.security_protocols),
+            "features": {},
+        }
+        return _dump(content if self.rack is None else content | {"rack": self.rack})
+
+    @classmethod
+    def decode(cls, broker_id: int, data: bytes) -> Self:
+        with _content(f"{BROKER_IDS}/{broker_id}", data) as content:
+            return cls(
+                broker_id=broker_id,
+                endpoints=tuple(content["endpoints"]),
+                security_protocols=dict(content.get("listener_security_protocol_map", {})),
+                host=str(content["host"]),
+                port=int(content["port"]),
+                timestamp_ms=int(content["timestamp"]),
+                rack=content.get("rack"),
+            )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TopicAssignment:
+    """A topic: its id, and the replicas of every partition, the preferred leader first."""
+
+    topic: str
+    topic_id: bytes
+    replicas: Mapping[int, Sequence[int]]
+    adding: Mapping[int, Sequence[int]] = field(default_factory=dict)
+    removing: Mapping[int, Sequence[int]] = field(default_factory=dict)
+
+    @property
+    def path(self) -> str:
+        return topic_path(self.topic)
+
+    def encode(self) -> bytes:
+        return _dump(
+            {
+                "version": 3,
+                "topic_id": encode_id(self.topic_id),
+                "partitions": _by_partition(self.replicas),
+                "adding_replicas": _by_partition(self.adding),
+                "removing_replicas": _by_partition(self.removing),
+            }
+        )
+
+    @classmethod
+    def decode(cls, topic: str, data: bytes) -> Self:
+        with _content(topic_path(topic), data) as content:
+            return cls(
+                topic=topic,
+                topic_id=decode_id(content["topic_id"]),
+                replicas=_partitions(content["partitions"]),
+                adding=_partitions(content.get("adding_replicas", {})),
+                removing=_partitions(content.get("removing_replicas", {})),
+            )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartitionState:
+    """Who leads a partition, and who is in sync with the leader."""
+
+    topic: str
+    partition: int
+    leader: int  # -1: nobody
+    leader_epoch: int
+    isr: Sequence[int]
+    controller_epoch: int
+
+    @staticmethod
+    def path_of(topic: str, partition: int) -> str:
+        return f"{topic_path(topic)}/partitions/{partition}/state"
+
+    @property
+    def path(self) -> str:
+        return self.path_of(self.topic, self.partition)
+
+    def encode(self) -> bytes:
+        return _dump(
+            {
+                "version": 1,
+                "leader": self.leader,
+                "leader_epoch": self.leader_epoch,
+                "isr": list(self.isr),
+                "controller_epoch": self.controller_epoch,
+            }
+        )
+
+    @classmethod
+    def decode(cls, topic: str, partition: int, data: bytes) -> Self:
+        with _content(cls.path_of(topic, partition), data) as content:
+            return cls(
+                topic=topic,
+                partition=partition,
+                leader=int(content["leader"]),
+                leader_epoch=int(content["leader_epoch"]),
+                isr=tuple(int(replica) for replica in content["isr"]),
+                controller_epoch=int(content["controller_epoch"]),
+            )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Config:
+    """The settings of a topic or a broker that differ from the defaults."""
+
+    kind: str  # "topics" or "brokers"
+    name: str  # a topic, a broker id or "<default>"
+    values: Mapping[str, str]
+
+    @staticmethod
+    def path_of(kind: str, name: str) -> str:
+        return f"/config/{kind}/{name}"
+
+    @property
+    def path(self) -> str:
+        return self.path_of(self.kind, self.name)
+
+    def encode(self) -> bytes:
+        return _dump({"version": 1, "config": dict(self.values)})
+
+    @classmethod
+    def decode(cls, kind: str, name: str, data: bytes) -> Self:
+        with _content(cls.path_of(kind, name), data) as content:
+            return cls(kind=kind, name=name, values={str(k): str(v) for k, v in content["config"].items()})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConfigChange:
+    """Says that a Config has changed: a sequential znode, so that no broker misses one."""
+
+    entity: str  # "topics/orders" or "brokers/1"
+    prefix: ClassVar[str] = f"{CONFIG_CHANGES}/config_change_"
+
+    def encode(self) -> bytes:
+        return _dump({"version": 2, "entity_path": self.entity})
+
+    @classmethod
+    def decode(cls, path: str, data: bytes) -> Self:
+        with _content(path, data) as content:
+            return cls(entity=str(content["entity_path"]))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Controller:
+    """The broker that decides who leads: ephemeral, first come, first elected."""
+
+    broker_id: int
+    timestamp_ms: int
+    path: ClassVar[str] = "/controller"
+
+    def encode(self) -> bytes:
+        return _dump({"version": 1, "brokerid": self.broker_id, "timestamp": str(self.timestamp_ms)})
+
+    @classmethod
+    def decode(cls, data: bytes) -> Self:
+        with _content(cls.path, data) as content:
+            return cls(broker_id=int(content["brokerid"]), timestamp_ms=int(content["timestamp"]))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ControllerEpoch:
+    """How many controllers there have been: what fences the earlier ones."""
+
+    epoch: int
+    path: ClassVar[str] = "/controller_epoch"
+
+    def encode(self) -> bytes:
+        return str(self.epoch).encode()
+
+    @classmethod
+    def decode(cls, data: bytes) -> Self:
+        try:
+            return cls(epoch=int(data))
+        except ValueError:
+            raise CorruptZnode(cls.path, data) from None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProducerIdBlock:
+    """The producer ids handed out last: a broker takes them a thousand at a time."""
+
+    broker_id: int
+    first: int
+    last: int
+    path: ClassVar[str] = "/latest_producer_id_block"
+
+    def encode(self) -> bytes:
+        return _dump(
+            {
+                "version": 1,
+                "broker": self.broker_id,
+                "block_start": str(self.first),
+                "block_end": str(self.last),
+            }
+        )
+
+    @classmethod
+    def decode(cls, data: bytes) -> Self:
+        with _content(cls.path, data) as content:
+            return cls(
+                broker_id=int(content["broker"]),
+                first=int(content["block_start"]),
+                last=int(content["block_end"]),
+            )
+
+
+def encode_id(topic_id: bytes) -> str:
+    """Sixteen bytes as Kafka prints them: URL-safe base64 without padding."""
+    return urlsafe_b64encode(topic_id).rstrip(b"=").decode()
+
+
+def decode_id(text: str) -> bytes:
+    decoded = urlsafe_b64decode(text + "==")
+    if len(decoded) != 16:
+        raise ValueError(f"an id of {len(decoded)} bytes")
+    return decoded
+
+
+def _dump(content: Mapping[str, Any]) -> bytes:
+    return json.dumps(content, separators=(",", ":")).encode()
+
+
+@contextmanager
+def _content(path: str, data: bytes) -> Iterator[dict[str, Any]]:
+    """The JSON object in `data`; whatever goes wrong while it is taken apart is CorruptZnode."""
+    try:
+        yield json.loads(data)
+    except (ValueError, KeyError, TypeError, AttributeError, Base64Error):
+        raise CorruptZnode(path, data) from None
+
+
+def _by_partition(replicas: Mapping[int, Sequence[int]]) -> dict[str, list[int]]:
+    return {str(partition): list(members) for partition, members in sorted(replicas.items())}
+
+
+def _partitions(content: Mapping[str, Sequence[int]]) -> dict[int, tuple[int, ...]]:
+    return {int(partition): tuple(map(int, members)) for partition, members in sorted(content.items())}
