@@ -26,13 +26,11 @@ from kazoo.exceptions import (
 from kazoo.handlers.threading import KazooTimeoutError
 from kazoo.protocol.states import KazooState
 
+from headrace.coordination.errors import CoordinationError
+
 ANY_VERSION = -1
 
 logger = logging.getLogger(__name__)
-
-
-class CoordinationError(Exception):
-    """ZooKeeper could not be asked, or said no in a way nobody expected."""
 
 
 class NotConnected(CoordinationError):

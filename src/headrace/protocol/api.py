@@ -4,7 +4,7 @@ Schema modules are imported when their API is first asked for, so a broker pays 
 """
 
 from collections.abc import Callable
-from functools import cache
+from functools import cache, partial
 from importlib import import_module
 from typing import Any, Final
 
@@ -29,6 +29,10 @@ _BY_HAND: Final[dict[int, Any]] = {
     ApiKey.FETCH: fetch,
     ApiKey.API_VERSIONS: api_versions,
 }
+
+_TRAILED: Final = frozenset({ApiKey.METADATA})
+"""Requests that bytes may follow: librdkafka 2.16 ends a Metadata for all topics with three, Kafka ignores
+them, and so must we. Everywhere else what follows a message is an error."""
 
 
 def api_schema(key: int) -> ApiSchema:
@@ -62,9 +66,13 @@ def encode_response(key: int, version: int, response: Any) -> list[Buffer]:
 @cache
 def _decoder(key: int) -> Callable[[memoryview, int], Message]:
     by_hand = _BY_HAND.get(key)
-    decoder: Callable[[memoryview, int], Message] = (
-        by_hand.decode_request if by_hand else request_class(key).decode
-    )
+    decoder: Callable[[memoryview, int], Message]
+    if by_hand:
+        decoder = by_hand.decode_request
+    elif key in _TRAILED:
+        decoder = partial(request_class(key).__codec__.decode, trailing=True)
+    else:
+        decoder = request_class(key).decode
     return decoder
 
 

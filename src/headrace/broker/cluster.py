@@ -1,0 +1,159 @@
+"""Keeping the image of the cluster true: what ZooKeeper says, watched and read again when it changes."""
+
+import asyncio
+import logging
+import secrets
+from collections.abc import Awaitable, Callable, Iterable
+
+from headrace.broker.image import ClusterImage, TopicImage
+from headrace.coordination.errors import CoordinationError
+from headrace.coordination.session import Conflict, ZooKeeperSession
+from headrace.coordination.znodes import (
+    BROKER_IDS,
+    PERSISTENT_PATHS,
+    TOPICS,
+    BrokerRegistration,
+    ClusterId,
+    Config,
+    Controller,
+    ControllerEpoch,
+    PartitionState,
+    TopicAssignment,
+    encode_id,
+)
+
+logger = logging.getLogger(__name__)
+
+
+async def prepare(session: ZooKeeperSession) -> str:
+    """Make the paths that must be there, and the cluster's id if this is its first broker; return the id."""
+    for path in PERSISTENT_PATHS:
+        await session.ensure(path)
+    try:
+        await session.create(ClusterId.path, ClusterId(id=encode_id(secrets.token_bytes(16))).encode())
+    except Conflict:
+        logger.debug("the cluster has an id already")
+    found = await session.get(ClusterId.path)
+    assert found is not None, "the cluster's id has just been made"
+    return ClusterId.decode(found.data).id
+
+
+class ClusterView:
+    """Reads brokers, topics and the controller into an image, and again whenever a watch fires."""
+
+    def __init__(
+        self,
+        session: ZooKeeperSession,
+        image: ClusterImage,
+        *,
+        on_topic: Callable[[TopicImage], None],
+        on_topic_gone: Callable[[str], None],
+    ) -> None:
+        self.image = image
+        self._session = session
+        self._on_topic = on_topic
+        self._on_topic_gone = on_topic_gone
+        self._dirty: set[str] = set()
+        self._refreshing: asyncio.Task[None] | None = None
+        self._closed = False
+
+    async def load(self) -> None:
+        """Read everything once, and watch it from then on."""
+        await self._load_controller()
+        await self._load_brokers()
+        await self._load_topics()
+
+    def close(self) -> None:
+        self._closed = True
+        if self._refreshing is not None:
+            self._refreshing.cancel()
+
+    async def load_topic(self, name: str) -> None:
+        """Read one topic anew; forget it if it is gone."""
+        found = await self._session.get(f"{TOPICS}/{name}")
+        if found is None:
+            self._forget_topic(name)
+            return
+        assignment = TopicAssignment.decode(name, found.data)
+        states = await asyncio.gather(
+            *(self._load_state(name, partition) for partition in assignment.replicas)
+        )
+        config = await self._session.get(Config.path_of("topics", name))
+        if config is not None:
+            self.image.topic_configs[name] = Config.decode("topics", name, config.data).values
+        topic = TopicImage.of(assignment, {state.partition: state for state in states if state is not None})
+        self.image.put_topic(topic)
+        self._on_topic(topic)
+
+    async def _load_state(self, topic: str, partition: int) -> PartitionState | None:
+        found = await self._session.get(PartitionState.path_of(topic, partition))
+        return None if found is None else PartitionState.decode(topic, partition, found.data)
+
+    async def _load_topics(self) -> None:
+        names = await self._session.children(TOPICS, lambda: self._changed(TOPICS))
+        for gone in set(self.image.topics) - set(names):
+            self._forget_topic(gone)
+        await _each(self.load_topic, set(names) - set(self.image.topics))
+
+    def _forget_topic(self, name: str) -> None:
+        if name in self.image.topics:
+            self.image.remove_topic(name)
+            self._on_topic_gone(name)
+
+    async def _load_brokers(self) -> None:
+        names = await self._session.children(BROKER_IDS, lambda: self._changed(BROKER_IDS))
+        live = {int(name) for name in names}
+        for gone in set(self.image.brokers) - live:
+            del self.image.brokers[gone]
+        await _each(self._load_broker, live)
+        self.image.version += 1
+
+    async def _load_broker(self, broker_id: int) -> None:
+        found = await self._session.get(f"{BROKER_IDS}/{broker_id}")
+        if found is not None:
+            self.image.brokers[broker_id] = BrokerRegistration.decode(broker_id, found.data)
+            self.image.broker_epochs[broker_id] = found.created_zxid
+
+    async def _load_controller(self) -> None:
+        found = await self._session.get(Controller.path, lambda: self._changed(Controller.path))
+        self.image.controller_id = -1 if found is None else Controller.decode(found.data).broker_id
+        self.image.version += 1
+
+    def _changed(self, what: str) -> None:
+        """A watch has fired: read again, once for however many fired meanwhile."""
+        self._dirty.add(what)
+        if not self._closed and (self._refreshing is None or self._refreshing.done()):
+            self._refreshing = asyncio.get_running_loop().create_task(self._refresh())
+
+    async def _refresh(self) -> None:
+        loaders = {
+            TOPICS: self._load_topics,
+            BROKER_IDS: self._load_brokers,
+            Controller.path: self._load_controller,
+        }
+        while self._dirty:
+            what = self._dirty.pop()
+            try:
+                await loaders[what]()
+            except CoordinationError as error:
+                logger.warning("could not read %s: %s", what, error)
+                return  # the watches fire again once there is a connection
+
+
+async def become_controller(session: ZooKeeperSession, controller: Controller) -> int | None:
+    """Try to be the controller; return the new epoch, or None if there is one already."""
+    try:
+        await session.create(Controller.path, controller.encode(), ephemeral=True)
+    except Conflict:
+        return None
+    found = await session.get(ControllerEpoch.path)
+    if found is None:
+        await session.create(ControllerEpoch.path, ControllerEpoch(epoch=1).encode())
+        return 1
+    epoch = ControllerEpoch.decode(found.data).epoch + 1
+    await session.set(ControllerEpoch.path, ControllerEpoch(epoch=epoch).encode(), found.version)
+    return epoch
+
+
+async def _each(function: Callable[..., Awaitable[None]], arguments: Iterable[object]) -> None:
+    await asyncio.gather(*(function(argument) for argument in arguments))

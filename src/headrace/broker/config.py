@@ -1,0 +1,126 @@
+"""A broker's configuration: defaults, under a file, under the environment, under the command line."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from headrace.broker.broker_settings import BROKER_SETTINGS
+from headrace.broker.settings import InvalidSetting, Value, parse_properties
+from headrace.broker.topic_settings import log_config, topic_values
+from headrace.storage.config import LogConfig
+
+ENVIRONMENT_PREFIX = "HEADRACE_"
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """A listener: its name, and where it is."""
+
+    name: str
+    host: str
+    port: int
+
+    def __str__(self) -> str:
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"{self.name}://{host}:{self.port}"
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerConfig:
+    """Every broker setting with its value; `given` are those that somebody set."""
+
+    values: Mapping[str, Value | None]
+    given: Mapping[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def load(
+        cls,
+        *,
+        file: Path | None = None,
+        environment: Mapping[str, str] | None = None,
+        sets: Mapping[str, str],
+    ) -> "BrokerConfig":
+        """The settings of a properties file, of variables such as `HEADRACE_LOG_DIRS`, and of `sets`.
+
+        Where two name the same setting the later of the three wins.
+        """
+        given: dict[str, str] = {}
+        if file is not None:
+            given |= parse_properties(file.read_text("utf-8"), str(file))
+        given |= _from_environment(environment or {})
+        given |= sets
+        return cls.of(given)
+
+    @classmethod
+    def of(cls, given: Mapping[str, str]) -> "BrokerConfig":
+        """Defaults and `given`; InvalidSetting for the first that is unknown or cannot be."""
+        defaults = {name: setting.default for name, setting in BROKER_SETTINGS.by_name.items()}
+        config = cls({**defaults, **BROKER_SETTINGS.parse(given)}, dict(given))
+        _ = config.listeners, config.advertised, config.log_config({})  # a bad one is said now, not later
+        return config
+
+    def integer(self, name: str) -> int:
+        value = self.values[name]
+        assert isinstance(value, int), (name, value)
+        return value
+
+    def number(self, name: str) -> float:
+        value = self.values[name]
+        assert isinstance(value, int | float), (name, value)
+        return value
+
+    def flag(self, name: str) -> bool:
+        return bool(self.values[name])
+
+    def text(self, name: str) -> str:
+        value = self.values[name]
+        assert isinstance(value, str), (name, value)
+        return value
+
+    def items(self, name: str) -> tuple[str, ...]:
+        value = self.values[name]
+        assert isinstance(value, tuple), (name, value)
+        return value
+
+    @property
+    def broker_id(self) -> int:
+        return self.integer("broker.id")
+
+    @property
+    def rack(self) -> str | None:
+        value = self.values["broker.rack"]
+        return None if value is None else str(value)
+
+    @property
+    def listeners(self) -> tuple[Endpoint, ...]:
+        return tuple(_endpoint("listeners", text) for text in self.items("listeners"))
+
+    @property
+    def advertised(self) -> tuple[Endpoint, ...]:
+        return tuple(_endpoint("advertised.listeners", text) for text in self.items("advertised.listeners"))
+
+    def log_config(self, own: Mapping[str, str]) -> LogConfig:
+        """The configuration of a topic's logs, given what the topic sets itself."""
+        expiration = self.integer("producer.id.expiration.ms")
+        return log_config(topic_values(self.values, own), producer_id_expiration_ms=expiration)
+
+
+def _from_environment(environment: Mapping[str, str]) -> dict[str, str]:
+    """`HEADRACE_LOG_DIRS=…` as `log.dirs`; a variable that names no setting is refused like any other."""
+    return {
+        name.removeprefix(ENVIRONMENT_PREFIX).lower().replace("_", "."): value
+        for name, value in environment.items()
+        if name.startswith(ENVIRONMENT_PREFIX)
+    }
+
+
+def _endpoint(setting: str, text: str) -> Endpoint:
+    name, scheme, rest = text.partition("://")
+    host, colon, port = rest.rpartition(":")
+    if not (scheme and colon and port.isdigit() and int(port) < 65536):
+        raise InvalidSetting(
+            f"{setting}={text}: expected NAME://HOST:PORT, such as PLAINTEXT://127.0.0.1:9092"
+        )
+    if name != "PLAINTEXT":
+        raise InvalidSetting(f"{setting}={text}: only PLAINTEXT listeners exist so far")
+    return Endpoint(name, host.strip("[]"), int(port))

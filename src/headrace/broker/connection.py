@@ -1,0 +1,172 @@
+"""One client's connection: frames in, requests handled as they come, replies out in the same order."""
+
+import asyncio
+import inspect
+import logging
+from collections import deque
+from collections.abc import Awaitable
+from typing import TYPE_CHECKING, Any, cast
+
+from headrace.broker.dispatch import HANDLERS, Context, Handler, Reply
+from headrace.protocol.api import decode_request, encode_response
+from headrace.protocol.api_versions import answer_version
+from headrace.protocol.errors import ProtocolError
+from headrace.protocol.fields import Buffer
+from headrace.protocol.frame import FrameBuffer, encode_frame
+from headrace.protocol.headers import decode_request_header, encode_response_header
+from headrace.protocol.schema.index import ApiKey
+from headrace.protocol.schema.request_header import RequestHeader
+
+if TYPE_CHECKING:
+    from headrace.broker.server import Broker
+
+MAX_IN_FLIGHT = 64  # requests of one connection that may wait for their turn to be answered
+WRITE_BUFFER_BYTES = 1024 * 1024  # replies a client has not read yet before we stop reading from it
+
+logger = logging.getLogger(__name__)
+
+
+class _Slot:
+    """The place of one reply in the order of replies; filled when it is ready."""
+
+    __slots__ = ("buffers",)
+
+    def __init__(self) -> None:
+        self.buffers: list[Buffer] | None = None
+
+
+class Connection(asyncio.BufferedProtocol):
+    """Bounded in everything: frame size, requests in flight, replies unread. An error closes only it."""
+
+    def __init__(self, broker: "Broker", listener: str) -> None:
+        self._broker = broker
+        self._listener = listener
+        self._frames = FrameBuffer(broker.config.integer("socket.request.max.bytes"))
+        self._slots: deque[_Slot] = deque()
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._transport: asyncio.Transport | None = None
+        self._peer_reads = True
+        self._paused = False
+        self.last_active = broker.loop.time()
+        self.address = ""
+
+    # -- what the event loop calls -------------------------------------------------------------
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast("asyncio.Transport", transport)
+        self._transport.set_write_buffer_limits(high=WRITE_BUFFER_BYTES)
+        peer = transport.get_extra_info("peername")
+        self.address = str(peer[0]) if peer else "local"
+        if not self._broker.admit(self):
+            self._transport.abort()
+
+    def connection_lost(self, _exc: Exception | None) -> None:
+        self._transport = None
+        self._broker.forget(self)
+        for task in tuple(self._tasks):
+            task.cancel()
+
+    def get_buffer(self, sizehint: int) -> memoryview:
+        return self._frames.get_buffer(sizehint)
+
+    def buffer_updated(self, nbytes: int) -> None:
+        self.last_active = self._broker.loop.time()
+        try:
+            for frame in self._frames.received(nbytes):
+                self._handle(frame)
+        except ProtocolError as error:
+            logger.warning("closing the connection of %s: %s", self.address, error)
+            self.close()
+        except Exception:
+            logger.exception("closing the connection of %s", self.address)
+            self.close()
+
+    def eof_received(self) -> bool:
+        return bool(self._slots)  # half closed: what was asked is still answered
+
+    def pause_writing(self) -> None:
+        self._peer_reads = False
+        self._regulate()
+
+    def resume_writing(self) -> None:
+        self._peer_reads = True
+        self._regulate()
+
+    # -- requests ------------------------------------------------------------------------------
+
+    def _handle(self, frame: memoryview) -> None:
+        header, body = decode_request_header(frame)
+        key, version = header.request_api_key, header.request_api_version
+        handler = HANDLERS.get(key)
+        if handler is None:
+            raise ProtocolError(f"API key {key} is not supported")
+        if version not in handler.versions and key != ApiKey.API_VERSIONS:
+            raise ProtocolError(f"{handler.key.name} v{version} is not supported")
+        context = Context(self._broker, self._listener, header.client_id, version)
+        result = handler.function(decode_request(key, version, body), context)
+        if inspect.isawaitable(result):
+            self._answer_later(result, handler, header)
+        elif result is not None:
+            self._answer(cast("Any", result), header)
+
+    def _answer(self, reply: Any, header: RequestHeader) -> None:
+        buffers = _encode(reply, header)
+        if self._slots:
+            slot = _Slot()
+            slot.buffers = buffers
+            self._slots.append(slot)
+            self._regulate()
+        elif self._transport is not None:
+            self._transport.writelines(buffers)
+
+    def _answer_later(self, result: Awaitable[Reply], handler: Handler, header: RequestHeader) -> None:
+        slot = _Slot()
+        self._slots.append(slot)
+        task = self._broker.loop.create_task(self._fill(slot, result, handler, header))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        self._regulate()
+
+    async def _fill(
+        self, slot: _Slot, result: Awaitable[Reply], handler: Handler, header: RequestHeader
+    ) -> None:
+        try:
+            reply = await result
+            slot.buffers = [] if reply is None else _encode(reply, header)
+        except Exception:
+            logger.exception("%s of %s failed: closing its connection", handler.key.name, self.address)
+            self.close()
+            return
+        self._send_ready()
+
+    def _send_ready(self) -> None:
+        """Send the replies at the head of the line that are ready."""
+        while self._slots and self._slots[0].buffers is not None:
+            buffers = self._slots.popleft().buffers
+            if buffers and self._transport is not None:
+                self._transport.writelines(buffers)
+        self._regulate()
+
+    def _regulate(self) -> None:
+        """Read on only while the client takes its replies and does not ask too far ahead."""
+        pause = not self._peer_reads or len(self._slots) >= MAX_IN_FLIGHT
+        if self._transport is None or pause == self._paused:
+            return
+        self._paused = pause
+        if pause:
+            self._transport.pause_reading()
+        else:
+            self._transport.resume_reading()
+
+    def close(self) -> None:
+        """Send what is on its way and close."""
+        if self._transport is not None:
+            self._transport.close()
+
+
+def _encode(reply: Any, header: RequestHeader) -> list[Buffer]:
+    key, version = header.request_api_key, header.request_api_version
+    if key == ApiKey.API_VERSIONS:
+        version = answer_version(version)
+    head = encode_response_header(key, version, header.correlation_id)
+    return encode_frame(head, encode_response(key, version, reply))

@@ -1,0 +1,59 @@
+"""Which function answers which request: one table, filled by `@handles`, read by dispatch and ApiVersions."""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from importlib import import_module
+from pkgutil import iter_modules
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+
+from headrace.protocol.message import Message
+from headrace.protocol.schema.index import ApiKey
+
+if TYPE_CHECKING:
+    from headrace.broker.server import Broker
+
+Reply = Message | None
+"""What a handler answers; None is no answer at all, which only Produce with acks=0 gives."""
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """What a handler may know besides the request itself."""
+
+    broker: "Broker"
+    listener: str
+    client_id: str | None
+    version: int
+
+
+class Handler(NamedTuple):
+    key: ApiKey
+    versions: range
+    function: Callable[[Any, Context], Reply | Awaitable[Reply]]
+
+
+HANDLERS: dict[int, Handler] = {}
+
+
+def handles(key: ApiKey, versions: range) -> Callable[[Function], Function]:
+    """Enter a function into the table: it answers `key` in `versions`.
+
+    A plain function answers at once. What it returns may be awaitable instead: then later requests of
+    the connection are handled meanwhile, and the replies still go out in order.
+    """
+
+    def enter(function: Function) -> Function:
+        assert key not in HANDLERS, f"{key.name} has two handlers"
+        HANDLERS[key] = Handler(key, versions, function)
+        return function
+
+    return enter
+
+
+def load_handlers() -> None:
+    """Import every handler there is."""
+    package = import_module("headrace.broker.handlers")
+    for module in iter_modules(package.__path__):
+        import_module(f"{package.__name__}.{module.name}")

@@ -1,0 +1,81 @@
+"""Refusals that are the broker's own; each becomes a code in a reply."""
+
+from headrace.protocol.errors import ErrorCode, KafkaError
+
+
+class NotLeader(KafkaError):
+    """Another broker leads this partition, or none does."""
+
+    code = ErrorCode.NOT_LEADER_OR_FOLLOWER
+
+
+class UnknownTopicOrPartition(KafkaError):
+    """There is no such topic or partition here."""
+
+    code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+
+
+class UnknownTopicId(KafkaError):
+    """No topic has this id."""
+
+    code = ErrorCode.UNKNOWN_TOPIC_ID
+
+
+class FencedLeaderEpoch(KafkaError):
+    """The client's idea of the leader is older than ours."""
+
+    code = ErrorCode.FENCED_LEADER_EPOCH
+
+
+class UnknownLeaderEpoch(KafkaError):
+    """The client's idea of the leader is newer than ours."""
+
+    code = ErrorCode.UNKNOWN_LEADER_EPOCH
+
+
+class TopicAlreadyExists(KafkaError):
+    """A topic of this name is there already."""
+
+    code = ErrorCode.TOPIC_ALREADY_EXISTS
+
+
+class InvalidPartitions(KafkaError):
+    """That number of partitions cannot be."""
+
+    code = ErrorCode.INVALID_PARTITIONS
+
+
+class InvalidReplicationFactor(KafkaError):
+    """There are not that many brokers, or the number makes no sense."""
+
+    code = ErrorCode.INVALID_REPLICATION_FACTOR
+
+
+class InvalidReplicaAssignment(KafkaError):
+    """The replicas asked for cannot be assigned so."""
+
+    code = ErrorCode.INVALID_REPLICA_ASSIGNMENT
+
+
+class InvalidConfig(KafkaError):
+    """A setting is unknown or its value cannot be."""
+
+    code = ErrorCode.INVALID_CONFIG
+
+
+class InvalidRequest(KafkaError):
+    """The request contradicts itself."""
+
+    code = ErrorCode.INVALID_REQUEST
+
+
+class PolicyViolation(KafkaError):
+    """The broker is configured not to do this."""
+
+    code = ErrorCode.POLICY_VIOLATION
+
+
+class CoordinatorNotAvailable(KafkaError):
+    """What coordinates the cluster is out of reach just now."""
+
+    code = ErrorCode.COORDINATOR_NOT_AVAILABLE

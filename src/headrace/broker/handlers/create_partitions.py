@@ -1,0 +1,40 @@
+"""CreatePartitions (key 37), v0-v3.
+
+Behaviour: each topic on its own. Records stay where they are, but a key may hash to another partition now.
+Versions:  v2 flexible.
+"""
+
+from headrace.broker.dispatch import Context, handles
+from headrace.coordination.errors import CoordinationError
+from headrace.protocol.errors import ErrorCode, KafkaError
+from headrace.protocol.schema.create_partitions import (
+    CreatePartitionsRequest,
+    CreatePartitionsResponse,
+    CreatePartitionsTopic,
+    CreatePartitionsTopicResult,
+)
+from headrace.protocol.schema.index import ApiKey
+
+
+@handles(ApiKey.CREATE_PARTITIONS, range(4))
+async def create_partitions(request: CreatePartitionsRequest, context: Context) -> CreatePartitionsResponse:
+    return CreatePartitionsResponse(
+        results=[await _grow(topic, context, request.validate_only) for topic in request.topics]
+    )
+
+
+async def _grow(
+    topic: CreatePartitionsTopic, context: Context, validate_only: bool
+) -> CreatePartitionsTopicResult:
+    assignment = None if topic.assignments is None else [entry.broker_ids for entry in topic.assignments]
+    try:
+        await context.broker.topic_admin.add_partitions(
+            topic.name, topic.count, assignment, validate_only=validate_only
+        )
+    except KafkaError as error:
+        return CreatePartitionsTopicResult(name=topic.name, error_code=error.code, error_message=str(error))
+    except CoordinationError as error:
+        return CreatePartitionsTopicResult(
+            name=topic.name, error_code=ErrorCode.REQUEST_TIMED_OUT, error_message=str(error)
+        )
+    return CreatePartitionsTopicResult(name=topic.name)

@@ -1,0 +1,78 @@
+"""CreateTopics (key 19), v2-v7.
+
+Behaviour: each topic on its own: one that cannot be does not keep the others from being made. Ready for
+           clients when the reply comes.
+Versions:  v4 -1 partitions or replicas means the broker's default; v5 flexible, settings in the reply; v7
+           topic ids.
+"""
+
+from headrace.broker.describe import describe_topic
+from headrace.broker.dispatch import Context, handles
+from headrace.broker.errors import InvalidReplicaAssignment, InvalidRequest
+from headrace.coordination.errors import CoordinationError
+from headrace.coordination.znodes import TopicAssignment
+from headrace.protocol.errors import ErrorCode, KafkaError
+from headrace.protocol.schema.create_topics import (
+    CreatableTopic,
+    CreatableTopicConfigs,
+    CreatableTopicResult,
+    CreateTopicsRequest,
+    CreateTopicsResponse,
+)
+from headrace.protocol.schema.index import ApiKey
+
+
+@handles(ApiKey.CREATE_TOPICS, range(2, 8))
+async def create_topics(request: CreateTopicsRequest, context: Context) -> CreateTopicsResponse:
+    names = [topic.name for topic in request.topics]
+    results = []
+    for topic in {topic.name: topic for topic in request.topics}.values():
+        try:
+            if names.count(topic.name) > 1:
+                raise InvalidRequest(f"topic {topic.name!r} is named twice in one request")
+            created = await _create(topic, request, context)
+        except KafkaError as error:
+            results.append(_refused(topic, error.code, str(error)))
+        except CoordinationError as error:
+            results.append(_refused(topic, ErrorCode.REQUEST_TIMED_OUT, str(error)))
+        else:
+            results.append(_made(created, topic, context))
+    return CreateTopicsResponse(topics=results)
+
+
+async def _create(topic: CreatableTopic, request: CreateTopicsRequest, context: Context) -> TopicAssignment:
+    assignment = {entry.partition_index: entry.broker_ids for entry in topic.assignments}
+    if len(assignment) != len(topic.assignments):
+        raise InvalidReplicaAssignment("a partition is assigned twice")
+    return await context.broker.topic_admin.create(
+        topic.name,
+        partitions=topic.num_partitions,
+        replicas=topic.replication_factor,
+        assignment=assignment,
+        configs={config.name: config.value for config in topic.configs},
+        validate_only=request.validate_only,
+    )
+
+
+def _made(created: TopicAssignment, topic: CreatableTopic, context: Context) -> CreatableTopicResult:
+    own = {config.name: config.value for config in topic.configs if config.value is not None}
+    return CreatableTopicResult(
+        name=created.topic,
+        topic_id=created.topic_id,
+        num_partitions=len(created.replicas),
+        replication_factor=len(created.replicas[0]),
+        configs=[
+            CreatableTopicConfigs(
+                name=entry.name,
+                value=entry.value,
+                read_only=False,
+                config_source=entry.source,
+                is_sensitive=False,
+            )
+            for entry in describe_topic(context.broker.config, own)
+        ],
+    )
+
+
+def _refused(topic: CreatableTopic, code: ErrorCode, why: str) -> CreatableTopicResult:
+    return CreatableTopicResult(name=topic.name, error_code=code, error_message=why, configs=None)

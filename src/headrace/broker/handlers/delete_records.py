@@ -1,0 +1,40 @@
+"""DeleteRecords (key 21), v0-v2.
+
+Behaviour: a partition's log starts at the offset from now on; -1 is the high watermark.
+Versions:  v2 flexible.
+"""
+
+from headrace.broker.dispatch import Context, handles
+from headrace.protocol.errors import KafkaError
+from headrace.protocol.schema.delete_records import (
+    DeleteRecordsPartition,
+    DeleteRecordsPartitionResult,
+    DeleteRecordsRequest,
+    DeleteRecordsResponse,
+    DeleteRecordsTopicResult,
+)
+from headrace.protocol.schema.index import ApiKey
+
+
+@handles(ApiKey.DELETE_RECORDS, range(3))
+def delete_records(request: DeleteRecordsRequest, context: Context) -> DeleteRecordsResponse:
+    return DeleteRecordsResponse(
+        topics=[
+            DeleteRecordsTopicResult(
+                name=topic.name,
+                partitions=[_delete(topic.name, entry, context) for entry in topic.partitions],
+            )
+            for topic in request.topics
+        ]
+    )
+
+
+def _delete(topic: str, entry: DeleteRecordsPartition, context: Context) -> DeleteRecordsPartitionResult:
+    try:
+        partition = context.broker.partition(topic, entry.partition_index)
+        low = partition.delete_records_before(entry.offset)
+    except KafkaError as error:
+        return DeleteRecordsPartitionResult(
+            partition_index=entry.partition_index, low_watermark=-1, error_code=error.code
+        )
+    return DeleteRecordsPartitionResult(partition_index=entry.partition_index, low_watermark=low)

@@ -1,0 +1,44 @@
+"""DeleteTopics (key 20), v1-v6.
+
+Behaviour: each topic on its own; its records are gone when the reply comes.
+Versions:  v4 flexible; v5 messages; v6 topics by id.
+"""
+
+from headrace.broker.dispatch import Context, handles
+from headrace.broker.errors import InvalidRequest
+from headrace.coordination.errors import CoordinationError
+from headrace.protocol.errors import ErrorCode, KafkaError
+from headrace.protocol.message import ZERO_UUID
+from headrace.protocol.schema.delete_topics import (
+    DeletableTopicResult,
+    DeleteTopicsRequest,
+    DeleteTopicsResponse,
+    DeleteTopicState,
+)
+from headrace.protocol.schema.index import ApiKey
+
+
+@handles(ApiKey.DELETE_TOPICS, range(1, 7))
+async def delete_topics(request: DeleteTopicsRequest, context: Context) -> DeleteTopicsResponse:
+    named = [DeleteTopicState(name=name, topic_id=ZERO_UUID) for name in request.topic_names]
+    return DeleteTopicsResponse(
+        responses=[await _delete(topic, context) for topic in [*named, *request.topics]]
+    )
+
+
+async def _delete(topic: DeleteTopicState, context: Context) -> DeletableTopicResult:
+    name, topic_id = topic.name, topic.topic_id
+    try:
+        if name is not None and topic_id != ZERO_UUID:
+            raise InvalidRequest("name a topic by its name or by its id, not by both")
+        name = context.broker.topic_name(topic_id) if name is None else name
+        known = context.broker.image.topics.get(name)
+        topic_id = topic_id if known is None else known.topic_id
+        await context.broker.topic_admin.delete(name)
+    except KafkaError as error:
+        code, why = error.code, str(error)
+    except CoordinationError as error:
+        code, why = ErrorCode.REQUEST_TIMED_OUT, str(error)
+    else:
+        return DeletableTopicResult(name=name, topic_id=topic_id)
+    return DeletableTopicResult(name=name, topic_id=topic_id, error_code=code, error_message=why)

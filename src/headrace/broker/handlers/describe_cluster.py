@@ -1,0 +1,39 @@
+"""DescribeCluster (key 60), v0-v2.
+
+Behaviour: the live brokers of the client's listener, the controller and the cluster's id.
+Versions:  v1 controllers as endpoints (refused: ours are brokers); v2 fenced brokers (there are none).
+"""
+
+from headrace.broker.authorized import ALL_ON_CLUSTER, NOT_ASKED
+from headrace.broker.dispatch import Context, handles
+from headrace.protocol.errors import ErrorCode
+from headrace.protocol.schema.describe_cluster import (
+    DescribeClusterBroker,
+    DescribeClusterRequest,
+    DescribeClusterResponse,
+)
+from headrace.protocol.schema.index import ApiKey
+
+_BROKERS = 1
+
+
+@handles(ApiKey.DESCRIBE_CLUSTER, range(3))
+def describe_cluster(request: DescribeClusterRequest, context: Context) -> DescribeClusterResponse:
+    image = context.broker.image
+    if request.endpoint_type != _BROKERS:
+        return DescribeClusterResponse(
+            error_code=ErrorCode.MISMATCHED_ENDPOINT_TYPE,
+            error_message="these are the endpoints of brokers",
+            cluster_id=image.cluster_id,
+            brokers=(),
+        )
+    asked = request.include_cluster_authorized_operations
+    return DescribeClusterResponse(
+        cluster_id=image.cluster_id,
+        controller_id=image.controller_id,
+        brokers=[
+            DescribeClusterBroker(broker_id=node.id, host=node.host, port=node.port, rack=node.rack)
+            for node in image.nodes(context.listener)
+        ],
+        cluster_authorized_operations=ALL_ON_CLUSTER if asked else NOT_ASKED,
+    )

@@ -1,0 +1,152 @@
+"""Fetch (key 1), v4-v18.
+
+Behaviour: long poll: answered when min_bytes have gathered, when max_wait_ms have passed, or at once if a
+           partition has an error. Partitions are read in the order asked for, up to max_bytes; the first
+           batch is returned whatever its size.
+Versions:  v4 isolation levels; v5 log start offset; v7 incremental sessions; v9 leader epochs are checked;
+           v12 flexible; v13 topics by id; v15 replica state is a tag; v16 new leaders in replies (not yet).
+Not yet:   fetches by followers, fetch from the nearest replica, diverging epochs, quotas.
+"""
+
+from collections.abc import Awaitable
+from dataclasses import dataclass
+
+from headrace.broker.dispatch import Context, handles
+from headrace.broker.errors import UnknownTopicId, UnknownTopicOrPartition
+from headrace.broker.fetch_sessions import Plan, Wanted
+from headrace.broker.partition import Isolation, Partition
+from headrace.broker.purgatory import WaitingFetch
+from headrace.protocol.errors import ErrorCode, KafkaError
+from headrace.protocol.schema.fetch import (
+    AbortedTransaction,
+    FetchableTopicResponse,
+    FetchRequest,
+    FetchResponse,
+    PartitionData,
+)
+from headrace.protocol.schema.index import ApiKey
+from headrace.storage.errors import StorageError
+
+BY_ID = 13
+
+
+@handles(ApiKey.FETCH, range(4, 19))
+def fetch(request: FetchRequest, context: Context) -> FetchResponse | Awaitable[FetchResponse]:
+    """Read at once; wait only if that gives too little."""
+    try:
+        plan = context.broker.fetch_sessions.plan(request, by_id=context.version >= BY_ID)
+    except KafkaError as error:
+        return FetchResponse(error_code=error.code, responses=())
+    found = _read(plan, request, context)
+    if found.size >= request.min_bytes or found.failed or request.max_wait_ms <= 0 or not plan.wanted:
+        return _reply(plan, found)
+    return _wait(plan, request, context, found)
+
+
+async def _wait(plan: Plan, request: FetchRequest, context: Context, found: "_Found") -> FetchResponse:
+    loop = context.broker.loop
+    waiting = WaitingFetch(request.min_bytes - found.size, loop)
+    partitions = [partition for entry in plan.wanted if (partition := _find(entry, context)) is not None]
+    for partition in partitions:
+        partition.add_waiting(waiting)
+    timer = loop.call_later(request.max_wait_ms / 1000, waiting.wake)
+    try:
+        await waiting.done
+    finally:
+        timer.cancel()
+        for partition in partitions:
+            partition.discard_waiting(waiting)
+    return _reply(plan, _read(plan, request, context))
+
+
+@dataclass(slots=True)
+class _Found:
+    """What the partitions of a request have to give just now."""
+
+    entries: list[tuple[Wanted, PartitionData]]
+    size: int = 0
+    failed: bool = False
+
+
+def _find(entry: Wanted, context: Context) -> Partition | None:
+    try:
+        return _partition(entry, context)
+    except KafkaError:
+        return None
+
+
+def _partition(entry: Wanted, context: Context) -> Partition:
+    if context.version < BY_ID:
+        return context.broker.partition(entry.topic, entry.partition)
+    try:
+        return context.broker.partition(context.broker.topic_name(entry.topic_id), entry.partition)
+    except UnknownTopicOrPartition as error:
+        raise UnknownTopicId(str(error)) from error
+
+
+def _read(plan: Plan, request: FetchRequest, context: Context) -> _Found:
+    isolation = Isolation.READ_COMMITTED if request.isolation_level == 1 else Isolation.READ_UNCOMMITTED
+    room = min(request.max_bytes, context.broker.config.integer("fetch.max.bytes"))
+    found = _Found([])
+    for entry in plan.wanted:
+        try:
+            partition = _partition(entry, context)
+            limit = min(room - found.size, entry.max_bytes)
+            data = _read_one(partition, entry, limit, isolation, first=found.size == 0)
+        except (KafkaError, StorageError) as error:
+            data = _failed(entry, error)
+            found.failed = True
+        found.entries.append((entry, data))
+        found.size += len(data.records or b"")
+    return found
+
+
+def _read_one(
+    partition: Partition, entry: Wanted, limit: int, isolation: Isolation, *, first: bool
+) -> PartitionData:
+    fetched = partition.read(
+        entry.offset, max(0, limit), isolation, epoch=entry.leader_epoch, at_least_one=first
+    )
+    aborted = fetched.aborted
+    return PartitionData(
+        partition_index=entry.partition,
+        high_watermark=fetched.high_watermark,
+        last_stable_offset=fetched.last_stable_offset,
+        log_start_offset=fetched.log_start_offset,
+        aborted_transactions=None
+        if aborted is None
+        else [
+            AbortedTransaction(producer_id=txn.producer_id, first_offset=txn.first_offset) for txn in aborted
+        ],
+        records=fetched.data,
+    )
+
+
+def _failed(entry: Wanted, error: KafkaError | StorageError) -> PartitionData:
+    code = error.code if isinstance(error, KafkaError) else ErrorCode.KAFKA_STORAGE_ERROR
+    return PartitionData(
+        partition_index=entry.partition,
+        error_code=code,
+        high_watermark=-1,
+        aborted_transactions=None,
+        records=b"",
+    )
+
+
+def _reply(plan: Plan, found: _Found) -> FetchResponse:
+    topics: dict[tuple[str, bytes], list[PartitionData]] = {}
+    for entry, data in found.entries:
+        watermarks = (data.high_watermark, data.last_stable_offset, data.log_start_offset)
+        has_data = bool(data.records)
+        news = plan.session is None or entry.is_news(data.error_code, watermarks, has_data)
+        if has_data and plan.session is not None:
+            plan.session.served(entry)
+        if news or not plan.incremental:
+            topics.setdefault((entry.topic, entry.topic_id), []).append(data)
+    return FetchResponse(
+        session_id=plan.session_id,
+        responses=[
+            FetchableTopicResponse(topic=name, topic_id=topic_id, partitions=partitions)
+            for (name, topic_id), partitions in topics.items()
+        ],
+    )

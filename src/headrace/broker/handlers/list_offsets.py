@@ -1,0 +1,75 @@
+"""ListOffsets (key 2), v1-v11.
+
+Behaviour: earliest (-2), latest (-1), the first record at or after a time, the youngest record (-3).
+           Latest is the high watermark, or the last stable offset for a reader of committed records.
+Versions:  v2 isolation levels; v4 leader epochs; v6 flexible; v7 youngest record; v8 earliest local (-4), v9
+           latest tiered (-5), v11 earliest pending upload (-6): with no tiered storage, earliest and nothing.
+"""
+
+from headrace.broker.dispatch import Context, handles
+from headrace.broker.partition import Isolation, Partition
+from headrace.protocol.errors import ErrorCode, KafkaError
+from headrace.protocol.schema.index import ApiKey
+from headrace.protocol.schema.list_offsets import (
+    ListOffsetsPartition,
+    ListOffsetsPartitionResponse,
+    ListOffsetsRequest,
+    ListOffsetsResponse,
+    ListOffsetsTopicResponse,
+)
+from headrace.storage.errors import StorageError
+from headrace.storage.log import FoundOffset
+
+_LATEST, _EARLIEST, _YOUNGEST, _EARLIEST_LOCAL = -1, -2, -3, -4
+_NOTHING = FoundOffset(-1, -1, -1)
+
+
+@handles(ApiKey.LIST_OFFSETS, range(1, 12))
+def list_offsets(request: ListOffsetsRequest, context: Context) -> ListOffsetsResponse:
+    isolation = Isolation.READ_COMMITTED if request.isolation_level == 1 else Isolation.READ_UNCOMMITTED
+    return ListOffsetsResponse(
+        topics=[
+            ListOffsetsTopicResponse(
+                name=topic.name,
+                partitions=[_answer(topic.name, entry, isolation, context) for entry in topic.partitions],
+            )
+            for topic in request.topics
+        ]
+    )
+
+
+def _answer(
+    topic: str, entry: ListOffsetsPartition, isolation: Isolation, context: Context
+) -> ListOffsetsPartitionResponse:
+    try:
+        partition = context.broker.partition(topic, entry.partition_index)
+        partition.ensure_leader(entry.current_leader_epoch)
+        found = _look_up(partition, entry.timestamp, isolation)
+    except KafkaError as error:
+        return ListOffsetsPartitionResponse(partition_index=entry.partition_index, error_code=error.code)
+    except StorageError:
+        return ListOffsetsPartitionResponse(
+            partition_index=entry.partition_index, error_code=ErrorCode.KAFKA_STORAGE_ERROR
+        )
+    return ListOffsetsPartitionResponse(
+        partition_index=entry.partition_index,
+        timestamp=found.timestamp,
+        offset=found.offset,
+        leader_epoch=found.leader_epoch,
+    )
+
+
+def _look_up(partition: Partition, timestamp: int, isolation: Isolation) -> FoundOffset:
+    end = partition.end_offset(isolation)
+    if timestamp == _LATEST:
+        return FoundOffset(-1, end, partition.leader_epoch)
+    if timestamp in {_EARLIEST, _EARLIEST_LOCAL}:
+        start = partition.log.log_start_offset
+        return FoundOffset(-1, start, partition.log.epochs.at(start))
+    if timestamp == _YOUNGEST:
+        found = partition.log.offset_of_max_timestamp()
+    elif timestamp >= 0:
+        found = partition.find(timestamp)
+    else:
+        return _NOTHING
+    return found if found is not None and found.offset < end else _NOTHING

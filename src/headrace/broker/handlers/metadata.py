@@ -1,0 +1,135 @@
+"""Metadata (key 3), v0-v13.
+
+Behaviour: the live brokers of the client's listener, the controller, and the topics asked for; all of them if
+           none is named. A topic that does not exist is created if client and broker allow it, and is ready
+           when the reply comes.
+Versions:  v1 racks, internal topics, all topics by null; v2 cluster id; v4 creation can be declined; v5
+           offline replicas; v7 leader epochs; v8 authorized operations; v9 flexible; v10 topic ids; v12
+           topics by id.
+"""
+
+from collections.abc import Awaitable
+
+from headrace.broker.authorized import ALL_ON_CLUSTER, ALL_ON_TOPIC, NOT_ASKED
+from headrace.broker.dispatch import Context, handles
+from headrace.broker.errors import TopicAlreadyExists
+from headrace.broker.image import TopicImage
+from headrace.protocol.errors import ErrorCode, KafkaError
+from headrace.protocol.message import ZERO_UUID
+from headrace.protocol.schema.index import ApiKey
+from headrace.protocol.schema.metadata import (
+    MetadataRequest,
+    MetadataRequestTopic,
+    MetadataResponse,
+    MetadataResponseBroker,
+    MetadataResponsePartition,
+    MetadataResponseTopic,
+)
+from headrace.storage.topics import check_topic_name
+
+_CREATION_CAN_BE_DECLINED = 4
+_ALL_BY_NULL = 1
+
+
+@handles(ApiKey.METADATA, range(14))
+def metadata(request: MetadataRequest, context: Context) -> MetadataResponse | Awaitable[MetadataResponse]:
+    topics = request.topics
+    if topics is None or (context.version < _ALL_BY_NULL and not topics):
+        return _reply(request, context, [_known(topic, request) for topic in _image(context).values()])
+    missing = [topic.name for topic in topics if _may_create(topic, request, context)]
+    if missing:
+        return _create_and_reply([name for name in missing if name is not None], request, context)
+    return _reply(request, context, [_answer(topic, request, context) for topic in topics])
+
+
+async def _create_and_reply(names: list[str], request: MetadataRequest, context: Context) -> MetadataResponse:
+    refused: dict[str | None, KafkaError] = {}
+    for name in dict.fromkeys(names):
+        try:
+            await context.broker.topic_admin.create(name)
+        except TopicAlreadyExists:
+            continue  # somebody else asked for it at the same time
+        except KafkaError as error:
+            refused[name] = error
+    answers = [
+        _unknown(topic, refused[topic.name].code)
+        if topic.name in refused
+        else _answer(topic, request, context)
+        for topic in request.topics or ()
+    ]
+    return _reply(request, context, answers)
+
+
+def _image(context: Context) -> dict[str, TopicImage]:
+    return context.broker.image.topics
+
+
+def _may_create(topic: MetadataRequestTopic, request: MetadataRequest, context: Context) -> bool:
+    allowed = request.allow_auto_topic_creation or context.version < _CREATION_CAN_BE_DECLINED
+    if not (allowed and context.broker.config.flag("auto.create.topics.enable")):
+        return False
+    return topic.topic_id == ZERO_UUID and topic.name is not None and topic.name not in _image(context)
+
+
+def _answer(topic: MetadataRequestTopic, request: MetadataRequest, context: Context) -> MetadataResponseTopic:
+    if topic.topic_id != ZERO_UUID:
+        name = context.broker.image.topic_names.get(topic.topic_id)
+        if name is None:
+            return _unknown(topic, ErrorCode.UNKNOWN_TOPIC_ID)
+        return _known(_image(context)[name], request)
+    known = _image(context).get(topic.name or "")
+    if known is not None:
+        return _known(known, request)
+    try:
+        check_topic_name(topic.name or "")
+    except KafkaError as error:
+        return _unknown(topic, error.code)
+    return _unknown(topic, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+
+
+def _unknown(topic: MetadataRequestTopic, code: ErrorCode) -> MetadataResponseTopic:
+    name = topic.name if topic.topic_id == ZERO_UUID else None
+    return MetadataResponseTopic(error_code=code, name=name, topic_id=topic.topic_id, partitions=())
+
+
+def _known(topic: TopicImage, request: MetadataRequest) -> MetadataResponseTopic:
+    return MetadataResponseTopic(
+        name=topic.name,
+        topic_id=topic.topic_id,
+        is_internal=topic.is_internal,
+        partitions=[_partition(topic, index) for index in topic.replicas],
+        topic_authorized_operations=ALL_ON_TOPIC
+        if request.include_topic_authorized_operations
+        else NOT_ASKED,
+    )
+
+
+def _partition(topic: TopicImage, index: int) -> MetadataResponsePartition:
+    state = topic.states.get(index)
+    leader = -1 if state is None else state.leader
+    return MetadataResponsePartition(
+        error_code=ErrorCode.LEADER_NOT_AVAILABLE if leader < 0 else ErrorCode.NONE,
+        partition_index=index,
+        leader_id=leader,
+        leader_epoch=-1 if state is None else state.leader_epoch,
+        replica_nodes=topic.replicas[index],
+        isr_nodes=() if state is None else state.isr,
+    )
+
+
+def _reply(
+    request: MetadataRequest, context: Context, topics: list[MetadataResponseTopic]
+) -> MetadataResponse:
+    image = context.broker.image
+    return MetadataResponse(
+        brokers=[
+            MetadataResponseBroker(node_id=node.id, host=node.host, port=node.port, rack=node.rack)
+            for node in image.nodes(context.listener)
+        ],
+        cluster_id=image.cluster_id,
+        controller_id=image.controller_id,
+        topics=topics,
+        cluster_authorized_operations=(
+            ALL_ON_CLUSTER if request.include_cluster_authorized_operations else NOT_ASKED
+        ),
+    )

@@ -1,0 +1,41 @@
+"""OffsetForLeaderEpoch (key 23), v2-v4.
+
+Behaviour: the largest epoch up to the one asked for, and the offset at which it ended.
+Versions:  v3 replica id; v4 flexible.
+"""
+
+from headrace.broker.dispatch import Context, handles
+from headrace.protocol.errors import KafkaError
+from headrace.protocol.schema.index import ApiKey
+from headrace.protocol.schema.offset_for_leader_epoch import (
+    EpochEndOffset,
+    OffsetForLeaderEpochRequest,
+    OffsetForLeaderEpochResponse,
+    OffsetForLeaderPartition,
+    OffsetForLeaderTopicResult,
+)
+
+
+@handles(ApiKey.OFFSET_FOR_LEADER_EPOCH, range(2, 5))
+def offset_for_leader_epoch(
+    request: OffsetForLeaderEpochRequest, context: Context
+) -> OffsetForLeaderEpochResponse:
+    return OffsetForLeaderEpochResponse(
+        topics=[
+            OffsetForLeaderTopicResult(
+                topic=topic.topic,
+                partitions=[_answer(topic.topic, entry, context) for entry in topic.partitions],
+            )
+            for topic in request.topics
+        ]
+    )
+
+
+def _answer(topic: str, entry: OffsetForLeaderPartition, context: Context) -> EpochEndOffset:
+    try:
+        partition = context.broker.partition(topic, entry.partition)
+        partition.ensure_leader(entry.current_leader_epoch)
+    except KafkaError as error:
+        return EpochEndOffset(partition=entry.partition, error_code=error.code)
+    epoch, end = partition.log.epochs.end_of(entry.leader_epoch, partition.log.log_end_offset)
+    return EpochEndOffset(partition=entry.partition, leader_epoch=epoch, end_offset=end)

@@ -1,0 +1,112 @@
+"""What a broker does by the clock: retention, compaction, flushes, checkpoints, idle connections."""
+
+import asyncio
+import logging
+import threading
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING
+
+from headrace.broker.partition import Partition
+from headrace.protocol.errors import KafkaError
+from headrace.storage.cleaner import CompactionStopped, install, plan_compaction, run_compaction
+from headrace.storage.errors import StorageError
+from headrace.storage.offset_map import BYTES_PER_KEY
+from headrace.storage.retention import enforce_retention
+from headrace.storage.throttle import Throttle
+
+if TYPE_CHECKING:
+    from headrace.broker.server import Broker
+
+_FLUSH_INTERVAL_S = 1.0
+_IDLE_INTERVAL_S = 5.0
+
+logger = logging.getLogger(__name__)
+
+
+class Housekeeping:
+    """Tasks that run from `start` to `stop`. One that fails is logged and comes round again."""
+
+    def __init__(self, broker: "Broker") -> None:
+        self._broker = broker
+        self._tasks: list[asyncio.Task[None]] = []
+        self._stopping = threading.Event()
+
+    def start(self) -> None:
+        config = self._broker.config
+        jobs: list[tuple[Callable[[], Awaitable[None]], float]] = [
+            (self._flush, _FLUSH_INTERVAL_S),
+            (self._close_idle, _IDLE_INTERVAL_S),
+            (self._retain, config.integer("log.retention.check.interval.ms") / 1000),
+            (self._checkpoint, config.integer("replica.high.watermark.checkpoint.interval.ms") / 1000),
+        ]
+        if config.flag("log.cleaner.enable"):
+            jobs.append((self._compact, max(0.1, config.integer("log.cleaner.backoff.ms") / 1000)))
+        self._tasks = [asyncio.create_task(self._repeat(job, interval)) for job, interval in jobs]
+
+    def stop(self) -> None:
+        self._stopping.set()
+        for task in self._tasks:
+            task.cancel()
+
+    async def stopped(self) -> None:
+        """Wait until nothing of it runs any more."""
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    async def _repeat(self, job: Callable[[], Awaitable[None]], interval: float) -> None:
+        while True:
+            await asyncio.sleep(interval)
+            try:
+                await job()
+            except (OSError, KafkaError, StorageError):
+                logger.exception("%s failed and will be tried again", job.__name__)
+
+    def _online(self) -> list[Partition]:
+        return [part for part in self._broker.partitions.values() if part.log.offline is None]
+
+    async def _flush(self) -> None:
+        for partition in self._online():
+            if partition.log.flush_is_due:
+                await asyncio.to_thread(partition.log.flush)
+
+    async def _close_idle(self) -> None:
+        self._broker.close_idle_connections()
+
+    async def _retain(self) -> None:
+        for partition in self._online():
+            removed = enforce_retention(partition.log, high_watermark=partition.high_watermark)
+            if removed:
+                logger.info("%s: %d old segments removed", partition.id, removed)
+            await asyncio.sleep(0)  # requests come first
+
+    async def _checkpoint(self) -> None:
+        logs = self._broker.logs
+        logs.high_watermarks = {part.id: part.high_watermark for part in self._broker.partitions.values()}
+        await asyncio.to_thread(logs.checkpoint)
+
+    async def _compact(self) -> None:
+        for partition in self._online():
+            if partition.log.config.compact:
+                await self._compact_one(partition)
+
+    async def _compact_one(self, partition: Partition) -> None:
+        config, offsets = self._broker.config, self._broker.logs.cleaner_offsets
+        plan = plan_compaction(
+            partition.log,
+            first_dirty_offset=offsets.get(partition.id, 0),
+            up_to_offset=partition.log.last_stable_offset(partition.high_watermark),
+        )
+        if plan is None or not plan.is_worth_it:
+            return
+        try:
+            compacted = await asyncio.to_thread(
+                run_compaction,
+                plan,
+                max_keys=config.integer("log.cleaner.dedupe.buffer.size") // BYTES_PER_KEY,
+                stop=self._stopping.is_set,
+                throttle=Throttle(config.number("log.cleaner.io.max.bytes.per.second")),
+            )
+        except CompactionStopped:
+            return
+        clean_to = install(partition.log, compacted)
+        if clean_to is not None:
+            offsets[partition.id] = clean_to

@@ -1,0 +1,76 @@
+"""What a broker knows of the cluster: brokers, topics and who leads what. Replaced, never guessed."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from headrace.coordination.znodes import BrokerRegistration, PartitionState, TopicAssignment
+
+INTERNAL_TOPICS = frozenset({"__consumer_offsets", "__transaction_state"})
+
+
+class Node(NamedTuple):
+    """A broker as clients of one listener see it."""
+
+    id: int
+    host: str
+    port: int
+    rack: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class TopicImage:
+    """A topic: its id, where its replicas are, and who leads each partition."""
+
+    name: str
+    topic_id: bytes
+    replicas: Mapping[int, Sequence[int]]
+    states: Mapping[int, PartitionState]
+
+    @classmethod
+    def of(cls, assignment: TopicAssignment, states: Mapping[int, PartitionState]) -> "TopicImage":
+        return cls(assignment.topic, assignment.topic_id, assignment.replicas, states)
+
+    @property
+    def is_internal(self) -> bool:
+        return self.name in INTERNAL_TOPICS
+
+
+@dataclass(slots=True)
+class ClusterImage:
+    """The cluster as ZooKeeper showed it last. Only its owner changes it, and bumps `version`."""
+
+    cluster_id: str
+    brokers: dict[int, BrokerRegistration] = field(default_factory=dict)
+    broker_epochs: dict[int, int] = field(default_factory=dict)
+    topics: dict[str, TopicImage] = field(default_factory=dict)
+    topic_names: dict[bytes, str] = field(default_factory=dict)
+    topic_configs: dict[str, Mapping[str, str]] = field(default_factory=dict)
+    controller_id: int = -1
+    version: int = 0
+
+    def put_topic(self, topic: TopicImage) -> None:
+        old = self.topics.get(topic.name)
+        if old is not None:
+            self.topic_names.pop(old.topic_id, None)
+        self.topics[topic.name] = topic
+        self.topic_names[topic.topic_id] = topic.name
+        self.version += 1
+
+    def remove_topic(self, name: str) -> None:
+        topic = self.topics.pop(name, None)
+        if topic is not None:
+            self.topic_names.pop(topic.topic_id, None)
+            self.topic_configs.pop(name, None)
+            self.version += 1
+
+    def nodes(self, listener: str) -> list[Node]:
+        """The live brokers that have `listener`, by id."""
+        found = []
+        for broker_id, registration in sorted(self.brokers.items()):
+            for endpoint in registration.endpoints:
+                name, _, address = endpoint.partition("://")
+                if name == listener:
+                    host, _, port = address.rpartition(":")
+                    found.append(Node(broker_id, host.strip("[]"), int(port), registration.rack))
+        return found

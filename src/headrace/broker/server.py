@@ -1,0 +1,255 @@
+"""The broker: starts in order, answers, keeps house, and stops in the reverse order."""
+
+import asyncio
+import logging
+import time
+from pathlib import Path
+
+from headrace.broker.cluster import ClusterView, become_controller, prepare
+from headrace.broker.config import BrokerConfig, Endpoint
+from headrace.broker.connection import Connection
+from headrace.broker.dispatch import load_handlers
+from headrace.broker.errors import NotLeader, UnknownTopicId, UnknownTopicOrPartition
+from headrace.broker.fetch_sessions import FetchSessions
+from headrace.broker.housekeeping import Housekeeping
+from headrace.broker.image import ClusterImage, TopicImage
+from headrace.broker.partition import Partition
+from headrace.broker.producer_ids import ProducerIds
+from headrace.broker.topic_admin import TopicAdmin
+from headrace.coordination.session import Conflict, ZooKeeperSession
+from headrace.coordination.znodes import BrokerRegistration, Controller
+from headrace.storage.directory import LogDirectory
+from headrace.storage.identity import Identity
+from headrace.storage.topics import TopicPartition
+
+logger = logging.getLogger(__name__)
+
+
+class StartRefused(Exception):
+    """The broker cannot start as it is configured; the sentence says what to do."""
+
+
+def now_ms() -> int:
+    return time.time_ns() // 1_000_000
+
+
+class Broker:
+    """One broker. Everything in it runs on the event loop that called `start`, except where it blocks."""
+
+    session: ZooKeeperSession
+    image: ClusterImage
+    view: ClusterView
+    logs: LogDirectory
+
+    def __init__(self, config: BrokerConfig) -> None:
+        self.config = config
+        self.broker_id = config.broker_id
+        self.partitions: dict[TopicPartition, Partition] = {}
+        self.fetch_sessions = FetchSessions(config.integer("max.incremental.fetch.session.cache.slots"))
+        self.topic_admin = TopicAdmin(self)
+        self.controller_epoch = 0
+        self.endpoints: list[Endpoint] = []  # what clients are told, ports as they really are
+        self._servers: list[asyncio.Server] = []
+        self._connections: set[Connection] = set()
+        self._housekeeping = Housekeeping(self)
+
+    @property
+    def loop(self) -> asyncio.AbstractEventLoop:
+        return self._loop
+
+    # -- life ----------------------------------------------------------------------------------
+
+    async def start(self) -> None:
+        """Open the logs, join the cluster and take connections; what fails leaves nothing behind."""
+        self._loop = asyncio.get_running_loop()
+        load_handlers()
+        self.session = await ZooKeeperSession.connect(
+            self.config.text("zookeeper.connect"),
+            session_timeout_ms=self.config.integer("zookeeper.session.timeout.ms"),
+            connect_timeout_ms=self.config.integer("zookeeper.connection.timeout.ms"),
+        )
+        try:
+            self.image = ClusterImage(await prepare(self.session))
+            self.logs = await asyncio.to_thread(self._open_logs)
+            try:
+                await self._join()
+            except BaseException:
+                await asyncio.to_thread(self.logs.close)
+                raise
+        except BaseException:
+            await self._stop_listening()
+            await self.session.close()
+            raise
+
+    async def _join(self) -> None:
+        self.view = ClusterView(
+            self.session, self.image, on_topic=self._topic_changed, on_topic_gone=self._topic_gone
+        )
+        self.producer_ids = ProducerIds(self.session, self.broker_id)
+        await self._listen()
+        await self._register()
+        controller = Controller(broker_id=self.broker_id, timestamp_ms=now_ms())
+        self.controller_epoch = await become_controller(self.session, controller) or 0
+        await self.view.load()
+        self._housekeeping.start()
+        for server in self._servers:
+            await server.start_serving()
+
+    async def stop(self) -> None:
+        """Stop cleanly: no new requests, all logs flushed and marked, the registration gone."""
+        self._housekeeping.stop()
+        await self._stop_listening()
+        self.view.close()
+        await self._housekeeping.stopped()
+        await asyncio.to_thread(self.logs.close)
+        await self.session.close()
+
+    def _open_logs(self) -> LogDirectory:
+        # The topics' own settings are not known yet: they come with the image, before any append.
+        return LogDirectory.open(
+            Path(self.config.text("log.dirs")),
+            Identity(self.broker_id, self.image.cluster_id),
+            config_of=lambda _topic: self.config.log_config({}),
+            now_ms=now_ms,
+        )
+
+    async def _listen(self) -> None:
+        advertised = {endpoint.name: endpoint for endpoint in self.config.advertised}
+        for listener in self.config.listeners:
+            server = await self._loop.create_server(
+                lambda name=listener.name: Connection(self, name),
+                listener.host or ("0.0.0.0" if listener.port == 0 else None),  # noqa: S104  asked for
+                listener.port,
+                start_serving=False,
+                reuse_address=True,
+            )
+            self._servers.append(server)
+            port = server.sockets[0].getsockname()[1]
+            told = advertised.get(listener.name) or Endpoint(listener.name, _reachable(listener.host), port)
+            self.endpoints.append(told)
+
+    async def _register(self) -> None:
+        first = self.endpoints[0]
+        registration = BrokerRegistration(
+            broker_id=self.broker_id,
+            endpoints=[str(endpoint) for endpoint in self.endpoints],
+            security_protocols={endpoint.name: "PLAINTEXT" for endpoint in self.endpoints},
+            host=first.host,
+            port=first.port,
+            timestamp_ms=now_ms(),
+            rack=self.config.rack,
+        )
+        deadline = self._loop.time() + self.config.integer("zookeeper.session.timeout.ms") / 1000 + 2
+        while True:
+            try:
+                await self.session.create(registration.path, registration.encode(), ephemeral=True)
+            except Conflict:
+                await self._yield_to_other(registration.path, deadline)
+            else:
+                return
+
+    async def _yield_to_other(self, path: str, deadline: float) -> None:
+        """Wait for a dead broker's registration to expire; refuse to start beside a living one."""
+        found = await self.session.get(path)
+        if found is None:
+            return
+        other = BrokerRegistration.decode(self.broker_id, found.data)
+        if self._loop.time() > deadline or await _answers(other.host, other.port):
+            raise StartRefused(
+                f"broker {self.broker_id} is running already, at {other.host}:{other.port}: "
+                "stop it first, or give this one another broker.id"
+            )
+        await asyncio.sleep(0.1)
+
+    async def _stop_listening(self) -> None:
+        for server in self._servers:
+            server.close()
+        for connection in tuple(self._connections):
+            connection.close()
+        self._servers.clear()
+
+    # -- connections ---------------------------------------------------------------------------
+
+    def admit(self, connection: Connection) -> bool:
+        """Take a connection in, unless there are too many."""
+        same_address = sum(other.address == connection.address for other in self._connections)
+        if len(self._connections) >= self.config.integer("max.connections"):
+            logger.warning("refusing a connection from %s: max.connections is reached", connection.address)
+            return False
+        if same_address >= self.config.integer("max.connections.per.ip"):
+            logger.warning(
+                "refusing a connection from %s: max.connections.per.ip is reached", connection.address
+            )
+            return False
+        self._connections.add(connection)
+        return True
+
+    def forget(self, connection: Connection) -> None:
+        self._connections.discard(connection)
+
+    def close_idle_connections(self) -> None:
+        limit = self._loop.time() - self.config.integer("connections.max.idle.ms") / 1000
+        for connection in tuple(self._connections):
+            if connection.last_active < limit:
+                connection.close()
+
+    # -- partitions ----------------------------------------------------------------------------
+
+    def partition(self, topic: str, index: int) -> Partition:
+        """The partition, if it is on this broker; the error that tells a client to look elsewhere if not."""
+        found = self.partitions.get(TopicPartition(topic, index))
+        if found is not None:
+            return found
+        known = self.image.topics.get(topic)
+        if known is None or index not in known.replicas:
+            raise UnknownTopicOrPartition(f"there is no partition {topic}-{index}")
+        raise NotLeader(f"{topic}-{index} is not on broker {self.broker_id}")
+
+    def topic_name(self, topic_id: bytes) -> str:
+        """The name of the topic with this id."""
+        try:
+            return self.image.topic_names[topic_id]
+        except KeyError:
+            raise UnknownTopicId("no topic has this id") from None
+
+    def _topic_changed(self, topic: TopicImage) -> None:
+        config = self.config.log_config(self.image.topic_configs.get(topic.name, {}))
+        for index, replicas in topic.replicas.items():
+            if self.broker_id not in replicas:
+                continue
+            partition = self._ensure_partition(TopicPartition(topic.name, index), topic.topic_id)
+            partition.log.config = config
+            state = topic.states.get(index)
+            if state is not None:
+                partition.become(state)
+
+    def _ensure_partition(self, id_: TopicPartition, topic_id: bytes) -> Partition:
+        partition = self.partitions.get(id_)
+        if partition is not None and partition.topic_id == topic_id:
+            return partition
+        if id_ in self.logs.logs and self.logs.topic_ids.get(id_) not in {None, topic_id}:
+            self.logs.delete(id_)  # of an earlier topic with this name
+        log = self.logs.logs.get(id_)
+        if log is None:
+            log = self.logs.create(id_, topic_id, self.config.log_config({}))
+        self.partitions[id_] = Partition(id_, topic_id, log, self.broker_id)
+        return self.partitions[id_]
+
+    def _topic_gone(self, name: str) -> None:
+        for id_ in [id_ for id_ in self.partitions if id_.topic == name]:
+            self.partitions.pop(id_).wake()
+            self.logs.delete(id_)
+
+
+def _reachable(host: str) -> str:
+    """What to tell clients when a broker listens everywhere: the loopback, unless they are told better."""
+    return "127.0.0.1" if host in {"", "0.0.0.0", "::"} else host  # noqa: S104  compared, not bound
+
+
+async def _answers(host: str, port: int) -> bool:
+    try:
+        _, writer = await asyncio.wait_for(asyncio.open_connection(host, port), 1)
+    except (OSError, TimeoutError):
+        return False
+    writer.close()
+    return True

@@ -1,0 +1,185 @@
+"""Creating, growing and deleting topics: decided here, written to ZooKeeper, then read back."""
+
+import asyncio
+import secrets
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from headrace.broker.errors import (
+    InvalidConfig,
+    InvalidPartitions,
+    InvalidRequest,
+    PolicyViolation,
+    TopicAlreadyExists,
+    UnknownTopicOrPartition,
+)
+from headrace.broker.placement import check_assignment, spread
+from headrace.broker.settings import InvalidSetting
+from headrace.broker.topic_settings import TOPIC_SETTINGS
+from headrace.coordination.session import Conflict, Create, Operation, Set
+from headrace.coordination.znodes import Config, PartitionState, TopicAssignment, topic_path
+from headrace.storage.errors import InvalidTopic
+from headrace.storage.topics import check_topic_name
+
+if TYPE_CHECKING:
+    from headrace.broker.server import Broker
+
+BROKER_DEFAULT = -1  # in a request: as many as the broker's own setting says
+
+
+class TopicAdmin:
+    """One change to topics at a time; every one is on ZooKeeper's disk when it returns."""
+
+    def __init__(self, broker: "Broker") -> None:
+        self._broker = broker
+        self._lock = asyncio.Lock()
+
+    async def create(
+        self,
+        name: str,
+        *,
+        partitions: int = BROKER_DEFAULT,
+        replicas: int = BROKER_DEFAULT,
+        assignment: Mapping[int, Sequence[int]] | None = None,
+        configs: Mapping[str, str | None] | None = None,
+        validate_only: bool = False,
+    ) -> TopicAssignment:
+        """A new topic, ready for clients on return; KafkaError, and nothing changed, if it cannot be."""
+        async with self._lock:
+            own = self._checked_configs(configs or {})
+            topic = TopicAssignment(
+                topic=name,
+                topic_id=_new_topic_id(),
+                replicas=self._replicas(name, partitions, replicas, assignment),
+            )
+            if not validate_only:
+                await self._write_new(topic, own)
+                await self._broker.view.load_topic(name)
+            return topic
+
+    async def add_partitions(
+        self,
+        name: str,
+        count: int,
+        assignment: Sequence[Sequence[int]] | None = None,
+        *,
+        validate_only: bool = False,
+    ) -> None:
+        """Let a topic have `count` partitions; the new ones are empty, the old ones stay as they are."""
+        async with self._lock:
+            found = await self._broker.session.get(topic_path(name))
+            if found is None:
+                raise UnknownTopicOrPartition(f"there is no topic {name!r}")
+            old = TopicAssignment.decode(name, found.data)
+            had = len(old.replicas)
+            if count <= had:
+                raise InvalidPartitions(f"{name} has {had} partitions already, which cannot become {count}")
+            added = self._added(old, count, assignment)
+            topic = TopicAssignment(
+                topic=name,
+                topic_id=old.topic_id,
+                replicas={**old.replicas, **added},
+                adding=old.adding,
+                removing=old.removing,
+            )
+            if not validate_only:
+                states = self._state_operations(name, added)
+                await self._broker.session.multi([Set(topic.path, topic.encode(), found.version), *states])
+                await self._broker.view.load_topic(name)
+
+    async def delete(self, name: str) -> None:
+        """Remove a topic with its records and its settings."""
+        if not self._broker.config.flag("delete.topic.enable"):
+            raise PolicyViolation("delete.topic.enable is false")
+        async with self._lock:
+            if name not in self._broker.image.topics:
+                raise UnknownTopicOrPartition(f"there is no topic {name!r}")
+            await self._broker.session.delete_tree(Config.path_of("topics", name))
+            await self._broker.session.delete_tree(topic_path(name))
+            await self._broker.view.load_topic(name)
+
+    def _checked_configs(self, configs: Mapping[str, str | None]) -> dict[str, str]:
+        own = {name: value for name, value in configs.items() if value is not None}
+        try:
+            TOPIC_SETTINGS.parse(own)
+            self._broker.config.log_config(own)
+        except InvalidSetting as error:
+            raise InvalidConfig(str(error)) from error
+        return own
+
+    def _replicas(
+        self, name: str, partitions: int, replicas: int, assignment: Mapping[int, Sequence[int]] | None
+    ) -> Mapping[int, Sequence[int]]:
+        check_topic_name(name)
+        image, config = self._broker.image, self._broker.config
+        if name in image.topics:
+            raise TopicAlreadyExists(f"topic {name!r} exists already")
+        self._check_collision(name)
+        brokers = sorted(image.brokers)
+        if assignment:
+            if (partitions, replicas) != (BROKER_DEFAULT, BROKER_DEFAULT):
+                raise InvalidRequest("name either an assignment or numbers of partitions and replicas")
+            check_assignment(assignment, brokers)
+            return assignment
+        if partitions == BROKER_DEFAULT:
+            partitions = config.integer("num.partitions")
+        if replicas == BROKER_DEFAULT:
+            replicas = config.integer("default.replication.factor")
+        return spread(partitions, replicas, brokers, start=secrets.randbelow(max(1, len(brokers))))
+
+    def _check_collision(self, name: str) -> None:
+        """Names that differ in '.' and '_' only would share the names of their metrics."""
+        for other in self._broker.image.topics:
+            if other.replace(".", "_") == name.replace(".", "_"):
+                raise InvalidTopic(f"topic {name!r} collides with {other!r}: '.' and '_' count as the same")
+
+    def _added(
+        self, old: TopicAssignment, count: int, assignment: Sequence[Sequence[int]] | None
+    ) -> dict[int, Sequence[int]]:
+        had, brokers = len(old.replicas), sorted(self._broker.image.brokers)
+        if assignment is not None:
+            added = dict(enumerate(assignment, start=had))
+            check_assignment(added, brokers, first=had)
+            if len(added) != count - had:
+                raise InvalidPartitions(f"{count - had} new partitions, {len(added)} assignments")
+            return dict(added)
+        placed = spread(count - had, len(old.replicas[0]), brokers, start=had % max(1, len(brokers)))
+        return {had + partition: replicas for partition, replicas in placed.items()}
+
+    async def _write_new(self, topic: TopicAssignment, own: Mapping[str, str]) -> None:
+        config = Config(kind="topics", name=topic.topic, values=own)
+        await self._broker.session.delete_tree(config.path)  # what a topic of this name may have left
+        operations: list[Operation] = [
+            Create(config.path, config.encode()),
+            Create(topic.path, topic.encode()),
+            Create(f"{topic.path}/partitions", b""),
+            *self._state_operations(topic.topic, topic.replicas),
+        ]
+        try:
+            await self._broker.session.multi(operations)
+        except Conflict as error:
+            raise TopicAlreadyExists(f"topic {topic.topic!r} exists already") from error
+
+    def _state_operations(self, name: str, replicas: Mapping[int, Sequence[int]]) -> list[Operation]:
+        """Each partition is led by its first replica, and all are in sync: all are empty."""
+        operations: list[Operation] = []
+        for partition, members in replicas.items():
+            state = PartitionState(
+                topic=name,
+                partition=partition,
+                leader=members[0],
+                leader_epoch=0,
+                isr=tuple(members),
+                controller_epoch=self._broker.controller_epoch,
+            )
+            operations.append(Create(state.path.removesuffix("/state"), b""))
+            operations.append(Create(state.path, state.encode()))
+        return operations
+
+
+def _new_topic_id() -> bytes:
+    """Sixteen random bytes; Kafka keeps the two smallest, and those that start with a dash, for itself."""
+    while True:
+        topic_id = secrets.token_bytes(16)
+        if topic_id[0] not in {0, 0xF8, 0xF9, 0xFA, 0xFB}:
+            return topic_id

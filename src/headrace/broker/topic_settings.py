@@ -1,0 +1,197 @@
+"""What a topic may set, the broker setting that gives each its default, and the LogConfig they make."""
+
+from collections.abc import Mapping
+from typing import Final
+
+from headrace.broker.settings import InvalidSetting, Kind, Scope, Setting, Settings, Value
+from headrace.protocol.batch import TimestampType
+from headrace.storage.config import DAY_MS, MAX_INT32, NEVER, LogConfig
+
+_ANY_TIME: Final = dict[str, float](low=-1)
+_CLEANUP_POLICIES: Final = ("delete", "compact")
+
+
+def _setting(name: str, kind: Kind, default: Value, doc: str, **bounds: object) -> Setting:
+    return Setting(name=name, kind=kind, default=default, doc=doc, scope=Scope.CLUSTER_WIDE, **bounds)  # type: ignore[arg-type]
+
+
+TOPIC_SETTINGS: Final = Settings(
+    [
+        _setting(
+            "cleanup.policy",
+            Kind.LIST,
+            ("delete",),
+            "What happens to old data: delete removes segments, compact keeps the last record of each key.",
+            choices=_CLEANUP_POLICIES,
+        ),
+        _setting(
+            "compression.type",
+            Kind.STRING,
+            "producer",
+            "How data is compressed on disk. Batches are stored as their producers sent them.",
+            choices=("producer",),
+        ),
+        _setting(
+            "delete.retention.ms",
+            Kind.LONG,
+            DAY_MS,
+            "How long a compacted topic keeps a tombstone after the first pass that met it.",
+            low=0,
+        ),
+        _setting(
+            "file.delete.delay.ms", Kind.LONG, 60_000, "Accepted for Kafka's sake; files go at once.", low=0
+        ),
+        _setting(
+            "flush.messages", Kind.LONG, NEVER, "After how many records an append waits for the disk.", low=1
+        ),
+        _setting("flush.ms", Kind.LONG, NEVER, "After how much time a log is flushed.", low=0),
+        _setting(
+            "index.interval.bytes", Kind.INT, 4096, "How much data lies between two index entries.", low=0
+        ),
+        _setting(
+            "max.compaction.lag.ms", Kind.LONG, NEVER, "How long a record may wait for compaction.", low=1
+        ),
+        _setting("max.message.bytes", Kind.INT, 1024**2 + 12, "The largest batch that is accepted.", low=0),
+        _setting(
+            "message.timestamp.after.max.ms",
+            Kind.LONG,
+            3_600_000,
+            "How far ahead of the broker's clock a record's time may be.",
+            low=0,
+        ),
+        _setting(
+            "message.timestamp.before.max.ms",
+            Kind.LONG,
+            NEVER,
+            "How far behind the broker's clock a record's time may be.",
+            low=0,
+        ),
+        _setting(
+            "message.timestamp.type",
+            Kind.STRING,
+            "CreateTime",
+            "Whose time a record carries: the producer's, or the broker's at the append.",
+            choices=("CreateTime", "LogAppendTime"),
+        ),
+        _setting(
+            "min.cleanable.dirty.ratio",
+            Kind.DOUBLE,
+            0.5,
+            "Which part of a log must be new for a compaction to be worth it.",
+            low=0,
+            high=1,
+        ),
+        _setting("min.compaction.lag.ms", Kind.LONG, 0, "How long a record is safe from compaction.", low=0),
+        _setting(
+            "min.insync.replicas",
+            Kind.INT,
+            1,
+            "How many replicas must be in sync for acks=all to be accepted.",
+            low=1,
+        ),
+        _setting(
+            "preallocate", Kind.BOOLEAN, False, "Accepted for Kafka's sake; files grow as they are written."
+        ),
+        _setting(
+            "retention.bytes",
+            Kind.LONG,
+            -1,
+            "How large a partition may grow before old segments go; -1: any.",
+            low=-1,
+        ),
+        _setting("retention.ms", Kind.LONG, 7 * DAY_MS, "How long data is kept; -1: for ever.", low=-1),
+        _setting("segment.bytes", Kind.INT, 1024**3, "The size at which a segment is closed.", low=14),
+        _setting("segment.index.bytes", Kind.INT, 10 * 1024**2, "The largest an index may grow.", low=4),
+        _setting(
+            "segment.jitter.ms",
+            Kind.LONG,
+            0,
+            "Accepted for Kafka's sake; segments are closed on time.",
+            low=0,
+        ),
+        _setting("segment.ms", Kind.LONG, 7 * DAY_MS, "The age at which a segment is closed.", low=1),
+        _setting(
+            "unclean.leader.election.enable",
+            Kind.BOOLEAN,
+            False,
+            "Whether a replica that was not in sync may lead if no other is left; records may be lost.",
+        ),
+    ]
+)
+
+BROKER_SYNONYMS: Final = {
+    "cleanup.policy": "log.cleanup.policy",
+    "compression.type": "compression.type",
+    "delete.retention.ms": "log.cleaner.delete.retention.ms",
+    "file.delete.delay.ms": "log.segment.delete.delay.ms",
+    "flush.messages": "log.flush.interval.messages",
+    "flush.ms": "log.flush.interval.ms",
+    "index.interval.bytes": "log.index.interval.bytes",
+    "max.compaction.lag.ms": "log.cleaner.max.compaction.lag.ms",
+    "max.message.bytes": "message.max.bytes",
+    "message.timestamp.after.max.ms": "log.message.timestamp.after.max.ms",
+    "message.timestamp.before.max.ms": "log.message.timestamp.before.max.ms",
+    "message.timestamp.type": "log.message.timestamp.type",
+    "min.cleanable.dirty.ratio": "log.cleaner.min.cleanable.ratio",
+    "min.compaction.lag.ms": "log.cleaner.min.compaction.lag.ms",
+    "min.insync.replicas": "min.insync.replicas",
+    "preallocate": "log.preallocate",
+    "retention.bytes": "log.retention.bytes",
+    "retention.ms": "log.retention.ms",
+    "segment.bytes": "log.segment.bytes",
+    "segment.index.bytes": "log.index.size.max.bytes",
+    "segment.jitter.ms": "log.roll.jitter.ms",
+    "segment.ms": "log.roll.ms",
+    "unclean.leader.election.enable": "unclean.leader.election.enable",
+}
+"""The broker's setting that a topic's falls back to."""
+
+
+def topic_values(defaults: Mapping[str, Value | None], own: Mapping[str, str]) -> dict[str, Value]:
+    """Every topic setting: what the topic set itself, else what the broker says."""
+    values: dict[str, Value] = {}
+    for name, setting in TOPIC_SETTINGS.by_name.items():
+        inherited = defaults.get(BROKER_SYNONYMS[name])
+        default = setting.default if inherited is None else inherited
+        assert default is not None, name
+        values[name] = setting.parse(own[name]) if name in own else default
+    if not values["cleanup.policy"]:
+        raise InvalidSetting("cleanup.policy: name delete, compact or both")
+    return values
+
+
+def log_config(values: Mapping[str, Value], *, producer_id_expiration_ms: int) -> LogConfig:
+    """The part of a topic's settings that its logs need."""
+    policies = values["cleanup.policy"]
+    assert isinstance(policies, tuple), policies
+
+    def number(name: str) -> int:
+        value = values[name]
+        assert isinstance(value, int), (name, value)
+        return value
+
+    return LogConfig(
+        segment_bytes=min(number("segment.bytes"), MAX_INT32),
+        segment_ms=number("segment.ms"),
+        segment_index_bytes=number("segment.index.bytes"),
+        index_interval_bytes=number("index.interval.bytes"),
+        max_message_bytes=number("max.message.bytes"),
+        message_timestamp_type=(
+            TimestampType.LOG_APPEND_TIME
+            if values["message.timestamp.type"] == "LogAppendTime"
+            else TimestampType.CREATE_TIME
+        ),
+        message_timestamp_before_max_ms=number("message.timestamp.before.max.ms"),
+        message_timestamp_after_max_ms=number("message.timestamp.after.max.ms"),
+        flush_messages=number("flush.messages"),
+        flush_ms=number("flush.ms"),
+        compact="compact" in policies,
+        delete="delete" in policies,
+        retention_ms=number("retention.ms"),
+        retention_bytes=number("retention.bytes"),
+        delete_retention_ms=number("delete.retention.ms"),
+        min_compaction_lag_ms=number("min.compaction.lag.ms"),
+        max_compaction_lag_ms=number("max.compaction.lag.ms"),
+        min_cleanable_dirty_ratio=float(str(values["min.cleanable.dirty.ratio"])),
+        producer_id_expiration_ms=producer_id_expiration_ms,
+    )
