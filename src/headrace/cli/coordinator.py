@@ -1,0 +1,45 @@
+"""`headrace coordinator`: the embedded coordinator, in the foreground."""
+
+import asyncio
+import logging
+import signal
+from pathlib import Path
+
+import click
+
+from headrace.coordination.embedded.server import PORT, TICK_MS, Coordinator
+
+
+@click.command()
+@click.option("--data", "data_dir", type=click.Path(file_okay=False, path_type=Path), required=True)
+@click.option("--host", default="127.0.0.1", show_default=True, help="Where to listen.")
+@click.option(
+    "--port", type=click.IntRange(0, 65535), default=PORT, show_default=True, help="0: any free one."
+)
+@click.option("--tick-ms", type=click.IntRange(10), default=TICK_MS, show_default=True)
+@click.option("--no-sync", is_flag=True, help="Leave writes to the system's cache: for tests.")
+def coordinator(data_dir: Path, host: str, port: int, tick_ms: int, *, no_sync: bool) -> None:
+    """Run the embedded coordinator:  headrace coordinator --data DIR
+
+    It speaks ZooKeeper's protocol, so that brokers and every ZooKeeper client can use it, and keeps every
+    acknowledged write. It is one node: fine on one machine, but a cluster on several machines wants a real
+    ZooKeeper ensemble. Prints `ready ...` when it serves; TERM or Ctrl-C stops it.
+
+    A session may last from 2 to 20 ticks.
+    """
+    logging.getLogger("headrace").setLevel(logging.INFO)
+    asyncio.run(_serve(Coordinator(data_dir, host, port, tick_ms=tick_ms, sync=not no_sync)))
+
+
+async def _serve(coordinator: Coordinator) -> None:
+    stop = asyncio.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(number, stop.set)
+    async with coordinator:
+        click.echo(f"ready zookeeper={coordinator.address}")
+        waits = [asyncio.ensure_future(stop.wait()), asyncio.ensure_future(coordinator.wait_failed())]
+        done, pending = await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+        for each in pending:
+            each.cancel()
+        for each in done:
+            each.result()  # raises what made the coordinator fail

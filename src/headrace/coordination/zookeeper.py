@@ -1,0 +1,267 @@
+"""Apache ZooKeeper itself: the jar in the pyspark wheel, as one server or as an ensemble of processes.
+
+with ZooKeeper(Path("zk"), servers=3, port=2181) as ensemble:
+    KazooClient(ensemble.address)  # 127.0.0.1:2181,127.0.0.1:2182,127.0.0.1:2183
+
+All servers run on this machine: that shows how an ensemble behaves, but only servers on machines of their
+own survive the loss of one.
+"""
+
+import importlib.util
+import os
+import socket
+import subprocess
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Final, Self
+
+from headrace.coordination.errors import CoordinationError, ZooKeeperUnavailable
+from headrace.coordination.java import find_java
+
+MAIN_CLASS: Final = "org.apache.zookeeper.server.quorum.QuorumPeerMain"
+# Enough for the server: protocol, logging, metrics, and the libraries its classes mention.
+JARS: Final = ("zookeeper-", "slf4j-api-", "log4j-", "metrics-core-", "netty-", "snappy-java-", "commons-io-")
+HEAP: Final = "-Xmx256m"
+QUORUM_OFFSET: Final = 707  # 2888 for a client port of 2181, and 3888 for the election: ZooKeeper's usual
+ELECTION_OFFSET: Final = 1707
+START_TIMEOUT_S: Final = 60
+STOP_TIMEOUT_S: Final = 15
+POLL_S: Final = 0.05
+WORD_TIMEOUT_S: Final = 5
+LOG_TAIL_LINES: Final = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Ports:
+    client: int
+    quorum: int
+    election: int
+
+
+class ZooKeeper:
+    """One server, or an odd number of them; `address` is what clients are given."""
+
+    def __init__(
+        self,
+        data_dir: Path,
+        *,
+        servers: int = 1,
+        host: str = "127.0.0.1",
+        port: int = 2181,
+        tick_ms: int = 2000,
+        java_options: Sequence[str] = (),
+    ) -> None:
+        """`port` is the first server's, the next have the next; 0 takes whatever ports are free."""
+        require_odd(servers)
+        command = [str(find_java()), HEAP, *java_options, "-cp", os.pathsep.join(map(str, find_jars()))]
+        ports = _free_ports(servers) if port == 0 else _ports_from(port, servers)
+        self.servers = [
+            Server(command, data_dir / str(number), number, host=host, ports=ports, tick_ms=tick_ms)
+            for number in range(1, servers + 1)
+        ]
+
+    @property
+    def address(self) -> str:
+        return ",".join(server.address for server in self.servers)
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
+
+    def start(self) -> None:
+        """Return when every server serves; CoordinationError, and none left running, if one does not."""
+        try:
+            for server in self.servers:
+                server.launch()
+            deadline = time.monotonic() + START_TIMEOUT_S
+            for server in self.servers:
+                server.wait_until_serving(deadline)
+        except BaseException:
+            self.kill()
+            raise
+
+    def stop(self) -> None:
+        """Ask every server to end, and make those that do not."""
+        for server in self.servers:
+            server.terminate()
+        for server in self.servers:
+            server.wait()
+
+    def kill(self) -> None:
+        """End every server as a crash would."""
+        for server in self.servers:
+            server.kill()
+
+    def check(self) -> None:
+        """CoordinationError if a server has ended by itself."""
+        for server in self.servers:
+            server.check()
+
+
+class Server:
+    """One ZooKeeper process with a directory, a configuration and a log file of its own."""
+
+    def __init__(
+        self,
+        command: Sequence[str],
+        directory: Path,
+        number: int,
+        *,
+        host: str,
+        ports: Sequence[Ports],
+        tick_ms: int,
+    ) -> None:
+        self._command = command
+        self._directory = directory
+        self._host, self._port = host, ports[number - 1].client
+        self._number = number
+        self._settings = _settings(directory, number, host, ports, tick_ms)
+        self._log = directory / "zookeeper.log"
+        self._process: subprocess.Popen[bytes] | None = None
+        self.address = f"{host}:{self._port}"
+
+    @property
+    def pid(self) -> int | None:
+        return self._process.pid if self._process else None
+
+    def launch(self) -> None:
+        """Start the process; it serves some seconds later."""
+        data = self._directory / "data"
+        data.mkdir(parents=True, exist_ok=True)
+        (data / "myid").write_text(f"{self._number}\n")
+        config = self._directory / "zoo.cfg"
+        config.write_text("".join(f"{name}={value}\n" for name, value in self._settings.items()))
+        log_config = self._directory / "log4j2.properties"
+        log_config.write_text(LOG_CONFIG)
+        options = [f"-Dlog4j2.configurationFile={log_config}", "-Djava.awt.headless=true"]
+        with self._log.open("ab") as log:
+            self._process = subprocess.Popen(  # noqa: S603 - the command is ours
+                [*self._command[:1], *options, *self._command[1:], MAIN_CLASS, config],
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,  # a Ctrl-C is for whoever started us, who then stops us in order
+            )
+
+    def wait_until_serving(self, deadline: float) -> None:
+        while time.monotonic() < deadline:
+            self.check()
+            if "Mode:" in self.four_letter_word("srvr"):
+                return
+            time.sleep(POLL_S)
+        raise CoordinationError(f"ZooKeeper on {self.address} is not serving; {self._last_words()}")
+
+    def check(self) -> None:
+        if self._process is not None and self._process.poll() is not None:
+            code = self._process.returncode
+            raise CoordinationError(f"ZooKeeper on {self.address} ended with {code}; {self._last_words()}")
+
+    def four_letter_word(self, word: str) -> str:
+        """What the server says to `ruok`, `srvr` and the like; nothing if it does not answer."""
+        try:
+            with socket.create_connection((self._host, self._port), WORD_TIMEOUT_S) as connection:
+                connection.sendall(word.encode())
+                return b"".join(iter(lambda: connection.recv(65536), b"")).decode()
+        except OSError:
+            return ""
+
+    def terminate(self) -> None:
+        if self._process is not None:
+            self._process.terminate()
+
+    def wait(self) -> None:
+        if self._process is not None:
+            try:
+                self._process.wait(STOP_TIMEOUT_S)
+            except subprocess.TimeoutExpired:
+                self.kill()
+            self._process = None
+
+    def kill(self) -> None:
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait()
+            self._process = None
+
+    def _last_words(self) -> str:
+        lines = self._log.read_text(errors="replace").splitlines()[-LOG_TAIL_LINES:]
+        return "\n".join([f"the end of {self._log}:", *lines])
+
+
+def require_odd(servers: int) -> None:
+    """Refuse an even ensemble: it survives no more losses than the odd one below it, and costs a server."""
+    if servers < 1:
+        raise CoordinationError(f"an ensemble of {servers} servers: there must be at least one")
+    if servers % 2 == 0:
+        raise CoordinationError(
+            f"an ensemble of {servers} servers: the number must be odd. A majority has to be up, so "
+            f"{servers} servers survive no more failures than {servers - 1} do"
+        )
+
+
+def find_jars() -> list[Path]:
+    """ZooKeeper's jar and what it needs, out of the installed pyspark."""
+    found = importlib.util.find_spec("pyspark")
+    if found is None or found.origin is None:
+        raise ZooKeeperUnavailable(
+            "ZooKeeper's jar comes with pyspark, which is not installed: pip install 'headrace[spark]'"
+        )
+    directory = Path(found.origin).parent / "jars"
+    jars = sorted(path for path in directory.glob("*.jar") if path.name.startswith(JARS))
+    if not any(path.name.startswith("zookeeper-") for path in jars):
+        raise ZooKeeperUnavailable(f"{directory} has no zookeeper-*.jar: pip install 'pyspark>=4.3,<4.4'")
+    return jars
+
+
+def _settings(
+    directory: Path, number: int, host: str, ports: Sequence[Ports], tick_ms: int
+) -> dict[str, object]:
+    settings: dict[str, object] = {
+        "dataDir": directory / "data",
+        "clientPort": ports[number - 1].client,
+        "clientPortAddress": host,
+        "tickTime": tick_ms,
+        "4lw.commands.whitelist": "*",
+        "admin.enableServer": "false",  # it needs jetty, and another port
+        "maxClientCnxns": 0,
+        "autopurge.purgeInterval": 1,
+    }
+    if len(ports) > 1:
+        settings |= {"initLimit": 10, "syncLimit": 5, "standaloneEnabled": "false"}
+        for other, each in enumerate(ports, 1):
+            settings[f"server.{other}"] = f"{host}:{each.quorum}:{each.election}"
+    return settings
+
+
+def _ports_from(first: int, servers: int) -> list[Ports]:
+    if first + ELECTION_OFFSET + servers > 65535 and servers > 1:
+        raise CoordinationError(f"port {first} leaves no room for the ensemble's other ports above it")
+    return [
+        Ports(port, port + QUORUM_OFFSET, port + ELECTION_OFFSET) for port in range(first, first + servers)
+    ]
+
+
+def _free_ports(servers: int) -> list[Ports]:
+    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(3 * servers)]
+    numbers = [each.getsockname()[1] for each in sockets]
+    for each in sockets:
+        each.close()
+    return [Ports(*numbers[index : index + 3]) for index in range(0, len(numbers), 3)]
+
+
+LOG_CONFIG: Final = """\
+appender.out.type = Console
+appender.out.name = out
+appender.out.layout.type = PatternLayout
+appender.out.layout.pattern = %d %p %c{1} %m%n
+rootLogger.level = info
+rootLogger.appenderRef.out.ref = out
+"""
