@@ -6,7 +6,7 @@ closed segments in another. All calls block on the disk; appends go to the page 
 
 import logging
 import os
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -460,7 +460,9 @@ class Log:
         self._ensure_online()
         cuts, end = self.cuts, self.log_end_offset
         segments = list(self.segments)
-        first = bisect_right(segments, self.recovery_point, key=lambda segment: segment.base_offset) - 1
+        # A segment that ends right at the recovery point may have been closed after its last flush: its
+        # records are on the disk, its indexes perhaps not.
+        first = bisect_left(segments, self.recovery_point, key=lambda segment: segment.base_offset) - 1
         for segment in segments[max(0, first) :]:
             try:
                 segment.flush()

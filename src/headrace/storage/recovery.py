@@ -82,7 +82,8 @@ def _open_trusted(segments: list[Segment], derived: Derived, start: int) -> int:
 
 def _recover(segments: list[Segment], derived: Derived, start: int, recovery_point: int) -> int:
     """Check what had not been flushed; return the offset at which the log now ends."""
-    flushed = max(0, sum(segment.base_offset <= recovery_point for segment in segments) - 1)
+    # One that ends right at the recovery point has its records on the disk, but perhaps not its indexes.
+    flushed = max(0, sum(segment.base_offset < recovery_point for segment in segments) - 1)
     limits = [*(segment.base_offset for segment in segments[1:]), _NO_LIMIT]
     for number in range(flushed, len(segments)):
         if not _recover_segment(segments[number], recovery_point, limits[number]):

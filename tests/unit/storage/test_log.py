@@ -601,11 +601,14 @@ class TestLife:
 
         assert due == [False, False, True, False, True]
 
+    @pytest.mark.parametrize("flushed", [False, True])
     def test_a_flush_syncs_every_file_of_closed_segments(
-        self, log: Log, monkeypatch: pytest.MonkeyPatch
+        self, log: Log, monkeypatch: pytest.MonkeyPatch, flushed: bool
     ) -> None:
         log.append(in_txn(1, 0), leader_epoch=0)
         log.append_internal(make_marker(1, commit=False), leader_epoch=0)
+        if flushed:
+            log.flush()  # the records; the indexes are written out when the segment is closed
         log.roll()
         log.append(make_batch(), leader_epoch=0)
         synced = []
@@ -643,6 +646,23 @@ class TestLife:
         assert read_all(again) == expected[bases(again)[1] :]
         with pytest.raises(OutOfOrderSequence, match="expected 40"):
             again.append(make_batch(producer_id=7, producer_epoch=0, base_sequence=50), leader_epoch=9)
+
+    def test_indexes_that_were_closed_after_the_last_flush_are_made_again(
+        self, log: Log, open_log: OpenLog
+    ) -> None:
+        log.append(in_txn(1, 0), leader_epoch=0)
+        log.append_internal(make_marker(1, commit=False, timestamp=TIMESTAMP + 9), leader_epoch=0)
+        log.flush()
+        log.roll()
+        log.release()
+        indexes = files_in(log.directory, ".index", ".timeindex", ".txnindex")
+        for name in indexes:  # a power cut: names are there, content is not
+            (log.directory / name).write_bytes(b"")
+
+        again = open_log(recovery_point=log.recovery_point)
+
+        assert [txn.last_offset for txn in again.aborted_transactions(0, 3)] == [2]
+        assert files_in(log.directory, ".index", ".timeindex", ".txnindex") == indexes
 
     def test_lost_epochs_are_read_off_the_batches(self, log: Log, open_log: OpenLog) -> None:
         for epoch in (1, 1, 4, 6):
