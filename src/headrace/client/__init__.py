@@ -1,0 +1,1 @@
+"""Talking to a cluster over the wire, as anybody's client would."""
