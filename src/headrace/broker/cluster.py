@@ -3,18 +3,20 @@
 import asyncio
 import logging
 import secrets
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 
 from headrace.broker.image import ClusterImage, TopicImage
 from headrace.coordination.errors import CoordinationError
 from headrace.coordination.session import Conflict, ZooKeeperSession
 from headrace.coordination.znodes import (
     BROKER_IDS,
+    CONFIG_CHANGES,
     PERSISTENT_PATHS,
     TOPICS,
     BrokerRegistration,
     ClusterId,
     Config,
+    ConfigChange,
     Controller,
     ControllerEpoch,
     PartitionState,
@@ -48,17 +50,23 @@ class ClusterView:
         *,
         on_topic: Callable[[TopicImage], None],
         on_topic_gone: Callable[[str], None],
+        on_broker_config: Callable[[str, Mapping[str, str]], None],
     ) -> None:
         self.image = image
         self._session = session
         self._on_topic = on_topic
         self._on_topic_gone = on_topic_gone
+        self._on_broker_config = on_broker_config
+        self._changes_seen: set[str] = set()
         self._dirty: set[str] = set()
         self._refreshing: asyncio.Task[None] | None = None
         self._closed = False
 
     async def load(self) -> None:
         """Read everything once, and watch it from then on."""
+        self._changes_seen = set(await self._session.children(CONFIG_CHANGES, self._config_changed))
+        for name in await self._session.children("/config/brokers"):
+            await self.load_config("brokers", name)
         await self._load_controller()
         await self._load_brokers()
         await self._load_topics()
@@ -78,12 +86,37 @@ class ClusterView:
         states = await asyncio.gather(
             *(self._load_state(name, partition) for partition in assignment.replicas)
         )
-        config = await self._session.get(Config.path_of("topics", name))
-        if config is not None:
-            self.image.topic_configs[name] = Config.decode("topics", name, config.data).values
+        self.image.topic_configs[name] = await self._config("topics", name)
         topic = TopicImage.of(assignment, {state.partition: state for state in states if state is not None})
         self.image.put_topic(topic)
         self._on_topic(topic)
+
+    async def load_config(self, kind: str, name: str) -> None:
+        """Read the settings of a topic or a broker anew, and put them in force."""
+        values = await self._config(kind, name)
+        if kind == "brokers":
+            self._on_broker_config(name, values)
+        elif name in self.image.topics:
+            self.image.topic_configs[name] = values
+            self._on_topic(self.image.topics[name])
+
+    async def _config(self, kind: str, name: str) -> Mapping[str, str]:
+        found = await self._session.get(Config.path_of(kind, name))
+        return {} if found is None else Config.decode(kind, name, found.data).values
+
+    async def _load_config_changes(self) -> None:
+        """Put in force what others have announced since the last look."""
+        names = set(await self._session.children(CONFIG_CHANGES, self._config_changed))
+        for name in sorted(names - self._changes_seen):
+            path = f"{CONFIG_CHANGES}/{name}"
+            found = await self._session.get(path)
+            if found is not None:
+                kind, _, entity = ConfigChange.decode(path, found.data).entity.partition("/")
+                await self.load_config(kind, entity)
+        self._changes_seen = names
+
+    def _config_changed(self) -> None:
+        self._changed(CONFIG_CHANGES)
 
     async def _load_state(self, topic: str, partition: int) -> PartitionState | None:
         found = await self._session.get(PartitionState.path_of(topic, partition))
@@ -130,6 +163,7 @@ class ClusterView:
             TOPICS: self._load_topics,
             BROKER_IDS: self._load_brokers,
             Controller.path: self._load_controller,
+            CONFIG_CHANGES: self._load_config_changes,
         }
         while self._dirty:
             what = self._dirty.pop()

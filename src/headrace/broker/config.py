@@ -27,10 +27,12 @@ class Endpoint:
 
 @dataclass(frozen=True, slots=True)
 class BrokerConfig:
-    """Every broker setting with its value; `given` are those that somebody set."""
+    """Every broker setting with its value, and who set it."""
 
     values: Mapping[str, Value | None]
-    given: Mapping[str, str] = field(default_factory=dict)
+    given: Mapping[str, str] = field(default_factory=dict)  # at the start
+    for_all: Mapping[str, str] = field(default_factory=dict)  # for all brokers, while they run
+    for_this: Mapping[str, str] = field(default_factory=dict)  # for this one, while it runs
 
     @classmethod
     def load(
@@ -52,12 +54,24 @@ class BrokerConfig:
         return cls.of(given)
 
     @classmethod
-    def of(cls, given: Mapping[str, str]) -> "BrokerConfig":
-        """Defaults and `given`; InvalidSetting for the first that is unknown or cannot be."""
-        defaults = {name: setting.default for name, setting in BROKER_SETTINGS.by_name.items()}
-        config = cls({**defaults, **BROKER_SETTINGS.parse(given)}, dict(given))
+    def of(
+        cls,
+        given: Mapping[str, str],
+        *,
+        for_all: Mapping[str, str] | None = None,
+        for_this: Mapping[str, str] | None = None,
+    ) -> "BrokerConfig":
+        """Defaults under `given` under the dynamic ones; InvalidSetting for the first that cannot be."""
+        values = {name: setting.default for name, setting in BROKER_SETTINGS.by_name.items()}
+        for layer in (given, for_all or {}, for_this or {}):
+            values |= BROKER_SETTINGS.parse(layer)
+        config = cls(values, dict(given), dict(for_all or {}), dict(for_this or {}))
         _ = config.listeners, config.advertised, config.log_config({})  # a bad one is said now, not later
         return config
+
+    def with_dynamic(self, for_all: Mapping[str, str], for_this: Mapping[str, str]) -> "BrokerConfig":
+        """This configuration under other dynamic settings."""
+        return self.of(self.given, for_all=for_all, for_this=for_this)
 
     def integer(self, name: str) -> int:
         value = self.values[name]

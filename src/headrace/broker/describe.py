@@ -14,7 +14,8 @@ class Source(IntEnum):
     """Where a value was set, by the numbers of the protocol."""
 
     TOPIC = 1
-    DYNAMIC_BROKER = 2
+    THIS_BROKER = 2
+    ALL_BROKERS = 3
     STATIC_BROKER = 4
     DEFAULT = 5
 
@@ -52,17 +53,33 @@ class Described:
 def describe_topic(config: BrokerConfig, own: Mapping[str, str]) -> Iterator[Described]:
     """Every setting of a topic that sets `own` itself."""
     for name, setting in TOPIC_SETTINGS.by_name.items():
-        synonym = BROKER_SYNONYMS[name]
         places = [Synonym(name, own[name], Source.TOPIC)] if name in own else []
-        if synonym in config.given:
-            places.append(Synonym(synonym, config.given[synonym], Source.STATIC_BROKER))
-        places.append(Synonym(synonym, show(setting.default), Source.DEFAULT))
+        places += _broker_places(config, BROKER_SYNONYMS[name])
         yield Described(setting, tuple(places), read_only=False)
 
 
 def describe_broker(config: BrokerConfig) -> Iterator[Described]:
     """Every setting of this broker."""
     for name, setting in BROKER_SETTINGS.by_name.items():
-        places = [Synonym(name, config.given[name], Source.STATIC_BROKER)] if name in config.given else []
-        places.append(Synonym(name, show(setting.default), Source.DEFAULT))
-        yield Described(setting, tuple(places), read_only=setting.scope is Scope.READ_ONLY)
+        places = tuple(_broker_places(config, name))
+        yield Described(setting, places, read_only=setting.scope is Scope.READ_ONLY)
+
+
+def describe_all_brokers(config: BrokerConfig) -> Iterator[Described]:
+    """The settings that somebody gave to all brokers while they run."""
+    for name, value in config.for_all.items():
+        setting = BROKER_SETTINGS.find(name)
+        yield Described(setting, (Synonym(name, value, Source.ALL_BROKERS),), read_only=False)
+
+
+def _broker_places(config: BrokerConfig, name: str) -> Iterator[Synonym]:
+    """Who gives a broker setting its value, those that win first."""
+    layers = (
+        (config.for_this, Source.THIS_BROKER),
+        (config.for_all, Source.ALL_BROKERS),
+        (config.given, Source.STATIC_BROKER),
+    )
+    for layer, source in layers:
+        if name in layer:
+            yield Synonym(name, layer[name], source)
+    yield Synonym(name, show(BROKER_SETTINGS.by_name[name].default), Source.DEFAULT)

@@ -3,10 +3,13 @@
 import asyncio
 import logging
 import time
+from collections.abc import Mapping
 from pathlib import Path
 
+from headrace.broker.broker_settings import BROKER_SETTINGS
 from headrace.broker.cluster import ClusterView, become_controller, prepare
 from headrace.broker.config import BrokerConfig, Endpoint
+from headrace.broker.config_admin import ALL_BROKERS, ConfigAdmin
 from headrace.broker.connection import Connection
 from headrace.broker.dispatch import load_handlers
 from headrace.broker.errors import NotLeader, UnknownTopicId, UnknownTopicOrPartition
@@ -15,6 +18,7 @@ from headrace.broker.housekeeping import Housekeeping
 from headrace.broker.image import ClusterImage, TopicImage
 from headrace.broker.partition import Partition
 from headrace.broker.producer_ids import ProducerIds
+from headrace.broker.settings import InvalidSetting, Scope
 from headrace.broker.topic_admin import TopicAdmin
 from headrace.coordination.session import Conflict, ZooKeeperSession
 from headrace.coordination.znodes import BrokerRegistration, Controller
@@ -47,6 +51,7 @@ class Broker:
         self.partitions: dict[TopicPartition, Partition] = {}
         self.fetch_sessions = FetchSessions(config.integer("max.incremental.fetch.session.cache.slots"))
         self.topic_admin = TopicAdmin(self)
+        self.config_admin = ConfigAdmin(self)
         self.controller_epoch = 0
         self.endpoints: list[Endpoint] = []  # what clients are told, ports as they really are
         self._servers: list[asyncio.Server] = []
@@ -83,7 +88,11 @@ class Broker:
 
     async def _join(self) -> None:
         self.view = ClusterView(
-            self.session, self.image, on_topic=self._topic_changed, on_topic_gone=self._topic_gone
+            self.session,
+            self.image,
+            on_topic=self._topic_changed,
+            on_topic_gone=self._topic_gone,
+            on_broker_config=self._broker_config_changed,
         )
         self.producer_ids = ProducerIds(self.session, self.broker_id)
         await self._listen()
@@ -211,6 +220,35 @@ class Broker:
             return self.image.topic_names[topic_id]
         except KeyError:
             raise UnknownTopicId("no topic has this id") from None
+
+    def reload(self, config: BrokerConfig) -> list[str]:
+        """Take over what a re-read file says and can change now; return what needs a restart."""
+        changed = {
+            name for name in BROKER_SETTINGS.by_name if config.given.get(name) != self.config.given.get(name)
+        }
+        fixed = {name for name in changed if BROKER_SETTINGS.find(name).scope is Scope.READ_ONLY}
+        given = {name: text for name, text in self.config.given.items() if name not in changed - fixed}
+        given |= {name: config.given[name] for name in changed - fixed if name in config.given}
+        self._use(BrokerConfig.of(given, for_all=self.config.for_all, for_this=self.config.for_this))
+        return sorted(fixed)
+
+    def _broker_config_changed(self, name: str, values: Mapping[str, str]) -> None:
+        for_all, for_this = self.config.for_all, self.config.for_this
+        if name == ALL_BROKERS:
+            for_all = values
+        elif name == str(self.broker_id):
+            for_this = values
+        else:
+            return
+        try:
+            self._use(self.config.with_dynamic(for_all, for_this))
+        except InvalidSetting as error:
+            logger.warning("the settings of %s in ZooKeeper are not used: %s", name, error)
+
+    def _use(self, config: BrokerConfig) -> None:
+        self.config = config
+        for topic in self.image.topics.values():
+            self._topic_changed(topic)
 
     def _topic_changed(self, topic: TopicImage) -> None:
         config = self.config.log_config(self.image.topic_configs.get(topic.name, {}))

@@ -8,7 +8,7 @@ Not yet:   broker loggers, client metrics, groups.
 
 from collections.abc import Iterable
 
-from headrace.broker.describe import Described, describe_broker, describe_topic
+from headrace.broker.describe import Described, describe_all_brokers, describe_broker, describe_topic
 from headrace.broker.dispatch import Context, handles
 from headrace.broker.errors import InvalidRequest, UnknownTopicOrPartition
 from headrace.protocol.errors import KafkaError
@@ -62,7 +62,9 @@ def _settings(resource: DescribeConfigsResource, context: Context) -> Iterable[D
     if resource.resource_type == BROKER:
         if resource.resource_name not in {"", str(broker.broker_id)}:
             raise InvalidRequest(f"this is broker {broker.broker_id}, not {resource.resource_name!r}")
-        return describe_broker(broker.config) if resource.resource_name else ()
+        return (
+            describe_broker(broker.config) if resource.resource_name else describe_all_brokers(broker.config)
+        )
     raise InvalidRequest(f"resources of type {resource.resource_type} have no settings here")
 
 

@@ -1,0 +1,53 @@
+"""DescribeProducers (key 61), v0.
+
+Behaviour: the producers that the leader of a partition knows: their epoch, last sequence and open transaction.
+"""
+
+from headrace.broker.dispatch import Context, handles
+from headrace.protocol.errors import KafkaError
+from headrace.protocol.schema.describe_producers import (
+    DescribeProducersRequest,
+    DescribeProducersResponse,
+    PartitionResponse,
+    ProducerState,
+    TopicResponse,
+)
+from headrace.protocol.schema.index import ApiKey
+from headrace.storage.producer_state import ProducerState as Known
+
+
+@handles(ApiKey.DESCRIBE_PRODUCERS, range(1))
+def describe_producers(request: DescribeProducersRequest, context: Context) -> DescribeProducersResponse:
+    return DescribeProducersResponse(
+        topics=[
+            TopicResponse(
+                name=topic.name,
+                partitions=[_describe(topic.name, index, context) for index in topic.partition_indexes],
+            )
+            for topic in request.topics
+        ]
+    )
+
+
+def _describe(topic: str, index: int, context: Context) -> PartitionResponse:
+    try:
+        partition = context.broker.partition(topic, index)
+        partition.ensure_leader()
+    except KafkaError as error:
+        return PartitionResponse(
+            partition_index=index, error_code=error.code, error_message=str(error), active_producers=()
+        )
+    return PartitionResponse(
+        partition_index=index, active_producers=[_producer(known) for known in partition.log.producers]
+    )
+
+
+def _producer(known: Known) -> ProducerState:
+    return ProducerState(
+        producer_id=known.producer_id,
+        producer_epoch=known.epoch,
+        last_sequence=known.recent[-1].last_sequence if known.recent else -1,
+        last_timestamp=known.last_timestamp,
+        coordinator_epoch=known.coordinator_epoch,
+        current_txn_start_offset=-1 if known.txn_first_offset is None else known.txn_first_offset,
+    )

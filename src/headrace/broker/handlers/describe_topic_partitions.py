@@ -1,0 +1,89 @@
+"""DescribeTopicPartitions (key 75), v0.
+
+Behaviour: topics in the order of their names, at most `response_partition_limit` partitions a reply; a cursor
+           says where the next one goes on. No topic named: all of them. Eligible leaders come with clusters.
+"""
+
+from headrace.broker.authorized import ALL_ON_TOPIC
+from headrace.broker.dispatch import Context, handles
+from headrace.broker.image import TopicImage
+from headrace.protocol.errors import ErrorCode, KafkaError
+from headrace.protocol.message import ZERO_UUID
+from headrace.protocol.schema.describe_topic_partitions import (
+    Cursor,
+    DescribeTopicPartitionsRequest,
+    DescribeTopicPartitionsResponse,
+    DescribeTopicPartitionsResponsePartition,
+    DescribeTopicPartitionsResponseTopic,
+)
+from headrace.protocol.schema.index import ApiKey
+from headrace.storage.topics import check_topic_name
+
+MAX_PARTITIONS = 2000
+
+
+@handles(ApiKey.DESCRIBE_TOPIC_PARTITIONS, range(1))
+def describe_topic_partitions(
+    request: DescribeTopicPartitionsRequest, context: Context
+) -> DescribeTopicPartitionsResponse:
+    topics = context.broker.image.topics
+    cursor = request.cursor
+    names = sorted({topic.name for topic in request.topics} or topics)
+    if cursor is not None:
+        names = [name for name in names if name >= cursor.topic_name]
+    left = max(1, min(request.response_partition_limit, MAX_PARTITIONS))
+    described = []
+    for name in names:
+        topic = topics.get(name)
+        if topic is None:
+            described.append(_unknown(name))
+            continue
+        first = cursor.partition_index if cursor is not None and name == cursor.topic_name else 0
+        indexes = [index for index in sorted(topic.replicas) if index >= first]
+        if left == 0:
+            return DescribeTopicPartitionsResponse(topics=described, next_cursor=_cursor(name, indexes[0]))
+        described.append(_known(topic, indexes[:left]))
+        if len(indexes) > left:
+            next_cursor = _cursor(name, indexes[left])
+            return DescribeTopicPartitionsResponse(topics=described, next_cursor=next_cursor)
+        left -= len(indexes)
+    return DescribeTopicPartitionsResponse(topics=described)
+
+
+def _cursor(name: str, index: int) -> Cursor:
+    return Cursor(topic_name=name, partition_index=index)
+
+
+def _unknown(name: str) -> DescribeTopicPartitionsResponseTopic:
+    code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    try:
+        check_topic_name(name)
+    except KafkaError as error:
+        code = error.code
+    return DescribeTopicPartitionsResponseTopic(error_code=code, name=name, topic_id=ZERO_UUID, partitions=())
+
+
+def _known(topic: TopicImage, indexes: list[int]) -> DescribeTopicPartitionsResponseTopic:
+    return DescribeTopicPartitionsResponseTopic(
+        name=topic.name,
+        topic_id=topic.topic_id,
+        is_internal=topic.is_internal,
+        partitions=[_partition(topic, index) for index in indexes],
+        topic_authorized_operations=ALL_ON_TOPIC,
+    )
+
+
+def _partition(topic: TopicImage, index: int) -> DescribeTopicPartitionsResponsePartition:
+    state = topic.states.get(index)
+    leader = -1 if state is None else state.leader
+    return DescribeTopicPartitionsResponsePartition(
+        error_code=ErrorCode.LEADER_NOT_AVAILABLE if leader < 0 else ErrorCode.NONE,
+        partition_index=index,
+        leader_id=leader,
+        leader_epoch=-1 if state is None else state.leader_epoch,
+        replica_nodes=topic.replicas[index],
+        isr_nodes=() if state is None else state.isr,
+        eligible_leader_replicas=(),
+        last_known_elr=(),
+        offline_replicas=(),
+    )

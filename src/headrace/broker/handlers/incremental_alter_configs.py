@@ -1,0 +1,60 @@
+"""IncrementalAlterConfigs (key 44), v0-v1.
+
+Behaviour: set, delete, append and subtract, for topics, for this broker and for all brokers (an empty name).
+           All changes to one resource are made, or none.
+Versions:  v1 flexible.
+"""
+
+from headrace.broker.config_admin import Change, Operation
+from headrace.broker.dispatch import Context, handles
+from headrace.broker.errors import InvalidRequest
+from headrace.coordination.errors import CoordinationError
+from headrace.protocol.errors import ErrorCode, KafkaError
+from headrace.protocol.schema.incremental_alter_configs import (
+    AlterConfigsResource,
+    AlterConfigsResourceResponse,
+    IncrementalAlterConfigsRequest,
+    IncrementalAlterConfigsResponse,
+)
+from headrace.protocol.schema.index import ApiKey
+
+
+@handles(ApiKey.INCREMENTAL_ALTER_CONFIGS, range(2))
+async def incremental_alter_configs(
+    request: IncrementalAlterConfigsRequest, context: Context
+) -> IncrementalAlterConfigsResponse:
+    return IncrementalAlterConfigsResponse(
+        responses=[await _alter(resource, request.validate_only, context) for resource in request.resources]
+    )
+
+
+async def _alter(
+    resource: AlterConfigsResource, validate_only: bool, context: Context
+) -> AlterConfigsResourceResponse:
+    code, why = ErrorCode.NONE, None
+    try:
+        await context.broker.config_admin.change(
+            resource.resource_type, resource.resource_name, _changes(resource), validate_only=validate_only
+        )
+    except KafkaError as error:
+        code, why = error.code, str(error)
+    except CoordinationError as error:
+        code, why = ErrorCode.REQUEST_TIMED_OUT, str(error)
+    return AlterConfigsResourceResponse(
+        error_code=code,
+        error_message=why,
+        resource_type=resource.resource_type,
+        resource_name=resource.resource_name,
+    )
+
+
+def _changes(resource: AlterConfigsResource) -> list[Change]:
+    names = [config.name for config in resource.configs]
+    if len(set(names)) != len(names):
+        raise InvalidRequest("a setting is named twice")
+    try:
+        return [
+            Change(entry.name, Operation(entry.config_operation), entry.value) for entry in resource.configs
+        ]
+    except ValueError as error:
+        raise InvalidRequest(str(error)) from error
