@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from headrace.broker.broker_settings import BROKER_SETTINGS
 from headrace.broker.errors import InvalidConfig, InvalidRequest, UnknownTopicOrPartition
-from headrace.broker.settings import InvalidSetting, Kind, Scope, Settings
+from headrace.broker.settings import InvalidSetting, Kind, Scope, Settings, show
 from headrace.broker.topic_settings import TOPIC_SETTINGS
 from headrace.coordination.znodes import Config, ConfigChange
 
@@ -39,7 +39,7 @@ class ConfigAdmin:
         self._lock = asyncio.Lock()
 
     async def change(self, kind: int, name: str, changes: Sequence[Change], *, validate_only: bool) -> None:
-        """Apply `changes` to what a topic or broker has; KafkaError, and nothing changed, if one cannot be."""
+        """Apply `changes` to what a topic or broker has; all of them, or none and a KafkaError."""
         async with self._lock:
             entity, settings = self._entity(kind, name)
             values = await self._current(entity)
@@ -112,12 +112,8 @@ def _apply(values: dict[str, str], change: Change, settings: Settings) -> None:
         return
     if setting.kind is not Kind.LIST:
         raise InvalidConfig(f"{change.name} is not a list that can be added to or taken from")
-    default = setting.default
-    known = (
-        values[change.name].split(",")
-        if change.name in values
-        else list(default if isinstance(default, tuple) else ())
-    )
+    default = show(setting.default) or ""
+    known = [part for part in values.get(change.name, default).split(",") if part]
     named = [part.strip() for part in change.value.split(",")]
     kept = [part for part in known if part not in named]
     values[change.name] = ",".join(kept + named if change.operation is Operation.APPEND else kept)
