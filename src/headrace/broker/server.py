@@ -20,7 +20,8 @@ from headrace.broker.partition import Partition
 from headrace.broker.producer_ids import ProducerIds
 from headrace.broker.settings import InvalidSetting, Scope
 from headrace.broker.topic_admin import TopicAdmin
-from headrace.coordination.session import Conflict, ZooKeeperSession
+from headrace.coordination.errors import CoordinationError
+from headrace.coordination.session import Conflict, SessionState, ZooKeeperSession
 from headrace.coordination.znodes import BrokerRegistration, Controller
 from headrace.storage.directory import LogDirectory
 from headrace.storage.identity import Identity
@@ -56,6 +57,8 @@ class Broker:
         self.endpoints: list[Endpoint] = []  # what clients are told, ports as they really are
         self._servers: list[asyncio.Server] = []
         self._connections: set[Connection] = set()
+        self._lost = False
+        self._rejoining: asyncio.Task[None] | None = None
         self._housekeeping = Housekeeping(self)
 
     @property
@@ -73,6 +76,7 @@ class Broker:
             session_timeout_ms=self.config.integer("zookeeper.session.timeout.ms"),
             connect_timeout_ms=self.config.integer("zookeeper.connection.timeout.ms"),
         )
+        self.session.on_state(self._session_changed)
         try:
             self.image = ClusterImage(await prepare(self.session))
             self.logs = await asyncio.to_thread(self._open_logs)
@@ -96,16 +100,38 @@ class Broker:
         )
         self.producer_ids = ProducerIds(self.session, self.broker_id)
         await self._listen()
-        await self._register()
-        controller = Controller(broker_id=self.broker_id, timestamp_ms=now_ms())
-        self.controller_epoch = await become_controller(self.session, controller) or 0
-        await self.view.load()
+        await self._announce()
         self._housekeeping.start()
         for server in self._servers:
             await server.start_serving()
 
+    async def _announce(self) -> None:
+        """Be seen by the others, and see them."""
+        await self._register()
+        controller = Controller(broker_id=self.broker_id, timestamp_ms=now_ms())
+        self.controller_epoch = await become_controller(self.session, controller) or 0
+        await self.view.load()
+
+    def _session_changed(self, state: SessionState) -> None:
+        """After a session was lost everything ephemeral is gone: with the next one, announce it again."""
+        logger.warning("the session with ZooKeeper is %s", state.value)
+        if state is SessionState.LOST:
+            self._lost = True
+        elif state is SessionState.CONNECTED and self._lost:
+            self._lost = False
+            self._rejoining = self._loop.create_task(self._rejoin())
+
+    async def _rejoin(self) -> None:
+        try:
+            await self._announce()
+        except (CoordinationError, StartRefused):
+            logger.exception("could not join the cluster again")
+
     async def stop(self) -> None:
         """Stop cleanly: no new requests, all logs flushed and marked, the registration gone."""
+        self.session.on_state(lambda _state: None)
+        if self._rejoining is not None:
+            self._rejoining.cancel()
         self._housekeeping.stop()
         await self._stop_listening()
         self.view.close()
@@ -251,7 +277,11 @@ class Broker:
             self._topic_changed(topic)
 
     def _topic_changed(self, topic: TopicImage) -> None:
-        config = self.config.log_config(self.image.topic_configs.get(topic.name, {}))
+        try:
+            config = self.config.log_config(self.image.topic_configs.get(topic.name, {}))
+        except InvalidSetting as error:
+            logger.warning("the settings of topic %s in ZooKeeper are not used: %s", topic.name, error)
+            config = self.config.log_config({})
         for index, replicas in topic.replicas.items():
             if self.broker_id not in replicas:
                 continue

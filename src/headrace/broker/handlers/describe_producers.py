@@ -1,6 +1,6 @@
 """DescribeProducers (key 61), v0.
 
-Behaviour: the producers that the leader of a partition knows: their epoch, last sequence and open transaction.
+Behaviour: the producers that a partition's leader knows: their epoch, last sequence and open transaction.
 """
 
 from headrace.broker.dispatch import Context, handles
