@@ -42,6 +42,7 @@ class Connection(asyncio.BufferedProtocol):
         self._broker = broker
         self._listener = listener
         self._frames = FrameBuffer(broker.config.integer("socket.request.max.bytes"))
+        self._backlog: deque[memoryview] = deque()  # frames that came in one piece with earlier ones
         self._slots: deque[_Slot] = deque()
         self._tasks: set[asyncio.Task[None]] = set()
         self._transport: asyncio.Transport | None = None
@@ -49,6 +50,7 @@ class Connection(asyncio.BufferedProtocol):
         self._paused = False
         self.last_active = broker.loop.time()
         self.address = ""
+        self.buffered = 0  # bytes of memory that its receive buffer takes
 
     # -- what the event loop calls -------------------------------------------------------------
 
@@ -62,18 +64,32 @@ class Connection(asyncio.BufferedProtocol):
 
     def connection_lost(self, _exc: Exception | None) -> None:
         self._transport = None
+        self._backlog.clear()
         self._broker.forget(self)
         for task in tuple(self._tasks):
             task.cancel()
 
     def get_buffer(self, sizehint: int) -> memoryview:
-        return self._frames.get_buffer(sizehint)
+        buffer = self._frames.get_buffer(sizehint)
+        if self._frames.capacity != self.buffered:
+            self._broker.account(self, self._frames.capacity)
+        return buffer
 
     def buffer_updated(self, nbytes: int) -> None:
         self.last_active = self._broker.loop.time()
         try:
-            for frame in self._frames.received(nbytes):
-                self._handle(frame)
+            self._backlog.extend(self._frames.received(nbytes))
+        except ProtocolError as error:
+            logger.warning("closing the connection of %s: %s", self.address, error)
+            self.close()
+        else:
+            self._work()
+
+    def _work(self) -> None:
+        """Handle what has been received, as long as the replies find takers."""
+        try:
+            while self._backlog and not self._paused and self._transport is not None:
+                self._handle(self._backlog.popleft())
         except ProtocolError as error:
             logger.warning("closing the connection of %s: %s", self.address, error)
             self.close()
@@ -157,11 +173,19 @@ class Connection(asyncio.BufferedProtocol):
             self._transport.pause_reading()
         else:
             self._transport.resume_reading()
+            self._broker.loop.call_soon(self._work)
 
     def close(self) -> None:
         """Send what is on its way and close."""
+        self._backlog.clear()
         if self._transport is not None:
             self._transport.close()
+
+    def abort(self) -> None:
+        """Close at once; replies on their way are lost."""
+        self._backlog.clear()
+        if self._transport is not None:
+            self._transport.abort()
 
 
 def _encode(reply: Any, header: RequestHeader) -> list[Buffer]:

@@ -3,6 +3,7 @@
 import asyncio
 import logging
 import time
+from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -23,6 +24,7 @@ from headrace.broker.topic_admin import TopicAdmin
 from headrace.coordination.errors import CoordinationError
 from headrace.coordination.session import Conflict, SessionState, ZooKeeperSession
 from headrace.coordination.znodes import BrokerRegistration, Controller
+from headrace.protocol.frame import CHUNK_BYTES
 from headrace.storage.directory import LogDirectory
 from headrace.storage.identity import Identity
 from headrace.storage.topics import TopicPartition
@@ -57,6 +59,8 @@ class Broker:
         self.endpoints: list[Endpoint] = []  # what clients are told, ports as they really are
         self._servers: list[asyncio.Server] = []
         self._connections: set[Connection] = set()
+        self._per_address: Counter[str] = Counter()
+        self._buffered = 0  # bytes, over all connections' receive buffers
         self._lost = False
         self._rejoining: asyncio.Task[None] | None = None
         self._housekeeping = Housekeeping(self)
@@ -207,20 +211,44 @@ class Broker:
 
     def admit(self, connection: Connection) -> bool:
         """Take a connection in, unless there are too many."""
-        same_address = sum(other.address == connection.address for other in self._connections)
         if len(self._connections) >= self.config.integer("max.connections"):
             logger.warning("refusing a connection from %s: max.connections is reached", connection.address)
             return False
-        if same_address >= self.config.integer("max.connections.per.ip"):
+        if self._per_address[connection.address] >= self.config.integer("max.connections.per.ip"):
             logger.warning(
                 "refusing a connection from %s: max.connections.per.ip is reached", connection.address
             )
             return False
         self._connections.add(connection)
+        self._per_address[connection.address] += 1
         return True
 
     def forget(self, connection: Connection) -> None:
-        self._connections.discard(connection)
+        if connection in self._connections:
+            self._connections.remove(connection)
+            self._per_address[connection.address] -= 1
+            if not self._per_address[connection.address]:
+                del self._per_address[connection.address]
+        self._buffered -= connection.buffered
+        connection.buffered = 0
+
+    def account(self, connection: Connection, buffered: int) -> None:
+        """Note what a connection's receive buffer takes; one that asks for more than is left has to go.
+
+        It would otherwise be a way to fill the memory: many connections with half a large request each.
+        """
+        grows = buffered > connection.buffered
+        self._buffered += buffered - connection.buffered
+        connection.buffered = buffered
+        if (
+            grows
+            and buffered > CHUNK_BYTES
+            and self._buffered > self.config.integer("queued.max.request.bytes")
+        ):
+            logger.warning(
+                "closing the connection of %s: queued.max.request.bytes is reached", connection.address
+            )
+            connection.abort()
 
     def close_idle_connections(self) -> None:
         limit = self._loop.time() - self.config.integer("connections.max.idle.ms") / 1000

@@ -39,6 +39,11 @@ class FrameBuffer:
         self._start = 0  # of the frame that is not whole yet
         self._end = 0  # of what has been received
 
+    @property
+    def capacity(self) -> int:
+        """The memory that the buffer takes now."""
+        return len(self._view)
+
     def get_buffer(self, _sizehint: int = -1) -> memoryview:
         """Where the next bytes go: never empty, and never part of a frame that was handed out."""
         needed = self._needed()
