@@ -16,9 +16,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from headrace.coordination.embedded.snapshot import TEMPORARY, read_snapshot, write_snapshot
+from headrace.coordination.embedded.snapshot import read_snapshot, write_snapshot
 from headrace.coordination.embedded.state import Image, State
-from headrace.coordination.embedded.txnlog import LogFile, Scan, Scanned
+from headrace.coordination.embedded.txnlog import TEMPORARY, LogFile, Scan, Scanned
 from headrace.coordination.errors import CorruptJournal, JournalInUse
 
 LOG: Final = ".txnlog"
@@ -129,14 +129,10 @@ class Journal:
         return scan.result
 
     def _reopen(self, scanned: Scanned | None, zxid: int) -> LogFile:
-        if scanned is None or not scanned.good_bytes:  # no file, or one with a torn head and nothing else
-            return self._new_file(zxid)
-        return LogFile.reopen(scanned)
+        return LogFile.reopen(scanned) if scanned else self._new_file(zxid)
 
     def _new_file(self, zxid: int) -> LogFile:
-        file = LogFile.create(self.directory / _name(zxid, LOG))
-        if self.sync:
-            file.sync()
+        file = LogFile.create(self.directory / _name(zxid, LOG), sync=self.sync)
         self._sync_directory()
         return file
 

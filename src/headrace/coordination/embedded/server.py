@@ -123,6 +123,14 @@ class Coordinator:
         if not self._failure.done():
             self._failure.set_result(None)
 
+    def end_sessions(self) -> None:
+        """End every session, as if its time were up: for a start of which one knows that all clients died.
+
+        Otherwise they keep their timeouts over a restart, and what is ephemeral stays that long.
+        """
+        for session in self._journal.state.sessions.all():
+            self.service.close_session(session.session_id)
+
     async def wait_failed(self) -> None:
         """Return after `stop`; raise CoordinationError as soon as the disk refuses a write."""
         await asyncio.shield(self._failure)

@@ -15,6 +15,7 @@ from headrace.coordination.embedded.errors import MalformedRequest
 from headrace.coordination.embedded.jute import Reader, buffer, string
 from headrace.coordination.embedded.node import Node
 from headrace.coordination.embedded.state import Image
+from headrace.coordination.embedded.txnlog import TEMPORARY
 from headrace.coordination.embedded.txns import decode_acl, encode_acl
 from headrace.coordination.errors import CorruptJournal
 
@@ -22,7 +23,6 @@ MAGIC: Final = b"HRSNAPSH"
 VERSION: Final = 1
 HEAD: Final = Struct(">8sIqqIQ")  # magic, version, zxid, last session id, sessions, nodes
 CHECKSUM: Final = Struct(">I")
-TEMPORARY: Final = ".tmp"
 _SESSION: Final = Struct(">qi")
 _NODE: Final = Struct(">qqqqiiiqqi")  # czxid mzxid ctime mtime version cversion aversion owner pzxid children
 _CHUNK: Final = 1 << 20  # written at a time: a tree of any size takes no second copy in memory

@@ -25,6 +25,7 @@ HEAD: Final = Struct(">8sII")  # magic, version, salt
 BATCH_MAGIC: Final = b"\xf0HRB"
 BATCH: Final = Struct(">4sIII")  # magic, checksum of all that follows it, length of the entries, their count
 _CHECKED_FROM: Final = 8
+TEMPORARY: Final = ".tmp"  # of a file that is not yet what its name will say
 
 
 class LogFile:
@@ -37,12 +38,17 @@ class LogFile:
         self.size = size
 
     @classmethod
-    def create(cls, path: Path) -> "LogFile":
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_TRUNC, 0o600)  # it holds passwords
+    def create(cls, path: Path, *, sync: bool) -> "LogFile":
+        """An empty file, which has its name only once its head is whole."""
+        temporary = path.with_name(path.name + TEMPORARY)
+        descriptor = os.open(temporary, os.O_RDWR | os.O_CREAT | os.O_TRUNC, 0o600)  # it holds passwords
         # Whoever can write data can write what looks like a batch. Without the salt it is not one.
         salt = secrets.randbits(32)
         file = cls(path, descriptor, salt, 0)
         file._write(HEAD.pack(MAGIC, VERSION, salt))
+        if sync:
+            os.fsync(descriptor)
+        temporary.replace(path)
         return file
 
     @classmethod
@@ -96,16 +102,13 @@ class Scan:
         return Scanned(self.path, self._salt, self._good, len(self._content) - self._good)
 
     def entries(self) -> Iterator[Entry]:
-        """Every entry of every good batch; CorruptJournal if a bad one is not the last.
-
-        A file so short that its head is torn has no entries.
-        """
-        if len(self._content) < HEAD.size:
-            return
-        magic, version, self._salt = HEAD.unpack_from(self._content)
-        if magic != MAGIC or version != VERSION:
+        """Every entry of every good batch; CorruptJournal if a bad one is not the last."""
+        if len(self._content) < HEAD.size or not self._content.startswith(MAGIC):
+            raise CorruptJournal(self.path, 0, "not a transaction log of ours")
+        _magic, version, self._salt = HEAD.unpack_from(self._content)
+        if version != VERSION:
             raise CorruptJournal(
-                self.path, 0, f"{magic!r} version {version} is not a transaction log of ours"
+                self.path, len(MAGIC), f"version {version}; this program knows version {VERSION}"
             )
         self._good = HEAD.size
         while self._good < len(self._content):

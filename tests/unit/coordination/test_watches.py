@@ -1,0 +1,87 @@
+import pytest
+
+from headrace.coordination.embedded.acl import OPEN
+from headrace.coordination.embedded.errors import ErrorCode, Refused
+from headrace.coordination.embedded.tree import Event, EventType
+from headrace.coordination.embedded.watches import Mode, Watches
+
+CREATED, DELETED, CHANGED, CHILDREN = EventType
+
+
+def event(kind: EventType, path: str) -> Event:
+    return Event(kind, path, OPEN)
+
+
+@pytest.fixture
+def watches() -> Watches[str]:
+    return Watches()
+
+
+def test_a_watch_is_heard_once(watches: Watches[str]) -> None:
+    watches.add("ann", "/a", Mode.DATA)
+
+    assert watches.trigger(event(CHANGED, "/a")) == ["ann"]
+    assert watches.trigger(event(CHANGED, "/a")) == []
+    assert len(watches) == 0
+
+
+def test_data_and_child_watches_hear_different_things(watches: Watches[str]) -> None:
+    watches.add("data", "/a", Mode.DATA)
+    watches.add("child", "/a", Mode.CHILD)
+
+    assert watches.trigger(event(CHILDREN, "/a")) == ["child"]
+    assert watches.trigger(event(CHANGED, "/a")) == ["data"]
+
+
+def test_a_deletion_is_told_once_to_who_has_both_kinds(watches: Watches[str]) -> None:
+    watches.add("ann", "/a", Mode.DATA)
+    watches.add("ann", "/a", Mode.CHILD)
+
+    assert watches.trigger(event(DELETED, "/a")) == ["ann"]
+    assert watches.count("ann") == 0
+
+
+def test_asking_twice_is_asking_once(watches: Watches[str]) -> None:
+    watches.add("ann", "/a", Mode.DATA)
+    watches.add("ann", "/a", Mode.DATA)
+
+    assert watches.trigger(event(CHANGED, "/a")) == ["ann"]
+    assert watches.trigger(event(CHANGED, "/a")) == []
+
+
+def test_a_persistent_watch_stays_until_removed(watches: Watches[str]) -> None:
+    watches.add("ann", "/a", Mode.PERSISTENT)
+    heard = [watches.trigger(event(kind, "/a")) for kind in (CREATED, CHANGED, CHILDREN, DELETED)]
+
+    assert heard == [["ann"]] * 4
+    assert watches.remove("ann", "/a", Mode.PERSISTENT)
+    assert not watches.remove("ann", "/a", Mode.PERSISTENT)
+    assert watches.trigger(event(CHANGED, "/a")) == []
+
+
+def test_a_recursive_watch_hears_of_all_nodes_below_but_not_of_child_lists(watches: Watches[str]) -> None:
+    watches.add("ann", "/", Mode.RECURSIVE)
+
+    assert watches.trigger(event(CREATED, "/a/b")) == ["ann"]
+    assert watches.trigger(event(CHILDREN, "/a")) == []
+    assert watches.trigger(event(CHILDREN, "/")) == []
+
+
+def test_watches_go_with_their_connection(watches: Watches[str]) -> None:
+    watches.add("ann", "/a", Mode.RECURSIVE)
+    watches.add("bob", "/a", Mode.DATA)
+    watches.forget("ann")
+
+    assert watches.trigger(event(CHANGED, "/a")) == ["bob"]
+    assert watches.count("ann") == 0
+
+
+def test_there_is_a_bound_for_each_connection() -> None:
+    watches = Watches[str](limit=2)
+    for path in ("/a", "/b", "/a"):
+        watches.add("ann", path, Mode.DATA)
+    with pytest.raises(Refused) as refused:
+        watches.add("ann", "/c", Mode.DATA)
+    watches.add("bob", "/c", Mode.DATA)
+
+    assert refused.value.code is ErrorCode.QUOTA_EXCEEDED
