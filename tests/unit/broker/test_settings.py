@@ -1,0 +1,111 @@
+from pathlib import Path
+
+import pytest
+
+from headrace.broker.broker_settings import BROKER_SETTINGS
+from headrace.broker.config import BrokerConfig, Endpoint
+from headrace.broker.settings import InvalidSetting, Kind, Setting, parse_properties, show
+from headrace.broker.topic_settings import BROKER_SYNONYMS, TOPIC_SETTINGS, topic_values
+from headrace.protocol.batch import TimestampType
+
+
+def test_an_unknown_setting_is_refused_with_the_nearest_name() -> None:
+    with pytest.raises(InvalidSetting, match=r"no setting 'log\.dir'; did you mean log\.dirs\?"):
+        BrokerConfig.of({"log.dir": "somewhere"})
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "expected"),
+    [
+        ("broker.id", "one", "a whole number of at least 0"),
+        ("broker.id", "-1", "a whole number of at least 0"),
+        ("auto.create.topics.enable", "yes", "true or false"),
+        ("log.cleanup.policy", "shred", "some of delete, compact"),
+        ("log.message.timestamp.type", "Now", "one of CreateTime, LogAppendTime"),
+        ("log.cleaner.min.cleanable.ratio", "1.5", "a number from 0 to 1"),
+        ("listeners", "9092", "NAME://HOST:PORT"),
+        ("listeners", "PLAINTEXT://host:99999", "NAME://HOST:PORT"),
+        ("listeners", "SSL://:9093", "only PLAINTEXT"),
+    ],
+)
+def test_a_value_that_cannot_be_is_refused_with_what_would_do(name: str, text: str, expected: str) -> None:
+    with pytest.raises(InvalidSetting) as refused:
+        BrokerConfig.of({name: text})
+
+    assert name in str(refused.value)
+    assert expected in str(refused.value)
+
+
+def test_the_command_line_wins_over_the_environment_and_that_over_the_file(tmp_path: Path) -> None:
+    file = tmp_path / "server.properties"
+    file.write_text("# mine\nbroker.id=1\nnum.partitions = 2\nlog.dirs=file\n", "utf-8")
+
+    config = BrokerConfig.load(
+        file=file,
+        environment={"HEADRACE_NUM_PARTITIONS": "3", "HEADRACE_LOG_DIRS": "environment", "HOME": "ignored"},
+        sets={"log.dirs": "line"},
+    )
+
+    assert config.broker_id == 1
+    assert config.integer("num.partitions") == 3
+    assert config.text("log.dirs") == "line"
+
+
+def test_a_properties_file_may_have_comments_and_continued_lines() -> None:
+    text = "! old\n# note\n\nlisteners=PLAINTEXT://a:1,\\\nPLAINTEXT://b:2\n  x = y=z  \n"
+
+    assert parse_properties(text, "f") == {"listeners": "PLAINTEXT://a:1,PLAINTEXT://b:2", "x": "y=z"}
+
+
+def test_a_line_without_an_equals_sign_is_refused_with_its_number() -> None:
+    with pytest.raises(InvalidSetting, match=r"line 2: 'broker\.id' is not name=value"):
+        parse_properties("a=b\nbroker.id\n", "server.properties")
+
+
+def test_listeners_may_name_any_address_or_none() -> None:
+    config = BrokerConfig.of({"listeners": "PLAINTEXT://:9092,PLAINTEXT://[::1]:9093"})
+
+    assert config.listeners == (Endpoint("PLAINTEXT", "", 9092), Endpoint("PLAINTEXT", "::1", 9093))
+    assert str(config.listeners[1]) == "PLAINTEXT://[::1]:9093"
+
+
+def test_every_topic_setting_falls_back_to_a_broker_setting_of_the_same_kind() -> None:
+    for name, setting in TOPIC_SETTINGS.by_name.items():
+        synonym = BROKER_SETTINGS.find(BROKER_SYNONYMS[name])
+        assert (synonym.kind, synonym.default) == (setting.kind, setting.default), name
+
+
+def test_every_default_is_one_that_its_own_setting_accepts() -> None:
+    for setting in [*BROKER_SETTINGS.by_name.values(), *TOPIC_SETTINGS.by_name.values()]:
+        text = show(setting.default)
+        if text:
+            assert setting.parse(text) == setting.default, setting.name
+
+
+def test_a_topic_gets_its_own_value_then_the_brokers_then_the_default() -> None:
+    config = BrokerConfig.of({"log.retention.ms": "5", "log.segment.bytes": "1000"})
+
+    log = config.log_config({"retention.ms": "7", "message.timestamp.type": "LogAppendTime"})
+
+    assert (log.retention_ms, log.segment_bytes, log.index_interval_bytes) == (7, 1000, 4096)
+    assert log.message_timestamp_type is TimestampType.LOG_APPEND_TIME
+
+
+def test_dynamic_settings_win_over_those_of_the_start() -> None:
+    config = BrokerConfig.of({"log.retention.ms": "1"})
+
+    changed = config.with_dynamic({"log.retention.ms": "2", "log.roll.ms": "9"}, {"log.retention.ms": "3"})
+
+    assert (changed.integer("log.retention.ms"), changed.integer("log.roll.ms")) == (3, 9)
+    assert config.integer("log.retention.ms") == 1
+
+
+def test_a_cleanup_policy_must_name_something() -> None:
+    with pytest.raises(InvalidSetting, match="delete, compact or both"):
+        topic_values({}, {"cleanup.policy": ""})
+
+
+def test_a_list_is_split_and_trimmed() -> None:
+    setting = Setting(name="x", kind=Kind.LIST, default=(), doc="")
+
+    assert setting.parse(" a , b,, c ") == ("a", "b", "c")
