@@ -9,6 +9,7 @@ fails under a map kills the process, under `pread` it raises.
 import os
 from bisect import bisect_right
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from struct import Struct
 from typing import ClassVar, NamedTuple
@@ -76,8 +77,8 @@ class IndexFile:
         self._page = None
 
     def sync(self) -> None:
-        """Bring the file to the disk."""
-        with self.path.open("rb", buffering=0) as file:
+        """Bring the file to the disk; one that is missing is made again when it is needed."""
+        with suppress(FileNotFoundError), self.path.open("rb", buffering=0) as file:
             os.fdatasync(file.fileno())
 
     def truncate_entries(self, count: int) -> None:

@@ -8,6 +8,7 @@ then there is no file.
 import os
 import struct
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
@@ -44,9 +45,8 @@ class TxnIndex:
 
     def sync(self) -> None:
         """Bring the file, if there is one, and its name to the disk."""
-        if self._load():
-            with self.path.open("rb", buffering=0) as file:
-                os.fdatasync(file.fileno())
+        with suppress(FileNotFoundError), self.path.open("rb", buffering=0) as file:
+            os.fdatasync(file.fileno())
             sync_directory(self.path.parent)
 
     def truncate_to(self, offset: int) -> None:

@@ -664,6 +664,20 @@ class TestLife:
         assert [txn.last_offset for txn in again.aborted_transactions(0, 3)] == [2]
         assert files_in(log.directory, ".index", ".timeindex", ".txnindex") == indexes
 
+    def test_a_missing_index_does_not_keep_the_records_from_being_flushed(
+        self, log: Log, open_log: OpenLog
+    ) -> None:
+        log.append(make_batch(), leader_epoch=0)
+        log.roll()
+        log.close()
+        (log.directory / f"{0:020d}.index").unlink()
+
+        again = open_log(clean=True)
+        again.append(make_batch(), leader_epoch=0)
+        again.flush()
+
+        assert again.recovery_point == 2
+
     def test_lost_epochs_are_read_off_the_batches(self, log: Log, open_log: OpenLog) -> None:
         for epoch in (1, 1, 4, 6):
             log.append(make_batch(2), leader_epoch=epoch)
