@@ -139,7 +139,7 @@ class LogDirectory:
         """Forget a log and remove its files; once this returns it does not come back."""
         log = self.logs.pop(partition, None)
         if log is not None:
-            log.release()
+            log.retire()
         self._forget(partition)
         suffix = f"-{partition.partition}.{uuid4().hex}{_DELETE_SUFFIX}"
         doomed = self.path / f"{partition.topic[: _LONGEST_FILE_NAME - len(suffix)]}{suffix}"

@@ -498,6 +498,15 @@ class Log:
         for segment in self.segments:
             segment.release()
 
+    def retire(self) -> None:
+        """Let go of the files for good: they are about to be deleted, and perhaps made anew.
+
+        A compaction under way in another thread finds its plan stale, and installs nothing.
+        """
+        self.offline = f"{self.directory} has been deleted"
+        self._forget_positions()
+        self.release()
+
     def _ensure_online(self) -> None:
         if self.offline is not None:
             raise LogOffline(self.offline)

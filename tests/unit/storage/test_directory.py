@@ -11,6 +11,7 @@ import pytest
 
 from headrace.protocol.batch import build_batch, read_batch
 from headrace.protocol.errors import ErrorCode
+from headrace.storage.cleaner import install, plan_compaction, run_compaction
 from headrace.storage.config import LogConfig
 from headrace.storage.directory import (
     CLEAN_SHUTDOWN,
@@ -25,6 +26,7 @@ from headrace.storage.identity import Identity
 from headrace.storage.log import Log
 from headrace.storage.topics import TopicPartition
 from headrace.testing.clock import SettableClock
+from headrace.testing.compaction import COMPACTED, pairs_in, put
 from headrace.testing.logs import read_all
 from headrace.testing.records import TIMESTAMP, make_batch
 
@@ -441,6 +443,27 @@ def test_a_deleted_log_does_not_come_back(open_directory: OpenDirectory, path: P
     again = open_directory()
     assert (again.logs, again.failed) == ({}, {})
     assert [child for child in path.iterdir() if child.is_dir()] == []
+
+
+def test_a_compaction_of_a_deleted_log_does_not_reach_a_new_one_of_its_name(
+    open_directory: OpenDirectory,
+) -> None:
+    directory = open_directory(config=COMPACTED)
+    log = directory.create(ORDERS, TOPIC_ID, COMPACTED)
+    for number in range(100):
+        put(log, (b"key", b"%d" % number))
+    plan = plan_compaction(log, first_dirty_offset=0, up_to_offset=log.log_end_offset)
+    assert plan is not None
+    compacted = run_compaction(plan, max_keys=10, stop=lambda: False)
+
+    directory.delete(ORDERS)
+    anew = directory.create(ORDERS, TOPIC_ID, COMPACTED)
+    put(anew, (b"key", b"new"))
+
+    assert install(log, compacted) is None
+    assert pairs_in(anew) == [(0, b"key", b"new")]
+    with pytest.raises(LogOffline, match="has been deleted"):
+        log.read(0, 1)
 
 
 def test_a_log_of_the_longest_name_can_be_deleted(open_directory: OpenDirectory, path: Path) -> None:
