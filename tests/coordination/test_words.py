@@ -1,0 +1,59 @@
+"""Four-letter words: what operators and their tools ask."""
+
+from typing import Any
+
+import pytest
+
+from coordination.conftest import Server
+
+
+def facts(text: str, separator: str) -> dict[str, str]:
+    pairs = (line.split(separator, 1) for line in text.splitlines() if separator in line)
+    return {name.strip(): value.strip() for name, value in pairs}
+
+
+def test_are_you_ok(server: Server) -> None:
+    assert server.four_letter_word("ruok") == "imok"
+    assert server.four_letter_word("isro") == "rw"
+
+
+def test_srvr(server: Server, zk: Any) -> None:
+    zk.create("/a")
+    srvr = facts(server.four_letter_word("srvr"), ":")
+
+    assert srvr["Zookeeper version"].startswith("3.9.5")
+    assert srvr["Mode"] == "standalone"
+    assert int(srvr["Zxid"], 16) >= zk.exists("/a").czxid
+    assert int(srvr["Node count"]) >= 6
+    assert int(srvr["Connections"]) >= 2
+
+
+def test_stat_and_cons_name_the_connections(server: Server, zk: Any) -> None:
+    for word in ("stat", "cons"):
+        assert " /127.0.0.1:" in server.four_letter_word(word)
+    assert f"sid=0x{zk.client_id[0]:x}" in server.four_letter_word("cons")
+
+
+def test_mntr(server: Server, zk: Any) -> None:
+    before = facts(server.four_letter_word("mntr"), "\t")
+    zk.create("/e", ephemeral=True)
+    zk.get("/e", watch=lambda _event: None)
+    after = facts(server.four_letter_word("mntr"), "\t")
+
+    for name, growth in (("znode_count", 1), ("ephemerals_count", 1), ("watch_count", 1)):
+        assert int(after[f"zk_{name}"]) == int(before[f"zk_{name}"]) + growth, name
+    assert after["zk_server_state"] == "standalone"
+
+
+def test_envi_and_conf(server: Server, zk: Any) -> None:
+    assert zk.server_version() == (3, 9, 5)
+    assert facts(server.four_letter_word("envi"), "=")["zookeeper.version"].startswith("3.9.5")
+    conf = facts(server.four_letter_word("conf"), "=")
+    assert (conf["tickTime"], conf["minSessionTimeout"], conf["maxSessionTimeout"]) == ("200", "400", "4000")
+
+
+@pytest.mark.parametrize("word", ["nope", "ruo", "\x00\x00\x00\x00"])
+def test_no_word_at_all_gets_no_answer(server: Server, word: str) -> None:
+    if len(word) < 4:
+        word += "\xff".encode("latin-1").decode("latin-1")
+    assert server.four_letter_word(word) == ""
