@@ -1,6 +1,7 @@
 """The broker: starts in order, answers, keeps house, and stops in the reverse order."""
 
 import asyncio
+import errno
 import logging
 import time
 from collections import Counter
@@ -68,6 +69,11 @@ class Broker:
     @property
     def loop(self) -> asyncio.AbstractEventLoop:
         return self._loop
+
+    @property
+    def bootstrap(self) -> str:
+        """What clients connect to first: HOST:PORT, one for each listener."""
+        return ",".join(str(endpoint).partition("://")[2] for endpoint in self.endpoints)
 
     # -- life ----------------------------------------------------------------------------------
 
@@ -155,13 +161,16 @@ class Broker:
     async def _listen(self) -> None:
         advertised = {endpoint.name: endpoint for endpoint in self.config.advertised}
         for listener in self.config.listeners:
-            server = await self._loop.create_server(
-                lambda name=listener.name: Connection(self, name),
-                listener.host or ("0.0.0.0" if listener.port == 0 else None),  # noqa: S104  asked for
-                listener.port,
-                start_serving=False,
-                reuse_address=True,
-            )
+            try:
+                server = await self._loop.create_server(
+                    lambda name=listener.name: Connection(self, name),
+                    listener.host or ("0.0.0.0" if listener.port == 0 else None),  # noqa: S104  asked for
+                    listener.port,
+                    start_serving=False,
+                    reuse_address=True,
+                )
+            except OSError as error:
+                raise StartRefused(f"cannot listen on {listener}: {_why(error)}") from error
             self._servers.append(server)
             port = server.sockets[0].getsockname()[1]
             told = advertised.get(listener.name) or Endpoint(listener.name, _reachable(listener.host), port)
@@ -340,6 +349,12 @@ class Broker:
 def _reachable(host: str) -> str:
     """What to tell clients when a broker listens everywhere: the loopback, unless they are told better."""
     return "127.0.0.1" if host in {"", "0.0.0.0", "::"} else host  # noqa: S104  compared, not bound
+
+
+def _why(error: OSError) -> str:
+    if error.errno == errno.EADDRINUSE:
+        return "something listens there already; stop it, or choose another port"
+    return error.strerror or str(error)
 
 
 async def _answers(host: str, port: int) -> bool:

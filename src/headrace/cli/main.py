@@ -1,36 +1,92 @@
 """`headrace`: the one command, and the one place where an error becomes a line on stderr."""
 
 import logging
+import os
 import sys
-from typing import Final
+from typing import Final, NoReturn
 
 import click
 
 from headrace import __version__
 from headrace.cli.lazy import Lazy, LazyGroup
-from headrace.coordination.errors import CoordinationError
-from headrace.protocol.errors import KafkaError
-from headrace.storage.errors import StorageError
+from headrace.cli.session import Session, options
 
 COMMANDS: Final = {
+    "broker": Lazy("headrace.cli.broker", "broker", "Run one broker."),
+    "config": Lazy("headrace.cli.config", "config", "Show and change settings of topics and brokers."),
+    "consume": Lazy("headrace.cli.consume", "consume", "Print the records of a topic."),
     "coordinator": Lazy("headrace.cli.coordinator", "coordinator", "Run the embedded coordinator."),
-    "demo": Lazy("headrace.cli.demo", "demo", "Write, read, compact and recover a log."),
+    "demo": Lazy("headrace.cli.demo", "demo", "See a broker at work, and survive kill -9."),
     "log": Lazy("headrace.cli.log", "log", "Look at a partition's files on disk."),
+    "produce": Lazy("headrace.cli.produce", "produce", "Write records to a topic."),
+    "topic": Lazy("headrace.cli.topic", "topic", "Create, list, describe, alter and delete topics."),
+    "up": Lazy("headrace.cli.up", "up", "Run a broker with all it needs."),
     "zookeeper": Lazy("headrace.cli.zookeeper", "zookeeper", "Run Apache ZooKeeper itself."),
 }
+
+INTERRUPTED: Final = 130  # as a shell counts a death by Ctrl-C,
+BROKEN_PIPE: Final = 141  # and one by a reader who has left
 
 
 @click.group(cls=LazyGroup, table=COMMANDS)
 @click.version_option(__version__, prog_name="headrace")
-def commands() -> None:
+@options
+@click.pass_context
+def commands(context: click.Context) -> None:
     """A distributed, replicated commit log that any Kafka client can use."""
+    session = context.ensure_object(Session)
+    if "HEADRACE_BOOTSTRAP" in os.environ and session.bootstrap == Session.bootstrap:
+        session.bootstrap = os.environ["HEADRACE_BOOTSTRAP"]
 
 
-def main() -> None:
-    """Run the command line; a failure the product knows ends in one sentence and exit status 1."""
+def main() -> NoReturn:
+    """Run the command line. A failure the product knows ends in one sentence and exit status 1."""
     logging.basicConfig(format="headrace: %(message)s", level=logging.WARNING)
     try:
-        commands()
-    except (KafkaError, StorageError, CoordinationError, OSError) as error:
-        click.echo(f"headrace: {error}", err=True)
-        sys.exit(1)
+        sys.exit(commands.main(prog_name="headrace", standalone_mode=False))
+    except click.UsageError as error:
+        _fail(_usage(error), error.exit_code)
+    except click.ClickException as error:
+        _fail(error.format_message(), error.exit_code)
+    except (click.Abort, KeyboardInterrupt):
+        sys.exit(INTERRUPTED)
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the flush at exit is quiet then
+        sys.exit(BROKEN_PIPE)
+    except Exception as error:
+        if not isinstance(error, _known()):
+            raise
+        _fail(str(error), 1)
+
+
+def _known() -> tuple[type[Exception], ...]:
+    """The errors whose message is a sentence for a person. Imported only when there is one to look at."""
+    from headrace.broker.server import StartRefused  # noqa: PLC0415
+    from headrace.broker.settings import InvalidSetting  # noqa: PLC0415
+    from headrace.cli.process import Refused  # noqa: PLC0415
+    from headrace.client.errors import ClientError  # noqa: PLC0415
+    from headrace.coordination.errors import CoordinationError  # noqa: PLC0415
+    from headrace.protocol.errors import KafkaError  # noqa: PLC0415
+    from headrace.storage.errors import StorageError  # noqa: PLC0415
+
+    return (
+        ClientError,
+        CoordinationError,
+        InvalidSetting,
+        KafkaError,
+        OSError,
+        Refused,
+        StartRefused,
+        StorageError,
+    )
+
+
+def _usage(error: click.UsageError) -> str:
+    if error.ctx is None:
+        return error.format_message()
+    return f"{error.format_message()} See `{error.ctx.command_path} --help`."
+
+
+def _fail(sentence: str, status: int) -> NoReturn:
+    click.echo(f"headrace: {' '.join(sentence.split())}", err=True)
+    sys.exit(status)

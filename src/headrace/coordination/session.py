@@ -23,7 +23,6 @@ from kazoo.exceptions import (
     RuntimeInconsistency,
     SessionExpiredError,
 )
-from kazoo.handlers.threading import KazooTimeoutError
 from kazoo.protocol.states import KazooState
 
 from headrace.coordination.errors import CoordinationError
@@ -95,14 +94,21 @@ class ZooKeeperSession:
         """A session with the ensemble `servers` ("host:port,host:port/chroot")."""
         client = KazooClient(hosts=servers, timeout=session_timeout_ms / 1000)
         session = cls(client, asyncio.get_running_loop())
+        connected = asyncio.Event()
+        session.on_state(lambda _state: connected.set())  # the first is CONNECTED, or there is none
+        await asyncio.to_thread(client.start_async)
         try:
-            await asyncio.to_thread(client.start, connect_timeout_ms / 1000)
-        except KazooTimeoutError:
-            await asyncio.to_thread(client.close)
-            raise NotConnected(
-                f"no ZooKeeper answers at {servers} within {connect_timeout_ms} ms: is it running, and is "
-                "zookeeper.connect right?"
-            ) from None
+            async with asyncio.timeout(connect_timeout_ms / 1000):
+                await connected.wait()
+        except BaseException as error:
+            await session.close()
+            if isinstance(error, TimeoutError):
+                raise NotConnected(
+                    f"no ZooKeeper answers at {servers} within {connect_timeout_ms} ms: is it running, and "
+                    "is zookeeper.connect right?"
+                ) from None
+            raise
+        session.on_state(lambda _state: None)
         return session
 
     def on_state(self, callback: Callable[[SessionState], None]) -> None:
@@ -114,7 +120,8 @@ class ZooKeeperSession:
         return int(self._client.client_id[0]) if self._client.client_id else 0
 
     async def close(self) -> None:
-        """End the session: what is ephemeral goes at once."""
+        """End the session: what is ephemeral goes at once. Nobody is told of a change of state any more."""
+        self.on_state(lambda _state: None)
         await asyncio.to_thread(self._client.stop)
         await asyncio.to_thread(self._client.close)
 

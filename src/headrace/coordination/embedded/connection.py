@@ -7,7 +7,7 @@ is not read from either, and if events pile up for it all the same it is dropped
 import asyncio
 import logging
 from ipaddress import ip_address
-from typing import Final, Protocol
+from typing import Final, Protocol, cast
 
 from headrace.coordination.embedded.acl import Identity
 from headrace.coordination.embedded.commit import GroupCommit
@@ -65,13 +65,12 @@ class Connection(asyncio.Protocol):
     # The event loop's side
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport), transport
-        self.transport = transport
+        self.transport = cast("asyncio.Transport", transport)  # uvloop's are none of asyncio's classes
         self.address, self.port = transport.get_extra_info("peername")[:2]
         self.requester = Requester(0, (Identity("ip", _plain(self.address)),))
         if not self._host.admits(self):
             self._closing = True
-            transport.abort()
+            self.transport.abort()
 
     def connection_lost(self, _error: Exception | None) -> None:
         self._closing = True

@@ -1,0 +1,132 @@
+"""`headrace broker`: one broker, in the foreground or as a daemon."""
+
+import asyncio
+import logging
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import click
+
+from headrace.broker.broker_settings import BROKER_SETTINGS
+from headrace.broker.config import BrokerConfig
+from headrace.broker.settings import InvalidSetting, Scope, Setting, show
+from headrace.cli import process, settings
+from headrace.cli.session import Session, table
+from headrace.cli.texts import pairs
+
+logger = logging.getLogger("headrace")
+
+
+@click.command()
+@click.option(
+    "--config",
+    "file",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="A properties file, as Kafka's server.properties.",
+)
+@settings.set_option
+@click.option("--daemon", is_flag=True, help="Return once it is ready, and leave it running.")
+@click.option("--pid-file", type=click.Path(dir_okay=False, path_type=Path), help="Gone when it has stopped.")
+@click.option(
+    "--log-file", type=click.Path(dir_okay=False, path_type=Path), help="Where a daemon's log goes."
+)
+@click.option("--settings", "list_settings", is_flag=True, help="List every setting, and start nothing.")
+@click.option("--json", "as_json", is_flag=True, help="With --settings: for machines.")
+def broker(
+    file: Path | None,
+    sets: list[str],
+    pid_file: Path | None,
+    log_file: Path | None,
+    *,
+    daemon: bool,
+    list_settings: bool,
+    as_json: bool,
+) -> None:
+    """Run one broker:  headrace broker --config server.properties
+
+    Settings come from the file, from variables such as HEADRACE_LOG_DIRS and from --set; the later wins.
+    Prints `ready bootstrap=HOST:PORT` when clients can connect. TERM or Ctrl-C stops it; HUP has it read its
+    file again and use what can change while it runs.
+    """
+    if list_settings:
+        _list_settings(Session(as_json=as_json))
+        return
+    if daemon != (log_file is not None):
+        raise click.UsageError("--daemon and --log-file go together.")
+    given = pairs(sets, "--set")
+    config = settings.load(file, given)
+
+    def serve(ready: process.Readiness) -> None:
+        with process.pid_file(pid_file):
+            runner = _Runner(config, lambda: settings.load(file, given), ready)
+            process.run(runner.serve(), on_hup=runner.reload)
+
+    if log_file is not None:
+        process.daemonize(log_file, serve)
+    else:
+        serve(process.Readiness())
+
+
+class _Runner:
+    """A broker from its start to its stop, and what a HUP does to it."""
+
+    def __init__(
+        self, config: BrokerConfig, reread: Callable[[], BrokerConfig], ready: process.Readiness
+    ) -> None:
+        from headrace.broker.server import Broker  # noqa: PLC0415  --settings does without
+
+        self._broker = Broker(config)
+        self._reread = reread
+        self._ready = ready
+        self._serving = False
+
+    async def serve(self) -> None:
+        await self._broker.start()
+        try:
+            self._serving = True
+            self._ready.say(f"ready bootstrap={self._broker.bootstrap}")
+            await asyncio.get_running_loop().create_future()  # until it is cancelled
+        finally:
+            self._serving = False
+            await self._broker.stop()
+
+    def reload(self) -> None:
+        """Use what the file says now, and log what has to wait for a restart; a bad file changes nothing."""
+        if not self._serving:
+            return
+        try:
+            waiting = self._broker.reload(self._reread())
+        except (InvalidSetting, OSError, UnicodeDecodeError) as error:
+            logger.error("settings are as before: %s", error)  # noqa: TRY400  a sentence is all there is
+            return
+        logger.info("settings read again")
+        if waiting:
+            logger.warning("these need a restart: %s", ", ".join(waiting))
+
+
+def describe_setting(setting: Setting) -> Mapping[str, object]:
+    """A setting for a machine to read."""
+    return {
+        "name": setting.name,
+        "type": setting.kind.name.lower(),
+        "default": show(setting.default),
+        "dynamic": setting.scope is not Scope.READ_ONLY,
+        "low": setting.low,
+        "high": setting.high,
+        "choices": list(setting.choices),
+        "meaning": setting.doc,
+    }
+
+
+def _list_settings(session: Session) -> None:
+    rows = [describe_setting(BROKER_SETTINGS.by_name[name]) for name in sorted(BROKER_SETTINGS.by_name)]
+    session.show(
+        rows,
+        lambda: table(
+            ["setting", "type", "default", "dynamic", "meaning"],
+            [
+                (row["name"], row["type"], row["default"], "yes" if row["dynamic"] else "no", row["meaning"])
+                for row in rows
+            ],
+        ),
+    )

@@ -1,0 +1,133 @@
+r"""How a record is printed and read: by a format such as `%k: %v\n`, or as a line of JSON; bytes throughout."""
+
+import json
+import re
+from base64 import b64decode, b64encode
+from binascii import Error as Base64Error
+from collections.abc import Callable, Iterator
+from typing import IO, Any, Final
+
+import click
+
+from headrace.client.records import Record
+
+LONGEST: Final = 100 * 1024**2  # bytes of one record on standard input; no broker takes more
+_CHUNK: Final = 64 * 1024
+_ESCAPES: Final = {"n": b"\n", "t": b"\t", "r": b"\r", "0": b"\0", "e": b"\x1b", "\\": b"\\"}
+
+Part = Callable[[Record], bytes]
+
+FIELDS: Final[dict[str, Part]] = {
+    "k": lambda record: record.key or b"",
+    "v": lambda record: record.value or b"",
+    "s": lambda record: record.value or b"",  # kcat's name for it
+    "K": lambda record: b"%d" % (-1 if record.key is None else len(record.key)),
+    "S": lambda record: b"%d" % (-1 if record.value is None else len(record.value)),
+    "t": lambda record: record.topic.encode(),
+    "p": lambda record: b"%d" % (record.partition or 0),
+    "o": lambda record: b"%d" % record.offset,
+    "T": lambda record: b"%d" % (-1 if record.timestamp_ms is None else record.timestamp_ms),
+    "h": lambda record: b",".join(b"%s=%s" % (name.encode(), value or b"") for name, value in record.headers),
+    "%": lambda _record: b"%",
+}
+
+
+class BadInput(click.ClickException):
+    """What was read is not what it should be."""
+
+
+def unescape(text: str) -> bytes:
+    r"""The bytes that `text` stands for: `\n`, `\t`, `\0`, `\\`, `\xff` are one byte each."""
+    done, position = bytearray(), 0
+    while position < len(text):
+        character = text[position]
+        follower = text[position + 1 : position + 2]
+        if character == "\\" and follower == "x":
+            digits = text[position + 2 : position + 4]
+            try:
+                done += bytes.fromhex(digits)
+            except ValueError:
+                raise click.UsageError(f"\\x{digits}: expected two hexadecimal digits.") from None
+            position += 4
+        elif character == "\\" and follower in _ESCAPES:
+            done += _ESCAPES[follower]
+            position += 2
+        else:
+            done += character.encode("utf-8", "surrogateescape")
+            position += 1
+    return bytes(done)
+
+
+def compile_format(text: str) -> Part:
+    r"""A function that prints a record by a format: `%k %v %p %o %t %T %h`, escapes such as `\n`."""
+    parts: list[Part | bytes] = []
+    for token in re.findall(r"%.?|[^%]+", text, re.DOTALL):
+        if not token.startswith("%"):
+            parts.append(unescape(token))
+        elif token[1:] in FIELDS:
+            parts.append(FIELDS[token[1:]])
+        else:
+            raise click.UsageError(f"{token}: expected one of {' '.join('%' + name for name in FIELDS)}.")
+    return lambda record: b"".join(part if isinstance(part, bytes) else part(record) for part in parts)
+
+
+def to_json(record: Record) -> bytes:
+    """One line; what is not UTF-8 becomes {"base64": …}."""
+    fields = {
+        "topic": record.topic,
+        "partition": record.partition,
+        "offset": record.offset,
+        "timestamp": record.timestamp_ms,
+        "key": _show(record.key),
+        "value": _show(record.value),
+        "headers": [[name, _show(value)] for name, value in record.headers],
+    }
+    return json.dumps(fields, ensure_ascii=False).encode() + b"\n"
+
+
+def from_json(line: bytes, number: int) -> Record:
+    """The record that `to_json` printed; its key, value, headers and timestamp."""
+    try:
+        fields = json.loads(line)
+        return Record(
+            value=_read(fields["value"]),
+            key=_read(fields.get("key")),
+            headers=[(str(name), _read(value)) for name, value in fields.get("headers", [])],
+            timestamp_ms=fields.get("timestamp"),
+        )
+    except (ValueError, KeyError, TypeError, AttributeError, Base64Error):
+        raise BadInput(
+            f'line {number}: expected an object such as {{"key": "k", "value": "v", "headers": [["h", "1"]]}}'
+        ) from None
+
+
+def _show(data: bytes | None) -> Any:
+    if data is None:
+        return None
+    try:
+        return data.decode()
+    except UnicodeDecodeError:
+        return {"base64": b64encode(data).decode()}
+
+
+def _read(value: Any) -> bytes | None:
+    if value is None or isinstance(value, str):
+        return None if value is None else value.encode()
+    return b64decode(value["base64"], validate=True)
+
+
+def split(stream: IO[bytes], delimiter: bytes) -> Iterator[bytes]:
+    """What stands between delimiters, as soon as it is there; a last piece needs none."""
+    read = getattr(stream, "read1", stream.read)
+    pending = bytearray()
+    while chunk := read(_CHUNK):
+        searched = max(0, len(pending) - len(delimiter))
+        pending += chunk
+        if pending.find(delimiter, searched) >= 0:
+            *whole, rest = pending.split(delimiter)
+            yield from map(bytes, whole)
+            pending = bytearray(rest)
+        if len(pending) > LONGEST:
+            raise BadInput(f"a record of more than {LONGEST:,} bytes; is the delimiter right?")
+    if pending:
+        yield bytes(pending)

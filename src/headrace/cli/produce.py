@@ -1,0 +1,155 @@
+"""`headrace produce`: records from the command line, a file or a pipe."""
+
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import replace
+from pathlib import Path
+from typing import IO
+
+import click
+
+from headrace.cli import formats
+from headrace.cli.session import Session, options
+from headrace.cli.texts import count
+from headrace.client.records import Receipt, Record, Writer
+
+
+@click.command()
+@click.argument("topic")
+@click.argument("values", nargs=-1)
+@click.option("--file", type=click.Path(exists=True, dir_okay=False, path_type=Path), help="Read this file.")
+@click.option("--key", help="The key of every record.")
+@click.option("--key-separator", metavar="TEXT", help=r"Each record is key, TEXT, value; \t is a tab.")
+@click.option("--delimiter", default="\\n", show_default=True, help=r"Between records; \0 and \x1e work too.")
+@click.option("--whole", is_flag=True, help="All of the file or input is one record.")
+@click.option("--from-json", is_flag=True, help="Each line is an object as `consume --json` prints it.")
+@click.option("--header", "headers", metavar="NAME=VALUE", multiple=True, help="Repeat for more.")
+@click.option("--partition", type=click.IntRange(0), help="Else by the key, else spread.")
+@click.option("--empty-is-null", is_flag=True, help="An empty value deletes its key from a compacted topic.")
+@click.option("--acks", type=click.Choice(["0", "1", "all"]), default="all", show_default=True)
+@click.option(
+    "--compression",
+    type=click.Choice(["none", "gzip", "snappy", "lz4", "zstd"]),
+    default="none",
+    show_default=True,
+)
+@options
+@click.pass_obj
+def produce(
+    session: Session,
+    /,
+    *,
+    topic: str,
+    values: Sequence[str],
+    file: Path | None,
+    headers: Sequence[str],
+    partition: int | None,
+    acks: str,
+    compression: str,
+    **reading: object,
+) -> None:
+    """Write records:  headrace produce orders first second
+
+    Without values or --file, each line of the standard input is a record:
+
+      seq 1000 | headrace produce numbers --compression zstd
+
+      echo 'alice:{"n":1}' | headrace produce orders --key-separator :
+    """
+    if values and file is not None:
+        raise click.UsageError("Give values or --file, not both.")
+    source = _Source(topic=topic, headers=_headers(headers), partition=partition, **reading)  # type: ignore[arg-type]
+    tuning: dict[str, str | int] = {"acks": acks, "compression.type": compression, "linger.ms": 5}
+    with ExitStack() as stack:
+        stream = stack.enter_context(file.open("rb")) if file else sys.stdin.buffer
+        interactive = not values and stream.isatty()
+        records = source.of_values(values) if values else source.of_stream(stream)
+        if interactive:
+            click.echo(f"each line is a record to {topic}; Ctrl-D ends", err=True)
+        receipt = _write(Writer(session.bootstrap, topic, tuning), records, at_once=interactive)
+    session.show(
+        {"topic": topic, "records": receipt.records, "partitions": receipt.partitions}, _in_short(receipt)
+    )
+
+
+def _write(writer: Writer, records: Iterator[Record], *, at_once: bool) -> Receipt:
+    for record in records:
+        writer.write(record)
+        if at_once:
+            writer.flush()
+    return writer.flush()
+
+
+def _in_short(receipt: Receipt) -> str:
+    places = [
+        f"partition {index} offset {first}" + (f" to {last}" if last > first else "")
+        for index, (first, last) in sorted(receipt.partitions.items())
+        if first >= 0  # with acks=0 nobody says
+    ]
+    return "; ".join([f"{count(receipt.records, 'record')} to {receipt.topic}", *places])
+
+
+def _headers(texts: Sequence[str]) -> list[tuple[str, bytes | None]]:
+    headers: list[tuple[str, bytes | None]] = []
+    for text in texts:
+        name, equals, value = text.partition("=")
+        if not equals:
+            raise click.UsageError(f"--header {text}: expected NAME=VALUE.")
+        headers.append((name, value.encode("utf-8", "surrogateescape")))
+    return headers
+
+
+class _Source:
+    """Turns what is read into records."""
+
+    def __init__(
+        self,
+        *,
+        topic: str,
+        headers: list[tuple[str, bytes | None]],
+        partition: int | None,
+        key: str | None,
+        key_separator: str | None,
+        delimiter: str,
+        whole: bool,
+        from_json: bool,
+        empty_is_null: bool,
+    ) -> None:
+        if whole and from_json:
+            raise click.UsageError("--whole and --from-json contradict each other.")
+        self._blank = Record(value=None, headers=headers, partition=partition, topic=topic)
+        self._key = None if key is None else key.encode("utf-8", "surrogateescape")
+        self._separator = None if key_separator is None else formats.unescape(key_separator)
+        self._delimiter = formats.unescape(delimiter)
+        if not self._delimiter or self._separator == b"":
+            raise click.UsageError("A delimiter or separator cannot be empty.")
+        self._whole = whole
+        self._from_json = from_json
+        self._empty_is_null = empty_is_null
+
+    def of_values(self, values: Sequence[str]) -> Iterator[Record]:
+        for number, value in enumerate(values, start=1):
+            yield self._record(value.encode("utf-8", "surrogateescape"), number)
+
+    def of_stream(self, stream: IO[bytes]) -> Iterator[Record]:
+        pieces = (
+            iter([stream.read(formats.LONGEST)]) if self._whole else formats.split(stream, self._delimiter)
+        )
+        for number, piece in enumerate(pieces, start=1):
+            yield self._record(piece, number)
+
+    def _record(self, piece: bytes, number: int) -> Record:
+        if self._from_json:
+            read = formats.from_json(piece, number)
+            key = read.key if self._key is None else self._key
+            return replace(
+                read, key=key, headers=[*read.headers, *self._blank.headers], partition=self._blank.partition
+            )
+        key, value = self._key, piece
+        if self._separator is not None:
+            before, found, after = piece.partition(self._separator)
+            if not found:
+                raise formats.BadInput(f"record {number} has no key separator")
+            key, value = before, after
+        return replace(self._blank, key=key, value=None if self._empty_is_null and not value else value)

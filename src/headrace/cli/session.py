@@ -1,0 +1,108 @@
+"""What commands share: which cluster they talk to, and how they show a result to people and to machines."""
+
+import json
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import asdict, dataclass, is_dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+import click
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+    from headrace.client.admin import Admin
+
+BOOTSTRAP: Final = "127.0.0.1:9092"
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+
+@dataclass
+class Session:
+    """One run of a command."""
+
+    bootstrap: str = BOOTSTRAP
+    as_json: bool = False
+
+    @cached_property
+    def admin(self) -> "Admin":
+        from headrace.client.admin import Admin  # noqa: PLC0415  many commands do without
+
+        return Admin(self.bootstrap)
+
+    def show(self, result: object, text: "str | Callable[[], RenderableType]") -> None:
+        """Print `result` as JSON if a machine reads, otherwise `text`: a sentence, or what rich can draw."""
+        if self.as_json:
+            click.echo(json.dumps(result, default=_plain, ensure_ascii=False))
+        elif isinstance(text, str):
+            click.echo(text)
+        else:
+            _draw(text())
+
+
+def options(command: Command) -> Command:
+    """Give a command --bootstrap and --json, which may also stand before its name."""
+
+    def into_session(name: str) -> Callable[[click.Context, click.Parameter, Any], None]:
+        def remember(context: click.Context, _parameter: click.Parameter, value: object) -> None:
+            if value:
+                setattr(context.ensure_object(Session), name, value)
+
+        return remember
+
+    bootstrap = click.option(
+        "--bootstrap",
+        metavar="HOST:PORT,...",
+        expose_value=False,
+        callback=into_session("bootstrap"),
+        help=f"Where the cluster is; else HEADRACE_BOOTSTRAP, else {BOOTSTRAP}.",
+    )
+    as_json = click.option(
+        "--json",
+        is_flag=True,
+        expose_value=False,
+        callback=into_session("as_json"),
+        help="For machines.",
+    )
+    return bootstrap(as_json(command))
+
+
+def table(
+    columns: Sequence[str], rows: Iterable[Sequence[object]], title: str | None = None
+) -> "RenderableType":
+    """Rows under headings; numbers to the right, nothing cut off where it is not a terminal that reads."""
+    from rich.console import Group  # noqa: PLC0415  slow to import, and not for machines
+    from rich.table import Table  # noqa: PLC0415
+    from rich.text import Text  # noqa: PLC0415
+
+    cells = [[_cell(value) for value in row] for row in rows]
+    drawn = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
+    for number, column in enumerate(columns):
+        numeric = bool(cells) and all(row[number].lstrip("-").isdigit() for row in cells)
+        drawn.add_column(column, justify="right" if numeric else "left", overflow="fold")
+    for row in cells:
+        drawn.add_row(*(Text(cell) for cell in row))
+    return drawn if title is None else Group(Text(title, style="bold"), Text(), drawn)
+
+
+def _cell(value: object) -> str:
+    if isinstance(value, list | tuple):
+        return ",".join(map(str, value))
+    return "" if value is None else str(value)
+
+
+def _draw(what: "RenderableType") -> None:
+    from rich.console import Console  # noqa: PLC0415
+
+    console = Console()
+    if not sys.stdout.isatty():
+        console.width = max(console.width, console.measure(what).maximum)
+    console.print(what)
+
+
+def _plain(value: object) -> object:
+    if is_dataclass(value) and not isinstance(value, type):
+        return asdict(value)
+    raise TypeError(f"{type(value).__name__} has no JSON form")

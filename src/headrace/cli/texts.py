@@ -1,0 +1,21 @@
+"""Small texts: what people write on a command line, and what they are told."""
+
+from collections.abc import Iterable
+
+import click
+
+
+def pairs(texts: Iterable[str], option: str) -> dict[str, str]:
+    """`name=value` texts by name; the last of a name counts."""
+    found = {}
+    for text in texts:
+        name, equals, value = text.partition("=")
+        if not equals or not name.strip():
+            raise click.UsageError(f"{option} {text}: expected NAME=VALUE.")
+        found[name.strip()] = value.strip()
+    return found
+
+
+def count(number: int, noun: str) -> str:
+    """`1 record`, `2 records`."""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"

@@ -1,0 +1,141 @@
+"""`headrace topic`: create, list, describe, alter, delete."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import click
+
+from headrace.cli.session import Session, options, table
+from headrace.cli.texts import count, pairs
+from headrace.client.admin import Topic, TopicSummary
+from headrace.client.errors import NoSuchTopic, TopicExists
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+_config = click.option(
+    "--config",
+    "configs",
+    metavar="NAME=VALUE",
+    multiple=True,
+    help="A setting of the topic; repeat for more.",
+)
+
+
+@click.group()
+def topic() -> None:
+    """Create, list, describe, alter and delete topics."""
+
+
+@topic.command()
+@click.argument("name")
+@click.option("--partitions", type=click.IntRange(1), help="Else as the brokers are configured.")
+@click.option("--replicas", type=click.IntRange(1), help="Else as the brokers are configured.")
+@_config
+@click.option("--if-not-exists", is_flag=True, help="Be content if it is there.")
+@options
+@click.pass_obj
+def create(
+    session: Session,
+    name: str,
+    partitions: int | None,
+    replicas: int | None,
+    configs: Sequence[str],
+    *,
+    if_not_exists: bool,
+) -> None:
+    """Create a topic:  headrace topic create orders --partitions 6 --config retention.ms=86400000"""
+    settings = pairs(configs, "--config")
+    try:
+        made = session.admin.create_topic(name, partitions=partitions, replicas=replicas, configs=settings)
+    except TopicExists:
+        if not if_not_exists:
+            raise
+        session.show(session.admin.describe_topic(name), f"{name} exists already")
+        return
+    session.show(made, f"created {_in_short(made)}")
+
+
+@topic.command("list")
+@options
+@click.pass_obj
+def list_(session: Session) -> None:
+    """List the topics:  headrace topic list"""
+    topics = session.admin.list_topics()
+    session.show(topics, lambda: _list(topics))
+
+
+@topic.command()
+@click.argument("name")
+@options
+@click.pass_obj
+def describe(session: Session, name: str) -> None:
+    """Show a topic's partitions and settings:  headrace topic describe orders"""
+    found = session.admin.describe_topic(name)
+    session.show(found, lambda: _describe(found))
+
+
+@topic.command()
+@click.argument("name")
+@click.option("--partitions", type=click.IntRange(1), help="How many it shall have; only ever more.")
+@_config
+@click.option(
+    "--unset", "unsets", metavar="NAME", multiple=True, help="Back to the broker's; repeat for more."
+)
+@options
+@click.pass_obj
+def alter(
+    session: Session, name: str, partitions: int | None, configs: Sequence[str], unsets: Sequence[str]
+) -> None:
+    """Change a topic:  headrace topic alter orders --partitions 12 --config retention.ms=3600000"""
+    sets = pairs(configs, "--config")
+    if partitions is None and not sets and not unsets:
+        raise click.UsageError("Nothing to change: give --partitions, --config or --unset.")
+    if sets or unsets:
+        session.admin.alter_topic_configs(name, sets=sets, unsets=unsets)
+    if partitions is not None:
+        session.admin.add_partitions(name, partitions)
+    altered = session.admin.describe_topic(name)
+    session.show(altered, f"altered {_in_short(altered)}")
+
+
+@topic.command()
+@click.argument("names", metavar="NAME...", nargs=-1, required=True)
+@click.option("--if-exists", is_flag=True, help="Be content if it is not there.")
+@options
+@click.pass_obj
+def delete(session: Session, names: Sequence[str], *, if_exists: bool) -> None:
+    """Delete topics and all that is in them:  headrace topic delete orders"""
+    deleted = []
+    for name in names:
+        try:
+            session.admin.delete_topic(name)
+        except NoSuchTopic:
+            if not if_exists:
+                raise
+        else:
+            deleted.append(name)
+    session.show({"deleted": deleted}, f"deleted {', '.join(deleted) or 'nothing'}")
+
+
+def _in_short(found: Topic) -> str:
+    settings = "".join(f", {name}={value}" for name, value in found.configs.items())
+    partitions, replicas = count(len(found.partitions), "partition"), count(found.replicas, "replica")
+    return f"{found.name}: {partitions}, {replicas} each{settings}"
+
+
+def _list(topics: Sequence[TopicSummary]) -> "RenderableType":
+    if not topics:
+        return "there are no topics"
+    return table(["topic", "partitions", "replicas"], [(t.name, t.partitions, t.replicas) for t in topics])
+
+
+def _describe(found: Topic) -> "RenderableType":
+    return table(
+        ["partition", "leader", "replicas", "in sync", "start offset", "end offset"],
+        [
+            (part.index, part.leader, part.replicas, part.in_sync, part.start_offset, part.next_offset)
+            for part in found.partitions
+        ],
+        title=f"{_in_short(found)}  (id {found.topic_id})",
+    )

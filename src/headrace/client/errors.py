@@ -1,0 +1,69 @@
+"""What can go wrong between a client and a cluster, each as a sentence."""
+
+import socket
+from typing import Final
+
+from confluent_kafka import KafkaError, KafkaException
+
+CONNECT_TIMEOUT_S: Final = 5.0
+
+
+class ClientError(Exception):
+    """The cluster refused, or could not be reached; the sentence says what and why."""
+
+
+class Unreachable(ClientError):
+    """No broker answers."""
+
+
+class NoSuchTopic(ClientError):
+    """There is no topic of this name."""
+
+    def __init__(self, topic: str) -> None:
+        super().__init__(f"there is no topic {topic}")
+
+
+class TopicExists(ClientError):
+    """There is a topic of this name already."""
+
+    def __init__(self, topic: str) -> None:
+        super().__init__(f"topic {topic} exists already")
+
+
+# librdkafka's own codes begin with an underscore, and are not private.
+_OUT_OF_REACH: Final = {
+    KafkaError._TRANSPORT,  # noqa: SLF001
+    KafkaError._ALL_BROKERS_DOWN,  # noqa: SLF001
+    KafkaError._TIMED_OUT,  # noqa: SLF001
+    KafkaError._RESOLVE,  # noqa: SLF001
+}
+
+
+def translate(error: KafkaException | KafkaError, what: str, bootstrap: str) -> ClientError:
+    """Our word for librdkafka's error; `what` is the topic or whatever else it is about."""
+    kafka_error = error.args[0] if isinstance(error, KafkaException) else error
+    code = kafka_error.code()
+    if code in _OUT_OF_REACH:
+        return Unreachable(f"no broker answered in time at {bootstrap}")
+    if code in {KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC}:  # noqa: SLF001
+        return NoSuchTopic(what)
+    if code == KafkaError.TOPIC_ALREADY_EXISTS:
+        return TopicExists(what)
+    said = str(kafka_error.str())
+    return ClientError(said if what in said else f"{what}: {said}")
+
+
+def check_reachable(bootstrap: str) -> None:
+    """Unreachable at once if nobody listens: librdkafka would go on trying until its time is up."""
+    why = "expected HOST:PORT,..."
+    for address in bootstrap.split(","):
+        host, colon, port = address.strip().rpartition(":")
+        if not (colon and host and port.isdigit()):
+            continue
+        try:
+            socket.create_connection((host.strip("[]"), int(port)), CONNECT_TIMEOUT_S).close()
+        except (OSError, OverflowError) as error:
+            why = getattr(error, "strerror", None) or str(error)
+        else:
+            return
+    raise Unreachable(f"no broker answers at {bootstrap}: {why[:1].lower()}{why[1:]}")

@@ -1,0 +1,241 @@
+"""Writing and reading records one by one: what `headrace produce` and `headrace consume` are made of."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final, Self
+
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
+
+from headrace.client.errors import ClientError, NoSuchTopic, check_reachable, translate
+
+TIMEOUT_S: Final = 30.0
+POLL_S: Final = 0.2  # how soon Ctrl-C is noticed
+BATCH: Final = 500  # records handed over at a time
+ANY_PARTITION: Final = -1
+
+Headers = Sequence[tuple[str, bytes | None]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Record:
+    """A record to be written, or one that was read."""
+
+    value: bytes | None
+    key: bytes | None = None
+    headers: Headers = ()
+    partition: int | None = None
+    timestamp_ms: int | None = None
+    topic: str = ""
+    offset: int = -1
+
+
+@dataclass(slots=True)
+class Receipt:
+    """What has arrived: how many records, and the offsets of each partition, first and last."""
+
+    topic: str
+    records: int = 0
+    partitions: dict[int, tuple[int, int]] = field(default_factory=dict)
+
+    def add(self, partition: int, offset: int) -> None:
+        self.records += 1
+        first, last = self.partitions.get(partition, (offset, offset))
+        self.partitions[partition] = (min(first, offset), max(last, offset))
+
+
+class Writer:
+    """Writes to one topic. What could not be delivered is raised by the next `write`, or by `flush`."""
+
+    def __init__(self, bootstrap: str, topic: str, options: Mapping[str, str | int] | None = None) -> None:
+        check_reachable(bootstrap)
+        self.receipt = Receipt(topic)
+        self._bootstrap = bootstrap
+        self._failure: ClientError | None = None
+        self._producer = Producer(
+            {
+                "bootstrap.servers": bootstrap,
+                "log_level": 0,
+                "partitioner": "murmur2_random",  # as Kafka's own producer: a key has one partition for all
+                "delivery.timeout.ms": int(TIMEOUT_S * 1000),
+                "message.max.bytes": 1_000_000_000,  # the topic's limit is the one that counts
+                **(options or {}),
+            }
+        )
+
+    def write(self, record: Record) -> None:
+        """Have `record` sent soon; waits while too many are on their way."""
+        options: dict[str, Any] = {}
+        if record.timestamp_ms is not None:
+            options["timestamp"] = record.timestamp_ms
+        while True:
+            try:
+                self._producer.produce(
+                    self.receipt.topic,
+                    value=record.value,
+                    key=record.key,
+                    headers=list(record.headers),
+                    partition=ANY_PARTITION if record.partition is None else record.partition,
+                    on_delivery=self._delivered,
+                    **options,
+                )
+            except BufferError:
+                self._producer.poll(POLL_S)
+            except KafkaException as error:
+                raise translate(error, self.receipt.topic, self._bootstrap) from error
+            else:
+                break
+        self._producer.poll(0)
+        self._check()
+
+    def flush(self) -> Receipt:
+        """Wait until everything has arrived, and say where."""
+        while self._producer.flush(POLL_S):
+            self._check()
+        self._check()
+        return self.receipt
+
+    def _delivered(self, error: KafkaError | None, message: Message) -> None:
+        if error is None:
+            self.receipt.add(message.partition(), message.offset())
+        elif self._failure is None:
+            self._failure = self._why(error, message)
+
+    def _why(self, error: KafkaError, message: Message) -> ClientError:
+        if error.code() == KafkaError._UNKNOWN_PARTITION:  # noqa: SLF001
+            return ClientError(f"{self.receipt.topic} has no partition {message.partition()}")
+        return translate(error, self.receipt.topic, self._bootstrap)
+
+    def _check(self) -> None:
+        if self._failure is not None:
+            raise self._failure
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """Where to begin: at an offset, at a time, at the beginning, or `last` records before the end."""
+
+    offset: int | None = None
+    time_ms: int | None = None
+    last: int | None = None
+
+
+BEGINNING: Final = Start()
+END: Final = Start(last=0)
+
+
+class Reader:
+    """Reads partitions of a topic without a group.
+
+    with Reader("127.0.0.1:9092", "orders", BEGINNING) as reader:
+        for records in reader.batches(): …
+    """
+
+    def __init__(
+        self,
+        bootstrap: str,
+        topic: str,
+        start: Start,
+        *,
+        partitions: Sequence[int] = (),
+        stop_at_end: bool = False,
+        options: Mapping[str, str | int] | None = None,
+    ) -> None:
+        check_reachable(bootstrap)
+        self._bootstrap = bootstrap
+        self._topic = topic
+        self._stop_at_end = stop_at_end
+        self._consumer = Consumer(
+            {
+                "bootstrap.servers": bootstrap,
+                "log_level": 0,
+                "group.id": "headrace-reader",  # librdkafka wants one; nothing is ever committed to it
+                "enable.auto.commit": False,
+                "enable.partition.eof": True,
+                "auto.offset.reset": "error",
+                "fetch.wait.max.ms": 100,
+                **(options or {}),
+            }
+        )
+        try:
+            assigned = self._place(start, self._partitions(partitions))
+            self._open = {partition.partition for partition in assigned}
+            self._consumer.assign(assigned)
+        except KafkaException as error:
+            self._consumer.close()
+            raise translate(error, topic, bootstrap) from error
+        except ClientError:
+            self._consumer.close()
+            raise
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        self._consumer.close()
+
+    def batches(self) -> Iterator[list[Record]]:
+        """Records as they come, several at a time where there are; ends only if told to stop at the end."""
+        while self._open:
+            first = self._consumer.poll(POLL_S)
+            if first is None:
+                continue
+            more = self._consumer.consume(BATCH, timeout=0)
+            records = list(self._sort([first, *more]))
+            if records:
+                yield records
+
+    def _sort(self, messages: Iterable[Message]) -> Iterator[Record]:
+        """The records among `messages`; the others are ends of partitions, and errors."""
+        for message in messages:
+            error = message.error()
+            if error is None:
+                yield _record(message)
+            elif error.code() == KafkaError._PARTITION_EOF:  # noqa: SLF001
+                if self._stop_at_end:
+                    self._open.discard(message.partition())
+            elif error.code() in {KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_OF_RANGE}:  # noqa: SLF001
+                raise ClientError(f"{self._topic}-{message.partition()}: that offset is not there")
+            elif error.fatal() or not error.retriable():
+                raise translate(error, self._topic, self._bootstrap)
+
+    def _partitions(self, wanted: Sequence[int]) -> list[int]:
+        found = self._consumer.list_topics(self._topic, timeout=TIMEOUT_S).topics[self._topic]
+        if found.error is not None:
+            raise translate(found.error, self._topic, self._bootstrap)
+        if not found.partitions:
+            raise NoSuchTopic(self._topic)
+        for index in wanted:
+            if index not in found.partitions:
+                raise ClientError(f"{self._topic} has no partition {index}, only {_span(found.partitions)}")
+        return sorted(set(wanted) or found.partitions)
+
+    def _place(self, start: Start, indexes: Sequence[int]) -> list[TopicPartition]:
+        if start.time_ms is not None:
+            asked = [TopicPartition(self._topic, index, start.time_ms) for index in indexes]
+            return list(self._consumer.offsets_for_times(asked, timeout=TIMEOUT_S))
+        return [TopicPartition(self._topic, index, self._offset(start, index)) for index in indexes]
+
+    def _offset(self, start: Start, index: int) -> int:
+        if start.offset is not None:
+            return start.offset
+        low, high = self._consumer.get_watermark_offsets(
+            TopicPartition(self._topic, index), timeout=TIMEOUT_S
+        )
+        return int(low if start.last is None else max(low, high - start.last))
+
+
+def _record(message: Message) -> Record:
+    kind, timestamp_ms = message.timestamp()
+    return Record(
+        value=message.value(),
+        key=message.key(),
+        headers=message.headers() or (),
+        partition=message.partition(),
+        timestamp_ms=timestamp_ms if kind else None,
+        topic=message.topic(),
+        offset=message.offset(),
+    )
+
+
+def _span(partitions: Iterable[int]) -> str:
+    return f"0 to {max(partitions)}"
