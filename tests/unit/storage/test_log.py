@@ -181,6 +181,15 @@ class TestRoll:
 
         assert bases(log) == [0, 2, 4]
 
+    def test_by_the_time_of_the_first_record_that_is_still_there(self, open_log: OpenLog) -> None:
+        log = open_log(segment_ms=1000)
+        log.append(make_batch(timestamps=0), leader_epoch=0)
+        log.truncate_to(0)
+        for timestamp in (5000, 6000, 6001):
+            log.append(make_batch(timestamps=timestamp), leader_epoch=0)
+
+        assert bases(log) == [0, 2]
+
     def test_by_the_clock_where_records_have_no_time(self, open_log: OpenLog, clock: SettableClock) -> None:
         log = open_log(segment_ms=1000)
         for waited in (0, 1000, 1, 1000):
