@@ -1,14 +1,17 @@
 """`headrace consume`: a topic's records on standard output."""
 
 import re
+import signal
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from datetime import datetime
 from typing import Final
 
 import click
 
 from headrace.cli import formats
+from headrace.cli.texts import INTERRUPTED
 from headrace.cli.session import Session, options
 from headrace.client.records import BEGINNING, END, Reader, Start
 
@@ -72,8 +75,11 @@ def consume(
         partitions=partitions,
         stop_at_end=exit_at_end,
     )
-    with reader:
+    signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # a reader who leaves takes us along, as others do
+    with reader, suppress(KeyboardInterrupt):
         _print(reader, show, max_messages)
+        return
+    sys.exit(INTERRUPTED)
 
 
 def _print(reader: Reader, show: formats.Part, max_messages: int | None) -> None:

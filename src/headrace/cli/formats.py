@@ -1,4 +1,4 @@
-r"""How a record is printed and read: by a format such as `%k: %v\n`, or as a line of JSON; bytes throughout."""
+r"""How a record is printed and read: by a format such as `%k: %v\n`, or as a line of JSON. Always bytes."""
 
 import json
 import re

@@ -10,6 +10,7 @@ import click
 from headrace import __version__
 from headrace.cli.lazy import Lazy, LazyGroup
 from headrace.cli.session import Session, options
+from headrace.cli.texts import INTERRUPTED
 
 COMMANDS: Final = {
     "broker": Lazy("headrace.cli.broker", "broker", "Run one broker."),
@@ -23,9 +24,6 @@ COMMANDS: Final = {
     "up": Lazy("headrace.cli.up", "up", "Run a broker with all it needs."),
     "zookeeper": Lazy("headrace.cli.zookeeper", "zookeeper", "Run Apache ZooKeeper itself."),
 }
-
-INTERRUPTED: Final = 130  # as a shell counts a death by Ctrl-C,
-BROKEN_PIPE: Final = 141  # and one by a reader who has left
 
 
 @click.group(cls=LazyGroup, table=COMMANDS)
@@ -50,9 +48,6 @@ def main() -> NoReturn:
         _fail(error.format_message(), error.exit_code)
     except (click.Abort, KeyboardInterrupt):
         sys.exit(INTERRUPTED)
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the flush at exit is quiet then
-        sys.exit(BROKEN_PIPE)
     except Exception as error:
         if not isinstance(error, _known()):
             raise

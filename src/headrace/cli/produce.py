@@ -85,7 +85,6 @@ def _in_short(receipt: Receipt) -> str:
     places = [
         f"partition {index} offset {first}" + (f" to {last}" if last > first else "")
         for index, (first, last) in sorted(receipt.partitions.items())
-        if first >= 0  # with acks=0 nobody says
     ]
     return "; ".join([f"{count(receipt.records, 'record')} to {receipt.topic}", *places])
 

@@ -1,8 +1,11 @@
 """Small texts: what people write on a command line, and what they are told."""
 
 from collections.abc import Iterable
+from typing import Final
 
 import click
+
+INTERRUPTED: Final = 130  # the exit status by which a shell counts a death by Ctrl-C
 
 
 def pairs(texts: Iterable[str], option: str) -> dict[str, str]:

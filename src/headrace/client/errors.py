@@ -49,7 +49,8 @@ def translate(error: KafkaException | KafkaError, what: str, bootstrap: str) -> 
         return NoSuchTopic(what)
     if code == KafkaError.TOPIC_ALREADY_EXISTS:
         return TopicExists(what)
-    said = str(kafka_error.str())
+    said = str(kafka_error.str()).removeprefix("Broker: ").removeprefix("Local: ")
+    said = f"{said[:1].lower()}{said[1:]}"
     return ClientError(said if what in said else f"{what}: {said}")
 
 
