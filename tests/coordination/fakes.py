@@ -72,6 +72,7 @@ class World:
     def __init__(self, state: State | None = None) -> None:
         self.now_ms = 0.0
         self.entries: list[Entry] = []
+        self.bugs: list[BaseException] = []
         self.state = state or State(tick_ms=100)
         self.service = Service(
             self.state,
@@ -79,6 +80,7 @@ class World:
             wall_ms=lambda: int(self.now_ms),
             monotonic_ms=lambda: self.now_ms,
             random_bytes=_counting_bytes(),
+            broken=self.bugs.append,
         )
 
     def client(self, timeout_ms: int = 1000) -> FakeClient:

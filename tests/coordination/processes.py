@@ -56,9 +56,11 @@ class CoordinatorProcess:
         assert self._process is not None
         self._process.terminate()
         self._process.communicate(timeout=STOP_TIMEOUT_S)
-        return self._process.returncode
+        status, self._process = self._process.returncode, None
+        return status
 
     def kill(self) -> None:
         if self._process is not None:
             self._process.kill()
             self._process.communicate()
+            self._process = None

@@ -13,6 +13,9 @@ from kazoo.exceptions import (
     UnimplementedError,
 )
 
+from coordination.conftest import Dial
+from headrace.coordination.embedded.jute import INT, string
+
 
 def test_what_is_created_is_read_back(zk: Any) -> None:
     assert zk.create("/a", b"data") == "/a"
@@ -138,18 +141,17 @@ def test_paths_that_are_none(zk: Any) -> None:
         zk.create("/a\x01b")
 
 
-def test_replies_come_in_the_order_of_the_requests(zk: Any) -> None:
-    zk.create("/a")
-    done: list[int] = []
-    results = []
-    for number in range(500):
-        result = zk.set_async("/a", b"") if number % 3 else zk.get_async("/a")
-        result.rawlink(lambda _result, number=number: done.append(number))
-        results.append(result)
-    for result in results:
-        result.get(30)
+def test_replies_come_in_the_order_of_the_requests(dial: Dial, namespace: str) -> None:
+    wire = dial()
+    wire.connect()
+    path = string(namespace)
+    mixed: list[Any] = [(4, path + b"\0"), (5, path + INT.pack(0) + INT.pack(-1)), (11, b"", -2)]
+    sent = [wire.send(*mixed[number % 3]) for number in range(600)]
+    received = [wire.receive() for _ in sent]
 
-    assert done == list(range(500))
+    assert [message[0] for message in received] == sent
+    zxids = [message[1] for message in received]
+    assert zxids == sorted(zxids)
 
 
 def test_sync_answers(zk: Any) -> None:

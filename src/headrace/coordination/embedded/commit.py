@@ -97,6 +97,13 @@ class GroupCommit:
         """Entries not yet durable."""
         return sum(len(batch.entries) for batch in (self._filling, self._syncing) if batch)
 
+    def give_up(self) -> None:
+        """Write and say nothing more. What is on its way to the disk may still arrive there."""
+        self._failed = True
+        self._filling = None
+        if self._syncing is None:
+            self._idle.set()
+
     async def stop(self) -> None:
         """Finish what is under way; leave a snapshot if a restart would otherwise take a while."""
         await self._idle.wait()
@@ -133,11 +140,10 @@ class GroupCommit:
 
     def _written(self, batch: _Batch, image: Image | None, error: BaseException | None) -> None:
         self._syncing = None
-        if error is not None:
-            self._failed = True
-            self._filling = None
-            self._idle.set()
-            self._on_failure(error)
+        if error is not None or self._failed:
+            self.give_up()
+            if error is not None:
+                self._on_failure(error)
             return
         self.batches += 1
         self.entries += len(batch.entries)

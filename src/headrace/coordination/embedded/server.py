@@ -89,6 +89,7 @@ class Coordinator:
             wall_ms=lambda: time.time_ns() // 1_000_000,
             monotonic_ms=_monotonic_ms,
             random_bytes=secrets.token_bytes,
+            broken=self._fail,
         )
         self._journal.state.sessions.restart_clocks(_monotonic_ms())
         try:
@@ -101,6 +102,7 @@ class Coordinator:
             raise
         self._port = self._server.sockets[0].getsockname()[1]
         self._reaper = loop.create_task(self._reap())
+        self._reaper.add_done_callback(self._reaper_ended)
         logger.info(
             "coordinator on %s, data in %s, zxid 0x%x. It is one node: if its machine is down so is "
             "coordination. Several machines want a real ZooKeeper ensemble.",
@@ -215,16 +217,25 @@ class Coordinator:
             if not connection.requester.session_id and connection.since < deadline:
                 connection.abort()
 
+    def _reaper_ended(self, reaper: asyncio.Task[None]) -> None:
+        if not reaper.cancelled() and (bug := reaper.exception()) is not None:
+            self._fail(bug)  # sessions would live for ever
+
     def _fail(self, error: BaseException) -> None:
-        """The disk refused: what is in memory may never be durable, so nobody may see it."""
-        logger.critical("the coordinator stops: %s: %s", self._data_dir, error)
+        """What is in memory may never be durable, or not be what the log says: nobody may see it."""
+        if self._failure.done():
+            return
+        why = (
+            f"cannot write to {self._data_dir}" if isinstance(error, OSError) else "a bug in the coordinator"
+        )
+        logger.critical("the coordinator stops: %s", why, exc_info=error)
+        self.commit.give_up()
         self._reaper.cancel()
         self._server.close()
         for connection in list(self._connections):
             connection.abort()
-        if not self._failure.done():
-            self._failure.set_exception(CoordinationError(f"cannot write to {self._data_dir}: {error}"))
-            self._failure.exception()  # whoever waits gets it; nobody has to
+        self._failure.set_exception(CoordinationError(f"{why}: {error}"))
+        self._failure.exception()  # whoever waits gets it; nobody has to
 
 
 def _monotonic_ms() -> float:

@@ -39,7 +39,7 @@ class Client(Protocol):
 
 
 class Service:
-    """Handed in: what makes an entry durable, two clocks, a source of passwords."""
+    """Handed in: what makes an entry durable, two clocks, a source of passwords, whom to tell of a bug."""
 
     def __init__(
         self,
@@ -49,6 +49,7 @@ class Service:
         wall_ms: Callable[[], int],
         monotonic_ms: Callable[[], float],
         random_bytes: Callable[[int], bytes],
+        broken: Callable[[BaseException], None],
     ) -> None:
         self.state = state
         self.watches: Watches[Client] = Watches()
@@ -57,15 +58,20 @@ class Service:
         self._wall_ms = wall_ms
         self._monotonic_ms = monotonic_ms
         self._random_bytes = random_bytes
+        self._broken = broken
 
     def submit(self, txn: Txn) -> list[Applied]:
         """Carry out a decision: into the log, into the state, and on to whoever watches."""
         entry = Entry(self.state.zxid + 1, self._wall_ms(), txn)
-        self._write(entry)
-        applied = self.state.apply(entry)
-        for part in applied:
-            for event in part.events:
-                self._tell(event)
+        try:
+            self._write(entry)
+            applied = self.state.apply(entry)
+            for part in applied:
+                for event in part.events:
+                    self._tell(event)
+        except Exception as bug:
+            self._broken(bug)  # log and state may differ now: going on would make it worse
+            raise
         return applied
 
     def connect(self, client: Client, request: Connect) -> None:
