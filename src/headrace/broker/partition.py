@@ -9,7 +9,8 @@ from headrace.broker.purgatory import WaitingFetch
 from headrace.coordination.znodes import PartitionState
 from headrace.protocol.compression import Buffer
 from headrace.storage.errors import OffsetOutOfRange
-from headrace.storage.log import Appended, FoundOffset, Log
+from headrace.storage.log import Appended, Log
+from headrace.storage.time_lookup import FoundOffset
 from headrace.storage.topics import TopicPartition
 from headrace.storage.txn_index import AbortedTxn
 

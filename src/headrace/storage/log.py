@@ -17,22 +17,19 @@ from headrace.protocol.batch import (
     TimestampType,
     assign_append_time,
     assign_offset,
-    read_batch,
     read_header,
 )
 from headrace.protocol.compression import Buffer
 from headrace.protocol.errors import InvalidRecord
-from headrace.protocol.records import decode_batch
 from headrace.storage.config import MAX_INT32, LogConfig
 from headrace.storage.errors import LogOffline, OffsetOutOfRange, RecordListTooLarge
-from headrace.storage.markers import read_end_marker
-from headrace.storage.producer_state import EndMarker
+from headrace.storage.incoming import Batch, read_batches, writable
 from headrace.storage.replay import Derived, replay, take_in
 from headrace.storage.segment import Segment
+from headrace.storage.time_lookup import FoundOffset, first_at_or_after, youngest
 from headrace.storage.txn_index import AbortedTxn
 from headrace.storage.validation import validated_client_batch
 
-_LOOKUP_CHUNK = 64 * 1024
 _REMEMBERED_POSITIONS = 128
 NO_APPEND_TIME = -1
 
@@ -46,21 +43,6 @@ class Appended(NamedTuple):
     last_offset: int
     log_append_time_ms: int  # -1: the records keep the producer's time
     duplicate: bool = False  # they had been there before; nothing was written
-
-
-class FoundOffset(NamedTuple):
-    """The answer to a question about time."""
-
-    timestamp: int
-    offset: int
-    leader_epoch: int
-
-
-class Batch(NamedTuple):
-    """A batch on its way into the log, with the outcome if it is a transaction marker."""
-
-    header: BatchHeader
-    marker: EndMarker | None
 
 
 class Log:
@@ -113,7 +95,7 @@ class Log:
         with its first offsets. Anything wrong with it raises a KafkaError and nothing is written.
         """
         self._ensure_online()
-        view = _writable(data)
+        view = writable(data)
         header = validated_client_batch(view, self.config, self.now_ms())
         if header.has_producer:
             written = self.producers.check(header)
@@ -126,8 +108,8 @@ class Log:
     def append_internal(self, data: Buffer, *, leader_epoch: int) -> Appended:
         """Append batches of the broker's own making: coordinator records and transaction markers."""
         self._ensure_online()
-        view = _writable(data)
-        batches = _read_batches(view)
+        view = writable(data)
+        batches = read_batches(view)
         for header, marker in batches:
             if marker is not None:
                 self.producers.check_marker(header, marker)
@@ -137,11 +119,14 @@ class Log:
         """Append what the leader sent, offsets and epochs as they are; gaps are compaction's."""
         self._ensure_online()
         view = memoryview(data)
-        batches = _read_batches(view)
+        batches = read_batches(view)
         next_offset = self.log_end_offset
         for header, _ in batches:
-            if header.base_offset < next_offset:
-                raise InvalidRecord(f"a batch at offset {header.base_offset} cannot follow {next_offset - 1}")
+            if header.base_offset < next_offset or header.last_offset_delta < 0:
+                raise InvalidRecord(
+                    f"a batch at offsets {header.base_offset} to {header.last_offset} "
+                    f"cannot follow {next_offset - 1}"
+                )
             next_offset = header.next_offset
         if next_offset - batches[0].header.base_offset > MAX_INT32:
             raise InvalidRecord(f"batches up to offset {next_offset - 1} do not fit in one segment")
@@ -286,54 +271,18 @@ class Log:
         """The first record at `timestamp` or later, by the log's order; None if there is none."""
         self._ensure_online()
         try:
-            for segment in self.segments:
-                if segment.max_timestamp.timestamp >= timestamp:
-                    found = self._find(segment, segment.position_of_timestamp(timestamp), timestamp)
-                    if found is not None:
-                        return found
+            return first_at_or_after(self.segments, self.log_start_offset, timestamp)
         except OSError as error:
             raise self._fail("search", error) from error
-        return None
 
     def offset_of_max_timestamp(self) -> FoundOffset | None:
         """The first of the youngest records; None in an empty log."""
         self._ensure_online()
         try:
-            found = None
-            for segment in self.segments[self._segment_number(self.log_start_offset) :]:
-                if found is None or segment.max_timestamp.timestamp > found.timestamp:
-                    found = self._younger(segment, found)
+            segments = self.segments[self._segment_number(self.log_start_offset) :]
+            return youngest(segments, self.log_start_offset)
         except OSError as error:
             raise self._fail("search", error) from error
-        return found
-
-    def _younger(self, segment: Segment, found: FoundOffset | None) -> FoundOffset | None:
-        """The first of the youngest records in `segment`, or `found` if none is younger."""
-        youngest = segment.max_timestamp
-        whole = self.log_start_offset <= segment.base_offset  # or the youngest may have been deleted
-        scanner = segment.scanner(chunk=_LOOKUP_CHUNK)
-        start = segment.position_of(youngest.offset if whole else self.log_start_offset)
-        for position, header in scanner.headers(start):
-            if found is not None and header.max_timestamp <= found.timestamp:
-                continue
-            for record in decode_batch(scanner.batch(position, header), header):
-                younger = found is None or record.timestamp > found.timestamp
-                if younger and record.offset >= self.log_start_offset:
-                    found = FoundOffset(record.timestamp, record.offset, header.leader_epoch)
-            if found is not None and found.timestamp >= youngest.timestamp:
-                break
-        return found
-
-    def _find(self, segment: Segment, start: int, timestamp: int) -> FoundOffset | None:
-        """The first record at `timestamp` or later in the batches from byte `start` on."""
-        scanner = segment.scanner(chunk=_LOOKUP_CHUNK)
-        for position, header in scanner.headers(start):
-            if header.max_timestamp < timestamp or header.next_offset <= self.log_start_offset:
-                continue
-            for record in decode_batch(scanner.batch(position, header), header):
-                if record.timestamp >= timestamp and record.offset >= self.log_start_offset:
-                    return FoundOffset(record.timestamp, record.offset, header.leader_epoch)
-        return None
 
     # -- transactions --------------------------------------------------------------------------
 
@@ -524,23 +473,3 @@ class Log:
     def _forget_positions(self) -> None:
         self._positions.clear()
         self.cuts += 1
-
-
-def _writable(data: Buffer) -> memoryview:
-    view = memoryview(data)
-    return memoryview(bytearray(view)) if view.readonly else view
-
-
-def _read_batches(view: memoryview) -> list[Batch]:
-    """Every batch in `view`, checked; what is not a whole number of batches raises CorruptMessage."""
-    batches = []
-    position = 0
-    while position < len(view):
-        header = read_batch(view, position)
-        end = position + header.size
-        marker = read_end_marker(view[position:end], header) if header.is_control else None
-        batches.append(Batch(header, marker))
-        position = end
-    if not batches:
-        raise InvalidRecord("there is no batch to append")
-    return batches

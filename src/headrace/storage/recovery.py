@@ -41,7 +41,7 @@ def open_log(
     """The log in `directory`, made if there is none.
 
     `clean` says that the last owner closed it; then nothing is scanned. Raises CorruptLog if data
-    below `recovery_point` is damaged, and leaves every byte as it was.
+    below `recovery_point` is damaged, and leaves every byte of the log as it was.
     """
     directory.mkdir(parents=True, exist_ok=True)
     _finish_interrupted_work(directory, config)

@@ -90,7 +90,6 @@ class Segment:
         status = segment.path.stat()
         segment.size = status.st_size
         segment.created_ms = int(status.st_mtime * 1000)
-        segment._name_is_durable = True
         return segment
 
     @property

@@ -9,7 +9,8 @@ from headrace.protocol.compression import Compression
 from headrace.protocol.errors import CorruptMessage, ErrorCode, InvalidRecord
 from headrace.storage.config import LogConfig
 from headrace.storage.errors import OffsetOutOfRange, OutOfOrderSequence, RecordListTooLarge
-from headrace.storage.log import Appended, FoundOffset, Log
+from headrace.storage.log import Appended, Log
+from headrace.storage.time_lookup import FoundOffset
 from headrace.storage.txn_index import AbortedTxn
 from headrace.testing.clock import SettableClock
 from headrace.testing.logs import files_in, read_all

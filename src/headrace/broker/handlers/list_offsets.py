@@ -18,7 +18,7 @@ from headrace.protocol.schema.list_offsets import (
     ListOffsetsTopicResponse,
 )
 from headrace.storage.errors import StorageError
-from headrace.storage.log import FoundOffset
+from headrace.storage.time_lookup import FoundOffset
 
 _LATEST, _EARLIEST, _YOUNGEST, _EARLIEST_LOCAL = -1, -2, -3, -4
 _NOTHING = FoundOffset(-1, -1, -1)
