@@ -6,7 +6,9 @@ A watch fires once, and never survives a reconnection: it fires then, too, and t
 """
 
 import asyncio
+import contextlib
 import logging
+import threading
 from collections.abc import Awaitable, Callable, Sequence
 from enum import Enum
 from typing import Any, NamedTuple
@@ -101,7 +103,7 @@ class ZooKeeperSession:
             async with asyncio.timeout(connect_timeout_ms / 1000):
                 await connected.wait()
         except BaseException as error:
-            await session.close()
+            threading.Thread(target=_abandon, args=(client,), name="zookeeper-abandoned", daemon=True).start()
             if isinstance(error, TimeoutError):
                 raise NotConnected(
                     f"no ZooKeeper answers at {servers} within {connect_timeout_ms} ms: is it running, and "
@@ -227,6 +229,13 @@ class ZooKeeperSession:
     def _to_loop(self, function: Callable[..., None], *args: Any) -> None:
         if not self._loop.is_closed():
             self._loop.call_soon_threadsafe(function, *args)
+
+
+def _abandon(client: KazooClient) -> None:
+    """Give up a connection that never was: kazoo may wait long for an answer before it lets go."""
+    with contextlib.suppress(KazooException, OSError):
+        client.stop()
+        client.close()
 
 
 async def _conflicts(call: Awaitable[Any], path: str) -> Any:
