@@ -1,6 +1,10 @@
-"""Refusals that are the broker's own; each becomes a code in a reply."""
+"""Refusals that are the broker's own. Each becomes a code in a reply, except the one to start at all."""
 
 from headrace.protocol.errors import ErrorCode, KafkaError
+
+
+class StartRefused(Exception):
+    """The broker cannot start as it is configured; the sentence says what to do."""
 
 
 class NotLeader(KafkaError):

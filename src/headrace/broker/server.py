@@ -14,7 +14,7 @@ from headrace.broker.config import BrokerConfig, Endpoint
 from headrace.broker.config_admin import ALL_BROKERS, ConfigAdmin
 from headrace.broker.connection import Connection
 from headrace.broker.dispatch import load_handlers
-from headrace.broker.errors import NotLeader, UnknownTopicId, UnknownTopicOrPartition
+from headrace.broker.errors import NotLeader, StartRefused, UnknownTopicId, UnknownTopicOrPartition
 from headrace.broker.fetch_sessions import FetchSessions
 from headrace.broker.housekeeping import Housekeeping
 from headrace.broker.image import ClusterImage, TopicImage
@@ -31,10 +31,6 @@ from headrace.storage.identity import Identity
 from headrace.storage.topics import TopicPartition
 
 logger = logging.getLogger(__name__)
-
-
-class StartRefused(Exception):
-    """The broker cannot start as it is configured; the sentence says what to do."""
 
 
 def now_ms() -> int:

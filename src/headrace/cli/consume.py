@@ -11,8 +11,8 @@ from typing import Final
 import click
 
 from headrace.cli import formats
-from headrace.cli.texts import INTERRUPTED
 from headrace.cli.session import Session, options
+from headrace.cli.texts import INTERRUPTED
 from headrace.client.records import BEGINNING, END, Reader, Start
 
 _TIME: Final = re.compile(r"@\d+|\d{4}-\d\d-\d\d.*")

@@ -56,7 +56,7 @@ def main() -> NoReturn:
 
 def _known() -> tuple[type[Exception], ...]:
     """The errors whose message is a sentence for a person. Imported only when there is one to look at."""
-    from headrace.broker.server import StartRefused  # noqa: PLC0415
+    from headrace.broker.errors import StartRefused  # noqa: PLC0415
     from headrace.broker.settings import InvalidSetting  # noqa: PLC0415
     from headrace.cli.process import Refused  # noqa: PLC0415
     from headrace.client.errors import ClientError  # noqa: PLC0415

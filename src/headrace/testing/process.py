@@ -1,0 +1,163 @@
+"""A real `headrace` process on loopback: started, stopped, killed, started again on its data."""
+
+import os
+import select
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Final, Self
+
+START_TIMEOUT_S: Final = 30.0
+STOP_TIMEOUT_S: Final = 20.0
+
+_HEADRACE: Final = (sys.executable, "-m", "headrace")
+
+
+class NotReady(Exception):
+    """The process ended, or said nothing in time; the message has the end of its log."""
+
+
+class ServerProcess:
+    """A command that says `ready NAME=ADDRESS` on its standard output and serves until it is told to stop.
+
+    Leaving the `with` block kills it, whatever happened.
+    """
+
+    def __init__(
+        self, arguments: Sequence[str], log: Path, environment: Mapping[str, str] | None = None
+    ) -> None:
+        self.arguments = list(arguments)
+        self.log = log
+        self.address = ""  # what the ready line says
+        self.returncode: int | None = None  # of the last run
+        self._environment = dict(environment or {})
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.kill()
+
+    @property
+    def pid(self) -> int:
+        assert self._process is not None, "the process is not running"
+        return self._process.pid
+
+    @property
+    def running(self) -> bool:
+        return self._process is not None and self._process.poll() is None
+
+    def start(self) -> None:
+        """Start it, and return once it is ready."""
+        assert not self.running, self.arguments
+        with self.log.open("ab") as log:
+            self._process = subprocess.Popen(  # noqa: S603  our own program
+                [*_HEADRACE, *self.arguments],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=log,
+                env=clean_environment() | self._environment,
+            )
+        try:
+            self.address = self._ready_line().partition("=")[2]
+        except BaseException:
+            self.kill()
+            raise
+
+    def signal(self, number: signal.Signals) -> None:
+        assert self._process is not None, "the process is not running"
+        self._process.send_signal(number)
+
+    def stop(self, timeout_s: float = STOP_TIMEOUT_S) -> float:
+        """Stop it cleanly, and return how many seconds that took."""
+        assert self._process is not None, "the process is not running"
+        began = time.monotonic()
+        self._process.terminate()
+        self._process.wait(timeout_s)
+        self._reap()
+        return time.monotonic() - began
+
+    def kill(self) -> None:
+        """End it as a crash would, with SIGKILL; fine if it has ended."""
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait()
+            self._reap()
+
+    def wait_for_log(self, text: str, timeout_s: float = START_TIMEOUT_S) -> None:
+        """Return once the log has `text` in it."""
+        deadline = time.monotonic() + timeout_s
+        while text not in self.log.read_text():
+            if time.monotonic() > deadline:
+                raise TimeoutError(f"{text!r} is not in the log:\n{self.log_tail()}")
+            time.sleep(0.01)
+
+    def log_tail(self) -> str:
+        return "\n".join(self.log.read_text().splitlines()[-20:])
+
+    def _ready_line(self) -> str:
+        assert self._process is not None
+        assert self._process.stdout is not None
+        readable, _, _ = select.select([self._process.stdout], [], [], START_TIMEOUT_S)
+        line = self._process.stdout.readline().decode() if readable else ""
+        if not line.startswith("ready "):
+            raise NotReady(f"{' '.join(self.arguments)} is not ready: {line}\n{self.log_tail()}")
+        return line.strip()
+
+    def _reap(self) -> None:
+        assert self._process is not None
+        assert self._process.stdout is not None
+        self._process.stdout.close()
+        self.returncode = self._process.returncode
+        self._process = None
+
+
+class UpProcess(ServerProcess):
+    """`headrace up` in a directory of its own.
+
+    with UpProcess(tmp_path) as up:
+        Producer({"bootstrap.servers": up.bootstrap})
+        up.kill()
+        up.start()  # the same port, the same data
+    """
+
+    def __init__(
+        self,
+        root: Path,
+        settings: Mapping[str, str] | None = None,
+        arguments: Sequence[str] = (),
+        environment: Mapping[str, str] | None = None,
+    ) -> None:
+        root.mkdir(parents=True, exist_ok=True)
+        self.data = root / "data"
+        self._options = [*arguments, *(f"--set={name}={value}" for name, value in (settings or {}).items())]
+        super().__init__(self._arguments(port=0), root / "up.log", environment)
+
+    @property
+    def bootstrap(self) -> str:
+        return self.address
+
+    @property
+    def port(self) -> int:
+        return int(self.address.rpartition(":")[2])
+
+    def start(self) -> None:
+        """Start it, at the port it had before if there was one, and return once clients can connect."""
+        super().start()
+        self.arguments = self._arguments(self.port)
+
+    def _arguments(self, port: int) -> list[str]:
+        return ["up", f"--data={self.data}", f"--port={port}", *self._options]
+
+
+def clean_environment() -> dict[str, str]:
+    """This process's environment without what would configure Headrace."""
+    return {name: value for name, value in os.environ.items() if not name.startswith("HEADRACE_")}

@@ -1,0 +1,66 @@
+"""One run of the `headrace` command, in a process of its own."""
+
+import json
+import subprocess
+import sys
+from typing import Any, NamedTuple
+
+from headrace.testing.process import clean_environment
+
+TIMEOUT_S = 40
+
+
+class Result(NamedTuple):
+    status: int
+    out: bytes
+    err: str
+
+    @property
+    def text(self) -> str:
+        return self.out.decode()
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.out)
+
+    @property
+    def complaint(self) -> str:
+        """The one line on stderr of a command that failed; it printed nothing else."""
+        assert self.status != 0, self
+        assert self.out == b"", self
+        assert self.err.startswith("headrace: "), self
+        assert self.err.count("\n") == 1, self
+        return self.err.removeprefix("headrace: ").strip()
+
+
+class Command:
+    """Runs `headrace` against one cluster."""
+
+    def __init__(self, bootstrap: str) -> None:
+        self.bootstrap = bootstrap
+
+    def arguments(self, *arguments: str) -> list[str]:
+        return [sys.executable, "-m", "headrace", *arguments]
+
+    @property
+    def environment(self) -> dict[str, str]:
+        return clean_environment() | {"HEADRACE_BOOTSTRAP": self.bootstrap}
+
+    def __call__(
+        self, *arguments: str, stdin: bytes = b"", environment: dict[str, str] | None = None
+    ) -> Result:
+        done = subprocess.run(
+            self.arguments(*arguments),
+            input=stdin,
+            capture_output=True,
+            timeout=TIMEOUT_S,
+            check=False,
+            env=self.environment | (environment or {}),
+        )
+        return Result(done.returncode, done.stdout, done.stderr.decode())
+
+    def ok(self, *arguments: str, stdin: bytes = b"") -> Result:
+        """A run that must succeed and complain of nothing."""
+        result = self(*arguments, stdin=stdin)
+        assert (result.status, result.err) == (0, ""), result
+        return result

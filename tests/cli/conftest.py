@@ -1,0 +1,21 @@
+"""One broker that the commands of all tests talk to; each test has topics of its own."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from cli.command import Command
+from headrace.testing.process import UpProcess
+
+
+@pytest.fixture(scope="session")
+def up(tmp_path_factory: pytest.TempPathFactory) -> Iterator[UpProcess]:
+    with UpProcess(tmp_path_factory.mktemp("up")) as process:
+        yield process
+        assert process.running, process.log_tail()
+        assert " ERROR " not in process.log.read_text(), process.log_tail()
+
+
+@pytest.fixture
+def headrace(up: UpProcess) -> Command:
+    return Command(up.bootstrap)
