@@ -25,8 +25,9 @@ from headrace.protocol.batch import (
 from headrace.protocol.compression import Compression
 from headrace.protocol.records import decode_batch
 from headrace.storage.config import LogConfig
-from headrace.storage.log import Appended, FoundOffset
+from headrace.storage.log import Appended
 from headrace.storage.producer_state import ProducerState, Written
+from headrace.storage.time_lookup import FoundOffset
 from headrace.testing.clock import SettableClock
 from headrace.testing.logs import memory_directory, open_test_log, read_all
 from headrace.testing.records import make_batch, make_marker, split_batches
