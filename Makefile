@@ -4,7 +4,7 @@ BIN := .venv/bin
 STAMP := .venv/installed
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test lint format unit compat schema bench lock clean
+.PHONY: help install demo test lint format unit wire compat schema bench lock clean
 
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -21,7 +21,7 @@ $(STAMP): requirements/dev.txt pyproject.toml
 demo: install  ## write, read, compact and recover a partition log, and show what happened
 	$(BIN)/headrace demo
 
-test: install lint unit compat  ## everything CI runs
+test: install lint unit wire compat  ## everything CI runs
 
 lint: install  ## format, lint, strict types, import contracts
 	$(BIN)/ruff format --check .
@@ -35,6 +35,9 @@ format: install  ## rewrite the code the way `make lint` wants it
 
 unit: install  ## unit and property tests
 	$(BIN)/pytest -q -n 2 tests/unit tests/property
+
+wire: install  ## a real broker on loopback: three clients, raw requests, hostile bytes, kill -9
+	$(BIN)/pytest -q -n 2 tests/wire
 
 compat: install  ## other people's programs: client encoders, Apache Kafka's own tools
 	$(BIN)/pytest -q tests/compat

@@ -1,0 +1,31 @@
+"""Brokers for the tests of this directory: one that they share, and one each for those that harm it."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from wire.process import BrokerProcess
+from wire.raw import RawClient
+
+
+@pytest.fixture(scope="session")
+def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrokerProcess]:
+    """A broker that many tests use, each with topics of its own. At the end its log is clean."""
+    with BrokerProcess(tmp_path_factory.mktemp("broker")) as process:
+        yield process
+        assert process.running
+        assert process.complaints() == []
+
+
+@pytest.fixture
+def own_broker(tmp_path: Path) -> Iterator[BrokerProcess]:
+    """A broker for one test alone."""
+    with BrokerProcess(tmp_path / "own") as process:
+        yield process
+
+
+@pytest.fixture
+def raw(broker: BrokerProcess) -> Iterator[RawClient]:
+    with RawClient(broker.address) as client:
+        yield client
