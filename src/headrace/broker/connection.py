@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from headrace.broker.server import Broker
 
 MAX_IN_FLIGHT = 64  # requests of one connection that may wait for their turn to be answered
+SENT_TOGETHER_BYTES = 256 * 1024  # small replies wait for one another, large ones do not
 WRITE_BUFFER_BYTES = 1024 * 1024  # replies a client has not read yet before we stop reading from it
 
 logger = logging.getLogger(__name__)
@@ -41,9 +42,11 @@ class Connection(asyncio.BufferedProtocol):
     def __init__(self, broker: "Broker", listener: str) -> None:
         self._broker = broker
         self._listener = listener
-        self._frames = FrameBuffer(broker.config.integer("socket.request.max.bytes"))
+        self._frames = FrameBuffer(broker.config.integer("socket.request.max.bytes"), broker.buffers)
         self._backlog: deque[memoryview] = deque()  # frames that came in one piece with earlier ones
         self._slots: deque[_Slot] = deque()
+        self._out: list[Buffer] = []  # replies that are ready, to be sent together
+        self._out_bytes = 0
         self._tasks: set[asyncio.Task[None]] = set()
         self._transport: asyncio.Transport | None = None
         self._peer_reads = True
@@ -65,6 +68,7 @@ class Connection(asyncio.BufferedProtocol):
     def connection_lost(self, _exc: Exception | None) -> None:
         self._transport = None
         self._backlog.clear()
+        self._frames.release()
         self._broker.forget(self)
         for task in tuple(self._tasks):
             task.cancel()
@@ -86,10 +90,12 @@ class Connection(asyncio.BufferedProtocol):
             self._work()
 
     def _work(self) -> None:
-        """Handle what has been received, as long as the replies find takers."""
+        """Handle what has been received, as long as the replies find takers; send them in one go."""
         try:
             while self._backlog and not self._paused and self._transport is not None:
                 self._handle(self._backlog.popleft())
+            self._send_out()
+            self._frames.settle()
         except ProtocolError as error:
             logger.warning("closing the connection of %s: %s", self.address, error)
             self.close()
@@ -132,8 +138,20 @@ class Connection(asyncio.BufferedProtocol):
             slot.buffers = buffers
             self._slots.append(slot)
             self._regulate()
-        elif self._transport is not None:
-            self._transport.writelines(buffers)
+        else:
+            self._put_out(buffers)
+
+    def _put_out(self, buffers: list[Buffer]) -> None:
+        """Add a reply to those that are sent together: a client is woken once, not for each of them."""
+        self._out += buffers
+        self._out_bytes += sum(map(len, buffers))
+        if self._out_bytes >= SENT_TOGETHER_BYTES:
+            self._send_out()
+
+    def _send_out(self) -> None:
+        if self._out and self._transport is not None:
+            self._transport.writelines(self._out)
+            self._out, self._out_bytes = [], 0
 
     def _answer_later(self, result: Awaitable[Reply], handler: Handler, header: RequestHeader) -> None:
         slot = _Slot()
@@ -158,9 +176,8 @@ class Connection(asyncio.BufferedProtocol):
     def _send_ready(self) -> None:
         """Send the replies at the head of the line that are ready."""
         while self._slots and self._slots[0].buffers is not None:
-            buffers = self._slots.popleft().buffers
-            if buffers and self._transport is not None:
-                self._transport.writelines(buffers)
+            self._put_out(self._slots.popleft().buffers or [])
+        self._send_out()
         self._regulate()
 
     def _regulate(self) -> None:
@@ -178,6 +195,7 @@ class Connection(asyncio.BufferedProtocol):
     def close(self) -> None:
         """Send what is on its way and close."""
         self._backlog.clear()
+        self._send_out()
         if self._transport is not None:
             self._transport.close()
 

@@ -25,6 +25,7 @@ from headrace.broker.topic_admin import TopicAdmin
 from headrace.coordination.errors import CoordinationError
 from headrace.coordination.session import Conflict, SessionState, ZooKeeperSession
 from headrace.coordination.znodes import BrokerRegistration, Controller
+from headrace.protocol.buffer_pool import BufferPool
 from headrace.protocol.frame import CHUNK_BYTES
 from headrace.storage.directory import LogDirectory
 from headrace.storage.identity import Identity
@@ -52,6 +53,7 @@ class Broker:
         self.fetch_sessions = FetchSessions(config.integer("max.incremental.fetch.session.cache.slots"))
         self.topic_admin = TopicAdmin(self)
         self.config_admin = ConfigAdmin(self)
+        self.buffers = BufferPool()
         self.controller_epoch = 0
         self.endpoints: list[Endpoint] = []  # what clients are told, ports as they really are
         self._servers: list[asyncio.Server] = []

@@ -2,17 +2,18 @@
 
 A FrameBuffer is made for `asyncio.BufferedProtocol`: the transport writes into `get_buffer()`,
 `received(n)` returns the frames that have become whole. A frame is a writable slice of the buffer
-it was received in. It stays valid for as long as somebody holds it, because a buffer is never
-written to again where a frame has been cut out of it.
+it was received in. It stays valid for as long as somebody holds it: a buffer is written to again
+only where no frame has been cut out of it, or once nobody holds a frame of it any more.
 """
 
 from struct import Struct
 from typing import Final
 
+from headrace.protocol.buffer_pool import SMALLEST, BufferPool
 from headrace.protocol.errors import ProtocolError
 from headrace.protocol.fields import Buffer
 
-CHUNK_BYTES: Final = 64 * 1024
+CHUNK_BYTES: Final = SMALLEST
 """What a connection costs while it is quiet; many small frames share one chunk."""
 
 GROWTH: Final = 8
@@ -32,9 +33,12 @@ class FrameBuffer:
     connection. Memory follows the bytes that arrive, not the size that a peer claims.
     """
 
-    def __init__(self, max_frame_bytes: int) -> None:
+    def __init__(self, max_frame_bytes: int, pool: BufferPool | None = None) -> None:
         self._max_frame_bytes = max_frame_bytes
+        self._pool = pool or BufferPool()
         self._proven = CHUNK_BYTES
+        self._buffer = bytearray()
+        self._retired = bytearray()  # the buffer before: it goes back once its frames have been let go
         self._view = _NOWHERE
         self._start = 0  # of the frame that is not whole yet
         self._end = 0  # of what has been received
@@ -63,8 +67,8 @@ class FrameBuffer:
             frames.append(view[start + 4 : stop])
             start = stop
         self._start = start
-        if start == len(view):  # nothing is left to do here, so let the buffer go with its frames
-            self._view, self._start, self._end = _NOWHERE, 0, 0
+        if start == len(view) or (start == end and len(view) > CHUNK_BYTES):
+            self._retire()  # it is full, or too large to be kept by a connection that may now be quiet
         if frames and len(frames[-1]) > self._proven:  # a frame larger than a chunk ends its buffer
             self._proven = min(len(frames[-1]), PROVEN_BYTES)
         return frames
@@ -87,9 +91,28 @@ class FrameBuffer:
     def _move(self, needed: int) -> None:
         """Go on in a fresh buffer: frames may live in the old one."""
         pending = self._view[self._start : self._end]
-        self._view = memoryview(bytearray(max(needed, CHUNK_BYTES)))
+        self._retire()
+        self._buffer = self._pool.take(max(needed, CHUNK_BYTES))
+        self._view = memoryview(self._buffer)
         self._view[: len(pending)] = pending
-        self._start, self._end = 0, len(pending)
+        self._end = len(pending)
+
+    def _retire(self) -> None:
+        """Be done with the buffer: its frames may still be held."""
+        self.settle()
+        self._retired, self._buffer = self._buffer, bytearray()
+        self._view, self._start, self._end = _NOWHERE, 0, 0
+
+    def settle(self) -> None:
+        """The frames have been handled: a buffer that none of them is held of may serve again."""
+        if self._retired:
+            self._pool.give(self._retired)
+            self._retired = bytearray()
+
+    def release(self) -> None:
+        """The connection is gone: let all of its buffers serve again."""
+        self._retire()
+        self.settle()
 
 
 def encode_frame(header: bytes, body: list[Buffer]) -> list[Buffer]:

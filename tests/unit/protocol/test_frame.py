@@ -2,6 +2,7 @@ import tracemalloc
 
 import pytest
 
+from headrace.protocol.buffer_pool import BufferPool
 from headrace.protocol.errors import ProtocolError
 from headrace.protocol.frame import CHUNK_BYTES, FrameBuffer, encode_frame
 
@@ -78,15 +79,48 @@ def test_memory_grows_with_what_has_arrived_not_with_what_was_claimed() -> None:
     assert len(buffer.get_buffer()) < 8 * CHUNK_BYTES
 
 
-def test_a_buffer_that_is_full_lives_no_longer_than_its_frames() -> None:
+def test_a_quiet_connection_keeps_no_large_buffer() -> None:
     tracemalloc.start()
     try:
-        buffer = FrameBuffer(16 << 20)
+        buffer = FrameBuffer(16 << 20, BufferPool(max_bytes=0))
         feed(buffer, framed(bytes(8 << 20)))
+        buffer.settle()
         held, _ = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
     assert held < CHUNK_BYTES
+
+
+def test_a_buffer_serves_again_once_its_frames_have_been_let_go() -> None:
+    pool = BufferPool()
+    buffer = FrameBuffer(16 << 20, pool)
+    feed(buffer, framed(bytes(1 << 20)))
+    buffer.settle()
+    used = pool.take(1 << 20)
+    pool.give(used)
+
+    room = buffer.get_buffer()
+    room[:4] = (1 << 20).to_bytes(4, "big")
+    buffer.received(4)
+
+    assert buffer.get_buffer().obj is used
+
+
+def test_a_frame_that_is_held_is_never_written_over() -> None:
+    buffer = FrameBuffer(16 << 20)
+    held: list[memoryview] = []
+    sent = [bytes([number]) * (200_000 + number) for number in range(20)]
+    for content in sent:
+        data = framed(content)
+        while data:
+            room = buffer.get_buffer()
+            count = min(len(room), len(data))
+            room[:count] = data[:count]
+            held += buffer.received(count)
+            data = data[count:]
+        buffer.settle()
+
+    assert [bytes(frame) for frame in held] == sent
 
 
 def test_a_frame_is_encoded_without_copying_its_body() -> None:
