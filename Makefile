@@ -4,10 +4,10 @@ BIN := .venv/bin
 STAMP := .venv/installed
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test lint format unit wire compat schema bench lock clean
+.PHONY: help install demo test lint format unit wire compat schema bench compare lock clean
 
 help:  ## this list
-	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 install: $(STAMP)  ## create .venv with .venv/bin/headrace
 
@@ -39,6 +39,12 @@ unit: install  ## unit and property tests
 wire: install  ## a real broker on loopback: three clients, raw requests, hostile bytes, kill -9
 	$(BIN)/pytest -q -n 2 tests/wire
 
+coordination: install  ## the embedded coordinator and Apache ZooKeeper, through kazoo: one suite for both
+	$(BIN)/pytest -q --ignore=tests/coordination/test_kazoo_suite.py tests/coordination
+
+kazoo: install  ## kazoo's own test suite against the embedded coordinator
+	$(BIN)/pytest -q tests/coordination/test_kazoo_suite.py
+
 compat: install  ## other people's programs: client encoders, Apache Kafka's own tools
 	$(BIN)/pytest -q tests/compat
 
@@ -48,6 +54,10 @@ schema: install  ## regenerate src/headrace/protocol/schema from kio's field met
 bench: install  ## print the figures
 	$(BIN)/python bench/protocol.py
 	$(BIN)/python bench/log.py
+	$(BIN)/python bench/coordination.py
+
+compare: install  ## the same load on Headrace and on Apache Kafka: a table of ratios (ARGS=--quick: 3 minutes)
+	PYTHONPATH=bench:tests $(BIN)/python -m compare $(ARGS)
 
 lock: install  ## resolve requirements/dev.txt anew
 	$(BIN)/python -m pip install --quiet uv

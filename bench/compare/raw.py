@@ -1,0 +1,196 @@
+"""Raw requests: what the brokers do, with no client library in between."""
+
+from collections.abc import Iterator
+from itertools import count
+from typing import Final
+
+from compare.drive import Driven, Source, drive
+from compare.servers import Server
+from compare.table import Expected, Figures, Line
+from compare.wire import (
+    ERROR_AT,
+    KIB,
+    MIB,
+    Batch,
+    FetchTemplate,
+    make_batch,
+    produce_request,
+    topic_id,
+)
+from headrace.protocol.api import ApiKey
+
+GB: Final = 1e9
+MB: Final = 1e6
+MAX_BYTES: Final = 512 * MIB  # of one round: the disk and its cache are shared by both brokers
+FETCHED_BYTES: Final = 64 * MIB  # what a Fetch line walks through, over and over
+_names: Final = (f"raw-{number}" for number in count())
+
+
+class ProduceSource:
+    def __init__(self, request: bytes, size: int) -> None:
+        self._request = request
+        self._size = size
+
+    def next(self) -> bytes:
+        return self._request
+
+    def answered(self, frame: memoryview) -> int:
+        error = _error(frame, ApiKey.PRODUCE)
+        assert not error, f"Produce was answered with error {error}"
+        return self._size
+
+
+class FetchSource:
+    """Walks through a log of equal batches, one batch a request, and starts over at the end."""
+
+    def __init__(self, template: FetchTemplate, batch: Batch, batches: int) -> None:
+        self._template = template
+        self._size = len(batch.data)
+        self._offsets = self._walk(batch.records, batches)
+
+    @staticmethod
+    def _walk(records: int, batches: int) -> Iterator[int]:
+        while True:
+            yield from range(0, batches * records, records)
+
+    def next(self) -> bytes:
+        return self._template.at(next(self._offsets))
+
+    def answered(self, frame: memoryview) -> int:
+        error = _error(frame, ApiKey.FETCH)
+        assert not error, f"Fetch was answered with error {error}"
+        assert self._size < len(frame) < self._size + KIB, f"{len(frame)} bytes for a batch of {self._size}"
+        return self._size
+
+
+def _error(frame: memoryview, key: ApiKey) -> int:
+    at = ERROR_AT[key]
+    return int.from_bytes(frame[at : at + 2], "big")
+
+
+class RawLine:
+    """The state of one line on both brokers: the topic ids it was given."""
+
+    def __init__(self, batch: Batch, connections: int, depth: int, seconds: float) -> None:
+        self._batch = batch
+        self._connections = connections
+        self._depth = depth
+        self._seconds = seconds
+        self._topic = next(_names)
+        self._ids: dict[str, bytes] = {}
+
+    def prepare(self, server: Server) -> None:
+        server.create_topic(self._topic)
+        self._ids[server.name] = topic_id(server.address, self._topic)
+
+    def prepare_to_fetch(self, server: Server) -> None:
+        self.prepare(server)
+        batches = FETCHED_BYTES // len(self._batch.data)
+        written = drive(
+            server.address,
+            lambda _number: self._produced(server),
+            connections=1,
+            depth=1,
+            seconds=60,
+            max_bytes=batches * len(self._batch.data),
+        )
+        assert written.requests >= batches, f"wrote {written.requests} of {batches} batches"
+
+    def finish(self, server: Server) -> None:
+        server.delete_topic(self._topic)
+
+    def produce(self, server: Server) -> Figures:
+        return self._measured(server, self._produced(server))
+
+    def fetch(self, server: Server) -> Figures:
+        template = FetchTemplate(self._ids[server.name], len(self._batch.data))
+        batches = FETCHED_BYTES // len(self._batch.data)
+        return self._measured(server, FetchSource(template, self._batch, batches))
+
+    def _produced(self, server: Server) -> ProduceSource:
+        request = produce_request(self._ids[server.name], self._batch)
+        return ProduceSource(request, len(self._batch.data))
+
+    def _measured(self, server: Server, source: Source) -> Figures:
+        cpu = server.cpu_seconds()
+        driven = drive(
+            server.address,
+            lambda _number: source,
+            connections=self._connections,
+            depth=self._depth,
+            seconds=self._seconds,
+            max_bytes=MAX_BYTES,
+        )
+        return _figures(driven, server.cpu_seconds() - cpu)
+
+
+def _figures(driven: Driven, cpu: float) -> Figures:
+    return {
+        "requests/s": driven.requests / driven.seconds,
+        "MB/s": driven.data_bytes / driven.seconds / MB,
+        "CPU us/request": cpu / driven.requests * 1e6,
+        "CPU s/GB": cpu / driven.data_bytes * GB,
+    }
+
+
+def warm_up(server: Server, seconds: float) -> None:
+    """Load before the first line, of all kinds: Kafka's JVM compiles what it sees often."""
+    for batch, depth in ((make_batch(1, record_size=100), 5), (make_batch(16 * KIB), 5)):
+        line = RawLine(batch, 4, depth, seconds / 3)
+        line.prepare(server)
+        line.produce(server)
+        line.finish(server)
+    line = RawLine(make_batch(16 * KIB), 4, 1, seconds / 3)
+    line.prepare_to_fetch(server)
+    line.fetch(server)
+    line.finish(server)
+
+
+def lines(seconds: float) -> Iterator[Line]:
+    small = make_batch(1, record_size=100)
+    yield _produce("100 B", small, 1, 1, seconds)
+    yield _produce("100 B", small, 4, 5, seconds)
+    yield _produce("16 KiB", make_batch(16 * KIB), 1, 5, seconds, speed=1.3)
+    yield _produce("16 KiB", make_batch(16 * KIB), 4, 5, seconds, speed=1.3)
+    yield _produce("128 KiB", make_batch(128 * KIB), 1, 5, seconds)
+    yield _produce("1 MiB", make_batch(MIB), 1, 5, seconds)
+    yield _fetch("16 KiB", make_batch(16 * KIB), 1, seconds)
+    yield _fetch("16 KiB", make_batch(16 * KIB), 4, seconds)
+    yield _fetch("128 KiB", make_batch(128 * KIB), 1, seconds)
+    yield _fetch("1 MiB", make_batch(MIB), 1, seconds)
+
+
+def _produce(
+    size: str, batch: Batch, connections: int, depth: int, seconds: float, *, speed: float = 1.0
+) -> Line:
+    raw = RawLine(batch, connections, depth, seconds)
+    return Line(
+        name=f"raw produce {size}, {connections} conn x {depth} in flight",
+        prepare=raw.prepare,
+        run=raw.produce,
+        finish=raw.finish,
+        expected=_expected(len(batch.data), speed=speed, cpu=0.8),
+    )
+
+
+def _fetch(size: str, batch: Batch, connections: int, seconds: float) -> Line:
+    raw = RawLine(batch, connections, 1, seconds)
+    return Line(
+        name=f"raw fetch {size}, {connections} conn",
+        prepare=raw.prepare_to_fetch,
+        run=raw.fetch,
+        finish=raw.finish,
+        expected=_expected(len(batch.data), speed=1.0, cpu=1.2),
+    )
+
+
+def _expected(size: int, *, speed: float, cpu: float) -> list[Expected]:
+    if size < 64 * KIB:  # many requests: what counts is the cost of each
+        return [
+            Expected(figure="requests/s", at_least=speed, beside="MB/s"),
+            Expected(figure="CPU us/request", at_most=cpu, beside="CPU s/GB"),
+        ]
+    return [
+        Expected(figure="MB/s", at_least=speed, beside="requests/s"),
+        Expected(figure="CPU s/GB", at_most=cpu, beside="CPU us/request"),
+    ]
