@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from headrace.client.admin import Admin
 
 BOOTSTRAP: Final = "127.0.0.1:9092"
+_UNBOUNDED: Final = 10_000  # columns: for a pipe a line is as long as it is
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -96,10 +97,7 @@ def _cell(value: object) -> str:
 def _draw(what: "RenderableType") -> None:
     from rich.console import Console  # noqa: PLC0415
 
-    console = Console()
-    if not sys.stdout.isatty():
-        console.width = max(console.width, console.measure(what).maximum)
-    console.print(what)
+    Console(width=None if sys.stdout.isatty() else _UNBOUNDED).print(what)
 
 
 def _plain(value: object) -> object:

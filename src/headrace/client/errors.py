@@ -51,7 +51,7 @@ def translate(error: KafkaException | KafkaError, what: str, bootstrap: str) -> 
         return TopicExists(what)
     said = str(kafka_error.str()).removeprefix("Broker: ").removeprefix("Local: ")
     said = f"{said[:1].lower()}{said[1:]}"
-    return ClientError(said if what in said else f"{what}: {said}")
+    return ClientError(said if said.startswith((what, f"topic '{what}'")) else f"{what}: {said}")
 
 
 def check_reachable(bootstrap: str) -> None:
