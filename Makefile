@@ -4,7 +4,7 @@ BIN := .venv/bin
 STAMP := .venv/installed
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test lint format unit wire compat schema bench compare lock clean
+.PHONY: help install demo test lint format unit wire coordination kazoo compat schema bench compare lock clean
 
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -21,7 +21,7 @@ $(STAMP): requirements/dev.txt pyproject.toml
 demo: install  ## write, read, compact and recover a partition log, and show what happened
 	$(BIN)/headrace demo
 
-test: install lint unit wire compat  ## everything CI runs
+test: install lint unit wire coordination kazoo compat  ## everything CI runs
 
 lint: install  ## format, lint, strict types, import contracts
 	$(BIN)/ruff format --check .
