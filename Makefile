@@ -4,7 +4,7 @@ BIN := .venv/bin
 STAMP := .venv/installed
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test lint format unit wire coordination kazoo compat schema bench compare lock clean
+.PHONY: help install demo test lint format unit wire cli coordination kazoo compat schema docs bench compare lock clean
 
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -18,10 +18,10 @@ $(STAMP): requirements/dev.txt pyproject.toml
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
 	@touch $@
 
-demo: install  ## write, read, compact and recover a partition log, and show what happened
+demo: install  ## a broker at work: writes, reads, a kill -9 amid a load, and nothing is missing
 	$(BIN)/headrace demo
 
-test: install lint unit wire coordination kazoo compat  ## everything CI runs
+test: install lint unit wire cli coordination kazoo compat  ## everything CI runs
 
 lint: install  ## format, lint, strict types, import contracts
 	$(BIN)/ruff format --check .
@@ -39,6 +39,9 @@ unit: install  ## unit and property tests
 wire: install  ## a real broker on loopback: three clients, raw requests, hostile bytes, kill -9
 	$(BIN)/pytest -q -n 2 tests/wire
 
+cli: install  ## every command, as a process of its own, against a real broker
+	$(BIN)/pytest -q -n 2 tests/cli
+
 coordination: install  ## the embedded coordinator and Apache ZooKeeper, through kazoo: one suite for both
 	$(BIN)/pytest -q --ignore=tests/coordination/test_kazoo_suite.py tests/coordination
 
@@ -50,6 +53,9 @@ compat: install  ## other people's programs: client encoders, Apache Kafka's own
 
 schema: install  ## regenerate src/headrace/protocol/schema from kio's field metadata
 	$(BIN)/python tools/generate_schema.py
+
+docs: install  ## write docs/config.md and docs/apis.md anew from the code
+	$(BIN)/python tools/generate_docs.py
 
 bench: install  ## print the figures
 	$(BIN)/python bench/protocol.py

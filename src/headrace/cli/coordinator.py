@@ -1,12 +1,10 @@
 """`headrace coordinator`: the embedded coordinator, in the foreground."""
 
-import asyncio
-import logging
-import signal
 from pathlib import Path
 
 import click
 
+from headrace.cli import process
 from headrace.coordination.embedded.server import PORT, TICK_MS, Coordinator
 
 
@@ -27,19 +25,10 @@ def coordinator(data_dir: Path, host: str, port: int, tick_ms: int, *, no_sync: 
 
     A session may last from 2 to 20 ticks.
     """
-    logging.getLogger("headrace").setLevel(logging.INFO)
-    asyncio.run(_serve(Coordinator(data_dir, host, port, tick_ms=tick_ms, sync=not no_sync)))
+    process.run(_serve(Coordinator(data_dir, host, port, tick_ms=tick_ms, sync=not no_sync)))
 
 
 async def _serve(coordinator: Coordinator) -> None:
-    stop = asyncio.Event()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        asyncio.get_running_loop().add_signal_handler(number, stop.set)
     async with coordinator:
-        click.echo(f"ready zookeeper={coordinator.address}")
-        waits = [asyncio.ensure_future(stop.wait()), asyncio.ensure_future(coordinator.wait_failed())]
-        done, pending = await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
-        for each in pending:
-            each.cancel()
-        for each in done:
-            each.result()  # raises what made the coordinator fail
+        process.Readiness().say(f"ready zookeeper={coordinator.address}")
+        await coordinator.wait_failed()
