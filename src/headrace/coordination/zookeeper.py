@@ -31,6 +31,7 @@ START_TIMEOUT_S: Final = 60
 STOP_TIMEOUT_S: Final = 15
 POLL_S: Final = 0.05
 WORD_TIMEOUT_S: Final = 5
+POLL_TIMEOUT_S: Final = 0.3  # a server that is about to serve takes connections before it answers any
 LOG_TAIL_LINES: Final = 20
 
 
@@ -154,7 +155,7 @@ class Server:
     def wait_until_serving(self, deadline: float) -> None:
         while time.monotonic() < deadline:
             self.check()
-            if "Mode:" in self.four_letter_word("srvr"):
+            if "Mode:" in self.four_letter_word("srvr", POLL_TIMEOUT_S):
                 return
             time.sleep(POLL_S)
         raise CoordinationError(f"ZooKeeper on {self.address} is not serving; {self._last_words()}")
@@ -164,10 +165,10 @@ class Server:
             code = self._process.returncode
             raise CoordinationError(f"ZooKeeper on {self.address} ended with {code}; {self._last_words()}")
 
-    def four_letter_word(self, word: str) -> str:
+    def four_letter_word(self, word: str, timeout_s: float = WORD_TIMEOUT_S) -> str:
         """What the server says to `ruok`, `srvr` and the like; nothing if it does not answer."""
         try:
-            with socket.create_connection((self._host, self._port), WORD_TIMEOUT_S) as connection:
+            with socket.create_connection((self._host, self._port), timeout_s) as connection:
                 connection.sendall(word.encode())
                 return b"".join(iter(lambda: connection.recv(65536), b"")).decode()
         except OSError:

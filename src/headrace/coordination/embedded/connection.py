@@ -6,6 +6,7 @@ is not read from either, and if events pile up for it all the same it is dropped
 
 import asyncio
 import logging
+from collections import deque
 from ipaddress import ip_address
 from typing import Final, Protocol, cast
 
@@ -47,8 +48,9 @@ class Connection(asyncio.Protocol):
         self._buffer = bytearray()
         self._out: list[bytes] = []
         self._out_bytes = 0
-        self._waiting = 0  # messages that the disk holds back
+        self._waiting: deque[int] = deque()  # the sizes of messages that the disk holds back
         self._waiting_bytes = 0
+        self._request_bytes = 0  # of the request that is being answered
         self._flush_planned = False
         self._turn_planned = False
         self._closing = False
@@ -107,6 +109,9 @@ class Connection(asyncio.Protocol):
         except MalformedRequest as error:
             logger.info("hung up on %s:%d: %s", self.address, self.port, error)
             self.abort()
+        except Exception:
+            logger.exception("hung up on %s:%d: a bug in the coordinator", self.address, self.port)
+            self.abort()
         if position:
             del self._buffer[:position]
         self._pause_or_resume()
@@ -128,10 +133,12 @@ class Connection(asyncio.Protocol):
     def _received(self, message: bytes) -> None:
         self.received += 1
         self._host.received += 1
+        self._request_bytes = len(message)
         if self.requester.session_id:
             answer(self._host.service, self, message)
         else:
             self._host.service.connect(self, decode_connect(message))
+        self._request_bytes = 0
 
     def _four_letter_word(self, word: bytes) -> bool:
         answered = self._host.four_letter_word(word)
@@ -146,8 +153,10 @@ class Connection(asyncio.Protocol):
 
     def send(self, message: bytes) -> None:
         if self._host.commit.send(self, message):
-            self._waiting += 1
-            self._waiting_bytes += len(message)
+            # A small reply may stand for a large write, which is in memory until the disk has it.
+            size = len(message) + self._request_bytes
+            self._waiting.append(size)
+            self._waiting_bytes += size
 
     def close(self) -> None:
         """Answer nothing more, and hang up once everything sent before has left."""
@@ -163,8 +172,7 @@ class Connection(asyncio.Protocol):
     def release(self, messages: list[bytes]) -> None:
         """Put `messages` on the wire, together with whatever else this turn of the loop brings."""
         if self._waiting:
-            self._waiting -= len(messages)
-            self._waiting_bytes -= sum(map(len, messages))
+            self._waiting_bytes -= sum(self._waiting.popleft() for _ in messages)
         self.sent += len(messages)
         self._host.sent += len(messages)
         self._out += messages
@@ -194,7 +202,7 @@ class Connection(asyncio.Protocol):
 
     def _is_full(self) -> bool:
         unsent = self._out_bytes + self._waiting_bytes + self.transport.get_write_buffer_size()
-        return unsent > PAUSE_BYTES or self._waiting > PAUSE_REPLIES
+        return unsent > PAUSE_BYTES or len(self._waiting) > PAUSE_REPLIES
 
     def _pause_or_resume(self) -> None:
         """Stop reading while there is more to answer than the bounds allow."""

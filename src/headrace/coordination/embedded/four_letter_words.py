@@ -45,31 +45,36 @@ class Figures(NamedTuple):
     peers: list[Peer]
 
 
-def ruok(_figures: Figures) -> str:
+Ask = Callable[[], Figures]
+"""Collects the figures: some words do without, and are asked every second."""
+
+
+def ruok(_ask: Ask) -> str:
     return "imok"
 
 
-def isro(_figures: Figures) -> str:
+def isro(_ask: Ask) -> str:
     return "rw"
 
 
-def srvr(figures: Figures) -> str:
-    return f"Zookeeper version: {FULL_VERSION}\n{_summary(figures)}"
+def srvr(ask: Ask) -> str:
+    return f"Zookeeper version: {FULL_VERSION}\n{_summary(ask())}"
 
 
-def stat(figures: Figures) -> str:
+def stat(ask: Ask) -> str:
+    figures = ask()
     return f"Zookeeper version: {FULL_VERSION}\nClients:\n{_peers(figures.peers)}\n{_summary(figures)}"
 
 
-def cons(figures: Figures) -> str:
-    return f"{_peers(figures.peers)}\n"
+def cons(ask: Ask) -> str:
+    return f"{_peers(ask().peers)}\n"
 
 
-def conf(figures: Figures) -> str:
-    return _lines(figures.conf.items(), "=")
+def conf(ask: Ask) -> str:
+    return _lines(ask().conf.items(), "=")
 
 
-def envi(_figures: Figures) -> str:
+def envi(_ask: Ask) -> str:
     facts = {
         "zookeeper.version": FULL_VERSION,
         "host.name": platform.node(),
@@ -82,7 +87,8 @@ def envi(_figures: Figures) -> str:
     return "Environment:\n" + _lines(facts.items(), "=")
 
 
-def mntr(figures: Figures) -> str:
+def mntr(ask: Ask) -> str:
+    figures = ask()
     facts = {
         "version": FULL_VERSION,
         "server_state": "standalone",
@@ -101,7 +107,7 @@ def mntr(figures: Figures) -> str:
     return _lines(((f"zk_{name}", value) for name, value in facts.items()), "\t")
 
 
-WORDS: Final[dict[bytes, Callable[[Figures], str]]] = {
+WORDS: Final[dict[bytes, Callable[[Ask], str]]] = {
     b"ruok": ruok,
     b"isro": isro,
     b"srvr": srvr,

@@ -55,9 +55,8 @@ class Journal:
 
     def wants_snapshot(self, node_count: int) -> bool:
         """Whether the log has grown long, also in comparison with the tree that a snapshot would write."""
-        return self._entries >= max(SNAPSHOT_AFTER_ENTRIES, node_count) or (
-            self._file.size >= SNAPSHOT_AFTER_BYTES
-        )
+        enough = max(SNAPSHOT_AFTER_ENTRIES, node_count // 2)
+        return self._entries >= enough or self._file.size >= SNAPSHOT_AFTER_BYTES
 
     @property
     def entries_since_snapshot(self) -> int:

@@ -150,7 +150,7 @@ class Coordinator:
         self._connections.pop(connection, None)
 
     def four_letter_word(self, word: bytes) -> str | None:
-        return WORDS[word](self._figures()) if word in WORDS else None
+        return WORDS[word](self._figures) if word in WORDS else None
 
     def _figures(self) -> Figures:
         state, watches = self._journal.state, self.service.watches
@@ -162,7 +162,7 @@ class Coordinator:
             nodes=len(state.tree.nodes),
             watches=len(watches),
             ephemerals=state.tree.ephemeral_count(),
-            data_bytes=sum(len(node.data or b"") + len(path) for path, node in state.tree.nodes.items()),
+            data_bytes=state.tree.data_bytes,
             sessions=len(state.sessions),
             batches=self.commit.batches,
             entries=self.commit.entries,

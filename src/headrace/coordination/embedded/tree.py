@@ -49,6 +49,7 @@ class Tree:
         for path, acl in (("/zookeeper/quota", OPEN), ("/zookeeper/config", READ_ONLY)):
             self.nodes[path] = Node(b"", acl, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)
         self._index(self.nodes)
+        self.data_bytes = _size_of(self.nodes)  # of all paths and data
 
     @classmethod
     def of(cls, nodes: dict[str, Node]) -> "Tree":
@@ -57,6 +58,7 @@ class Tree:
         tree._children.clear()
         tree.nodes = nodes
         tree._index(nodes)
+        tree.data_bytes = _size_of(nodes)
         return tree
 
     def apply(self, txn: NodeTxn, zxid: int, time_ms: int) -> Applied:
@@ -73,7 +75,9 @@ class Tree:
         elif type(txn) is DeleteNode:
             assert before is not None, txn
             self._unlink(txn.path, before.owner)
-        return Applied(txn, self.nodes.get(txn.path), self._events(txn, before))
+        after = self.nodes.get(txn.path)
+        self.data_bytes += _size(txn.path, after) - _size(txn.path, before)
+        return Applied(txn, after, self._events(txn, before))
 
     def children(self, path: str) -> Iterable[str]:
         """The names below `path`, oldest first."""
@@ -132,3 +136,11 @@ class Tree:
                 return ()
         parent = parent_of(path)
         return own, Event(EventType.CHILDREN_CHANGED, parent, self.nodes[parent].acl)
+
+
+def _size(path: str, node: Node | None) -> int:
+    return 0 if node is None else len(path) + len(node.data or b"")
+
+
+def _size_of(nodes: dict[str, Node]) -> int:
+    return sum(_size(path, node) for path, node in nodes.items())
