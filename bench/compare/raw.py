@@ -1,6 +1,7 @@
 """Raw requests: what the brokers do, with no client library in between."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from itertools import count
 from typing import Final
 
@@ -21,7 +22,7 @@ from headrace.protocol.api import ApiKey
 
 GB: Final = 1e9
 MB: Final = 1e6
-MAX_BYTES: Final = 512 * MIB  # of one round: the disk and its cache are shared by both brokers
+MAX_BYTES: Final = 384 * MIB  # of one round: the disk and its cache are shared by both brokers
 FETCHED_BYTES: Final = 64 * MIB  # what a Fetch line walks through, over and over
 _names: Final = (f"raw-{number}" for number in count())
 
@@ -41,17 +42,12 @@ class ProduceSource:
 
 
 class FetchSource:
-    """Walks through a log of equal batches, one batch a request, and starts over at the end."""
+    """Walks through a log of equal batches from batch `first` on, one batch a request, over and over."""
 
-    def __init__(self, template: FetchTemplate, batch: Batch, batches: int) -> None:
+    def __init__(self, template: FetchTemplate, batch: Batch, batches: int, first: int) -> None:
         self._template = template
         self._size = len(batch.data)
-        self._offsets = self._walk(batch.records, batches)
-
-    @staticmethod
-    def _walk(records: int, batches: int) -> Iterator[int]:
-        while True:
-            yield from range(0, batches * records, records)
+        self._offsets = (number % batches * batch.records for number in count(first))
 
     def next(self) -> bytes:
         return self._template.at(next(self._offsets))
@@ -69,59 +65,67 @@ def _error(frame: memoryview, key: ApiKey) -> int:
 
 
 class RawLine:
-    """The state of one line on both brokers: the topic ids it was given."""
+    """One line on both brokers: a batch, the connections it goes over, and a topic."""
 
     def __init__(self, batch: Batch, connections: int, depth: int, seconds: float) -> None:
         self._batch = batch
+        self._batches = FETCHED_BYTES // len(batch.data)
         self._connections = connections
         self._depth = depth
         self._seconds = seconds
         self._topic = next(_names)
-        self._ids: dict[str, bytes] = {}
 
-    def prepare(self, server: Server) -> None:
-        server.create_topic(self._topic)
-        self._ids[server.name] = topic_id(server.address, self._topic)
+    def produce(self, server: Server) -> Figures:
+        """A round into a new topic, so that disk and page cache get back what the last one took."""
+        topic = next(_names)
+        with _created(server, topic) as id_:
+            request = produce_request(id_, self._batch)
+            return self._measured(server, lambda _number: ProduceSource(request, len(self._batch.data)))
 
     def prepare_to_fetch(self, server: Server) -> None:
-        self.prepare(server)
-        batches = FETCHED_BYTES // len(self._batch.data)
+        server.create_topic(self._topic)
+        request = produce_request(topic_id(server.address, self._topic), self._batch)
         written = drive(
             server.address,
-            lambda _number: self._produced(server),
+            lambda _number: ProduceSource(request, len(self._batch.data)),
             connections=1,
             depth=1,
             seconds=60,
-            max_bytes=batches * len(self._batch.data),
+            max_bytes=self._batches * len(self._batch.data),
         )
-        assert written.requests >= batches, f"wrote {written.requests} of {batches} batches"
+        assert written.requests >= self._batches, f"wrote {written.requests} of {self._batches} batches"
+
+    def fetch(self, server: Server) -> Figures:
+        """A round in which every connection reads the whole log, each from another place."""
+        id_ = topic_id(server.address, self._topic)
+
+        def source(number: int) -> FetchSource:
+            first = number * self._batches // self._connections
+            return FetchSource(FetchTemplate(id_, len(self._batch.data)), self._batch, self._batches, first)
+
+        return self._measured(server, source)
 
     def finish(self, server: Server) -> None:
         server.delete_topic(self._topic)
 
-    def produce(self, server: Server) -> Figures:
-        return self._measured(server, self._produced(server))
-
-    def fetch(self, server: Server) -> Figures:
-        template = FetchTemplate(self._ids[server.name], len(self._batch.data))
-        batches = FETCHED_BYTES // len(self._batch.data)
-        return self._measured(server, FetchSource(template, self._batch, batches))
-
-    def _produced(self, server: Server) -> ProduceSource:
-        request = produce_request(self._ids[server.name], self._batch)
-        return ProduceSource(request, len(self._batch.data))
-
-    def _measured(self, server: Server, source: Source) -> Figures:
+    def _measured(self, server: Server, make_source: Callable[[int], Source]) -> Figures:
         cpu = server.cpu_seconds()
         driven = drive(
             server.address,
-            lambda _number: source,
+            make_source,
             connections=self._connections,
             depth=self._depth,
             seconds=self._seconds,
             max_bytes=MAX_BYTES,
         )
         return _figures(driven, server.cpu_seconds() - cpu)
+
+
+@contextmanager
+def _created(server: Server, topic: str) -> Iterator[bytes]:
+    server.create_topic(topic)
+    yield topic_id(server.address, topic)
+    server.delete_topic(topic)
 
 
 def _figures(driven: Driven, cpu: float) -> Figures:
@@ -135,11 +139,8 @@ def _figures(driven: Driven, cpu: float) -> Figures:
 
 def warm_up(server: Server, seconds: float) -> None:
     """Load before the first line, of all kinds: Kafka's JVM compiles what it sees often."""
-    for batch, depth in ((make_batch(1, record_size=100), 5), (make_batch(16 * KIB), 5)):
-        line = RawLine(batch, 4, depth, seconds / 3)
-        line.prepare(server)
-        line.produce(server)
-        line.finish(server)
+    for batch in (make_batch(1, record_size=100), make_batch(16 * KIB)):
+        RawLine(batch, 4, 5, seconds / 3).produce(server)
     line = RawLine(make_batch(16 * KIB), 4, 1, seconds / 3)
     line.prepare_to_fetch(server)
     line.fetch(server)
@@ -166,9 +167,7 @@ def _produce(
     raw = RawLine(batch, connections, depth, seconds)
     return Line(
         name=f"raw produce {size}, {connections} conn x {depth} in flight",
-        prepare=raw.prepare,
         run=raw.produce,
-        finish=raw.finish,
         expected=_expected(len(batch.data), speed=speed, cpu=0.8),
     )
 
