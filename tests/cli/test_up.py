@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from cli.command import Command
-from headrace.testing.process import NotReady, UpProcess
+from headrace.testing.process import NotReady, ServerProcess, UpProcess
 
 STOP_S = 3.0  # what TERM may take
 
@@ -71,6 +71,41 @@ def test_an_occupied_port_is_refused(up: UpProcess, headrace: Command, tmp_path:
         "something listens there already; stop it, or choose another port"
     )
     assert "Traceback" not in refused.err
+
+
+def test_it_uses_the_zookeeper_it_is_given(tmp_path: Path) -> None:
+    arguments = ["coordinator", f"--data={tmp_path / 'zookeeper'}", "--port=0", "--no-sync"]
+    with (
+        ServerProcess(arguments, tmp_path / "coordinator.log") as zookeeper,
+        UpProcess(tmp_path / "up", arguments=["--zookeeper", zookeeper.address]) as up,
+    ):
+        Command(up.bootstrap).ok("topic", "create", "orders")
+        assert not (up.data / "coordinator").exists()
+        assert "one node" not in up.log.read_text()
+        up.stop()
+        up.start()
+        assert Command(up.bootstrap).ok("topic", "list", "--json").json[0]["name"] == "orders"
+
+
+def test_clients_go_on_after_a_crash_and_a_restart(tmp_path: Path) -> None:
+    with UpProcess(tmp_path) as up:
+        headrace = Command(up.bootstrap)
+        headrace.ok("produce", "orders", "before")
+        consumer = subprocess.Popen(
+            headrace.arguments("consume", "orders", "--from-beginning", "--max-messages", "2"),
+            env=headrace.environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+        )
+        with consumer:
+            assert consumer.stdout is not None
+            assert consumer.stderr is not None
+            assert consumer.stdout.readline() == b"before\n"
+            up.kill()
+            up.start()
+            headrace.ok("produce", "orders", "after")
+            assert consumer.stdout.readline() == b"after\n"
+            assert (consumer.wait(20), consumer.stderr.read()) == (0, b"")
 
 
 def test_a_zookeeper_that_does_not_answer_is_named(headrace: Command, tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ import sys
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass, is_dataclass
 from functools import cached_property
+from io import StringIO
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
@@ -97,7 +98,13 @@ def _cell(value: object) -> str:
 def _draw(what: "RenderableType") -> None:
     from rich.console import Console  # noqa: PLC0415
 
-    Console(width=None if sys.stdout.isatty() else _UNBOUNDED).print(what)
+    if sys.stdout.isatty():
+        Console().print(what)
+        return
+    drawn = StringIO()
+    Console(file=drawn, width=_UNBOUNDED).print(what)
+    for line in drawn.getvalue().splitlines():
+        click.echo(line.rstrip())
 
 
 def _plain(value: object) -> object:

@@ -159,6 +159,8 @@ class Reader:
                 "enable.auto.commit": False,
                 "enable.partition.eof": True,
                 "auto.offset.reset": "error",
+                # That a partition ends is known when a fetch comes back empty.
+                "fetch.wait.max.ms": 50 if stop_at_end else 500,
                 "queued.min.messages": 1_000_000,  # or 64 MB; fewer leave it waiting for the next fetch
                 **(options or {}),
             }
