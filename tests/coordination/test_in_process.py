@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import os
+import random
 import socket
 import struct
 from collections.abc import Awaitable, Callable
@@ -100,6 +101,34 @@ def test_rubbish_closes_its_own_connection_and_no_other(data_dir: Path) -> None:
             wire.connect()
             wire.socket.sendall(rubbish)
             assert wire.is_closed_by_server(), rubbish
+            wire.close()
+        leave(client)
+
+    run(data_dir, lambda coordinator: asyncio.to_thread(work, coordinator))
+
+
+def test_hundreds_of_mutated_requests_do_not_disturb_anybody(data_dir: Path) -> None:
+    chance = random.Random(2181)
+    path = struct.pack(">i", 10) + b"/bystander"
+    bodies = [path + b"\1", path + struct.pack(">i", 3) + b"abc" + struct.pack(">i", -1), path, b""]
+
+    def mutated() -> bytes:
+        message = bytearray(struct.pack(">ii", 1, chance.choice([1, 2, 3, 4, 5, 8, 14, 22, 100, 101, 106])))
+        message += chance.choice(bodies)
+        for _ in range(chance.randrange(4)):
+            message[chance.randrange(8, len(message) + 1) - 1] = chance.randrange(256)
+        length = len(message) + chance.choice([0, 0, 0, 0, -3, 5, 2**30])
+        return struct.pack(">i", length) + message
+
+    def work(coordinator: Coordinator) -> None:
+        client = bystander(coordinator)
+        client.create("/bystander-too")
+        for _ in range(60):
+            wire = Wire(coordinator.address)
+            wire.connect()
+            with contextlib.suppress(OSError):
+                for _ in range(10):
+                    wire.socket.sendall(mutated())
             wire.close()
         leave(client)
 

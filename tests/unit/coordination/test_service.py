@@ -195,3 +195,28 @@ def test_versions_wrap_around_instead_of_breaking_the_reply(world: World) -> Non
     assert kinds(client.set("/a", b"x")) == [("reply", OK)]
     assert kinds(client.create("/a/n-", flags=2)) == [("reply", OK)]
     assert nodes["/a"].version == -(2**31)
+
+
+def test_a_multi_read_cannot_ask_for_everything_many_times(world: World) -> None:
+    client = world.client()
+    client.create("/large", bytes(1_000_000))
+    read = pack(">ibi", Op.GET_DATA, 0, -1) + string("/large") + b"\0"
+
+    assert kinds(client.ask(Op.MULTI_READ, read * 5 + pack(">ibi", -1, 1, -1))) == [("reply", OK)]
+    assert kinds(client.ask(Op.MULTI_READ, read * 5000 + pack(">ibi", -1, 1, -1))) == [
+        ("reply", ErrorCode.QUOTA_EXCEEDED)
+    ]
+
+
+def test_a_bug_while_a_change_is_carried_out_is_reported(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*_arguments: object) -> None:
+        raise ZeroDivisionError
+
+    client = world.client()
+    monkeypatch.setattr(world.state, "apply", broken)
+    with pytest.raises(ZeroDivisionError):
+        client.create("/a")
+
+    assert [type(bug) for bug in world.bugs] == [ZeroDivisionError]

@@ -85,3 +85,16 @@ def test_there_is_a_bound_for_each_connection() -> None:
     watches.add("bob", "/c", Mode.DATA)
 
     assert refused.value.code is ErrorCode.QUOTA_EXCEEDED
+
+
+def test_long_paths_count_too(watches: Watches[str]) -> None:
+    long = "/" + "x" * 1_040_000
+    for number in range(16):
+        watches.add("ann", f"{long}{number}", Mode.DATA)
+    with pytest.raises(Refused):
+        watches.add("ann", f"{long}-more", Mode.DATA)
+    for number in range(16):
+        watches.trigger(event(CREATED, f"{long}{number}"))
+
+    watches.add("ann", f"{long}-more", Mode.DATA)
+    assert watches.count("ann") == 1

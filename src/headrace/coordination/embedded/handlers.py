@@ -30,6 +30,9 @@ from headrace.coordination.embedded.watches import Mode
 MAX_IDENTITIES: Final = 64
 """Proofs one connection may collect; every access check looks at all of them."""
 
+MAX_MULTI_READ: Final = 8 << 20
+"""Bytes one multi-read may bring; its request could ask for the same megabyte fifty thousand times."""
+
 Handler = Callable[[Service, Client, Op, Any], bytes]
 
 _HANDLERS: Final[dict[int, tuple[Op, Handler]]] = {}
@@ -91,13 +94,15 @@ def multi(service: Service, client: Client, _op: Op, request: Multi) -> bytes:
 @handles(Op.MULTI_READ)
 def multi_read(service: Service, client: Client, _op: Op, request: Multi) -> bytes:
     """Each for itself: one that fails says so in its place."""
-    results = []
+    results = bytearray()
     for op, operation in request.operations:
         try:
-            results.append(_MULTI.pack(op, False, 0) + _HANDLERS[op][1](service, client, op, operation))
+            results += _MULTI.pack(op, False, 0) + _HANDLERS[op][1](service, client, op, operation)
         except Refused as refusal:
-            results.append(_multi_error(refusal.code))
-    return b"".join(results) + _MULTI_END
+            results += _multi_error(refusal.code)
+        if len(results) > MAX_MULTI_READ:
+            raise Refused(ErrorCode.QUOTA_EXCEEDED, f"more than {MAX_MULTI_READ} bytes in one reply")
+    return bytes(results) + _MULTI_END
 
 
 @handles(Op.GET_DATA)

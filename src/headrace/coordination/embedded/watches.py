@@ -12,7 +12,11 @@ from headrace.coordination.embedded.paths import ROOT, parent_of
 from headrace.coordination.embedded.tree import Event, EventType
 
 MAX_WATCHES: Final = 100_000
-"""For each connection. One more is refused with QUOTA_EXCEEDED, together with the read that asked for it."""
+MAX_PATH_CHARACTERS: Final = 16 << 20
+"""For each connection, of all paths it watches: they need not exist, and each may be as long as a request.
+
+One watch more is refused with QUOTA_EXCEEDED, together with the read that asked for it.
+"""
 
 W = TypeVar("W")
 
@@ -38,6 +42,7 @@ class Watches(Generic[W]):
         self._limit = limit
         self._by_path: dict[str, dict[W, Mode]] = {}
         self._by_watcher: dict[W, set[str]] = {}
+        self._characters: dict[W, int] = {}
         self._recursive = 0  # while there is none, events need not climb the tree
 
     def __len__(self) -> int:
@@ -49,9 +54,12 @@ class Watches(Generic[W]):
     def add(self, watcher: W, path: str, mode: Mode) -> None:
         """Have `watcher` told; asking twice is the same as asking once."""
         paths = self._by_watcher.setdefault(watcher, set())
-        if path not in paths and len(paths) >= self._limit:
-            raise Refused(ErrorCode.QUOTA_EXCEEDED, f"{self._limit} watches on one connection")
-        paths.add(path)
+        if path not in paths:
+            characters = self._characters.get(watcher, 0) + len(path)
+            if len(paths) >= self._limit or characters > MAX_PATH_CHARACTERS:
+                raise Refused(ErrorCode.QUOTA_EXCEEDED, f"{len(paths)} watches on one connection")
+            self._characters[watcher] = characters
+            paths.add(path)
         watchers = self._by_path.setdefault(path, {})
         before = watchers.get(watcher, Mode(0))
         watchers[watcher] = before | mode
@@ -99,8 +107,9 @@ class Watches(Generic[W]):
             del self._by_path[path]
         paths = self._by_watcher[watcher]
         paths.remove(path)
+        self._characters[watcher] -= len(path)
         if not paths:
-            del self._by_watcher[watcher]
+            del self._by_watcher[watcher], self._characters[watcher]
 
 
 def _ancestors(path: str) -> Iterator[str]:
