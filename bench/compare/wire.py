@@ -11,11 +11,16 @@ from headrace.protocol.frame import encode_frame
 from headrace.protocol.headers import decode_response_header, encode_request_header, encode_response_header
 from headrace.protocol.message import Message
 from headrace.protocol.records import Record, encode_batch
-from headrace.protocol.schema import fetch, metadata, produce
+from headrace.protocol.schema import fetch, list_offsets, metadata, produce
 from headrace.protocol.schema.request_header import RequestHeader
 
 KIB, MIB = 1024, 1024 * 1024
-VERSIONS: Final = {ApiKey.METADATA: 12, ApiKey.PRODUCE: 13, ApiKey.FETCH: 17}  # topics by id, as Java 4.x
+VERSIONS: Final = {  # topics by id, as Java 4.x sends them
+    ApiKey.METADATA: 12,
+    ApiKey.PRODUCE: 13,
+    ApiKey.FETCH: 17,
+    ApiKey.LIST_OFFSETS: 7,
+}
 SIZE: Final = Struct(">i")
 INT64: Final = Struct(">q")
 TIMEOUT_S: Final = 30
@@ -61,17 +66,30 @@ def answers_metadata(address: Address) -> bool:
 
 
 def topic_id(address: Address, name: str) -> bytes:
-    """The id of a topic, once every partition of it has a leader."""
+    """The id of a topic, once the leaders of all its partitions answer for them."""
     wanted = metadata.MetadataRequest(topics=[metadata.MetadataRequestTopic(name=name)])
     deadline = time.monotonic() + TIMEOUT_S
     while time.monotonic() < deadline:
         answer = ask(address, ApiKey.METADATA, wanted)
         assert isinstance(answer, metadata.MetadataResponse)
         (topic,) = answer.topics
-        if not topic.error_code and all(not part.error_code for part in topic.partitions):
+        if topic.partitions and _leaders_answer(address, name, len(topic.partitions)):
             return topic.topic_id
         time.sleep(0.05)
     raise TimeoutError(f"{name} has no leader after {TIMEOUT_S} s")
+
+
+def _leaders_answer(address: Address, name: str, partitions: int) -> bool:
+    """Kafka tells of a new leader in Metadata shortly before the leader itself knows."""
+    parts = [
+        list_offsets.ListOffsetsPartition(partition_index=number, timestamp=-1)
+        for number in range(partitions)
+    ]
+    topics = [list_offsets.ListOffsetsTopic(name=name, partitions=parts)]
+    body = list_offsets.ListOffsetsRequest(replica_id=-1, topics=topics)
+    answer = ask(address, ApiKey.LIST_OFFSETS, body)
+    assert isinstance(answer, list_offsets.ListOffsetsResponse)
+    return not any(part.error_code for part in answer.topics[0].partitions)
 
 
 class Batch(NamedTuple):
