@@ -1,5 +1,7 @@
 """`headrace topic` and `headrace config` against a real broker."""
 
+import re
+
 import pytest
 
 from cli.command import Command
@@ -23,6 +25,7 @@ def test_a_description_has_leaders_replicas_and_offsets(headrace: Command) -> No
     headrace.ok("produce", "described", "a", "b", "--partition", "1")
     found = headrace.ok("topic", "describe", "described", "--json").json
     assert found["name"] == "described"
+    assert re.fullmatch(r"[\w-]{22}", found["topic_id"])
     assert found["partitions"][1] == {
         "index": 1,
         "leader": 1,

@@ -128,7 +128,7 @@ class Admin:
         ends = self._offsets(name, led, OffsetSpec.latest())
         return Topic(
             name=found.name,
-            topic_id=str(found.topic_id),
+            topic_id=str(found.topic_id).translate(_AS_KAFKA_WRITES_IDS),
             internal=found.is_internal,
             partitions=tuple(
                 Partition(
@@ -237,6 +237,8 @@ class Admin:
         except (ValueError, TypeError) as error:  # what librdkafka refuses to send
             raise ClientError(f"{what}: {error}") from error
 
+
+_AS_KAFKA_WRITES_IDS: Final = str.maketrans("+/", "-_")
 
 _SOURCES: Final = {
     ConfigSource.DYNAMIC_TOPIC_CONFIG: "topic",
