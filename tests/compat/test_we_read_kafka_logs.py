@@ -33,9 +33,9 @@ from headrace.storage.epochs import EpochStart
 from headrace.storage.errors import ForeignDirectory
 from headrace.storage.identity import Identity
 from headrace.storage.log import Log
-from headrace.storage.time_lookup import FoundOffset
 from headrace.storage.producer_snapshot import decode_snapshot, encode_snapshot
 from headrace.storage.recovery import open_log
+from headrace.storage.time_lookup import FoundOffset
 from headrace.storage.topics import TopicPartition
 from headrace.testing.clock import SettableClock
 from headrace.testing.logs import files_in, read_all
