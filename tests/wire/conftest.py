@@ -27,5 +27,5 @@ def own_broker(tmp_path: Path) -> Iterator[BrokerProcess]:
 
 @pytest.fixture
 def raw(broker: BrokerProcess) -> Iterator[RawClient]:
-    with RawClient(broker.address) as client:
+    with RawClient(broker.bootstrap) as client:
         yield client

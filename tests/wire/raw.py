@@ -21,12 +21,13 @@ CLIENT_ID: Final = "raw"
 class RawClient:
     """One connection.
 
-    with RawClient(broker.address) as client:
+    with RawClient(broker.bootstrap) as client:
         response = client.ask(MetadataRequest(topics=None), version=12)
     """
 
-    def __init__(self, address: tuple[str, int]) -> None:
-        self.socket = socket.create_connection(address, TIMEOUT_S)
+    def __init__(self, bootstrap: str) -> None:
+        host, _, port = bootstrap.rpartition(":")
+        self.socket = socket.create_connection((host, int(port)), TIMEOUT_S)
         self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._correlation_ids = count(1)
 

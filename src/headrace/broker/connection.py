@@ -7,7 +7,7 @@ from collections import deque
 from collections.abc import Awaitable
 from typing import TYPE_CHECKING, Any, cast
 
-from headrace.broker.dispatch import HANDLERS, Context, Handler, Reply
+from headrace.broker.dispatch import HANDLERS, Context, Handler, HangUp, Reply
 from headrace.protocol.api import decode_request, encode_response
 from headrace.protocol.api_versions import answer_version
 from headrace.protocol.errors import ProtocolError
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 MAX_IN_FLIGHT = 64  # requests of one connection that may wait for their turn to be answered
 SENT_TOGETHER_BYTES = 256 * 1024  # small replies wait for one another, large ones do not
 WRITE_BUFFER_BYTES = 1024 * 1024  # replies a client has not read yet before we stop reading from it
+HALF_CLOSED_S = 1.0  # how long a client that sends no more may wait for replies: most such clients are gone
 
 logger = logging.getLogger(__name__)
 
@@ -51,6 +52,7 @@ class Connection(asyncio.BufferedProtocol):
         self._transport: asyncio.Transport | None = None
         self._peer_reads = True
         self._paused = False
+        self._half_closed = False
         self.last_active = broker.loop.time()
         self.address = ""
         self.buffered = 0  # bytes of memory that its receive buffer takes
@@ -96,7 +98,7 @@ class Connection(asyncio.BufferedProtocol):
                 self._handle(self._backlog.popleft())
             self._send_out()
             self._frames.settle()
-        except ProtocolError as error:
+        except (ProtocolError, HangUp) as error:
             logger.warning("closing the connection of %s: %s", self.address, error)
             self.close()
         except Exception:
@@ -104,7 +106,12 @@ class Connection(asyncio.BufferedProtocol):
             self.close()
 
     def eof_received(self) -> bool:
-        return bool(self._slots)  # half closed: what was asked is still answered
+        """Answer what was asked, as far as that is soon done, and close."""
+        if not self._slots:
+            return False
+        self._half_closed = True
+        self._broker.loop.call_later(HALF_CLOSED_S, self.close)
+        return True
 
     def pause_writing(self) -> None:
         self._peer_reads = False
@@ -178,6 +185,8 @@ class Connection(asyncio.BufferedProtocol):
         while self._slots and self._slots[0].buffers is not None:
             self._put_out(self._slots.popleft().buffers or [])
         self._send_out()
+        if self._half_closed and not self._slots:
+            self.close()
         self._regulate()
 
     def _regulate(self) -> None:

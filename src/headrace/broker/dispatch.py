@@ -12,6 +12,11 @@ from headrace.protocol.schema.index import ApiKey
 if TYPE_CHECKING:
     from headrace.broker.server import Broker
 
+
+class HangUp(Exception):
+    """There is no reply that could say what went wrong; closing the connection is the only one left."""
+
+
 Reply = Message | None
 """What a handler answers; None is no answer at all, which only Produce with acks=0 gives."""
 

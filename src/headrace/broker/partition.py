@@ -53,8 +53,10 @@ class Partition:
         return -1 if self._state is None else self._state.leader_epoch
 
     def become(self, state: PartitionState) -> None:
-        """Take on the role that the controller has given; an older one than ours changes nothing."""
-        if self._state is not None and state.leader_epoch < self._state.leader_epoch:
+        """Take on the role that the controller has given; our own, or an older one, changes nothing."""
+        if self._state is not None and (
+            state == self._state or state.leader_epoch < self._state.leader_epoch
+        ):
             return
         if state.leader == self._broker_id and state.leader_epoch > self.leader_epoch:
             self.log.epochs.assign(state.leader_epoch, self.log.log_end_offset)

@@ -2,7 +2,7 @@
 
 Behaviour: long poll: answered when min_bytes have gathered, when max_wait_ms have passed, or at once if a
            partition has an error. Partitions are read in the order asked for, up to max_bytes; the first
-           batch is returned whatever its size.
+           batch is returned whatever its size. Where max_bytes leave something behind, nothing waits.
 Versions:  v4 isolation levels; v5 log start offset; v7 incremental sessions; v9 leader epochs are checked;
            v12 flexible; v13 topics by id; v15 replica state is a tag; v16 new leaders in replies (not yet).
 Not yet:   fetches by followers, fetch from the nearest replica, diverging epochs, quotas.
@@ -16,6 +16,7 @@ from headrace.broker.errors import UnknownTopicId, UnknownTopicOrPartition
 from headrace.broker.fetch_sessions import Plan, Wanted
 from headrace.broker.partition import Isolation, Partition
 from headrace.broker.purgatory import WaitingFetch
+from headrace.protocol.batch import read_header
 from headrace.protocol.errors import ErrorCode, KafkaError
 from headrace.protocol.schema.fetch import (
     AbortedTransaction,
@@ -40,22 +41,22 @@ def fetch(request: FetchRequest, context: Context) -> FetchResponse | Awaitable[
     found = _read(plan, request, context)
     if found.size >= request.min_bytes or found.failed or request.max_wait_ms <= 0 or not plan.wanted:
         return _reply(plan, found)
-    return _wait(plan, request, context, found)
+    if found.size and any(_has_more(entry, data, request) for entry, data in found.entries):
+        return _reply(plan, found)  # it is not the log that is short, and so no append would help
+    waiting = WaitingFetch(
+        [partition for entry in plan.wanted if (partition := _find(entry, context)) is not None],
+        missing=request.min_bytes - found.size,
+        max_wait_ms=request.max_wait_ms,
+        loop=context.broker.loop,
+    )
+    return _wait(plan, request, context, waiting)
 
 
-async def _wait(plan: Plan, request: FetchRequest, context: Context, found: "_Found") -> FetchResponse:
-    loop = context.broker.loop
-    waiting = WaitingFetch(request.min_bytes - found.size, loop)
-    partitions = [partition for entry in plan.wanted if (partition := _find(entry, context)) is not None]
-    for partition in partitions:
-        partition.add_waiting(waiting)
-    timer = loop.call_later(request.max_wait_ms / 1000, waiting.wake)
+async def _wait(plan: Plan, request: FetchRequest, context: Context, waiting: WaitingFetch) -> FetchResponse:
     try:
         await waiting.done
     finally:
-        timer.cancel()
-        for partition in partitions:
-            partition.discard_waiting(waiting)
+        waiting.wake()  # if it is the client that has gone
     return _reply(plan, _read(plan, request, context))
 
 
@@ -120,6 +121,17 @@ def _read_one(
         ],
         records=fetched.data,
     )
+
+
+def _has_more(entry: Wanted, data: PartitionData, request: FetchRequest) -> bool:
+    """Whether a limit or the end of a segment came before the last record there is to read."""
+    records, position, next_offset = data.records or b"", 0, entry.offset
+    while position < len(records):
+        header = read_header(records, position)
+        next_offset = header.next_offset
+        position += header.size
+    committed = request.isolation_level == Isolation.READ_COMMITTED
+    return next_offset < (data.last_stable_offset if committed else data.high_watermark)
 
 
 def _failed(entry: Wanted, error: KafkaError | StorageError) -> PartitionData:

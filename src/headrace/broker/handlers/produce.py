@@ -1,13 +1,14 @@
 """Produce (key 0), v3-v13.
 
 Behaviour: acks 1 and -1 are answered when the batch is in the leader's log; this broker is the only replica
-           there is, so far, so both mean the same. acks=0 gets no reply, and an error closes nothing.
+           there is, so far, so both mean the same. acks=0 gets no reply, and an error closes the
+           connection, so that the client looks for the leader again.
 Versions:  v3 record batches, transactions; v5 log start offset; v8 per-record errors; v9 flexible; v10 new
            leaders in replies (not sent yet); v13 topics by id.
 Not yet:   transactions, quotas.
 """
 
-from headrace.broker.dispatch import Context, handles
+from headrace.broker.dispatch import Context, HangUp, handles
 from headrace.broker.errors import InvalidRequest, UnknownTopicId
 from headrace.protocol.errors import ErrorCode, InvalidRecord, KafkaError
 from headrace.protocol.schema.index import ApiKey
@@ -29,7 +30,11 @@ _ACKS = (-1, 0, 1)
 def produce(request: ProduceRequest, context: Context) -> ProduceResponse | None:
     """Append every batch, in order, before returning."""
     replies = [_topic(topic, request.acks, context) for topic in request.topic_data]
-    return ProduceResponse(responses=replies) if request.acks != 0 else None
+    if request.acks != 0:
+        return ProduceResponse(responses=replies)
+    for refused in (each for topic in replies for each in topic.partition_responses if each.error_code):
+        raise HangUp(f"a Produce with acks=0 failed: {refused.error_message}")
+    return None
 
 
 def _topic(topic: TopicProduceData, acks: int, context: Context) -> TopicProduceResponse:

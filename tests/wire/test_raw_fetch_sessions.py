@@ -1,0 +1,152 @@
+"""Incremental fetch sessions over the wire (KIP-227)."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from headrace.protocol.errors import ErrorCode
+from headrace.protocol.schema.fetch import ForgottenTopic
+from headrace.testing.records import make_batch
+from wire.process import BrokerProcess
+from wire.raw import RawClient
+from wire.requests import create_topic, fetch_request, fresh_name, produce, records_in
+
+V = 12
+
+
+@pytest.fixture
+def topic(raw: RawClient) -> str:
+    name = fresh_name("session")
+    create_topic(raw, name, partitions=3)
+    return name
+
+
+def opened(raw: RawClient, topic: str) -> int:
+    """The id of a session on all three partitions."""
+    answer = raw.ask(fetch_request(topic, partitions=(0, 1, 2), session_epoch=0), V)
+    assert answer.error_code == 0
+    assert answer.session_id != 0
+    assert [each.partition_index for each in answer.responses[0].partitions] == [0, 1, 2]
+    session_id: int = answer.session_id
+    return session_id
+
+
+def incremental(raw: RawClient, session_id: int, epoch: int, topic: str = "", **options: Any) -> Any:
+    partitions = options.pop("partitions", ())
+    return raw.ask(
+        fetch_request(topic, partitions=partitions, session_id=session_id, session_epoch=epoch, **options), V
+    )
+
+
+def news(answer: Any) -> dict[int, int]:
+    """How many records came of each partition that the answer names."""
+    return {
+        partition.partition_index: len(records_in(partition))
+        for response in answer.responses
+        for partition in response.partitions
+    }
+
+
+def test_an_incremental_reply_names_only_what_has_changed(raw: RawClient, topic: str) -> None:
+    session = opened(raw, topic)
+    assert news(incremental(raw, session, 1)) == {}
+
+    produce(raw, topic, make_batch(2), partition=1)
+
+    assert news(incremental(raw, session, 2)) == {1: 2}
+    assert news(incremental(raw, session, 3, topic, partitions=[1], offset=2)) == {}
+
+
+def test_a_request_may_add_partitions_and_forget_others(raw: RawClient, topic: str) -> None:
+    answer = raw.ask(fetch_request(topic, partitions=(0,), session_epoch=0), V)
+    for partition in range(3):
+        produce(raw, topic, partition=partition)
+
+    request = fetch_request(topic, partitions=(2,), session_id=answer.session_id, session_epoch=1)
+    forgetting = type(request)(
+        max_wait_ms=0,
+        min_bytes=1,
+        topics=request.topics,
+        session_id=answer.session_id,
+        session_epoch=1,
+        forgotten_topics_data=[ForgottenTopic(topic=topic, partitions=[0])],
+    )
+
+    assert news(raw.ask(forgetting, V)) == {2: 1}
+
+
+def test_an_epoch_out_of_turn_is_an_error_and_the_session_stays(raw: RawClient, topic: str) -> None:
+    session = opened(raw, topic)
+
+    wrong = incremental(raw, session, 5)
+
+    assert wrong.error_code == ErrorCode.INVALID_FETCH_SESSION_EPOCH
+    assert incremental(raw, session, 1).error_code == 0
+
+
+def test_an_unknown_session_is_an_error(raw: RawClient) -> None:
+    assert incremental(raw, 123_456, 1).error_code == ErrorCode.FETCH_SESSION_ID_NOT_FOUND
+
+
+def test_a_session_that_was_closed_is_gone(raw: RawClient, topic: str) -> None:
+    session = opened(raw, topic)
+
+    closing = raw.ask(fetch_request(topic, session_id=session, session_epoch=-1), V)
+
+    assert closing.session_id == 0
+    assert incremental(raw, session, 1).error_code == ErrorCode.FETCH_SESSION_ID_NOT_FOUND
+
+
+def test_the_session_used_least_recently_makes_room(tmp_path: Path) -> None:
+    slots = {"max.incremental.fetch.session.cache.slots": "2"}
+    with BrokerProcess(tmp_path, slots) as broker, RawClient(broker.bootstrap) as client:
+        create_topic(client, "t", partitions=3)
+        first, second = opened(client, "t"), opened(client, "t")
+        assert incremental(client, first, 1).error_code == 0
+        third = opened(client, "t")
+
+        assert incremental(client, first, 2).error_code == 0
+        assert incremental(client, third, 1).error_code == 0
+        assert incremental(client, second, 1).error_code == ErrorCode.FETCH_SESSION_ID_NOT_FOUND
+
+
+def test_a_long_poll_of_a_session_is_woken_by_an_append(
+    broker: BrokerProcess, raw: RawClient, topic: str
+) -> None:
+    session = opened(raw, topic)
+    waiting = fetch_request(topic, partitions=(), session_id=session, session_epoch=1, max_wait_ms=60_000)
+    raw.send(waiting, V)
+    assert not raw.has_something_to_read(0.05)
+
+    with RawClient(broker.bootstrap) as other:
+        produce(other, topic, partition=2)
+
+    assert news(raw.receive(waiting, V)) == {2: 1}
+
+
+def test_one_session_cannot_name_topics_in_two_ways(raw: RawClient) -> None:
+    topic_id = create_topic(raw, name := fresh_name("two-ways"))
+    answer = raw.ask(fetch_request(name, session_epoch=0), V)
+
+    mixed = raw.ask(fetch_request(topic_id, session_id=answer.session_id, session_epoch=1), 13)
+
+    assert mixed.error_code == ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR
+
+
+def test_every_partition_of_a_session_gets_its_turn(raw: RawClient, topic: str) -> None:
+    for partition in range(3):
+        for _ in range(3):
+            produce(raw, topic, make_batch([b"x" * 1000]), partition=partition)
+    session = opened(raw, topic)
+
+    served = [
+        next(
+            number
+            for number, count in news(incremental(raw, session, epoch, max_bytes=1100)).items()
+            if count
+        )
+        for epoch in range(1, 7)
+    ]
+
+    assert sorted(served[:3]) == sorted(served[3:]) == [0, 1, 2]
