@@ -11,6 +11,7 @@ process alone, as the kernel counts it.
 """
 
 import argparse
+import os
 import re
 import signal
 import sys
@@ -34,6 +35,7 @@ def main() -> None:
         make_ours = servers.headrace(root, arguments.headrace)
         make_kafka = servers.kafka(root)
         chosen = [line for line in _lines(arguments, make_ours, make_kafka) if _wanted(line, arguments)]
+        _warn_if_busy()
         print(HEADING, flush=True)
         with make_ours() as ours, make_kafka() as kafka:
             for server in (ours, kafka):
@@ -53,6 +55,15 @@ def _arguments() -> argparse.Namespace:
     )
     parser.add_argument("--headrace", default=HEADRACE_UP, metavar="COMMAND", help="default: %(default)s")
     return parser.parse_args()
+
+
+def _warn_if_busy() -> None:
+    busy, cores = os.getloadavg()[0], os.cpu_count() or 1
+    if busy > cores / 2:
+        print(
+            f"The load average is {busy:.1f} on {cores} cores: beside other work, Kafka's many threads get"
+            " more of the machine than our one. Trust the CPU figures, not the throughput.\n"
+        )
 
 
 def _lines(arguments: argparse.Namespace, make_ours: MakeServer, make_kafka: MakeServer) -> Iterator[Line]:

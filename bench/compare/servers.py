@@ -4,13 +4,14 @@ Each gets what its own documentation starts it with: Headrace `headrace up`, Kaf
 bin/kafka-server-start.sh and its default settings.
 """
 
+import os
 import shlex
 import socket
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Self
@@ -42,13 +43,16 @@ KAFKA_JVM: Final = (  # what bin/kafka-server-start.sh and bin/kafka-run-class.s
 class Server:
     """A broker that runs, and what its process costs."""
 
-    def __init__(self, name: str, command: list[str], port: int, log: Path) -> None:
+    def __init__(
+        self, name: str, command: list[str], port: int, log: Path, environment: Mapping[str, str] = os.environ
+    ) -> None:
         self.name: Final = name
         self.address: Final = Address(HOST, port)
         self.bootstrap: Final = f"{HOST}:{port}"
         self.seconds_to_metadata = 0.0
         self._command = command
         self._log = log
+        self._environment = environment
         self._process: subprocess.Popen[bytes] | None = None
         self._admin: Any = None
 
@@ -56,7 +60,12 @@ class Server:
         started = time.perf_counter()
         with self._log.open("ab") as log:
             self._process = subprocess.Popen(
-                self._command, stdout=log, stderr=log, stdin=subprocess.DEVNULL, start_new_session=True
+                self._command,
+                stdout=log,
+                stderr=log,
+                stdin=subprocess.DEVNULL,
+                start_new_session=True,
+                env=self._environment,
             )
         try:
             self._wait_for_metadata(self._process)
@@ -127,11 +136,15 @@ def free_port() -> int:
 
 
 def headrace(root: Path, command: str = HEADRACE_UP) -> MakeServer:
+    # Bytecode is kept, as it is by an installed package: the first start makes it, the others use it.
+    environment = os.environ | {"PYTHONPYCACHEPREFIX": str(root / "bytecode")}
+    environment.pop("PYTHONDONTWRITEBYTECODE", None)
+
     def make() -> Server:
         directory = Path(tempfile.mkdtemp(prefix="headrace-", dir=root))
         port = free_port()
         words = shlex.split(command.format(data=directory / "data", port=port))
-        return Server("headrace", words, port, directory / "server.log")
+        return Server("headrace", words, port, directory / "server.log", environment)
 
     return make
 
