@@ -51,6 +51,7 @@ def test_the_event_comes_before_the_reply_of_the_write_that_caused_it(dial: Dial
     messages = list(wire.until_reply(xid))
 
     assert [message[0] for message in messages] == [-1, xid]
+    assert messages[0][1] == messages[1][1]  # the event names the transaction
     assert event(messages[0]) == (CHANGED, f"{namespace}/a")
 
 

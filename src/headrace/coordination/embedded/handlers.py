@@ -146,6 +146,19 @@ def get_ephemerals(service: Service, client: Client, _op: Op, request: Read) -> 
     return vector(string(path) for path in owned if path.startswith(request.path))
 
 
+@handles(Op.GET_ALL_CHILDREN_NUMBER)
+def get_all_children_number(service: Service, client: Client, _op: Op, request: Read) -> bytes:
+    _readable(service, client, request.path)
+    return INT.pack(sum(1 for _ in service.state.tree.descendants(request.path)))
+
+
+@handles(Op.WHO_AM_I)
+def who_am_i(_service: Service, client: Client, _op: Op, _request: Empty) -> bytes:
+    """Scheme and user of every identity, without what proves it."""
+    users = ((scheme, proved.partition(":")[0]) for scheme, proved in client.requester.identities)
+    return vector(string(scheme) + string(user) for scheme, user in users)
+
+
 @handles(Op.SYNC)
 def sync(_service: Service, _client: Client, _op: Op, request: Read) -> bytes:
     return string(request.path)  # one node is never behind itself

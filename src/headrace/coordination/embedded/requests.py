@@ -1,7 +1,7 @@
 """What clients ask: an op code, then fields in jute. One class per shape, one table from op to decoder.
 
 Missing on purpose: reconfig (there is no ensemble to change), createTTL (ZooKeeper refuses it too unless
-told otherwise), the watch and quota queries of the newest Java clients. They are answered UNIMPLEMENTED.
+told otherwise), checkWatches (which no client sends). They are answered UNIMPLEMENTED.
 """
 
 from collections.abc import Callable
@@ -40,8 +40,10 @@ class Op(IntEnum):
     SET_WATCHES = 101
     SASL = 102
     GET_EPHEMERALS = 103
+    GET_ALL_CHILDREN_NUMBER = 104
     SET_WATCHES2 = 105
     ADD_WATCH = 106
+    WHO_AM_I = 107
     CLOSE = -11
 
 
@@ -95,7 +97,7 @@ class Multi(NamedTuple):
 
 
 class Read(NamedTuple):
-    """exists, getData, getACL, getChildren, sync, getEphemerals: a path, perhaps a watch to leave there."""
+    """exists, getData, getACL, getChildren, sync and the like: a path, perhaps a watch to leave there."""
 
     path: str
     watch: bool = False
@@ -242,5 +244,7 @@ _DECODERS: Final[dict[Op, Callable[[Reader], Request]]] = {
     Op.SET_WATCHES2: _set_watches2,
     Op.ADD_WATCH: _watch_mode,
     Op.GET_EPHEMERALS: _path,
+    Op.GET_ALL_CHILDREN_NUMBER: _path,
+    Op.WHO_AM_I: _nothing,
     Op.CLOSE: _nothing,
 }

@@ -19,6 +19,7 @@ from headrace.coordination.embedded.txns import DeleteNode, Entry, OpenSession, 
 from headrace.coordination.embedded.watches import Watches
 
 PASSWORD_BYTES: Final = 16
+UNKNOWN_ZXID: Final = -1  # of an event that a client missed
 SYNC_CONNECTED: Final = 3  # the state that every event reports
 REPLY: Final = Struct(">iqi")  # xid, zxid, error
 _EVENT: Final = Struct(">ii")  # type, state
@@ -148,15 +149,15 @@ class Service:
     def _tell(self, event: Event) -> None:
         watchers = self.watches.trigger(event)
         if watchers:
-            message = event_message(event.type, event.path)
+            message = event_message(event.type, event.path, self.state.zxid)
             for watcher in watchers:
                 # A watch on a node that was not there may outlive the right to know of it.
                 if access.allows(event.acl, access.READ, watcher.requester.identities):
                     watcher.send(message)
 
 
-def event_message(event: EventType, path: str) -> bytes:
-    return frame(REPLY.pack(Xid.EVENT, -1, 0), _EVENT.pack(event, SYNC_CONNECTED), string(path))
+def event_message(event: EventType, path: str, zxid: int = UNKNOWN_ZXID) -> bytes:
+    return frame(REPLY.pack(Xid.EVENT, zxid, 0), _EVENT.pack(event, SYNC_CONNECTED), string(path))
 
 
 def _introduce(client: Client, request: Connect, session: OpenSession) -> None:

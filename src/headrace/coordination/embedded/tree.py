@@ -1,13 +1,13 @@
 """The data tree: transactions in, new nodes and the events they cause out. No clock, no file, no socket."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from enum import IntEnum
 from typing import NamedTuple
 
 from headrace.coordination.embedded.acl import OPEN, READ_ONLY, AclList
 from headrace.coordination.embedded.changes import changes
 from headrace.coordination.embedded.node import CONTAINER, Node
-from headrace.coordination.embedded.paths import ROOT, parent_of
+from headrace.coordination.embedded.paths import ROOT, child_path, parent_of
 from headrace.coordination.embedded.txns import ChangeData, CreateNode, DeleteNode, NodeTxn
 
 
@@ -82,6 +82,15 @@ class Tree:
     def children(self, path: str) -> Iterable[str]:
         """The names below `path`, oldest first."""
         return self._children.get(path, ())
+
+    def descendants(self, path: str) -> Iterator[str]:
+        """Every path below `path`."""
+        below = [path]
+        while below:
+            parent = below.pop()
+            paths = [child_path(parent, name) for name in self.children(parent)]
+            below += paths
+            yield from paths
 
     def ephemerals(self, session_id: int) -> tuple[str, ...]:
         """The nodes that go when this session does, oldest first."""
