@@ -13,9 +13,10 @@ from typing import Any
 import pytest
 from kazoo.client import KazooClient
 
-from coordination.conftest import WAIT_S
+from coordination.conftest import WAIT_S, wait_until
 from coordination.wire import Wire
 from headrace.coordination.embedded import connection as connection_module
+from headrace.coordination.embedded import server as server_module
 from headrace.coordination.embedded.server import Coordinator
 from headrace.coordination.errors import CoordinationError, CorruptJournal, JournalInUse
 
@@ -206,6 +207,28 @@ def test_who_watches_much_and_reads_nothing_is_dropped(
         leave(client)
 
     run(data_dir, lambda coordinator: asyncio.to_thread(work, coordinator))
+
+
+def test_who_says_nothing_or_never_reads_the_end_is_cut_off(
+    data_dir: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(server_module, "HANDSHAKE_S", 0.1)
+    monkeypatch.setattr(server_module, "GOODBYE_S", 0.1)
+
+    def work(coordinator: Coordinator) -> None:
+        client = bystander(coordinator)
+        client.create("/large", bytes(1_000_000))
+        silent, deaf = Wire(coordinator.address), Wire(coordinator.address)
+        deaf.connect(100)
+        for _ in range(20):
+            deaf.send(4, struct.pack(">i", 6) + b"/large" + b"\0")
+        wait_until(lambda: len(coordinator._connections) == 1)  # the session of the deaf one has expired
+        assert silent.is_closed_by_server()
+        silent.close()
+        deaf.close()
+        leave(client)
+
+    run(data_dir, lambda coordinator: asyncio.to_thread(work, coordinator), tick_ms=50)
 
 
 @pytest.mark.parametrize("sync", [True, False])

@@ -58,6 +58,7 @@ class Connection(asyncio.Protocol):
         self.transport: asyncio.Transport
         self.loop = asyncio.get_running_loop()
         self.since = self.loop.time()
+        self.closing_since: float | None = None
         self.address = ""
         self.port = 0
         self.requester = Requester(0, ())
@@ -161,6 +162,7 @@ class Connection(asyncio.Protocol):
     def close(self) -> None:
         """Answer nothing more, and hang up once everything sent before has left."""
         self._closing = True
+        self.closing_since = self.loop.time()
         self._host.commit.close(self)
 
     def abort(self) -> None:

@@ -23,6 +23,7 @@ PORT: Final = 2181
 TICK_MS: Final = 2000
 MAX_CONNECTIONS: Final = 1000
 HANDSHAKE_S: Final = 10  # to say who one is, before the connection is closed
+GOODBYE_S: Final = 10  # to read the last of what was sent, before the connection is cut
 CONTAINER_CHECK_TICKS: Final = 30  # a minute, as in ZooKeeper
 BACKLOG: Final = 1024
 
@@ -206,15 +207,20 @@ class Coordinator:
             before = now
             for session_id in self.service.expire():
                 logger.info("session 0x%x expired", session_id)
-            self._close_idle_newcomers()
+            self._cut_overdue_connections()
             ticks += 1
             if ticks % (2 * CONTAINER_CHECK_TICKS) == 0:
                 self.service.delete_abandoned_containers()
 
-    def _close_idle_newcomers(self) -> None:
-        deadline = asyncio.get_running_loop().time() - HANDSHAKE_S
+    def _cut_overdue_connections(self) -> None:
+        now = asyncio.get_running_loop().time()
         for connection in list(self._connections):
-            if not connection.requester.session_id and connection.since < deadline:
+            leaving = connection.closing_since
+            if leaving is not None:
+                overdue = leaving < now - GOODBYE_S
+            else:
+                overdue = not connection.requester.session_id and connection.since < now - HANDSHAKE_S
+            if overdue:
                 connection.abort()
 
     def _reaper_ended(self, reaper: asyncio.Task[None]) -> None:
