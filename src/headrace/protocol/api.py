@@ -4,11 +4,11 @@ Schema modules are imported when their API is first asked for, so a broker pays 
 """
 
 from collections.abc import Callable
-from functools import cache, partial
+from functools import cache
 from importlib import import_module
 from typing import Any, Final
 
-from headrace.protocol import api_versions, fetch, produce
+from headrace.protocol import api_versions, fetch, metadata, produce
 from headrace.protocol.errors import ProtocolError
 from headrace.protocol.fields import Buffer
 from headrace.protocol.message import Message
@@ -27,12 +27,9 @@ __all__ = [
 _BY_HAND: Final[dict[int, Any]] = {
     ApiKey.PRODUCE: produce,
     ApiKey.FETCH: fetch,
+    ApiKey.METADATA: metadata,
     ApiKey.API_VERSIONS: api_versions,
 }
-
-_TRAILED: Final = frozenset({ApiKey.METADATA})
-"""Requests that bytes may follow: librdkafka 2.16 ends a Metadata for all topics with three, Kafka ignores
-them, and so must we. Everywhere else what follows a message is an error."""
 
 
 def api_schema(key: int) -> ApiSchema:
@@ -66,13 +63,9 @@ def encode_response(key: int, version: int, response: Any) -> list[Buffer]:
 @cache
 def _decoder(key: int) -> Callable[[memoryview, int], Message]:
     by_hand = _BY_HAND.get(key)
-    decoder: Callable[[memoryview, int], Message]
-    if by_hand:
-        decoder = by_hand.decode_request
-    elif key in _TRAILED:
-        decoder = partial(request_class(key).__codec__.decode, trailing=True)
-    else:
-        decoder = request_class(key).decode
+    decoder: Callable[[memoryview, int], Message] = (
+        by_hand.decode_request if by_hand else request_class(key).decode
+    )
     return decoder
 
 
