@@ -255,7 +255,8 @@ class Broker:
             logger.warning(
                 "closing the connection of %s: queued.max.request.bytes is reached", connection.address
             )
-            connection.abort()
+            # Not at once: uvloop is about to read into that buffer, and crashes if its transport is gone.
+            self._loop.call_soon(connection.abort)
 
     def close_idle_connections(self) -> None:
         limit = self._loop.time() - self.config.integer("connections.max.idle.ms") / 1000

@@ -29,6 +29,7 @@ from headrace.storage.topics import check_topic_name
 
 _CREATION_CAN_BE_DECLINED = 4
 _ALL_BY_NULL = 1
+_BY_ID = 12  # v10 and v11 have the field, and nobody may use it
 
 
 @handles(ApiKey.METADATA, range(14))
@@ -72,6 +73,10 @@ def _may_create(topic: MetadataRequestTopic, request: MetadataRequest, context: 
 
 
 def _answer(topic: MetadataRequestTopic, request: MetadataRequest, context: Context) -> MetadataResponseTopic:
+    if context.version < _BY_ID and (topic.name is None or topic.topic_id != ZERO_UUID):
+        return MetadataResponseTopic(
+            error_code=ErrorCode.INVALID_REQUEST, name=topic.name or "", partitions=()
+        )
     if topic.topic_id != ZERO_UUID:
         name = context.broker.image.topic_names.get(topic.topic_id)
         if name is None:

@@ -1,0 +1,154 @@
+"""A request that makes sense for every API at every version that the broker advertises."""
+
+from collections.abc import Callable
+from typing import Final
+
+from headrace.broker.dispatch import HANDLERS, load_handlers
+from headrace.protocol.message import Message
+from headrace.protocol.schema.alter_configs import AlterableConfig, AlterConfigsRequest, AlterConfigsResource
+from headrace.protocol.schema.api_versions import ApiVersionsRequest
+from headrace.protocol.schema.create_partitions import CreatePartitionsRequest, CreatePartitionsTopic
+from headrace.protocol.schema.create_topics import CreatableTopic, CreateTopicsRequest
+from headrace.protocol.schema.delete_records import (
+    DeleteRecordsPartition,
+    DeleteRecordsRequest,
+    DeleteRecordsTopic,
+)
+from headrace.protocol.schema.delete_topics import DeleteTopicsRequest, DeleteTopicState
+from headrace.protocol.schema.describe_cluster import DescribeClusterRequest
+from headrace.protocol.schema.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
+from headrace.protocol.schema.describe_log_dirs import DescribableLogDirTopic, DescribeLogDirsRequest
+from headrace.protocol.schema.describe_producers import DescribeProducersRequest
+from headrace.protocol.schema.describe_producers import TopicRequest as DescribeProducersTopic
+from headrace.protocol.schema.describe_topic_partitions import (
+    DescribeTopicPartitionsRequest,
+)
+from headrace.protocol.schema.describe_topic_partitions import TopicRequest as DescribedTopic
+from headrace.protocol.schema.find_coordinator import FindCoordinatorRequest
+from headrace.protocol.schema.incremental_alter_configs import AlterableConfig as IncrementalConfig
+from headrace.protocol.schema.incremental_alter_configs import AlterConfigsResource as IncrementalResource
+from headrace.protocol.schema.incremental_alter_configs import IncrementalAlterConfigsRequest
+from headrace.protocol.schema.index import ApiKey
+from headrace.protocol.schema.init_producer_id import InitProducerIdRequest
+from headrace.protocol.schema.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
+from headrace.protocol.schema.metadata import MetadataRequest, MetadataRequestTopic
+from headrace.protocol.schema.offset_for_leader_epoch import (
+    OffsetForLeaderEpochRequest,
+    OffsetForLeaderPartition,
+    OffsetForLeaderTopic,
+)
+from wire.raw import RawClient
+from wire.requests import create_topic, fetch_request, fresh_name, produce, produce_request
+
+load_handlers()
+ADVERTISED: Final = [(handler.key, version) for handler in HANDLERS.values() for version in handler.versions]
+TOPIC, BROKER = 2, 4
+SET = 0
+
+
+class Target:
+    """What the requests of one test are about: a topic of two partitions with a record in the first."""
+
+    def __init__(self, client: RawClient) -> None:
+        self.name = fresh_name("every-api")
+        self.id = create_topic(client, self.name, partitions=2)
+        self.client = client
+        assert produce(client, self.name).error_code == 0
+
+
+def _metadata(target: Target, version: int) -> Message:
+    return MetadataRequest(topics=[MetadataRequestTopic(name=target.name)] if version else ())
+
+
+def _delete_topics(target: Target, version: int) -> Message:
+    if version < 6:
+        return DeleteTopicsRequest(topic_names=[target.name], timeout_ms=5000)
+    return DeleteTopicsRequest(topics=[DeleteTopicState(name=None, topic_id=target.id)], timeout_ms=5000)
+
+
+REQUESTS: Final[dict[int, Callable[[Target, int], Message]]] = {
+    ApiKey.PRODUCE: lambda t, v: produce_request(t.name if v < 13 else t.id),
+    ApiKey.FETCH: lambda t, v: fetch_request(t.name if v < 13 else t.id, max_wait_ms=100),
+    ApiKey.LIST_OFFSETS: lambda t, _: ListOffsetsRequest(
+        replica_id=-1,
+        topics=[
+            ListOffsetsTopic(name=t.name, partitions=[ListOffsetsPartition(partition_index=0, timestamp=-1)])
+        ],
+    ),
+    ApiKey.METADATA: _metadata,
+    ApiKey.FIND_COORDINATOR: lambda _, v: (
+        FindCoordinatorRequest(key="group") if v < 4 else FindCoordinatorRequest(coordinator_keys=["group"])
+    ),
+    ApiKey.API_VERSIONS: lambda _, __: ApiVersionsRequest(
+        client_software_name="tests", client_software_version="1.0"
+    ),
+    ApiKey.CREATE_TOPICS: lambda *_: CreateTopicsRequest(
+        topics=[
+            CreatableTopic(
+                name=fresh_name("made"), num_partitions=1, replication_factor=1, assignments=(), configs=()
+            )
+        ],
+        timeout_ms=5000,
+    ),
+    ApiKey.DELETE_TOPICS: _delete_topics,
+    ApiKey.DELETE_RECORDS: lambda t, _: DeleteRecordsRequest(
+        topics=[
+            DeleteRecordsTopic(name=t.name, partitions=[DeleteRecordsPartition(partition_index=0, offset=-1)])
+        ],
+        timeout_ms=5000,
+    ),
+    ApiKey.INIT_PRODUCER_ID: lambda *_: InitProducerIdRequest(
+        transactional_id=None, transaction_timeout_ms=1
+    ),
+    ApiKey.OFFSET_FOR_LEADER_EPOCH: lambda t, _: OffsetForLeaderEpochRequest(
+        replica_id=-1,
+        topics=[
+            OffsetForLeaderTopic(
+                topic=t.name, partitions=[OffsetForLeaderPartition(partition=0, leader_epoch=0)]
+            )
+        ],
+    ),
+    ApiKey.DESCRIBE_CONFIGS: lambda t, _: DescribeConfigsRequest(
+        resources=[
+            DescribeConfigsResource(resource_type=TOPIC, resource_name=t.name, configuration_keys=None),
+            DescribeConfigsResource(resource_type=BROKER, resource_name="1", configuration_keys=None),
+        ],
+        include_synonyms=True,
+        include_documentation=True,
+    ),
+    ApiKey.ALTER_CONFIGS: lambda t, _: AlterConfigsRequest(
+        resources=[
+            AlterConfigsResource(
+                resource_type=TOPIC,
+                resource_name=t.name,
+                configs=[AlterableConfig(name="retention.ms", value="1000")],
+            )
+        ],
+        validate_only=False,
+    ),
+    ApiKey.INCREMENTAL_ALTER_CONFIGS: lambda t, _: IncrementalAlterConfigsRequest(
+        resources=[
+            IncrementalResource(
+                resource_type=TOPIC,
+                resource_name=t.name,
+                configs=[IncrementalConfig(name="retention.ms", config_operation=SET, value="1000")],
+            )
+        ],
+        validate_only=False,
+    ),
+    ApiKey.DESCRIBE_LOG_DIRS: lambda t, _: DescribeLogDirsRequest(
+        topics=[DescribableLogDirTopic(topic=t.name, partitions=[0, 1])]
+    ),
+    ApiKey.CREATE_PARTITIONS: lambda t, _: CreatePartitionsRequest(
+        topics=[CreatePartitionsTopic(name=t.name, count=3, assignments=None)],
+        timeout_ms=5000,
+        validate_only=False,
+    ),
+    ApiKey.DESCRIBE_CLUSTER: lambda *_: DescribeClusterRequest(include_cluster_authorized_operations=True),
+    ApiKey.DESCRIBE_PRODUCERS: lambda t, _: DescribeProducersRequest(
+        topics=[DescribeProducersTopic(name=t.name, partition_indexes=[0])]
+    ),
+    ApiKey.DESCRIBE_TOPIC_PARTITIONS: lambda t, _: DescribeTopicPartitionsRequest(
+        topics=[DescribedTopic(name=t.name)], cursor=None
+    ),
+}

@@ -1,0 +1,169 @@
+"""Hostile bytes over real sockets: the broker stays up and small, and a client beside notices nothing.
+
+HEADRACE_FUZZ_ROUNDS=100000 make wire    for longer than a minute
+HEADRACE_FUZZ_SEED=7                     for other bytes
+"""
+
+import itertools
+import os
+import random
+import socket
+import struct
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from headrace.protocol.compression import Compression
+from headrace.protocol.schema.api_versions import ApiVersionsRequest
+from headrace.protocol.schema.index import ApiKey
+from headrace.protocol.schema.metadata import MetadataRequest
+from headrace.testing.records import make_batch
+from wire.every_request import ADVERTISED
+from wire.hostile import Bystander, garbage, mutants, valid_frames, visit
+from wire.process import BrokerProcess
+from wire.raw import RawClient, frame_of
+from wire.requests import create_topic, fetch_request, produce
+
+ROUNDS: Final = int(os.environ.get("HEADRACE_FUZZ_ROUNDS", "800"))
+SEED: Final = int(os.environ.get("HEADRACE_FUZZ_SEED", "1"))
+MEBIBYTE: Final = 2**20
+GROWTH_BYTES: Final = 96 * MEBIBYTE  # over what the broker took before anybody came
+PATIENCE_S: Final = 5.0  # the longest that a bystander may wait for one write and one read
+
+
+@contextmanager
+def siege(root: Path, *, growth_bytes: int = GROWTH_BYTES) -> Iterator[BrokerProcess]:
+    """A broker with a bystander; at the end it is up, small and has nothing to complain of."""
+    settings = {"auto.create.topics.enable": "false", "queued.max.request.bytes": str(32 * MEBIBYTE)}
+    with BrokerProcess(root, settings) as broker:
+        before = broker.rss_bytes
+        with Bystander(broker) as bystander:
+            yield broker
+        assert broker.running, broker.log_tail()
+        assert broker.complaints() == []
+        assert bystander.trouble is None
+        assert bystander.rounds > 0
+        assert bystander.slowest_s < PATIENCE_S
+        assert broker.peak_rss_bytes - before < growth_bytes
+
+
+@pytest.fixture
+def besieged(tmp_path: Path) -> Iterator[BrokerProcess]:
+    with siege(tmp_path) as broker:
+        yield broker
+
+
+def test_mutants_of_valid_requests(besieged: BrokerProcess) -> None:
+    with RawClient(besieged.bootstrap) as client:
+        frames = valid_frames(client)
+    chance = random.Random(SEED)
+
+    for frame in itertools.islice(mutants(frames, chance), ROUNDS):
+        visit(besieged, frame, half_close=chance.random() < 0.2)
+
+
+def test_random_bytes(besieged: BrokerProcess) -> None:
+    chance = random.Random(SEED)
+
+    for frame in itertools.islice(garbage(chance), ROUNDS // 2):
+        visit(besieged, frame)
+
+
+def test_valid_requests_cut_short(besieged: BrokerProcess) -> None:
+    with RawClient(besieged.bootstrap) as client:
+        frames = valid_frames(client)
+    chance = random.Random(SEED)
+
+    for _ in range(ROUNDS // 4):
+        frame = chance.choice(frames)
+        visit(besieged, frame[: chance.randrange(len(frame))], half_close=chance.random() < 0.5)
+
+
+def test_versions_that_do_not_exist(besieged: BrokerProcess) -> None:
+    for key in [*ApiKey, 999, -1]:
+        for version in (-1, 100, 32767):
+            visit(besieged, struct.pack(">ihhih", 10, key, version, 1, -1))
+
+
+@pytest.mark.parametrize("count", [b"\x7f\xff\xff\xff", b"\xff\xff\xff\xff\x07", b"\x80\xff\xff\xff\x0f"])
+def test_arrays_that_claim_more_than_there_is(besieged: BrokerProcess, count: bytes) -> None:
+    for key, version in ADVERTISED:
+        for filling in (b"", b"\x00" * 50):
+            body = struct.pack(">hhih", key, version, 1, -1) + filling + count + b"\x00" * 20
+            visit(besieged, struct.pack(">i", len(body)) + body)
+
+
+def test_frames_that_never_end(besieged: BrokerProcess) -> None:
+    """Slow clients: fifty claim a hundred megabytes and send a byte at a time."""
+    with ExitStack() as stack:
+        clients = [stack.enter_context(RawClient(besieged.bootstrap)) for _ in range(50)]
+        for client in clients:
+            client.socket.sendall(struct.pack(">i", 100 * MEBIBYTE))
+        for _ in range(20):
+            for client in clients:
+                client.socket.sendall(b"\x00")
+
+
+def test_many_large_frames_that_are_never_finished(besieged: BrokerProcess) -> None:
+    """Fast ones: each sends sixteen megabytes of a hundred, together far more than may be in hand."""
+    chunk = bytes(MEBIBYTE)
+    with ExitStack() as stack:
+        clients = [stack.enter_context(RawClient(besieged.bootstrap)) for _ in range(20)]
+        for client in clients:
+            client.socket.settimeout(0.05)
+            with suppress(ConnectionError, TimeoutError):
+                client.socket.sendall(struct.pack(">i", 100 * MEBIBYTE))
+                for _ in range(16):
+                    client.socket.sendall(chunk)
+
+
+def test_a_flood_of_tiny_requests_by_clients_that_never_read(besieged: BrokerProcess) -> None:
+    flood = frame_of(ApiVersionsRequest(), 3) * 1000
+    with ExitStack() as stack:
+        for _ in range(5):
+            _send_until_full(stack.enter_context(RawClient(besieged.bootstrap)), flood, 20)
+
+
+def test_large_replies_that_nobody_reads(besieged: BrokerProcess) -> None:
+    with RawClient(besieged.bootstrap) as client:
+        create_topic(client, "large", partitions=20)
+        for partition in range(20):
+            produce(client, "large", make_batch([b"x" * 1_000_000]), partition=partition)
+    everything = fetch_request("large", partitions=range(20), max_bytes=50 * MEBIBYTE)
+    flood = frame_of(everything, 12) * 50 + frame_of(MetadataRequest(topics=None), 12) * 50
+    with ExitStack() as stack:
+        for _ in range(3):
+            _send_until_full(stack.enter_context(RawClient(besieged.bootstrap)), flood, 5)
+
+
+def _send_until_full(client: RawClient, data: bytes, times: int) -> None:
+    """Send until the broker stops reading, as it should, or long enough."""
+    client.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+    client.socket.settimeout(0.2)
+    with suppress(ConnectionError, TimeoutError):
+        for _ in range(times):
+            client.socket.sendall(data)
+
+
+@pytest.mark.parametrize("compression", [each for each in Compression if each], ids=lambda each: each.name)
+def test_a_compressed_batch_that_unpacks_to_far_more(tmp_path: Path, compression: Compression) -> None:
+    """A compacted topic looks into its batches, and so unpacks what a client has packed."""
+    bomb = make_batch([b"\x00" * (60 * MEBIBYTE)], compression=compression)
+    with siege(tmp_path, growth_bytes=4 * 60 * MEBIBYTE) as broker, RawClient(broker.bootstrap) as client:
+        create_topic(client, "compacted", cleanup_policy="compact", max_message_bytes=str(64 * MEBIBYTE))
+        for _ in range(3):
+            produce(client, "compacted", bytearray(bomb))
+
+
+def test_connections_that_come_and_go(besieged: BrokerProcess) -> None:
+    quiet = besieged.open_sockets
+    for number in range(ROUNDS // 2):
+        with RawClient(besieged.bootstrap) as client:
+            if number % 2:
+                client.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            client.send(ApiVersionsRequest(), 3)
+
+    assert besieged.open_sockets <= quiet + 50
