@@ -1,7 +1,6 @@
 """One client's connection: frames in, requests handled as they come, replies out in the same order."""
 
 import asyncio
-import inspect
 import logging
 from collections import deque
 from collections.abc import Awaitable
@@ -14,6 +13,7 @@ from headrace.protocol.errors import ProtocolError
 from headrace.protocol.fields import Buffer
 from headrace.protocol.frame import FrameBuffer, encode_frame
 from headrace.protocol.headers import decode_request_header, encode_response_header
+from headrace.protocol.message import Message
 from headrace.protocol.schema.index import ApiKey
 from headrace.protocol.schema.request_header import RequestHeader
 
@@ -133,10 +133,10 @@ class Connection(asyncio.BufferedProtocol):
             raise ProtocolError(f"{handler.key.name} v{version} is not supported")
         context = Context(self._broker, self._listener, header.client_id, version)
         result = handler.function(decode_request(key, version, body), context)
-        if inspect.isawaitable(result):
-            self._answer_later(result, handler, header)
+        if isinstance(result, Message):
+            self._answer(result, header)
         elif result is not None:
-            self._answer(cast("Any", result), header)
+            self._answer_later(result, handler, header)
 
     def _answer(self, reply: Any, header: RequestHeader) -> None:
         buffers = _encode(reply, header)

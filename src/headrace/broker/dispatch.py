@@ -1,7 +1,6 @@
 """Which function answers which request: one table, filled by `@handles`, read by dispatch and ApiVersions."""
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 from importlib import import_module
 from pkgutil import iter_modules
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
@@ -23,8 +22,7 @@ Reply = Message | None
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 
-@dataclass(frozen=True, slots=True)
-class Context:
+class Context(NamedTuple):
     """What a handler may know besides the request itself."""
 
     broker: "Broker"

@@ -29,6 +29,7 @@ from headrace.protocol.errors import CorruptMessage
 
 MAGIC = 2
 HEADER_SIZE = 61
+OFFSET_SIZE = 8
 LENGTH_END = 12  # a batch is `batch_length` bytes longer than this
 CRC_START = 21
 NO_TIMESTAMP = -1
@@ -125,6 +126,12 @@ def add_sequence(sequence: int, count: int) -> int:
 def read_header(data: Buffer, position: int = 0) -> BatchHeader:
     """The header at `position`, unchecked; struct.error if fewer than 61 bytes are left."""
     return BatchHeader._make(_HEADER.unpack_from(data, position))
+
+
+def read_base_offset(data: Buffer, position: int) -> int:
+    """The base offset of the batch at `position`."""
+    offset: int = _OFFSET.unpack_from(data, position)[0]
+    return offset
 
 
 def read_offset_and_size(data: Buffer, position: int = 0) -> tuple[int, int]:

@@ -230,10 +230,10 @@ class Log:
             limit = position if within is segment else segment.size
         if start >= limit:
             return b""
-        data = segment.read(start, limit, max_bytes, at_least_one=at_least_one)
+        data, next_offset = segment.read(start, limit, max_bytes, at_least_one=at_least_one)
         stop = start + len(data)
         if stop < segment.size:
-            self._remember(segment.base_offset_at(stop), segment, stop)
+            self._remember(next_offset or segment.base_offset_at(stop), segment, stop)
         elif segment is self.active:
             self._remember(self.log_end_offset, segment, stop)
         return data

@@ -66,6 +66,8 @@ class Producers:
 
     def first_unstable_offset(self, high_watermark: int) -> int | None:
         """Where the oldest transaction begins whose outcome is not below `high_watermark`."""
+        if not self._open_txns and not self._unreplicated:
+            return None  # every Fetch asks, and few partitions see transactions
         self._unreplicated = [txn for txn in self._unreplicated if txn.last_offset >= high_watermark]
         undecided = [txn.first_offset for txn in self._unreplicated]
         return min([*self._open_txns.values(), *undecided], default=None)

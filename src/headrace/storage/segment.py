@@ -8,12 +8,14 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from headrace.protocol.batch import (
     HEADER_SIZE,
     NO_TIMESTAMP,
+    OFFSET_SIZE,
     BatchHeader,
+    read_base_offset,
     read_header,
     read_offset_and_size,
 )
@@ -34,10 +36,18 @@ from headrace.storage.index import MaxTimestamp, OffsetIndex, Position, TimeInde
 from headrace.storage.scan import Scanner
 from headrace.storage.txn_index import TxnIndex
 
+_FEW_BATCHES = 16  # walking over so many is quicker than asking the index
 _NEARBY = 8 * 1024  # a look-up walks little more than one index interval
 T = TypeVar("T")
 
 logger = logging.getLogger(__name__)
+
+
+class Read(NamedTuple):
+    """Whole batches, and the base offset of the one after them if reading them has shown it."""
+
+    data: Buffer
+    next_offset: int | None
 
 
 class Segment:
@@ -187,27 +197,31 @@ class Segment:
                 return position
         return self.size
 
-    def read(self, start: int, end: int, max_bytes: int, *, at_least_one: bool) -> Buffer:
+    def read(self, start: int, end: int, max_bytes: int, *, at_least_one: bool) -> Read:
         """Whole batches from byte `start` on, up to `end`, where a batch ends, and to `max_bytes`.
 
         The first may exceed `max_bytes` if `at_least_one` is set: a reader must be able to go on.
         """
         if end - start <= max_bytes:
-            return self._pread(end - start, start)
-        data = self._pread(max_bytes, start)
-        cut = self._whole_batches(data, start)
+            return Read(self._pread(end - start, start), None)
+        data = self._pread(min(max_bytes + OFFSET_SIZE, end - start), start)
+        cut = self._whole_batches(memoryview(data)[:max_bytes], start)
         if cut == 0 and at_least_one:
             _, size = read_offset_and_size(self._pread(HEADER_SIZE, start))
             if not HEADER_SIZE <= size <= end - start:
                 raise CorruptLog(self.path, start, f"batch claims {size} bytes, {end - start} are left")
-            return self._pread(size, start)
-        return memoryview(data)[:cut]
+            return Read(self._pread(size, start), None)
+        next_offset = read_base_offset(data, cut) if cut + OFFSET_SIZE <= len(data) else None
+        return Read(memoryview(data)[:cut], next_offset)
 
-    def _whole_batches(self, data: bytes, start: int) -> int:
+    def _whole_batches(self, data: memoryview, start: int) -> int:
         """How many bytes of `data`, read at byte `start`, are whole batches.
 
-        The index leads to the neighbourhood of the last one; from there it is a walk.
+        A walk finds out, if there are few; if there are many the index leads near to the last one.
         """
+        position, ended = self._walk(data, start, 0, steps=_FEW_BATCHES)
+        if ended:
+            return position
         entry = self._reading_index(lambda: self.offset_index.before_position(start + len(data)))
         position = entry.position - start
         if not 0 < position <= len(data) - HEADER_SIZE:
@@ -216,14 +230,21 @@ class Segment:
             logger.warning("rebuilding the indexes of %s: they do not fit the log", self.path)
             self.rebuild_indexes()
             position = 0
-        while position <= len(data) - HEADER_SIZE:
+        return self._walk(data, start, position, steps=len(data))[0]
+
+    def _walk(self, data: memoryview, start: int, position: int, *, steps: int) -> tuple[int, bool]:
+        """Where `steps` batches from `position` on lead to, and whether there are no more whole ones."""
+        last = len(data) - HEADER_SIZE
+        for _ in range(steps):
+            if position > last:
+                return position, True
             _, size = read_offset_and_size(data, position)
             if size < HEADER_SIZE:
                 raise CorruptLog(self.path, start + position, f"batch claims {size} bytes")
             if position + size > len(data):
-                break
+                return position, True
             position += size
-        return position
+        return position, position > last
 
     def base_offset_at(self, position: int) -> int:
         """The base offset of the batch at byte `position`."""

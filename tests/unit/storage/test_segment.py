@@ -86,7 +86,7 @@ def test_everything_is_found_after_opening_again(segment: Segment) -> None:
 @pytest.mark.parametrize("max_bytes", [0, SIZE, 5 * SIZE + 7, 100_000])
 def test_reads_end_with_a_batch(segment: Segment, max_bytes: int) -> None:
     for number in range(0, COUNT, 311):
-        data = bytes(segment.read(STARTS[number], segment.size, max_bytes, at_least_one=False))
+        data = bytes(segment.read(STARTS[number], segment.size, max_bytes, at_least_one=False).data)
         expected = b""
         for batch in BATCHES[number:]:
             if len(expected) + len(batch) > max_bytes:
