@@ -229,7 +229,6 @@ def test_what_is_fetched_is_byte_for_byte_what_was_produced(
     assert headers_of(fetched)[0].base_offset == 0
 
 
-@pytest.mark.xfail(reason="min.insync.replicas is accepted and not yet enforced")
 def test_min_insync_replicas_that_one_broker_cannot_give_refuse_acks_all_alone(raw: RawClient) -> None:
     create_topic(raw, name := fresh_name("two-in-sync"), min_insync_replicas="2")
 

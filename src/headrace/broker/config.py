@@ -113,6 +113,12 @@ class BrokerConfig:
     def advertised(self) -> tuple[Endpoint, ...]:
         return tuple(_endpoint("advertised.listeners", text) for text in self.items("advertised.listeners"))
 
+    def min_insync_replicas(self, own: Mapping[str, str]) -> int:
+        """How many replicas a topic wants in sync before acks=all, given what it sets itself."""
+        value = topic_values(self.values, own)["min.insync.replicas"]
+        assert isinstance(value, int), value
+        return value
+
     def log_config(self, own: Mapping[str, str]) -> LogConfig:
         """The configuration of a topic's logs, given what the topic sets itself."""
         expiration = self.integer("producer.id.expiration.ms")

@@ -13,6 +13,12 @@ class NotLeader(KafkaError):
     code = ErrorCode.NOT_LEADER_OR_FOLLOWER
 
 
+class NotEnoughReplicas(KafkaError):
+    """Fewer replicas are in sync than the topic wants for acks=all."""
+
+    code = ErrorCode.NOT_ENOUGH_REPLICAS
+
+
 class UnknownTopicOrPartition(KafkaError):
     """There is no such topic or partition here."""
 

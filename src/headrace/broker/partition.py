@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from enum import IntEnum
 from typing import NamedTuple
 
-from headrace.broker.errors import FencedLeaderEpoch, NotLeader, UnknownLeaderEpoch
+from headrace.broker.errors import FencedLeaderEpoch, NotEnoughReplicas, NotLeader, UnknownLeaderEpoch
 from headrace.broker.purgatory import WaitingFetch
 from headrace.coordination.znodes import PartitionState
 from headrace.protocol.compression import Buffer
@@ -40,6 +40,7 @@ class Partition:
         self.topic_id = topic_id
         self.log = log
         self.high_watermark = log.log_end_offset
+        self.min_insync_replicas = 1
         self._broker_id = broker_id
         self._state: PartitionState | None = None
         self._waiting: set[WaitingFetch] = set()
@@ -51,6 +52,10 @@ class Partition:
     @property
     def leader_epoch(self) -> int:
         return -1 if self._state is None else self._state.leader_epoch
+
+    @property
+    def in_sync(self) -> int:
+        return 0 if self._state is None else len(self._state.isr)
 
     def become(self, state: PartitionState) -> None:
         """Take on the role that the controller has given; our own, or an older one, changes nothing."""
@@ -73,9 +78,17 @@ class Partition:
             if epoch > self.leader_epoch:
                 raise UnknownLeaderEpoch(f"{self.id} is at leader epoch {self.leader_epoch}, not yet {epoch}")
 
-    def append(self, data: Buffer) -> Appended:
-        """Append a client's batch; readers that waited for it are woken."""
+    def append(self, data: Buffer, *, all_in_sync: bool) -> Appended:
+        """Append a client's batch; readers that waited for it are woken.
+
+        With `all_in_sync`, acks=all, it is refused while fewer replicas are in sync than the topic wants.
+        """
         self.ensure_leader()
+        if all_in_sync and self.in_sync < self.min_insync_replicas:
+            raise NotEnoughReplicas(
+                f"{self.id} has {self.in_sync} replicas in sync, "
+                f"min.insync.replicas is {self.min_insync_replicas}"
+            )
         appended = self.log.append(data, leader_epoch=self.leader_epoch)
         if not appended.duplicate:
             self._advance(len(data))

@@ -313,16 +313,20 @@ class Broker:
             self._topic_changed(topic)
 
     def _topic_changed(self, topic: TopicImage) -> None:
+        own = self.image.topic_configs.get(topic.name, {})
         try:
-            config = self.config.log_config(self.image.topic_configs.get(topic.name, {}))
+            config = self.config.log_config(own)
         except InvalidSetting as error:
             logger.warning("the settings of topic %s in ZooKeeper are not used: %s", topic.name, error)
-            config = self.config.log_config({})
+            own = {}
+            config = self.config.log_config(own)
+        min_insync_replicas = self.config.min_insync_replicas(own)
         for index, replicas in topic.replicas.items():
             if self.broker_id not in replicas:
                 continue
             partition = self._ensure_partition(TopicPartition(topic.name, index), topic.topic_id)
             partition.log.config = config
+            partition.min_insync_replicas = min_insync_replicas
             state = topic.states.get(index)
             if state is not None:
                 partition.become(state)

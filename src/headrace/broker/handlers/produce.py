@@ -23,7 +23,8 @@ from headrace.protocol.schema.produce import (
 )
 
 BY_ID = 13
-_ACKS = (-1, 0, 1)
+_ALL = -1
+_ACKS = (_ALL, 0, 1)
 
 
 @handles(ApiKey.PRODUCE, range(3, 14))
@@ -58,7 +59,7 @@ def _append(topic: str, data: PartitionProduceData, acks: int, context: Context)
         if data.records is None:
             raise InvalidRequest(f"{topic}-{data.index} comes without records")
         partition = context.broker.partition(topic, data.index)
-        appended = partition.append(data.records)
+        appended = partition.append(data.records, all_in_sync=acks == _ALL)
     except KafkaError as error:
         return _refused(data.index, error)
     return PartitionProduceResponse(
