@@ -155,6 +155,16 @@ def test_records_deleted_before_an_offset_are_gone(broker: BrokerProcess) -> Non
     assert read(broker.bootstrap, name) == []
 
 
+def test_a_topic_that_is_only_compacted_keeps_its_records(broker: BrokerProcess) -> None:
+    name = fresh_name("kept")
+    admin = make_topic(broker.bootstrap, name, cleanup_policy="compact")
+    send(broker.bootstrap, name, [{"key": b"k", "value": b"v"}])
+
+    refused = outcome(admin.delete_records([TopicPartition(name, 0, 1)]))
+
+    assert list(refused.values()) == [KafkaError.POLICY_VIOLATION]
+
+
 def test_offsets_are_listed_for_every_question(broker: BrokerProcess) -> None:
     name = fresh_name("listed")
     admin = make_topic(broker.bootstrap, name)

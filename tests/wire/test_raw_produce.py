@@ -89,6 +89,17 @@ def test_sequences_go_on_at_zero_after_the_largest(raw: RawClient, topic: str, p
     assert produce(raw, topic, sequenced(producer_id, 0)).base_offset == 2
 
 
+def test_a_producer_that_names_an_id_gets_one_of_its_own(raw: RawClient, producer_id: int) -> None:
+    claimed = InitProducerIdRequest(
+        transactional_id=None, transaction_timeout_ms=1000, producer_id=producer_id, producer_epoch=0
+    )
+
+    answer = raw.ask(claimed, 5)
+
+    assert (answer.error_code, answer.producer_epoch) == (0, 0)
+    assert answer.producer_id != producer_id
+
+
 def test_producer_ids_are_unique_over_a_restart(own_broker: BrokerProcess) -> None:
     def ids(count: int) -> list[int]:
         with RawClient(own_broker.bootstrap) as client:

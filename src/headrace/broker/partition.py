@@ -4,7 +4,13 @@ from collections.abc import Sequence
 from enum import IntEnum
 from typing import NamedTuple
 
-from headrace.broker.errors import FencedLeaderEpoch, NotEnoughReplicas, NotLeader, UnknownLeaderEpoch
+from headrace.broker.errors import (
+    FencedLeaderEpoch,
+    NotEnoughReplicas,
+    NotLeader,
+    PolicyViolation,
+    UnknownLeaderEpoch,
+)
 from headrace.broker.purgatory import WaitingFetch
 from headrace.coordination.znodes import PartitionState
 from headrace.protocol.compression import Buffer
@@ -132,6 +138,8 @@ class Partition:
     def delete_records_before(self, offset: int) -> int:
         """Move the log's start up to `offset`, at most to the high watermark; return where it is now."""
         self.ensure_leader()
+        if not self.log.config.delete:
+            raise PolicyViolation(f"the cleanup.policy of {self.id} does not let records be deleted")
         if offset == -1:
             offset = self.high_watermark
         if offset > self.high_watermark:

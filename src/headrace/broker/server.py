@@ -26,8 +26,10 @@ from headrace.coordination.errors import CoordinationError
 from headrace.coordination.session import Conflict, SessionState, ZooKeeperSession
 from headrace.coordination.znodes import BrokerRegistration, Controller
 from headrace.protocol.buffer_pool import BufferPool
+from headrace.protocol.fields import Buffer
 from headrace.protocol.frame import CHUNK_BYTES
 from headrace.storage.directory import LogDirectory
+from headrace.storage.errors import LogOffline
 from headrace.storage.identity import Identity
 from headrace.storage.topics import TopicPartition
 
@@ -54,6 +56,9 @@ class Broker:
         self.topic_admin = TopicAdmin(self)
         self.config_admin = ConfigAdmin(self)
         self.buffers = BufferPool()
+        # Encoded replies about all topics, and the image's version they are of; one for each version of
+        # the API, listener and pair of flags.
+        self.metadata_cache: dict[tuple[int, str, bool, bool], tuple[int, list[Buffer]]] = {}
         self.controller_epoch = 0
         self.endpoints: list[Endpoint] = []  # what clients are told, ports as they really are
         self._servers: list[asyncio.Server] = []
@@ -268,10 +273,13 @@ class Broker:
 
     def partition(self, topic: str, index: int) -> Partition:
         """The partition, if it is on this broker; the error that tells a client to look elsewhere if not."""
-        found = self.partitions.get(TopicPartition(topic, index))
+        id_ = TopicPartition(topic, index)
+        found = self.partitions.get(id_)
         if found is not None:
             return found
         known = self.image.topics.get(topic)
+        if known is not None and id_ in self.logs.failed:
+            raise LogOffline(self.logs.failed[id_])
         if known is None or index not in known.replicas:
             raise UnknownTopicOrPartition(f"there is no partition {topic}-{index}")
         raise NotLeader(f"{topic}-{index} is not on broker {self.broker_id}")
@@ -322,9 +330,10 @@ class Broker:
             config = self.config.log_config(own)
         min_insync_replicas = self.config.min_insync_replicas(own)
         for index, replicas in topic.replicas.items():
-            if self.broker_id not in replicas:
+            id_ = TopicPartition(topic.name, index)
+            if self.broker_id not in replicas or id_ in self.logs.failed:
                 continue
-            partition = self._ensure_partition(TopicPartition(topic.name, index), topic.topic_id)
+            partition = self._ensure_partition(id_, topic.topic_id)
             partition.log.config = config
             partition.min_insync_replicas = min_insync_replicas
             state = topic.states.get(index)
@@ -346,6 +355,8 @@ class Broker:
     def _topic_gone(self, name: str) -> None:
         for id_ in [id_ for id_ in self.partitions if id_.topic == name]:
             self.partitions.pop(id_).wake()
+            self.logs.delete(id_)
+        for id_ in [id_ for id_ in self.logs.failed if id_.topic == name]:
             self.logs.delete(id_)
 
 
