@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Awaitable
 from typing import TYPE_CHECKING, Any, cast
 
-from headrace.broker.dispatch import HANDLERS, Context, Handler, HangUp, Reply
+from headrace.broker.dispatch import HANDLERS, Context, Encoded, Handler, HangUp, Reply
 from headrace.protocol.api import decode_request, encode_response
 from headrace.protocol.api_versions import answer_version
 from headrace.protocol.errors import ProtocolError
@@ -133,7 +133,7 @@ class Connection(asyncio.BufferedProtocol):
             raise ProtocolError(f"{handler.key.name} v{version} is not supported")
         context = Context(self._broker, self._listener, header.client_id, version)
         result = handler.function(decode_request(key, version, body), context)
-        if isinstance(result, Message):
+        if isinstance(result, Message | Encoded):
             self._answer(result, header)
         elif result is not None:
             self._answer_later(result, handler, header)
@@ -220,4 +220,5 @@ def _encode(reply: Any, header: RequestHeader) -> list[Buffer]:
     if key == ApiKey.API_VERSIONS:
         version = answer_version(version)
     head = encode_response_header(key, version, header.correlation_id)
-    return encode_frame(head, encode_response(key, version, reply))
+    body = reply.body if isinstance(reply, Encoded) else encode_response(key, version, reply)
+    return encode_frame(head, body)

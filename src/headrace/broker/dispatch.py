@@ -5,6 +5,7 @@ from importlib import import_module
 from pkgutil import iter_modules
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
+from headrace.protocol.fields import Buffer
 from headrace.protocol.message import Message
 from headrace.protocol.schema.index import ApiKey
 
@@ -16,7 +17,13 @@ class HangUp(Exception):
     """There is no reply that could say what went wrong; closing the connection is the only one left."""
 
 
-Reply = Message | None
+class Encoded(NamedTuple):
+    """A reply's body that is bytes already, in the version that was asked for."""
+
+    body: list[Buffer]
+
+
+Reply = Message | Encoded | None
 """What a handler answers; None is no answer at all, which only Produce with acks=0 gives."""
 
 Function = TypeVar("Function", bound=Callable[..., Any])

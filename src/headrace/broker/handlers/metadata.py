@@ -11,9 +11,10 @@ Versions:  v1 racks, internal topics, all topics by null; v2 cluster id; v4 crea
 from collections.abc import Awaitable
 
 from headrace.broker.authorized import ALL_ON_CLUSTER, ALL_ON_TOPIC, NOT_ASKED
-from headrace.broker.dispatch import Context, handles
+from headrace.broker.dispatch import Context, Encoded, handles
 from headrace.broker.errors import TopicAlreadyExists
 from headrace.broker.image import TopicImage
+from headrace.protocol.api import encode_response
 from headrace.protocol.errors import ErrorCode, KafkaError
 from headrace.protocol.message import ZERO_UUID
 from headrace.protocol.schema.index import ApiKey
@@ -33,14 +34,32 @@ _BY_ID = 12  # v10 and v11 have the field, and nobody may use it
 
 
 @handles(ApiKey.METADATA, range(14))
-def metadata(request: MetadataRequest, context: Context) -> MetadataResponse | Awaitable[MetadataResponse]:
+def metadata(
+    request: MetadataRequest, context: Context
+) -> MetadataResponse | Encoded | Awaitable[MetadataResponse]:
     topics = request.topics
     if topics is None or (context.version < _ALL_BY_NULL and not topics):
-        return _reply(request, context, [_known(topic, request) for topic in _image(context).values()])
+        return _everything(request, context)
     missing = [topic.name for topic in topics if _may_create(topic, request, context)]
     if missing:
         return _create_and_reply([name for name in missing if name is not None], request, context)
     return _reply(request, context, [_answer(topic, request, context) for topic in topics])
+
+
+def _everything(request: MetadataRequest, context: Context) -> Encoded:
+    """All topics: the largest reply there is, so it is encoded once for each state of the cluster."""
+    cluster_too, topics_too = (
+        request.include_cluster_authorized_operations,
+        request.include_topic_authorized_operations,
+    )
+    key = (context.version, context.listener, cluster_too, topics_too)
+    image, cache = context.broker.image, context.broker.metadata_cache
+    known_at, body = cache.get(key, (-1, []))
+    if known_at != image.version:
+        response = _reply(request, context, [_known(topic, request) for topic in image.topics.values()])
+        body = encode_response(ApiKey.METADATA, context.version, response)
+        cache[key] = image.version, body
+    return Encoded(body)
 
 
 async def _create_and_reply(names: list[str], request: MetadataRequest, context: Context) -> MetadataResponse:
