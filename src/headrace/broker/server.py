@@ -108,11 +108,12 @@ class Broker:
             self.session,
             self.image,
             on_topic=self._topic_changed,
-            on_topic_gone=self._topic_gone,
+            on_topic_gone=self.drop_topic,
             on_broker_config=self._broker_config_changed,
         )
         self.producer_ids = ProducerIds(self.session, self.broker_id)
         await self._listen()
+        await self.topic_admin.finish_deletions()
         await self._announce()
         self._housekeeping.start()
         for server in self._servers:
@@ -352,11 +353,12 @@ class Broker:
         self.partitions[id_] = Partition(id_, topic_id, log, self.broker_id)
         return self.partitions[id_]
 
-    def _topic_gone(self, name: str) -> None:
-        for id_ in [id_ for id_ in self.partitions if id_.topic == name]:
-            self.partitions.pop(id_).wake()
-            self.logs.delete(id_)
-        for id_ in [id_ for id_ in self.logs.failed if id_.topic == name]:
+    def drop_topic(self, name: str) -> None:
+        """Remove every log of a topic that is gone; those who wait for it are told so."""
+        for id_ in [id_ for id_ in (*self.logs.logs, *self.logs.failed) if id_.topic == name]:
+            partition = self.partitions.pop(id_, None)
+            if partition is not None:
+                partition.wake()
             self.logs.delete(id_)
 
 

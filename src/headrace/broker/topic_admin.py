@@ -1,6 +1,7 @@
 """Creating, growing and deleting topics: decided here, written to ZooKeeper, then read back."""
 
 import asyncio
+import logging
 import secrets
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
@@ -17,12 +18,21 @@ from headrace.broker.placement import check_assignment, spread
 from headrace.broker.settings import InvalidSetting
 from headrace.broker.topic_settings import TOPIC_SETTINGS
 from headrace.coordination.session import Conflict, Create, Operation, Set
-from headrace.coordination.znodes import Config, PartitionState, TopicAssignment, topic_path
+from headrace.coordination.znodes import (
+    DELETED_TOPICS,
+    Config,
+    PartitionState,
+    TopicAssignment,
+    deleted_topic_path,
+    topic_path,
+)
 from headrace.storage.errors import InvalidTopic
 from headrace.storage.topics import check_topic_name
 
 if TYPE_CHECKING:
     from headrace.broker.server import Broker
+
+logger = logging.getLogger(__name__)
 
 BROKER_DEFAULT = -1  # in a request: as many as the broker's own setting says
 
@@ -88,15 +98,29 @@ class TopicAdmin:
                 await self._broker.view.load_topic(name)
 
     async def delete(self, name: str) -> None:
-        """Remove a topic with its records and its settings."""
+        """Remove a topic with its records and its settings; once it has begun, a crash only delays it."""
         if not self._broker.config.flag("delete.topic.enable"):
             raise PolicyViolation("delete.topic.enable is false")
         async with self._lock:
             if name not in self._broker.image.topics:
                 raise UnknownTopicOrPartition(f"there is no topic {name!r}")
-            await self._broker.session.delete_tree(Config.path_of("topics", name))
-            await self._broker.session.delete_tree(topic_path(name))
-            await self._broker.view.load_topic(name)
+            await self._broker.session.ensure(deleted_topic_path(name))
+            await self._finish_deletion(name)
+
+    async def finish_deletions(self) -> None:
+        """Go on with what a crash has interrupted, before anybody sees half a topic."""
+        async with self._lock:
+            for name in await self._broker.session.children(DELETED_TOPICS):
+                logger.info("the deletion of topic %s was interrupted and goes on", name)
+                await self._finish_deletion(name)
+
+    async def _finish_deletion(self, name: str) -> None:
+        """Remove the topic, and last of all the mark that it is to be removed."""
+        await self._broker.session.delete_tree(Config.path_of("topics", name))
+        await self._broker.session.delete_tree(topic_path(name))
+        await self._broker.view.load_topic(name)
+        self._broker.drop_topic(name)
+        await self._broker.session.delete_tree(deleted_topic_path(name))
 
     def _checked_configs(self, configs: Mapping[str, str | None]) -> dict[str, str]:
         own = {name: value for name, value in configs.items() if value is not None}

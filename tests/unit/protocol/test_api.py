@@ -48,5 +48,5 @@ heavy = {"kio", "kafka", "dataclasses", "inspect", "asyncio", "typing_extensions
 print(sorted(schemas), sorted(heavy))
 """
     shown = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    loaded = ["api_versions", "error_codes", "fetch", "index", "produce", "request_header"]
+    loaded = ["api_versions", "error_codes", "fetch", "index", "metadata", "produce", "request_header"]
     assert shown.stdout.strip() == f"{loaded} []"

@@ -5,8 +5,8 @@ Versions:  v2 flexible.
 """
 
 from headrace.broker.dispatch import Context, handles
-from headrace.coordination.errors import CoordinationError
-from headrace.protocol.errors import ErrorCode, KafkaError
+from headrace.broker.translate import FAILURES, error_code
+from headrace.protocol.errors import ErrorCode
 from headrace.protocol.schema.alter_configs import (
     AlterConfigsRequest,
     AlterConfigsResource,
@@ -32,10 +32,8 @@ async def _alter(
         await context.broker.config_admin.replace(
             resource.resource_type, resource.resource_name, values, validate_only=validate_only
         )
-    except KafkaError as error:
-        code, why = error.code, str(error)
-    except CoordinationError as error:
-        code, why = ErrorCode.REQUEST_TIMED_OUT, str(error)
+    except FAILURES as error:
+        code, why = error_code(error), str(error)
     return AlterConfigsResourceResponse(
         error_code=code,
         error_message=why,

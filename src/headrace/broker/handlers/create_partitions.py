@@ -5,8 +5,7 @@ Versions:  v2 flexible.
 """
 
 from headrace.broker.dispatch import Context, handles
-from headrace.coordination.errors import CoordinationError
-from headrace.protocol.errors import ErrorCode, KafkaError
+from headrace.broker.translate import FAILURES, error_code
 from headrace.protocol.schema.create_partitions import (
     CreatePartitionsRequest,
     CreatePartitionsResponse,
@@ -31,10 +30,8 @@ async def _grow(
         await context.broker.topic_admin.add_partitions(
             topic.name, topic.count, assignment, validate_only=validate_only
         )
-    except KafkaError as error:
-        return CreatePartitionsTopicResult(name=topic.name, error_code=error.code, error_message=str(error))
-    except CoordinationError as error:
+    except FAILURES as error:
         return CreatePartitionsTopicResult(
-            name=topic.name, error_code=ErrorCode.REQUEST_TIMED_OUT, error_message=str(error)
+            name=topic.name, error_code=error_code(error), error_message=str(error)
         )
     return CreatePartitionsTopicResult(name=topic.name)

@@ -9,9 +9,8 @@ Versions:  v4 -1 partitions or replicas means the broker's default; v5 flexible,
 from headrace.broker.describe import describe_topic
 from headrace.broker.dispatch import Context, handles
 from headrace.broker.errors import InvalidReplicaAssignment, InvalidRequest
-from headrace.coordination.errors import CoordinationError
+from headrace.broker.translate import FAILURES, Failure, error_code
 from headrace.coordination.znodes import TopicAssignment
-from headrace.protocol.errors import ErrorCode, KafkaError
 from headrace.protocol.schema.create_topics import (
     CreatableTopic,
     CreatableTopicConfigs,
@@ -31,10 +30,8 @@ async def create_topics(request: CreateTopicsRequest, context: Context) -> Creat
             if names.count(topic.name) > 1:
                 raise InvalidRequest(f"topic {topic.name!r} is named twice in one request")
             created = await _create(topic, request, context)
-        except KafkaError as error:
-            results.append(_refused(topic, error.code, str(error)))
-        except CoordinationError as error:
-            results.append(_refused(topic, ErrorCode.REQUEST_TIMED_OUT, str(error)))
+        except FAILURES as error:
+            results.append(_refused(topic, error))
         else:
             results.append(_made(created, topic, context))
     return CreateTopicsResponse(topics=results)
@@ -74,5 +71,7 @@ def _made(created: TopicAssignment, topic: CreatableTopic, context: Context) -> 
     )
 
 
-def _refused(topic: CreatableTopic, code: ErrorCode, why: str) -> CreatableTopicResult:
-    return CreatableTopicResult(name=topic.name, error_code=code, error_message=why, configs=None)
+def _refused(topic: CreatableTopic, failure: Failure) -> CreatableTopicResult:
+    return CreatableTopicResult(
+        name=topic.name, error_code=error_code(failure), error_message=str(failure), configs=None
+    )

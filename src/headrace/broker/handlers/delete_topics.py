@@ -6,8 +6,7 @@ Versions:  v4 flexible; v5 messages; v6 topics by id.
 
 from headrace.broker.dispatch import Context, handles
 from headrace.broker.errors import InvalidRequest
-from headrace.coordination.errors import CoordinationError
-from headrace.protocol.errors import ErrorCode, KafkaError
+from headrace.broker.translate import FAILURES, error_code
 from headrace.protocol.message import ZERO_UUID
 from headrace.protocol.schema.delete_topics import (
     DeletableTopicResult,
@@ -35,10 +34,8 @@ async def _delete(topic: DeleteTopicState, context: Context) -> DeletableTopicRe
         known = context.broker.image.topics.get(name)
         topic_id = topic_id if known is None else known.topic_id
         await context.broker.topic_admin.delete(name)
-    except KafkaError as error:
-        code, why = error.code, str(error)
-    except CoordinationError as error:
-        code, why = ErrorCode.REQUEST_TIMED_OUT, str(error)
-    else:
-        return DeletableTopicResult(name=name, topic_id=topic_id)
-    return DeletableTopicResult(name=name, topic_id=topic_id, error_code=code, error_message=why)
+    except FAILURES as error:
+        return DeletableTopicResult(
+            name=name, topic_id=topic_id, error_code=error_code(error), error_message=str(error)
+        )
+    return DeletableTopicResult(name=name, topic_id=topic_id)

@@ -16,8 +16,9 @@ from headrace.broker.errors import UnknownTopicId, UnknownTopicOrPartition
 from headrace.broker.fetch_sessions import Plan, Wanted
 from headrace.broker.partition import Isolation, Partition
 from headrace.broker.purgatory import WaitingFetch
+from headrace.broker.translate import FAILURES, Failure, error_code
 from headrace.protocol.batch import read_header
-from headrace.protocol.errors import ErrorCode, KafkaError
+from headrace.protocol.errors import KafkaError
 from headrace.protocol.schema.fetch import (
     AbortedTransaction,
     FetchableTopicResponse,
@@ -26,7 +27,6 @@ from headrace.protocol.schema.fetch import (
     PartitionData,
 )
 from headrace.protocol.schema.index import ApiKey
-from headrace.storage.errors import StorageError
 
 BY_ID = 13
 
@@ -94,7 +94,7 @@ def _read(plan: Plan, request: FetchRequest, context: Context) -> _Found:
             partition = _partition(entry, context)
             limit = min(room - found.size, entry.max_bytes)
             data = _read_one(partition, entry, limit, isolation, first=found.size == 0)
-        except (KafkaError, StorageError) as error:
+        except FAILURES as error:
             data = _failed(entry, error)
             found.failed = True
         found.entries.append((entry, data))
@@ -134,11 +134,10 @@ def _has_more(entry: Wanted, data: PartitionData, request: FetchRequest) -> bool
     return next_offset < (data.last_stable_offset if committed else data.high_watermark)
 
 
-def _failed(entry: Wanted, error: KafkaError | StorageError) -> PartitionData:
-    code = error.code if isinstance(error, KafkaError) else ErrorCode.KAFKA_STORAGE_ERROR
+def _failed(entry: Wanted, failure: Failure) -> PartitionData:
     return PartitionData(
         partition_index=entry.partition,
-        error_code=code,
+        error_code=error_code(failure),
         high_watermark=-1,
         aborted_transactions=None,
         records=b"",

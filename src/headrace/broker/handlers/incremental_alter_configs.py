@@ -8,8 +8,8 @@ Versions:  v1 flexible.
 from headrace.broker.config_admin import Change, Operation
 from headrace.broker.dispatch import Context, handles
 from headrace.broker.errors import InvalidRequest
-from headrace.coordination.errors import CoordinationError
-from headrace.protocol.errors import ErrorCode, KafkaError
+from headrace.broker.translate import FAILURES, error_code
+from headrace.protocol.errors import ErrorCode
 from headrace.protocol.schema.incremental_alter_configs import (
     AlterConfigsResource,
     AlterConfigsResourceResponse,
@@ -36,10 +36,8 @@ async def _alter(
         await context.broker.config_admin.change(
             resource.resource_type, resource.resource_name, _changes(resource), validate_only=validate_only
         )
-    except KafkaError as error:
-        code, why = error.code, str(error)
-    except CoordinationError as error:
-        code, why = ErrorCode.REQUEST_TIMED_OUT, str(error)
+    except FAILURES as error:
+        code, why = error_code(error), str(error)
     return AlterConfigsResourceResponse(
         error_code=code,
         error_message=why,

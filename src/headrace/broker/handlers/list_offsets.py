@@ -8,7 +8,7 @@ Versions:  v2 isolation levels; v4 leader epochs; v6 flexible; v7 youngest recor
 
 from headrace.broker.dispatch import Context, handles
 from headrace.broker.partition import Isolation, Partition
-from headrace.protocol.errors import ErrorCode, KafkaError
+from headrace.broker.translate import FAILURES, error_code
 from headrace.protocol.schema.index import ApiKey
 from headrace.protocol.schema.list_offsets import (
     ListOffsetsPartition,
@@ -17,7 +17,6 @@ from headrace.protocol.schema.list_offsets import (
     ListOffsetsResponse,
     ListOffsetsTopicResponse,
 )
-from headrace.storage.errors import StorageError
 from headrace.storage.time_lookup import FoundOffset
 
 _LATEST, _EARLIEST, _YOUNGEST, _EARLIEST_LOCAL = -1, -2, -3, -4
@@ -45,11 +44,9 @@ def _answer(
         partition = context.broker.partition(topic, entry.partition_index)
         partition.ensure_leader(entry.current_leader_epoch)
         found = _look_up(partition, entry.timestamp, isolation)
-    except KafkaError as error:
-        return ListOffsetsPartitionResponse(partition_index=entry.partition_index, error_code=error.code)
-    except StorageError:
+    except FAILURES as error:
         return ListOffsetsPartitionResponse(
-            partition_index=entry.partition_index, error_code=ErrorCode.KAFKA_STORAGE_ERROR
+            partition_index=entry.partition_index, error_code=error_code(error)
         )
     return ListOffsetsPartitionResponse(
         partition_index=entry.partition_index,
