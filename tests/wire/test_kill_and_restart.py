@@ -8,6 +8,8 @@ from typing import Final
 import pytest
 from confluent_kafka import Producer
 
+from headrace.protocol.schema.delete_topics import DeleteTopicsRequest
+from headrace.protocol.schema.metadata import MetadataRequest
 from headrace.testing.records import headers_of, make_batch
 from wire.confluent import make_topic, read, settings
 from wire.process import BrokerProcess
@@ -134,6 +136,45 @@ def test_an_idempotent_producer_loses_and_repeats_nothing_over_kills(tmp_path: P
 
         assert failed == []
         assert [int(message.value()) for message in read(broker.bootstrap, "t")] == list(range(count))
+
+
+def test_no_kill_leaves_half_a_topic_behind(tmp_path: Path) -> None:
+    """A topic is there and can be written to, or it is gone with its files, whenever the broker dies."""
+
+    def make_and_delete(prefix: str) -> None:
+        try:
+            with RawClient(broker.bootstrap) as client:
+                for number in itertools.count():
+                    create_topic(client, f"{prefix}-{number}", partitions=3)
+                    client.ask(DeleteTopicsRequest(topic_names=[f"{prefix}-{number}"], timeout_ms=5000), 5)
+                    changes.release()
+        except (ConnectionError, TimeoutError):
+            return
+
+    changes = threading.Semaphore(0)
+    with BrokerProcess(tmp_path) as broker:
+        for kill in range(KILLS):
+            threads = [
+                threading.Thread(target=make_and_delete, args=(f"{kill}-{number}",)) for number in range(3)
+            ]
+            for thread in threads:
+                thread.start()
+            for _ in range(1 + kill):
+                assert changes.acquire(timeout=20)
+            broker.kill()
+            for thread in threads:
+                thread.join()
+            broker.start()
+
+            with RawClient(broker.bootstrap) as client:
+                topics = client.ask(MetadataRequest(topics=None), 12).topics
+                for topic in topics:
+                    for partition in range(3):
+                        answer = client.ask(produce_request(topic.name, partition=partition), 9)
+                        assert answer.responses[0].partition_responses[0].error_code == 0, topic
+            directories = {each.name.rpartition("-")[0] for each in broker.log_dir.iterdir() if each.is_dir()}
+            assert directories == {topic.name for topic in topics}
+        assert broker.complaints() == []
 
 
 def test_topics_and_settings_survive_a_kill_right_after_their_reply(tmp_path: Path) -> None:
