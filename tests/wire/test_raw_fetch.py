@@ -114,6 +114,29 @@ def test_watermarks_stand_beside_the_records(raw: RawClient, topic: str, isolati
     assert (found.aborted_transactions is None) == (isolation_level == 0)
 
 
+def test_a_partition_that_is_named_many_times_is_read_once(raw: RawClient, topic: str) -> None:
+    produce(raw, topic, make_batch(2))
+
+    answer = raw.ask(fetch_request(topic, partitions=[0] * 1000), 12)
+
+    (partition,) = answer.responses[0].partitions
+    assert len(records_in(partition)) == 2
+
+
+def test_partitions_that_find_no_room_in_a_reply_cost_no_memory(own_broker: BrokerProcess) -> None:
+    with RawClient(own_broker.bootstrap) as client:
+        create_topic(client, "t", partitions=200)
+        for partition in range(200):
+            produce(client, "t", make_batch([b"x" * 900_000]), partition=partition)
+        before = own_broker.peak_rss_bytes
+
+        answer = client.ask(fetch_request("t", partitions=range(200), max_bytes=1_700_000), 12)
+
+    sizes = [len(partition.records) > 0 for partition in answer.responses[0].partitions]
+    assert sizes == [True] + [False] * 199
+    assert own_broker.peak_rss_bytes - before < 20 * 2**20
+
+
 # -- long polls ------------------------------------------------------------------------------------
 
 

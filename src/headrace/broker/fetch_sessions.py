@@ -140,16 +140,17 @@ class FetchSessions:
 
 
 def named(request: FetchRequest) -> list[Wanted]:
-    """The partitions that a request names."""
-    return [
-        Wanted(
-            topic.topic,
-            topic.topic_id,
-            entry.partition,
-            entry.fetch_offset,
-            entry.partition_max_bytes,
-            entry.current_leader_epoch,
-        )
-        for topic in request.topics
-        for entry in topic.partitions
-    ]
+    """The partitions that a request names, each once: what is said of it last counts."""
+    wanted: dict[tuple[str, bytes, int], Wanted] = {}
+    for topic in request.topics:
+        for partition in topic.partitions:
+            entry = Wanted(
+                topic.topic,
+                topic.topic_id,
+                partition.partition,
+                partition.fetch_offset,
+                partition.partition_max_bytes,
+                partition.current_leader_epoch,
+            )
+            wanted[entry.key] = entry
+    return list(wanted.values())

@@ -212,7 +212,7 @@ class Segment:
                 raise CorruptLog(self.path, start, f"batch claims {size} bytes, {end - start} are left")
             return Read(self._pread(size, start), None)
         next_offset = read_base_offset(data, cut) if cut + OFFSET_SIZE <= len(data) else None
-        return Read(memoryview(data)[:cut], next_offset)
+        return Read(memoryview(data)[:cut] if cut else b"", next_offset)  # an empty view would keep `data`
 
     def _whole_batches(self, data: memoryview, start: int) -> int:
         """How many bytes of `data`, read at byte `start`, are whole batches.
