@@ -1,21 +1,27 @@
 """Every API at every version that the broker advertises is answered in a form that this version has."""
 
+import time
 from typing import Any, Final
 
 import pytest
 
 from headrace.protocol.api import request_class
+from headrace.protocol.compression import Compression
 from headrace.protocol.errors import ErrorCode
 from headrace.protocol.frame import encode_frame
 from headrace.protocol.headers import encode_request_header
 from headrace.protocol.schema.api_versions import ApiVersionsRequest
+from headrace.protocol.schema.create_topics import CreatableTopic, CreateTopicsRequest
+from headrace.protocol.schema.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
 from headrace.protocol.schema.index import ApiKey
+from headrace.protocol.schema.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 from headrace.protocol.schema.metadata import MetadataRequest, MetadataRequestTopic
 from headrace.protocol.schema.request_header import RequestHeader
 from headrace.protocol.structs import all_defaults
+from headrace.testing.records import make_batch
 from wire.every_request import ADVERTISED, REQUESTS, Target
 from wire.raw import RawClient
-from wire.requests import create_topic, fresh_name
+from wire.requests import create_topic, fresh_name, produce
 
 MAY_FAIL: Final = {ApiKey.FIND_COORDINATOR: ErrorCode.COORDINATOR_NOT_AVAILABLE}  # not there yet
 
@@ -89,3 +95,30 @@ def test_metadata_by_id_is_refused_in_versions_that_only_have_the_field(raw: Raw
     topics = raw.ask(MetadataRequest(topics=asked), version).topics
 
     assert [topic.error_code for topic in topics] == [ErrorCode.INVALID_REQUEST] * 2
+
+
+MANY = 20_000
+TOLERABLE_S = 5.0
+
+
+def test_naming_one_thing_many_times_does_not_multiply_the_work(raw: RawClient) -> None:
+    """Each of these took the broker from five to thirty seconds, or hundreds of megabytes."""
+    create_topic(raw, name := fresh_name("again"), partitions=10)
+    produce(raw, name, make_batch([b"x" * 5000] * 100, compression=Compression.GZIP))
+    youngest = ListOffsetsPartition(partition_index=0, timestamp=-3)
+    described = DescribeConfigsResource(resource_type=2, resource_name=name, configuration_keys=None)
+    bad_topic = CreatableTopic(name="/", num_partitions=1, replication_factor=1, assignments=(), configs=())
+    began = time.monotonic()
+
+    offsets = raw.ask(
+        ListOffsetsRequest(replica_id=-1, topics=[ListOffsetsTopic(name=name, partitions=[youngest] * MANY)]),
+        7,
+    )
+    metadata = raw.ask(MetadataRequest(topics=[MetadataRequestTopic(name=name)] * MANY), 12)
+    configs = raw.ask(DescribeConfigsRequest(resources=[described] * MANY, include_synonyms=True), 4)
+    topics = raw.ask(CreateTopicsRequest(topics=[bad_topic] * MANY, timeout_ms=1000), 7)
+
+    assert time.monotonic() - began < TOLERABLE_S
+    assert error_codes(offsets) == {ErrorCode.INVALID_REQUEST}
+    assert len(metadata.topics) == len(configs.results) == len(topics.topics) == 1
+    assert error_codes(topics) == {ErrorCode.INVALID_REQUEST}

@@ -6,6 +6,8 @@ Versions:  v4 -1 partitions or replicas means the broker's default; v5 flexible,
            topic ids.
 """
 
+from collections import Counter
+
 from headrace.broker.describe import describe_topic
 from headrace.broker.dispatch import Context, handles
 from headrace.broker.errors import InvalidReplicaAssignment, InvalidRequest
@@ -23,11 +25,11 @@ from headrace.protocol.schema.index import ApiKey
 
 @handles(ApiKey.CREATE_TOPICS, range(2, 8))
 async def create_topics(request: CreateTopicsRequest, context: Context) -> CreateTopicsResponse:
-    names = [topic.name for topic in request.topics]
+    times = Counter(topic.name for topic in request.topics)
     results = []
     for topic in {topic.name: topic for topic in request.topics}.values():
         try:
-            if names.count(topic.name) > 1:
+            if times[topic.name] > 1:
                 raise InvalidRequest(f"topic {topic.name!r} is named twice in one request")
             created = await _create(topic, request, context)
         except FAILURES as error:

@@ -27,8 +27,9 @@ TOPIC, BROKER = 2, 4  # types of resources
 
 @handles(ApiKey.DESCRIBE_CONFIGS, range(1, 5))
 def describe_configs(request: DescribeConfigsRequest, context: Context) -> DescribeConfigsResponse:
+    resources = {(resource.resource_type, resource.resource_name): resource for resource in request.resources}
     return DescribeConfigsResponse(
-        results=[_describe(resource, request, context) for resource in request.resources]
+        results=[_describe(resource, request, context) for resource in resources.values()]
     )
 
 

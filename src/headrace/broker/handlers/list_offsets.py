@@ -6,7 +6,10 @@ Versions:  v2 isolation levels; v4 leader epochs; v6 flexible; v7 youngest recor
            latest tiered (-5), v11 earliest pending upload (-6): with no tiered storage, earliest and nothing.
 """
 
+from collections import Counter
+
 from headrace.broker.dispatch import Context, handles
+from headrace.broker.errors import InvalidRequest
 from headrace.broker.partition import Isolation, Partition
 from headrace.broker.translate import FAILURES, error_code
 from headrace.protocol.schema.index import ApiKey
@@ -26,11 +29,17 @@ _NOTHING = FoundOffset(-1, -1, -1)
 @handles(ApiKey.LIST_OFFSETS, range(1, 12))
 def list_offsets(request: ListOffsetsRequest, context: Context) -> ListOffsetsResponse:
     isolation = Isolation.READ_COMMITTED if request.isolation_level == 1 else Isolation.READ_UNCOMMITTED
+    times = Counter(
+        (topic.name, each.partition_index) for topic in request.topics for each in topic.partitions
+    )
     return ListOffsetsResponse(
         topics=[
             ListOffsetsTopicResponse(
                 name=topic.name,
-                partitions=[_answer(topic.name, entry, isolation, context) for entry in topic.partitions],
+                partitions=[
+                    _answer(topic.name, entry, isolation, context, times[topic.name, entry.partition_index])
+                    for entry in topic.partitions
+                ],
             )
             for topic in request.topics
         ]
@@ -38,9 +47,11 @@ def list_offsets(request: ListOffsetsRequest, context: Context) -> ListOffsetsRe
 
 
 def _answer(
-    topic: str, entry: ListOffsetsPartition, isolation: Isolation, context: Context
+    topic: str, entry: ListOffsetsPartition, isolation: Isolation, context: Context, times: int
 ) -> ListOffsetsPartitionResponse:
     try:
+        if times > 1:
+            raise InvalidRequest(f"{topic}-{entry.partition_index} is named {times} times in one request")
         partition = context.broker.partition(topic, entry.partition_index)
         partition.ensure_leader(entry.current_leader_epoch)
         found = _look_up(partition, entry.timestamp, isolation)

@@ -8,12 +8,13 @@ Versions:  v1 racks, internal topics, all topics by null; v2 cluster id; v4 crea
            topics by id.
 """
 
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Sequence
 
 from headrace.broker.authorized import ALL_ON_CLUSTER, ALL_ON_TOPIC, NOT_ASKED
 from headrace.broker.dispatch import Context, Encoded, handles
 from headrace.broker.errors import TopicAlreadyExists
 from headrace.broker.image import TopicImage
+from headrace.broker.translate import FAILURES, error_code
 from headrace.protocol.api import encode_response
 from headrace.protocol.errors import ErrorCode, KafkaError
 from headrace.protocol.message import ZERO_UUID
@@ -37,12 +38,11 @@ _BY_ID = 12  # v10 and v11 have the field, and nobody may use it
 def metadata(
     request: MetadataRequest, context: Context
 ) -> MetadataResponse | Encoded | Awaitable[MetadataResponse]:
-    topics = request.topics
-    if topics is None or (context.version < _ALL_BY_NULL and not topics):
+    if request.topics is None or (context.version < _ALL_BY_NULL and not request.topics):
         return _everything(request, context)
-    missing = [topic.name for topic in topics if _may_create(topic, request, context)]
-    if missing:
-        return _create_and_reply([name for name in missing if name is not None], request, context)
+    topics = list({(topic.name, topic.topic_id): topic for topic in request.topics}.values())
+    if any(_may_create(topic, request, context) for topic in topics):
+        return _create_and_reply(topics, request, context)
     return _reply(request, context, [_answer(topic, request, context) for topic in topics])
 
 
@@ -62,20 +62,21 @@ def _everything(request: MetadataRequest, context: Context) -> Encoded:
     return Encoded(body)
 
 
-async def _create_and_reply(names: list[str], request: MetadataRequest, context: Context) -> MetadataResponse:
-    refused: dict[str | None, KafkaError] = {}
-    for name in dict.fromkeys(names):
-        try:
-            await context.broker.topic_admin.create(name)
-        except TopicAlreadyExists:
-            continue  # somebody else asked for it at the same time
-        except KafkaError as error:
-            refused[name] = error
+async def _create_and_reply(
+    topics: Sequence[MetadataRequestTopic], request: MetadataRequest, context: Context
+) -> MetadataResponse:
+    refused: dict[str | None, ErrorCode] = {}
+    for topic in topics:
+        if topic.name is not None and _may_create(topic, request, context):
+            try:
+                await context.broker.topic_admin.create(topic.name)
+            except TopicAlreadyExists:
+                continue  # somebody else asked for it at the same time
+            except FAILURES as error:
+                refused[topic.name] = error_code(error)
     answers = [
-        _unknown(topic, refused[topic.name].code)
-        if topic.name in refused
-        else _answer(topic, request, context)
-        for topic in request.topics or ()
+        _unknown(topic, refused[topic.name]) if topic.name in refused else _answer(topic, request, context)
+        for topic in topics
     ]
     return _reply(request, context, answers)
 
