@@ -125,6 +125,8 @@ class Broker:
         controller = Controller(broker_id=self.broker_id, timestamp_ms=now_ms())
         self.controller_epoch = await become_controller(self.session, controller) or 0
         await self.view.load()
+        if self.controller_epoch:
+            await self.topic_admin.finish_creations()
 
     def _session_changed(self, state: SessionState) -> None:
         """After a session was lost everything ephemeral is gone: with the next one, announce it again."""
@@ -330,6 +332,7 @@ class Broker:
             own = {}
             config = self.config.log_config(own)
         min_insync_replicas = self.config.min_insync_replicas(own)
+        had = len(self.logs.logs)
         for index, replicas in topic.replicas.items():
             id_ = TopicPartition(topic.name, index)
             if self.broker_id not in replicas or id_ in self.logs.failed:
@@ -340,6 +343,8 @@ class Broker:
             state = topic.states.get(index)
             if state is not None:
                 partition.become(state)
+        if len(self.logs.logs) != had:
+            self.logs.sync()
 
     def _ensure_partition(self, id_: TopicPartition, topic_id: bytes) -> Partition:
         partition = self.partitions.get(id_)
@@ -349,17 +354,19 @@ class Broker:
             self.logs.delete(id_)  # of an earlier topic with this name
         log = self.logs.logs.get(id_)
         if log is None:
-            log = self.logs.create(id_, topic_id, self.config.log_config({}))
+            log = self.logs.create(id_, topic_id, self.config.log_config({}), sync=False)
         self.partitions[id_] = Partition(id_, topic_id, log, self.broker_id)
         return self.partitions[id_]
 
     def drop_topic(self, name: str) -> None:
         """Remove every log of a topic that is gone; those who wait for it are told so."""
-        for id_ in [id_ for id_ in (*self.logs.logs, *self.logs.failed) if id_.topic == name]:
+        gone = [id_ for id_ in (*self.logs.logs, *self.logs.failed) if id_.topic == name]
+        for id_ in gone:
             partition = self.partitions.pop(id_, None)
             if partition is not None:
                 partition.wake()
-            self.logs.delete(id_)
+        if gone:
+            self.logs.delete(*gone)
 
 
 def _reachable(host: str) -> str:

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
+MAX_TRANSACTION_BYTES = 512 * 1024  # ZooKeeper takes a megabyte
 BROKER_DEFAULT = -1  # in a request: as many as the broker's own setting says
 
 
@@ -94,8 +95,18 @@ class TopicAdmin:
             )
             if not validate_only:
                 states = self._state_operations(name, added)
-                await self._broker.session.multi([Set(topic.path, topic.encode(), found.version), *states])
+                await self._write([Set(topic.path, topic.encode(), found.version), *states])
                 await self._broker.view.load_topic(name)
+
+    async def finish_creations(self) -> None:
+        """Give a leader to partitions that a crash in the middle of a creation has left without one."""
+        async with self._lock:
+            for topic in list(self._broker.image.topics.values()):
+                bare = {index: who for index, who in topic.replicas.items() if index not in topic.states}
+                if bare:
+                    logger.info("the creation of topic %s was interrupted and goes on", topic.name)
+                    await self._write(self._state_operations(topic.name, bare))
+                    await self._broker.view.load_topic(topic.name)
 
     async def delete(self, name: str) -> None:
         """Remove a topic with its records and its settings; once it has begun, a crash only delays it."""
@@ -180,9 +191,25 @@ class TopicAdmin:
             *self._state_operations(topic.topic, topic.replicas),
         ]
         try:
-            await self._broker.session.multi(operations)
+            await self._write(operations)
         except Conflict as error:
             raise TopicAlreadyExists(f"topic {topic.topic!r} exists already") from error
+
+    async def _write(self, operations: Sequence[Operation]) -> None:
+        """All of `operations`, in as few transactions as ZooKeeper's limit on their size allows.
+
+        The first holds what makes the topic exist; `finish_creations` makes up for the others.
+        """
+        part: list[Operation] = []
+        room = MAX_TRANSACTION_BYTES
+        for operation in operations:
+            size = _size(operation)
+            if part and size > room:
+                await self._broker.session.multi(part)
+                part, room = [], MAX_TRANSACTION_BYTES
+            part.append(operation)
+            room -= size
+        await self._broker.session.multi(part)
 
     def _state_operations(self, name: str, replicas: Mapping[int, Sequence[int]]) -> list[Operation]:
         """Each partition is led by its first replica, and all are in sync: all are empty."""
@@ -199,6 +226,12 @@ class TopicAdmin:
             operations.append(Create(state.path.removesuffix("/state"), b""))
             operations.append(Create(state.path, state.encode()))
         return operations
+
+
+def _size(operation: Operation) -> int:
+    """Bytes that an operation takes in a transaction, and some to spare."""
+    data = operation.data if isinstance(operation, Create | Set) else b""
+    return len(operation.path) + len(data) + 100
 
 
 def _new_topic_id() -> bytes:

@@ -60,6 +60,7 @@ def read_lines(path: Path) -> list[str]:
     return lines
 
 
-def write_lines(path: Path, entries: Iterable[str]) -> None:
+def write_lines(path: Path, entries: Iterable[str], *, sync: bool = True) -> None:
     lines = list(entries)
-    write_atomically(path, "".join(f"{line}\n" for line in [_VERSION, len(lines), *lines]).encode())
+    content = "".join(f"{line}\n" for line in [_VERSION, len(lines), *lines])
+    write_atomically(path, content.encode(), sync=sync)

@@ -116,10 +116,13 @@ class LogDirectory:
                 self.failed[partition] = str(error)
             progress(number, len(found))
 
-    def create(self, partition: TopicPartition, topic_id: bytes, config: LogConfig) -> Log:
+    def create(
+        self, partition: TopicPartition, topic_id: bytes, config: LogConfig, *, sync: bool = True
+    ) -> Log:
         """A new, empty log for `partition`; InvalidTopic if Kafka refuses its name.
 
         StorageError if there is one that could not be opened: it is the operator's to repair or remove.
+        Whoever makes many at a time makes them without `sync`, and calls it once before they are used.
         """
         check_topic_name(partition.topic)
         assert partition not in self.logs, partition
@@ -129,23 +132,31 @@ class LogDirectory:
             self.checkpoint()  # or a crash would leave a new log with the offsets of an old one
         path = self.path / str(partition)
         log = open_log(path, config, now_ms=self._now_ms)
-        write_topic_id(path, topic_id)
-        sync_directory(self.path)
+        write_topic_id(path, topic_id, sync=sync)
+        if sync:
+            self.sync()
         self.logs[partition] = log
         self.topic_ids[partition] = topic_id
         return log
 
-    def delete(self, partition: TopicPartition) -> None:
-        """Forget a log and remove its files; once this returns it does not come back."""
-        log = self.logs.pop(partition, None)
-        if log is not None:
-            log.retire()
-        self._forget(partition)
-        suffix = f"-{partition.partition}.{uuid4().hex}{_DELETE_SUFFIX}"
-        doomed = self.path / f"{partition.topic[: _LONGEST_FILE_NAME - len(suffix)]}{suffix}"
-        (self.path / str(partition)).rename(doomed)
+    def sync(self) -> None:
+        """Make the names of the logs durable."""
         sync_directory(self.path)
-        shutil.rmtree(doomed)
+
+    def delete(self, *partitions: TopicPartition) -> None:
+        """Forget logs and remove their files; once this returns they do not come back."""
+        doomed = []
+        for partition in partitions:
+            log = self.logs.pop(partition, None)
+            if log is not None:
+                log.retire()
+            self._forget(partition)
+            suffix = f"-{partition.partition}.{uuid4().hex}{_DELETE_SUFFIX}"
+            doomed.append(self.path / f"{partition.topic[: _LONGEST_FILE_NAME - len(suffix)]}{suffix}")
+            (self.path / str(partition)).rename(doomed[-1])
+        self.sync()
+        for path in doomed:
+            shutil.rmtree(path)
 
     def checkpoint(self) -> None:
         """Write down how far each log is flushed, where it starts, what is committed and what is clean.

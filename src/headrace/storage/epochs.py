@@ -24,7 +24,7 @@ class EpochStart(NamedTuple):
 
 
 class LeaderEpochs:
-    """Epochs and their first offsets, both strictly ascending; every change is on disk on return."""
+    """Epochs and their first offsets, both strictly ascending; every change is in the file on return."""
 
     def __init__(self, directory: Path) -> None:
         self._path = directory / FILE_NAME
@@ -89,7 +89,11 @@ class LeaderEpochs:
             self._write()
 
     def _write(self) -> None:
-        write_lines(self._path, (f"{epoch} {start}" for epoch, start in self._entries))
+        # A first file that a power cut takes away is missed, and the batches tell all; one that an older
+        # version came back in place of would not be.
+        write_lines(
+            self._path, (f"{epoch} {start}" for epoch, start in self._entries), sync=self._path.exists()
+        )
 
 
 def _read(path: Path) -> list[EpochStart] | None:

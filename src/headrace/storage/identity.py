@@ -77,9 +77,10 @@ def read_topic_id(directory: Path) -> bytes | None:
     return decoded
 
 
-def write_topic_id(directory: Path, topic_id: bytes) -> None:
+def write_topic_id(directory: Path, topic_id: bytes, *, sync: bool = True) -> None:
     encoded = urlsafe_b64encode(topic_id).rstrip(b"=").decode()
-    write_atomically(directory / PARTITION_METADATA, f"version: 0\ntopic_id: {encoded}".encode())
+    content = f"version: 0\ntopic_id: {encoded}".encode()
+    write_atomically(directory / PARTITION_METADATA, content, sync=sync)
 
 
 def _parse_properties(text: str) -> dict[str, str]:
