@@ -3,8 +3,10 @@
 import asyncio
 import logging
 import threading
-from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from headrace.broker.partition import Partition
 from headrace.protocol.errors import KafkaError
@@ -17,6 +19,7 @@ from headrace.storage.throttle import Throttle
 if TYPE_CHECKING:
     from headrace.broker.server import Broker
 
+T = TypeVar("T")
 _FLUSH_INTERVAL_S = 1.0
 _IDLE_INTERVAL_S = 5.0
 
@@ -29,6 +32,7 @@ class Housekeeping:
     def __init__(self, broker: "Broker") -> None:
         self._broker = broker
         self._tasks: list[asyncio.Task[None]] = []
+        self._running: set[asyncio.Future[Any]] = set()
         self._stopping = threading.Event()
 
     def start(self) -> None:
@@ -49,44 +53,58 @@ class Housekeeping:
             task.cancel()
 
     async def stopped(self) -> None:
-        """Wait until nothing of it runs any more."""
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        """Wait until nothing of it runs any more, in any thread."""
+        await asyncio.gather(*self._tasks, *self._running, return_exceptions=True)
 
     async def _repeat(self, job: Callable[[], Awaitable[None]], interval: float) -> None:
         while True:
             await asyncio.sleep(interval)
             try:
                 await job()
-            except (OSError, KafkaError, StorageError):
+            except Exception:  # a job that ended here would never be missed
                 logger.exception("%s failed and will be tried again", job.__name__)
+
+    async def _in_thread(self, work: Callable[[], T]) -> T:
+        """Run `work` in a thread; `stopped` waits for it even if whoever waits here is cancelled."""
+        running = asyncio.ensure_future(asyncio.to_thread(work))
+        self._running.add(running)
+        running.add_done_callback(self._running.discard)
+        return await asyncio.shield(running)
 
     def _online(self) -> list[Partition]:
         return [part for part in self._broker.partitions.values() if part.log.offline is None]
 
     async def _flush(self) -> None:
         for partition in self._online():
-            if partition.log.flush_is_due:
-                await asyncio.to_thread(partition.log.flush)
+            with _logged("flush", partition):
+                if partition.log.flush_is_due:
+                    await self._in_thread(partition.log.flush)
+                elif partition.log.has_unflushed_segments:
+                    await self._in_thread(partition.log.flush_closed)
 
     async def _close_idle(self) -> None:
         self._broker.close_idle_connections()
 
     async def _retain(self) -> None:
         for partition in self._online():
-            removed = enforce_retention(partition.log, high_watermark=partition.high_watermark)
-            if removed:
-                logger.info("%s: %d old segments removed", partition.id, removed)
+            with _logged("retention", partition):
+                removed = enforce_retention(partition.log, high_watermark=partition.high_watermark)
+                if removed:
+                    logger.info("%s: %d old segments removed", partition.id, removed)
+                log = partition.log
+                log.producers.remove_expired(log.now_ms() - log.config.producer_id_expiration_ms)
             await asyncio.sleep(0)  # requests come first
 
     async def _checkpoint(self) -> None:
         logs = self._broker.logs
         logs.high_watermarks = {part.id: part.high_watermark for part in self._broker.partitions.values()}
-        await asyncio.to_thread(logs.checkpoint)
+        await self._in_thread(logs.prepare_checkpoint())
 
     async def _compact(self) -> None:
         for partition in self._online():
             if partition.log.config.compact:
-                await self._compact_one(partition)
+                with _logged("compaction", partition):
+                    await self._compact_one(partition)
 
     async def _compact_one(self, partition: Partition) -> None:
         config, offsets = self._broker.config, self._broker.logs.cleaner_offsets
@@ -98,15 +116,26 @@ class Housekeeping:
         if plan is None or not plan.is_worth_it:
             return
         try:
-            compacted = await asyncio.to_thread(
-                run_compaction,
-                plan,
-                max_keys=config.integer("log.cleaner.dedupe.buffer.size") // BYTES_PER_KEY,
-                stop=self._stopping.is_set,
-                throttle=Throttle(config.number("log.cleaner.io.max.bytes.per.second")),
+            compacted = await self._in_thread(
+                partial(
+                    run_compaction,
+                    plan,
+                    max_keys=config.integer("log.cleaner.dedupe.buffer.size") // BYTES_PER_KEY,
+                    stop=self._stopping.is_set,
+                    throttle=Throttle(config.number("log.cleaner.io.max.bytes.per.second")),
+                )
             )
         except CompactionStopped:
             return
         clean_to = install(partition.log, compacted)
         if clean_to is not None:
             offsets[partition.id] = clean_to
+
+
+@contextmanager
+def _logged(what: str, partition: Partition) -> Iterator[None]:
+    """One log that cannot be seen to must not keep the others waiting."""
+    try:
+        yield
+    except (OSError, KafkaError, StorageError) as error:
+        logger.error("%s of %s failed: %s", what, partition.id, error)  # noqa: TRY400  a line each time is enough

@@ -16,6 +16,7 @@ from headrace.broker.connection import Connection
 from headrace.broker.dispatch import load_handlers
 from headrace.broker.errors import NotLeader, StartRefused, UnknownTopicId, UnknownTopicOrPartition
 from headrace.broker.fetch_sessions import FetchSessions
+from headrace.broker.finishing import Finishing
 from headrace.broker.housekeeping import Housekeeping
 from headrace.broker.image import ClusterImage, TopicImage
 from headrace.broker.partition import Partition
@@ -32,6 +33,8 @@ from headrace.storage.directory import LogDirectory
 from headrace.storage.errors import LogOffline
 from headrace.storage.identity import Identity
 from headrace.storage.topics import TopicPartition
+
+_FINISHING_S = 2.0  # for changes to the cluster that are under way when a broker is told to stop
 
 logger = logging.getLogger(__name__)
 
@@ -53,6 +56,7 @@ class Broker:
         self.broker_id = config.broker_id
         self.partitions: dict[TopicPartition, Partition] = {}
         self.fetch_sessions = FetchSessions(config.integer("max.incremental.fetch.session.cache.slots"))
+        self.finishing = Finishing()
         self.topic_admin = TopicAdmin(self)
         self.config_admin = ConfigAdmin(self)
         self.buffers = BufferPool()
@@ -150,6 +154,7 @@ class Broker:
             self._rejoining.cancel()
         self._housekeeping.stop()
         await self._stop_listening()
+        await self.finishing.finished(_FINISHING_S)
         self.view.close()
         await self._housekeeping.stopped()
         await asyncio.to_thread(self.logs.close)

@@ -24,6 +24,7 @@ from headrace.coordination.znodes import (
     PartitionState,
     TopicAssignment,
     deleted_topic_path,
+    encode_id,
     topic_path,
 )
 from headrace.storage.errors import InvalidTopic
@@ -56,17 +57,22 @@ class TopicAdmin:
         validate_only: bool = False,
     ) -> TopicAssignment:
         """A new topic, ready for clients on return; KafkaError, and nothing changed, if it cannot be."""
+        own = self._checked_configs(configs or {})
         async with self._lock:
-            own = self._checked_configs(configs or {})
             topic = TopicAssignment(
                 topic=name,
                 topic_id=_new_topic_id(),
                 replicas=self._replicas(name, partitions, replicas, assignment),
             )
             if not validate_only:
-                await self._write_new(topic, own)
-                await self._broker.view.load_topic(name)
+                await self._broker.finishing.run(self._create(topic, own))
             return topic
+
+    async def _create(self, topic: TopicAssignment, own: Mapping[str, str]) -> None:
+        if await self._broker.session.exists(deleted_topic_path(topic.topic)):
+            await self._finish_deletion(topic.topic)  # or the mark would be taken for the new topic's
+        await self._write_new(topic, own)
+        await self._broker.view.load_topic(topic.topic)
 
     async def add_partitions(
         self,
@@ -94,9 +100,12 @@ class TopicAdmin:
                 removing=old.removing,
             )
             if not validate_only:
-                states = self._state_operations(name, added)
-                await self._write([Set(topic.path, topic.encode(), found.version), *states])
-                await self._broker.view.load_topic(name)
+                await self._broker.finishing.run(self._grow(topic, found.version, added))
+
+    async def _grow(self, topic: TopicAssignment, version: int, added: Mapping[int, Sequence[int]]) -> None:
+        states = self._state_operations(topic.topic, added)
+        await self._write([Set(topic.path, topic.encode(), version), *states])
+        await self._broker.view.load_topic(topic.topic)
 
     async def finish_creations(self) -> None:
         """Give a leader to partitions that a crash in the middle of a creation has left without one."""
@@ -113,10 +122,16 @@ class TopicAdmin:
         if not self._broker.config.flag("delete.topic.enable"):
             raise PolicyViolation("delete.topic.enable is false")
         async with self._lock:
-            if name not in self._broker.image.topics:
+            topic = self._broker.image.topics.get(name)
+            if topic is None:
                 raise UnknownTopicOrPartition(f"there is no topic {name!r}")
-            await self._broker.session.ensure(deleted_topic_path(name))
-            await self._finish_deletion(name)
+            await self._broker.finishing.run(self._delete(name, topic.topic_id))
+
+    async def _delete(self, name: str, topic_id: bytes) -> None:
+        mark = deleted_topic_path(name)
+        await self._broker.session.ensure(mark)
+        await self._broker.session.set(mark, encode_id(topic_id).encode())
+        await self._finish_deletion(name)
 
     async def finish_deletions(self) -> None:
         """Go on with what a crash has interrupted, before anybody sees half a topic."""
@@ -126,12 +141,19 @@ class TopicAdmin:
                 await self._finish_deletion(name)
 
     async def _finish_deletion(self, name: str) -> None:
-        """Remove the topic, and last of all the mark that it is to be removed."""
-        await self._broker.session.delete_tree(Config.path_of("topics", name))
-        await self._broker.session.delete_tree(topic_path(name))
-        await self._broker.view.load_topic(name)
-        self._broker.drop_topic(name)
-        await self._broker.session.delete_tree(deleted_topic_path(name))
+        """Remove the topic that is marked, and last of all the mark. A topic with another id stays."""
+        session = self._broker.session
+        mark, topic = await session.get(deleted_topic_path(name)), await session.get(topic_path(name))
+        is_meant = topic is None or mark is None or not mark.data
+        if topic is not None and mark is not None and mark.data:
+            topic_id = TopicAssignment.decode(name, topic.data).topic_id
+            is_meant = encode_id(topic_id).encode() == mark.data
+        if is_meant:
+            await session.delete_tree(Config.path_of("topics", name))
+            await session.delete_tree(topic_path(name))
+            await self._broker.view.load_topic(name)
+            self._broker.drop_topic(name)
+        await session.delete_tree(deleted_topic_path(name))
 
     def _checked_configs(self, configs: Mapping[str, str | None]) -> dict[str, str]:
         own = {name: value for name, value in configs.items() if value is not None}

@@ -3,6 +3,7 @@
 import logging
 import re
 import shutil
+import threading
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -47,6 +48,8 @@ class LogDirectory:
         self.failed: dict[TopicPartition, str] = {}  # logs that could not be opened, and why
         self._recovery_points = _read_checkpoint(path / RECOVERY_POINTS)
         self._start_offsets = _read_checkpoint(path / LOG_START_OFFSETS)
+        self._writing = threading.Lock()
+        self._prepared = self._written = 0  # checkpoints, by number
         self._forgotten: set[TopicPartition] = set()  # gone, but the checkpoints may still have them
         self._lock = lock
         self._now_ms = now_ms
@@ -164,6 +167,13 @@ class LogDirectory:
         A log that could not be opened keeps what was known of it: without its recovery point, the next
         start would take its damage for a torn tail and cut it off.
         """
+        self.prepare_checkpoint()()
+
+    def prepare_checkpoint(self) -> Callable[[], None]:
+        """Look now at all that a checkpoint says; what is returned writes it, in any thread.
+
+        Of two that were prepared, the later one stays, whichever is written last.
+        """
         self._recovery_points = self._of_failed(self._recovery_points) | {
             partition: log.recovery_point for partition, log in self.logs.items()
         }
@@ -172,11 +182,25 @@ class LogDirectory:
             for partition, log in self.logs.items()
             if log.segments and log.log_start_offset > log.segments[0].base_offset
         }
-        self._write(RECOVERY_POINTS, self._recovery_points)
-        self._write(LOG_START_OFFSETS, self._start_offsets)
-        self._write(HIGH_WATERMARKS, self.high_watermarks)
-        self._write(CLEANER_OFFSETS, self.cleaner_offsets)
-        self._forgotten.clear()
+        offsets = {
+            RECOVERY_POINTS: self._recovery_points,
+            LOG_START_OFFSETS: self._start_offsets,
+            HIGH_WATERMARKS: dict(self.high_watermarks),
+            CLEANER_OFFSETS: dict(self.cleaner_offsets),
+        }
+        forgotten = set(self._forgotten)
+        self._prepared += 1
+        number = self._prepared
+
+        def write() -> None:
+            with self._writing:
+                if number > self._written:
+                    for name, content in offsets.items():
+                        checkpoints.write_offsets(self.path / name, content)
+                    self._written = number
+                    self._forgotten -= forgotten
+
+        return write
 
     def close(self) -> None:
         """Stop cleanly: the next start takes no scan, unless a log is offline or could not be opened."""
@@ -208,9 +232,6 @@ class LogDirectory:
 
     def _of_failed(self, offsets: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
         return {partition: offset for partition, offset in offsets.items() if partition in self.failed}
-
-    def _write(self, name: str, offsets: Mapping[TopicPartition, int]) -> None:
-        checkpoints.write_offsets(self.path / name, offsets)
 
 
 def _close(log: Log) -> bool:

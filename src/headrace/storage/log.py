@@ -406,9 +406,14 @@ class Log:
 
     def flush(self) -> None:
         """Bring everything appended so far to the disk. May run in another thread than the appends."""
+        self._flush(self.log_end_offset)
+        self.flushed_ms = self.now_ms()
+
+    def _flush(self, end: int) -> None:
+        """Bring the segments that start before `end` to the disk, and move the recovery point there."""
         self._ensure_online()
-        cuts, end = self.cuts, self.log_end_offset
-        segments = list(self.segments)
+        cuts = self.cuts
+        segments = [segment for segment in self.segments if segment.base_offset < end]
         # A segment that ends right at the recovery point may have been closed after its last flush: its
         # records are on the disk, its indexes perhaps not.
         first = bisect_left(segments, self.recovery_point, key=lambda segment: segment.base_offset) - 1
@@ -420,9 +425,19 @@ class Log:
                 # left the log meanwhile need not reach the disk.
                 if segment in self.segments:
                     raise self._fail("flush", error) from error
-        self.flushed_ms = self.now_ms()
         if cuts == self.cuts:
             self.recovery_point = max(self.recovery_point, end)
+
+    def flush_closed(self) -> None:
+        """Bring the closed segments to the disk, so that a crash has only the newest to check.
+
+        May run in another thread than the appends.
+        """
+        self._flush(self.active.base_offset)
+
+    @property
+    def has_unflushed_segments(self) -> bool:
+        return self.recovery_point < self.active.base_offset
 
     @property
     def flush_is_due(self) -> bool:

@@ -589,6 +589,18 @@ class TestLife:
         log.flush()
         assert log.recovery_point == 3
 
+    def test_a_flush_of_closed_segments_moves_the_recovery_point_to_the_active_one(self, log: Log) -> None:
+        log.append(make_batch([b"a"]), leader_epoch=0)
+        assert not log.has_unflushed_segments
+        log.roll()
+        log.append(make_batch([b"b"]), leader_epoch=0)
+        assert log.has_unflushed_segments
+
+        log.flush_closed()
+
+        assert (log.recovery_point, log.log_end_offset) == (1, 2)
+        assert not log.has_unflushed_segments
+
     def test_so_many_messages_are_flushed_at_once(self, open_log: OpenLog) -> None:
         log = open_log(flush_messages=5)
         log.append(make_batch(4), leader_epoch=0)
