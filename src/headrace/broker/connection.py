@@ -23,7 +23,9 @@ if TYPE_CHECKING:
 MAX_IN_FLIGHT = 64  # requests of one connection that may wait for their turn to be answered
 SENT_TOGETHER_BYTES = 256 * 1024  # small replies wait for one another, large ones do not
 WRITE_BUFFER_BYTES = 1024 * 1024  # replies a client has not read yet before we stop reading from it
+PARKED_BYTES = 1024 * 1024  # replies that wait for an earlier one before we stop making more of them
 HALF_CLOSED_S = 1.0  # how long a client that sends no more may wait for replies: most such clients are gone
+_FETCH = ApiKey.FETCH.to_bytes(2, "big")  # what the frame of a Fetch starts with
 
 logger = logging.getLogger(__name__)
 
@@ -38,7 +40,10 @@ class _Slot:
 
 
 class Connection(asyncio.BufferedProtocol):
-    """Bounded in everything: frame size, requests in flight, replies unread. An error closes only it."""
+    """Bounded in everything: frame size, requests in flight, replies unread. An error closes only it.
+
+    A Fetch, whose reply may be large, is not begun before all earlier requests have been answered.
+    """
 
     def __init__(self, broker: "Broker", listener: str) -> None:
         self._broker = broker
@@ -46,6 +51,7 @@ class Connection(asyncio.BufferedProtocol):
         self._frames = FrameBuffer(broker.config.integer("socket.request.max.bytes"), broker.buffers)
         self._backlog: deque[memoryview] = deque()  # frames that came in one piece with earlier ones
         self._slots: deque[_Slot] = deque()
+        self._parked = 0  # bytes of the replies in `_slots`
         self._out: list[Buffer] = []  # replies that are ready, to be sent together
         self._out_bytes = 0
         self._tasks: set[asyncio.Task[None]] = set()
@@ -56,6 +62,14 @@ class Connection(asyncio.BufferedProtocol):
         self.last_active = broker.loop.time()
         self.address = ""
         self.buffered = 0  # bytes of memory that its receive buffer takes
+        self.unsent = 0  # bytes of replies that it held when it last looked
+
+    @property
+    def unsent_now(self) -> int:
+        """Bytes of replies that are made and have not reached the client's socket."""
+        if self._transport is None:
+            return 0
+        return self._parked + self._out_bytes + self._transport.get_write_buffer_size()
 
     # -- what the event loop calls -------------------------------------------------------------
 
@@ -94,10 +108,15 @@ class Connection(asyncio.BufferedProtocol):
     def _work(self) -> None:
         """Handle what has been received, as long as the replies find takers; send them in one go."""
         try:
+            self._regulate()
             while self._backlog and not self._paused and self._transport is not None:
                 self._handle(self._backlog.popleft())
+                if self._slots:
+                    self._regulate()
             self._send_out()
+            self._broker.account_replies(self)
             self._frames.settle()
+            self._close_if_done()
         except (ProtocolError, HangUp) as error:
             logger.warning("closing the connection of %s: %s", self.address, error)
             self.close()
@@ -107,7 +126,7 @@ class Connection(asyncio.BufferedProtocol):
 
     def eof_received(self) -> bool:
         """Answer what was asked, as far as that is soon done, and close."""
-        if not self._slots:
+        if not self._slots and not self._backlog:
             return False
         self._half_closed = True
         self._broker.loop.call_later(HALF_CLOSED_S, self.close)
@@ -144,7 +163,7 @@ class Connection(asyncio.BufferedProtocol):
             slot = _Slot()
             slot.buffers = buffers
             self._slots.append(slot)
-            self._regulate()
+            self._parked += sum(map(len, buffers))
         else:
             self._put_out(buffers)
 
@@ -166,7 +185,6 @@ class Connection(asyncio.BufferedProtocol):
         task = self._broker.loop.create_task(self._fill(slot, result, handler, header))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
-        self._regulate()
 
     async def _fill(
         self, slot: _Slot, result: Awaitable[Reply], handler: Handler, header: RequestHeader
@@ -174,6 +192,7 @@ class Connection(asyncio.BufferedProtocol):
         try:
             reply = await result
             slot.buffers = [] if reply is None else _encode(reply, header)
+            self._parked += sum(map(len, slot.buffers))
         except Exception:
             logger.exception("%s of %s failed: closing its connection", handler.key.name, self.address)
             self.close()
@@ -182,16 +201,27 @@ class Connection(asyncio.BufferedProtocol):
 
     def _send_ready(self) -> None:
         """Send the replies at the head of the line that are ready."""
-        while self._slots and self._slots[0].buffers is not None:
-            self._put_out(self._slots.popleft().buffers or [])
+        while self._slots and (buffers := self._slots[0].buffers) is not None:
+            self._slots.popleft()
+            self._parked -= sum(map(len, buffers))
+            self._put_out(buffers)
         self._send_out()
-        if self._half_closed and not self._slots:
-            self.close()
+        self._broker.account_replies(self)
+        self._close_if_done()
         self._regulate()
 
+    def _close_if_done(self) -> None:
+        if self._half_closed and not self._slots and not self._backlog:
+            self.close()
+
     def _regulate(self) -> None:
-        """Read on only while the client takes its replies and does not ask too far ahead."""
-        pause = not self._peer_reads or len(self._slots) >= MAX_IN_FLIGHT
+        """Read on, and handle what was read, only while the client takes its replies and is not far ahead."""
+        pause = (
+            not self._peer_reads
+            or len(self._slots) >= MAX_IN_FLIGHT
+            or self._parked >= PARKED_BYTES
+            or bool(self._slots and self._backlog and self._backlog[0][:2] == _FETCH)
+        )
         if self._transport is None or pause == self._paused:
             return
         self._paused = pause

@@ -36,6 +36,8 @@ from headrace.storage.topics import TopicPartition
 
 _FINISHING_S = 2.0  # for changes to the cluster that are under way when a broker is told to stop
 
+REPLIES_BYTES = 256 * 1024 * 1024  # made and not sent, over all connections, before Fetches get less
+
 logger = logging.getLogger(__name__)
 
 
@@ -69,6 +71,7 @@ class Broker:
         self._connections: set[Connection] = set()
         self._per_address: Counter[str] = Counter()
         self._buffered = 0  # bytes, over all connections' receive buffers
+        self._unsent = 0  # bytes, over all connections' replies
         self._lost = False
         self._rejoining: asyncio.Task[None] | None = None
         self._housekeeping = Housekeeping(self)
@@ -251,6 +254,8 @@ class Broker:
                 del self._per_address[connection.address]
         self._buffered -= connection.buffered
         connection.buffered = 0
+        self._unsent -= connection.unsent
+        connection.unsent = 0
 
     def account(self, connection: Connection, buffered: int) -> None:
         """Note what a connection's receive buffer takes; one that asks for more than is left has to go.
@@ -270,6 +275,21 @@ class Broker:
             )
             # Not at once: uvloop is about to read into that buffer, and crashes if its transport is gone.
             self._loop.call_soon(connection.abort)
+
+    def account_replies(self, connection: Connection) -> None:
+        """Note what a connection holds of replies that its client has not taken yet."""
+        unsent = connection.unsent_now
+        self._unsent += unsent - connection.unsent
+        connection.unsent = unsent
+
+    @property
+    def holds_too_many_replies(self) -> bool:
+        """Whether clients that do not read fill so much memory that others have to get less at a time."""
+        if self._unsent <= REPLIES_BYTES:
+            return False
+        for connection in self._connections:  # nobody has told us of what the kernel took meanwhile
+            self.account_replies(connection)
+        return self._unsent > REPLIES_BYTES
 
     def close_idle_connections(self) -> None:
         limit = self._loop.time() - self.config.integer("connections.max.idle.ms") / 1000

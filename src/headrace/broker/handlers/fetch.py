@@ -3,6 +3,7 @@
 Behaviour: long poll: answered when min_bytes have gathered, when max_wait_ms have passed, or at once if a
            partition has an error. Partitions are read in the order asked for, up to max_bytes; the first
            batch is returned whatever its size. Where max_bytes leave something behind, nothing waits.
+           While replies that nobody takes fill the broker's memory, the first batch is all there is.
 Versions:  v4 isolation levels; v5 log start offset; v7 incremental sessions; v9 leader epochs are checked;
            v12 flexible; v13 topics by id; v15 replica state is a tag; v16 new leaders in replies (not yet).
 Not yet:   fetches by followers, fetch from the nearest replica, diverging epochs, quotas.
@@ -88,6 +89,8 @@ def _partition(entry: Wanted, context: Context) -> Partition:
 def _read(plan: Plan, request: FetchRequest, context: Context) -> _Found:
     isolation = Isolation.READ_COMMITTED if request.isolation_level == 1 else Isolation.READ_UNCOMMITTED
     room = min(request.max_bytes, context.broker.config.integer("fetch.max.bytes"))
+    if context.broker.holds_too_many_replies:
+        room = 0
     found = _Found([])
     for entry in plan.wanted:
         try:
