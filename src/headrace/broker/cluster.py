@@ -23,6 +23,9 @@ from headrace.coordination.znodes import (
     TopicAssignment,
     encode_id,
 )
+from headrace.storage.errors import StorageError
+
+FIRST_RETRY_S, LAST_RETRY_S = 0.1, 1.0
 
 logger = logging.getLogger(__name__)
 
@@ -51,25 +54,41 @@ class ClusterView:
         on_topic: Callable[[TopicImage], None],
         on_topic_gone: Callable[[str], None],
         on_broker_config: Callable[[str, Mapping[str, str]], None],
+        on_no_controller: Callable[[], Awaitable[None]],
     ) -> None:
         self.image = image
         self._session = session
         self._on_topic = on_topic
         self._on_topic_gone = on_topic_gone
         self._on_broker_config = on_broker_config
+        self._on_no_controller = on_no_controller
         self._changes_seen: set[str] = set()
         self._dirty: set[str] = set()
+        self._every_topic = False  # also those in the image are to be read again
         self._refreshing: asyncio.Task[None] | None = None
         self._closed = False
+        self._loaders: Mapping[str, Callable[[], Awaitable[None]]] = {
+            TOPICS: self._load_topics,
+            BROKER_IDS: self._load_brokers,
+            Controller.path: self._load_controller,
+            CONFIG_CHANGES: self._load_config_changes,
+        }
 
     async def load(self) -> None:
-        """Read everything once, and watch it from then on."""
+        """Read everything, what is known already as well, and watch it from then on."""
+        self._every_topic = True
         self._changes_seen = set(await self._session.children(CONFIG_CHANGES, self._config_changed))
         for name in await self._session.children("/config/brokers"):
             await self.load_config("brokers", name)
         await self._load_controller()
         await self._load_brokers()
         await self._load_topics()
+
+    def refresh(self) -> None:
+        """Read everything again, in the background: there was no connection, and no watch, for a while."""
+        self._every_topic = True
+        for what in self._loaders:
+            self._changed(what)
 
     def close(self) -> None:
         self._closed = True
@@ -126,7 +145,12 @@ class ClusterView:
         names = await self._session.children(TOPICS, lambda: self._changed(TOPICS))
         for gone in set(self.image.topics) - set(names):
             self._forget_topic(gone)
-        await _each(self.load_topic, set(names) - set(self.image.topics))
+        every, self._every_topic = self._every_topic, False
+        try:
+            await _each(self.load_topic, names if every else set(names) - set(self.image.topics))
+        except BaseException:
+            self._every_topic |= every
+            raise
 
     def _forget_topic(self, name: str) -> None:
         if name in self.image.topics:
@@ -151,6 +175,8 @@ class ClusterView:
         found = await self._session.get(Controller.path, lambda: self._changed(Controller.path))
         self.image.controller_id = -1 if found is None else Controller.decode(found.data).broker_id
         self.image.version += 1
+        if found is None:
+            await self._on_no_controller()  # whoever is quickest; the watch tells who that was
 
     def _changed(self, what: str) -> None:
         """A watch has fired: read again, once for however many fired meanwhile."""
@@ -159,19 +185,19 @@ class ClusterView:
             self._refreshing = asyncio.get_running_loop().create_task(self._refresh())
 
     async def _refresh(self) -> None:
-        loaders = {
-            TOPICS: self._load_topics,
-            BROKER_IDS: self._load_brokers,
-            Controller.path: self._load_controller,
-            CONFIG_CHANGES: self._load_config_changes,
-        }
+        """Read what is dirty until nothing is; a read that fails has set no watch, so it is tried again."""
+        delay = FIRST_RETRY_S
         while self._dirty:
             what = self._dirty.pop()
             try:
-                await loaders[what]()
-            except CoordinationError as error:
-                logger.warning("could not read %s: %s", what, error)
-                return  # the watches fire again once there is a connection
+                await self._loaders[what]()
+            except (CoordinationError, StorageError, OSError) as error:
+                self._dirty.add(what)
+                logger.warning("could not read %s, trying again: %s", what, error)
+                await asyncio.sleep(delay)
+                delay = min(2 * delay, LAST_RETRY_S)
+            else:
+                delay = FIRST_RETRY_S
 
 
 async def become_controller(session: ZooKeeperSession, controller: Controller) -> int | None:
@@ -179,7 +205,9 @@ async def become_controller(session: ZooKeeperSession, controller: Controller) -
     try:
         await session.create(Controller.path, controller.encode(), ephemeral=True)
     except Conflict:
-        return None
+        holder = await session.get(Controller.path)
+        if holder is None or holder.ephemeral_owner != session.session_id:
+            return None  # else it is ours: the answer to an earlier attempt got lost
     found = await session.get(ControllerEpoch.path)
     if found is None:
         await session.create(ControllerEpoch.path, ControllerEpoch(epoch=1).encode())

@@ -9,7 +9,13 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from headrace.broker.broker_settings import BROKER_SETTINGS
-from headrace.broker.cluster import ClusterView, become_controller, prepare
+from headrace.broker.cluster import (
+    FIRST_RETRY_S,
+    LAST_RETRY_S,
+    ClusterView,
+    become_controller,
+    prepare,
+)
 from headrace.broker.config import BrokerConfig, Endpoint
 from headrace.broker.config_admin import ALL_BROKERS, ConfigAdmin
 from headrace.broker.connection import Connection
@@ -30,7 +36,7 @@ from headrace.protocol.buffer_pool import BufferPool
 from headrace.protocol.fields import Buffer
 from headrace.protocol.frame import CHUNK_BYTES
 from headrace.storage.directory import LogDirectory
-from headrace.storage.errors import LogOffline
+from headrace.storage.errors import LogOffline, StorageError
 from headrace.storage.identity import Identity
 from headrace.storage.topics import TopicPartition
 
@@ -73,6 +79,7 @@ class Broker:
         self._buffered = 0  # bytes, over all connections' receive buffers
         self._unsent = 0  # bytes, over all connections' replies
         self._lost = False
+        self._announced = False  # once, at the start
         self._rejoining: asyncio.Task[None] | None = None
         self._housekeeping = Housekeeping(self)
 
@@ -117,6 +124,7 @@ class Broker:
             on_topic=self._topic_changed,
             on_topic_gone=self.drop_topic,
             on_broker_config=self._broker_config_changed,
+            on_no_controller=self._replace_controller,
         )
         self.producer_ids = ProducerIds(self.session, self.broker_id)
         await self._listen()
@@ -129,9 +137,19 @@ class Broker:
     async def _announce(self) -> None:
         """Be seen by the others, and see them."""
         await self._register()
+        await self._become_controller()
+        await self.view.load()
+        if self.controller_epoch:
+            await self.topic_admin.finish_creations()
+        self._announced = True
+
+    async def _become_controller(self) -> None:
         controller = Controller(broker_id=self.broker_id, timestamp_ms=now_ms())
         self.controller_epoch = await become_controller(self.session, controller) or 0
-        await self.view.load()
+
+    async def _replace_controller(self) -> None:
+        """There is no controller: be it, unless another broker is quicker."""
+        await self._become_controller()
         if self.controller_epoch:
             await self.topic_admin.finish_creations()
 
@@ -140,15 +158,26 @@ class Broker:
         logger.warning("the session with ZooKeeper is %s", state.value)
         if state is SessionState.LOST:
             self._lost = True
-        elif state is SessionState.CONNECTED and self._lost:
-            self._lost = False
-            self._rejoining = self._loop.create_task(self._rejoin())
+        elif state is SessionState.CONNECTED and self._announced:
+            if not self._lost:
+                self.view.refresh()
+            elif self._rejoining is None or self._rejoining.done():
+                self._rejoining = self._loop.create_task(self._rejoin())
 
     async def _rejoin(self) -> None:
-        try:
-            await self._announce()
-        except (CoordinationError, StartRefused):
-            logger.exception("could not join the cluster again")
+        """Announce the broker again, however often it takes: out of the cluster it is of no use."""
+        delay = FIRST_RETRY_S
+        while self._lost:
+            self._lost = False
+            try:
+                await self._announce()
+            except (CoordinationError, StorageError, StartRefused, OSError) as error:
+                self._lost = True
+                logger.warning("could not join the cluster again, trying on: %s", error)
+                await asyncio.sleep(delay)
+                delay = min(2 * delay, LAST_RETRY_S)
+            else:
+                logger.info("joined the cluster again")
 
     async def stop(self) -> None:
         """Stop cleanly: no new requests, all logs flushed and marked, the registration gone."""
@@ -206,15 +235,21 @@ class Broker:
             try:
                 await self.session.create(registration.path, registration.encode(), ephemeral=True)
             except Conflict:
-                await self._yield_to_other(registration.path, deadline)
+                if await self._yield_to_other(registration.path, deadline):
+                    return
             else:
                 return
 
-    async def _yield_to_other(self, path: str, deadline: float) -> None:
-        """Wait for a dead broker's registration to expire; refuse to start beside a living one."""
+    async def _yield_to_other(self, path: str, deadline: float) -> bool:
+        """Wait for a dead broker's registration to expire; refuse to start beside a living one.
+
+        True if the registration is our own: the answer to an earlier attempt got lost.
+        """
         found = await self.session.get(path)
         if found is None:
-            return
+            return False
+        if found.ephemeral_owner == self.session.session_id:
+            return True
         other = BrokerRegistration.decode(self.broker_id, found.data)
         if self._loop.time() > deadline or await _answers(other.host, other.port):
             raise StartRefused(
@@ -222,6 +257,7 @@ class Broker:
                 "stop it first, or give this one another broker.id"
             )
         await asyncio.sleep(0.1)
+        return False
 
     async def _stop_listening(self) -> None:
         for server in self._servers:

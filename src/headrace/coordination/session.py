@@ -30,6 +30,10 @@ from kazoo.protocol.states import KazooState
 from headrace.coordination.errors import CoordinationError
 
 ANY_VERSION = -1
+CALL_TIMEOUT_S = 10.0
+CLOSE_TIMEOUT_S = 1.0
+MAX_RECONNECT_DELAY_S = 2  # kazoo's own is a minute, for which a broker would stay away
+MAX_CALLS = 256  # at a time; a call's time counts from when it is sent, however many wait before it
 
 logger = logging.getLogger(__name__)
 
@@ -52,6 +56,7 @@ class Znode(NamedTuple):
     data: bytes
     version: int
     created_zxid: int
+    ephemeral_owner: int = 0  # the session it goes with; 0: it stays
 
 
 class Create(NamedTuple):
@@ -83,19 +88,39 @@ Watcher = Callable[[], None]
 class ZooKeeperSession:
     """One session; made by `connect`, used from the event loop that made it."""
 
-    def __init__(self, client: KazooClient, loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(
+        self,
+        client: KazooClient,
+        loop: asyncio.AbstractEventLoop,
+        *,
+        call_timeout_s: float = CALL_TIMEOUT_S,
+    ) -> None:
         self._client = client
         self._loop = loop
+        self._call_timeout_s = call_timeout_s
+        self._calls = asyncio.Semaphore(MAX_CALLS)
         self._on_state: Callable[[SessionState], None] = lambda _state: None
         client.add_listener(self._state_changed)
 
     @classmethod
     async def connect(
-        cls, servers: str, *, session_timeout_ms: int, connect_timeout_ms: int
+        cls,
+        servers: str,
+        *,
+        session_timeout_ms: int,
+        connect_timeout_ms: int,
+        call_timeout_s: float = CALL_TIMEOUT_S,
     ) -> "ZooKeeperSession":
-        """A session with the ensemble `servers` ("host:port,host:port/chroot")."""
-        client = KazooClient(hosts=servers, timeout=session_timeout_ms / 1000)
-        session = cls(client, asyncio.get_running_loop())
+        """A session with the ensemble `servers` ("host:port,host:port/chroot").
+
+        A call that has no answer within `call_timeout_s` ends with NotConnected.
+        """
+        client = KazooClient(
+            hosts=servers,
+            timeout=session_timeout_ms / 1000,
+            connection_retry={"max_tries": -1, "max_delay": MAX_RECONNECT_DELAY_S},
+        )
+        session = cls(client, asyncio.get_running_loop(), call_timeout_s=call_timeout_s)
         connected = asyncio.Event()
         session.on_state(lambda _state: connected.set())  # the first is CONNECTED, or there is none
         await asyncio.to_thread(client.start_async)
@@ -122,10 +147,22 @@ class ZooKeeperSession:
         return int(self._client.client_id[0]) if self._client.client_id else 0
 
     async def close(self) -> None:
-        """End the session: what is ephemeral goes at once. Nobody is told of a change of state any more."""
+        """End the session: what is ephemeral goes at once. Nobody is told of a change of state any more.
+
+        If ZooKeeper does not answer, the session is left to expire: this returns within about a second.
+        """
         self.on_state(lambda _state: None)
-        await asyncio.to_thread(self._client.stop)
-        await asyncio.to_thread(self._client.close)
+        closed = asyncio.Event()
+
+        def close() -> None:
+            _abandon(self._client)
+            self._to_loop(closed.set)
+
+        # A thread of its own: the end of the process would wait for one of the executor's.
+        threading.Thread(target=close, name="zookeeper-closing", daemon=True).start()
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(CLOSE_TIMEOUT_S):
+                await closed.wait()
 
     # -- reading -------------------------------------------------------------------------------
 
@@ -137,7 +174,7 @@ class ZooKeeperSession:
             if watch is not None and await self.exists(path, watch):
                 return await self.get(path, watch)  # it came between the two questions
             return None
-        return Znode(data, stat.version, stat.czxid)
+        return Znode(data, stat.version, stat.czxid, stat.ephemeralOwner)
 
     async def exists(self, path: str, watch: Watcher | None = None) -> bool:
         return await self._call(self._client.exists_async, path, watch=self._watcher(watch)) is not None
@@ -200,6 +237,20 @@ class ZooKeeperSession:
     # -- between the threads -------------------------------------------------------------------
 
     async def _call(self, method: Callable[..., Any], *args: Any, **options: Any) -> Any:
+        """What kazoo answers; NotConnected, at once without a connection and else in time, if it does not."""
+        async with self._calls:
+            # kazoo would keep the call until there is a connection again, and whoever asked would hang.
+            if not self._client.connected:
+                raise NotConnected("ZooKeeper is out of reach: there is no connection")
+            try:
+                async with asyncio.timeout(self._call_timeout_s):
+                    return await self._send(method, *args, **options)
+            except TimeoutError:
+                raise NotConnected(f"ZooKeeper has not answered within {self._call_timeout_s:g} s") from None
+            except (ConnectionLoss, ConnectionClosedError, SessionExpiredError) as error:
+                raise NotConnected(f"ZooKeeper is out of reach: {type(error).__name__}") from error
+
+    def _send(self, method: Callable[..., Any], *args: Any, **options: Any) -> asyncio.Future[Any]:
         future: asyncio.Future[Any] = self._loop.create_future()
 
         def settle(result: Any) -> None:
@@ -210,10 +261,7 @@ class ZooKeeperSession:
                     future.set_exception(result.exception)
 
         method(*args, **options).rawlink(lambda result: self._to_loop(settle, result))
-        try:
-            return await future
-        except (ConnectionLoss, ConnectionClosedError, SessionExpiredError) as error:
-            raise NotConnected(f"ZooKeeper is out of reach: {type(error).__name__}") from error
+        return future
 
     def _watcher(self, watch: Watcher | None) -> Callable[[Any], None] | None:
         return None if watch is None else lambda _event: self._to_loop(watch)
@@ -227,12 +275,12 @@ class ZooKeeperSession:
         self._to_loop(lambda: self._on_state(names[state]))
 
     def _to_loop(self, function: Callable[..., None], *args: Any) -> None:
-        if not self._loop.is_closed():
+        with contextlib.suppress(RuntimeError):  # the loop is closed: nobody is there to be told
             self._loop.call_soon_threadsafe(function, *args)
 
 
 def _abandon(client: KazooClient) -> None:
-    """Give up a connection that never was: kazoo may wait long for an answer before it lets go."""
+    """Give up a connection: kazoo may wait long for an answer before it lets go."""
     with contextlib.suppress(KazooException, OSError):
         client.stop()
         client.close()
