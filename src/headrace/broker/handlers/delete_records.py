@@ -5,7 +5,7 @@ Versions:  v2 flexible.
 """
 
 from headrace.broker.dispatch import Context, handles
-from headrace.protocol.errors import KafkaError
+from headrace.broker.translate import FAILURES, error_code
 from headrace.protocol.schema.delete_records import (
     DeleteRecordsPartition,
     DeleteRecordsPartitionResult,
@@ -33,8 +33,8 @@ def _delete(topic: str, entry: DeleteRecordsPartition, context: Context) -> Dele
     try:
         partition = context.broker.partition(topic, entry.partition_index)
         low = partition.delete_records_before(entry.offset)
-    except KafkaError as error:
+    except FAILURES as error:
         return DeleteRecordsPartitionResult(
-            partition_index=entry.partition_index, low_watermark=-1, error_code=error.code
+            partition_index=entry.partition_index, low_watermark=-1, error_code=error_code(error)
         )
     return DeleteRecordsPartitionResult(partition_index=entry.partition_index, low_watermark=low)

@@ -4,7 +4,7 @@ Behaviour: the producers that a partition's leader knows: their epoch, last sequ
 """
 
 from headrace.broker.dispatch import Context, handles
-from headrace.protocol.errors import KafkaError
+from headrace.broker.translate import FAILURES, error_code
 from headrace.protocol.schema.describe_producers import (
     DescribeProducersRequest,
     DescribeProducersResponse,
@@ -33,9 +33,9 @@ def _describe(topic: str, index: int, context: Context) -> PartitionResponse:
     try:
         partition = context.broker.partition(topic, index)
         partition.ensure_leader()
-    except KafkaError as error:
+    except FAILURES as error:
         return PartitionResponse(
-            partition_index=index, error_code=error.code, error_message=str(error), active_producers=()
+            partition_index=index, error_code=error_code(error), error_message=str(error), active_producers=()
         )
     return PartitionResponse(
         partition_index=index, active_producers=[_producer(known) for known in partition.log.producers]

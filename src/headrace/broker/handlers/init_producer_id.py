@@ -6,7 +6,7 @@ Not yet:   transactional ids are refused with COORDINATOR_NOT_AVAILABLE.
 """
 
 from headrace.broker.dispatch import Context, handles
-from headrace.coordination.errors import CoordinationError
+from headrace.broker.translate import FAILURES
 from headrace.protocol.errors import ErrorCode
 from headrace.protocol.schema.index import ApiKey
 from headrace.protocol.schema.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
@@ -20,7 +20,7 @@ async def init_producer_id(request: InitProducerIdRequest, context: Context) -> 
         )
     try:
         producer_id = await context.broker.producer_ids.take()
-    except CoordinationError:
+    except FAILURES:  # whatever it is: a producer asks again
         return _refused(ErrorCode.COORDINATOR_NOT_AVAILABLE)
     return InitProducerIdResponse(producer_id=producer_id, producer_epoch=0)
 

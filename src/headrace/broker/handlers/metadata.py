@@ -16,7 +16,7 @@ from headrace.broker.errors import TopicAlreadyExists
 from headrace.broker.image import TopicImage
 from headrace.broker.translate import FAILURES, error_code
 from headrace.protocol.api import encode_response
-from headrace.protocol.errors import ErrorCode, KafkaError
+from headrace.protocol.errors import ErrorCode
 from headrace.protocol.message import ZERO_UUID
 from headrace.protocol.schema.index import ApiKey
 from headrace.protocol.schema.metadata import (
@@ -107,8 +107,8 @@ def _answer(topic: MetadataRequestTopic, request: MetadataRequest, context: Cont
         return _known(known, request)
     try:
         check_topic_name(topic.name or "")
-    except KafkaError as error:
-        return _unknown(topic, error.code)
+    except FAILURES as error:
+        return _unknown(topic, error_code(error))
     return _unknown(topic, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
 
 

@@ -5,7 +5,7 @@ Versions:  v3 replica id; v4 flexible.
 """
 
 from headrace.broker.dispatch import Context, handles
-from headrace.protocol.errors import KafkaError
+from headrace.broker.translate import FAILURES, error_code
 from headrace.protocol.schema.index import ApiKey
 from headrace.protocol.schema.offset_for_leader_epoch import (
     EpochEndOffset,
@@ -35,7 +35,7 @@ def _answer(topic: str, entry: OffsetForLeaderPartition, context: Context) -> Ep
     try:
         partition = context.broker.partition(topic, entry.partition)
         partition.ensure_leader(entry.current_leader_epoch)
-    except KafkaError as error:
-        return EpochEndOffset(partition=entry.partition, error_code=error.code)
+    except FAILURES as error:
+        return EpochEndOffset(partition=entry.partition, error_code=error_code(error))
     epoch, end = partition.log.epochs.end_of(entry.leader_epoch, partition.log.log_end_offset)
     return EpochEndOffset(partition=entry.partition, leader_epoch=epoch, end_offset=end)

@@ -10,6 +10,7 @@ Not yet:   transactions, quotas.
 
 from headrace.broker.dispatch import Context, HangUp, handles
 from headrace.broker.errors import InvalidRequest, UnknownTopicId
+from headrace.broker.translate import FAILURES, Failure, error_code
 from headrace.protocol.errors import ErrorCode, InvalidRecord, KafkaError
 from headrace.protocol.schema.index import ApiKey
 from headrace.protocol.schema.produce import (
@@ -60,7 +61,7 @@ def _append(topic: str, data: PartitionProduceData, acks: int, context: Context)
             raise InvalidRequest(f"{topic}-{data.index} comes without records")
         partition = context.broker.partition(topic, data.index)
         appended = partition.append(data.records, all_in_sync=acks == _ALL)
-    except KafkaError as error:
+    except FAILURES as error:
         return _refused(data.index, error)
     return PartitionProduceResponse(
         index=data.index,
@@ -74,11 +75,11 @@ class InvalidRequiredAcks(KafkaError):
     code = ErrorCode.INVALID_REQUIRED_ACKS
 
 
-def _refused(index: int, error: KafkaError) -> PartitionProduceResponse:
+def _refused(index: int, error: Failure) -> PartitionProduceResponse:
     whole_batch = BatchIndexAndErrorMessage(batch_index=0, batch_index_error_message=str(error))
     return PartitionProduceResponse(
         index=index,
-        error_code=error.code,
+        error_code=error_code(error),
         base_offset=-1,
         record_errors=[whole_batch] if isinstance(error, InvalidRecord) else (),
         error_message=str(error),
