@@ -19,6 +19,7 @@ from headrace.broker.cluster import (
 from headrace.broker.config import BrokerConfig, Endpoint
 from headrace.broker.config_admin import ALL_BROKERS, ConfigAdmin
 from headrace.broker.connection import Connection
+from headrace.broker.descriptors import raise_limit, room_for_connections
 from headrace.broker.dispatch import load_handlers
 from headrace.broker.errors import NotLeader, StartRefused, UnknownTopicId, UnknownTopicOrPartition
 from headrace.broker.fetch_sessions import FetchSessions
@@ -98,6 +99,7 @@ class Broker:
         """Open the logs, join the cluster and take connections; what fails leaves nothing behind."""
         self._loop = asyncio.get_running_loop()
         load_handlers()
+        raise_limit()
         self.session = await ZooKeeperSession.connect(
             self.config.text("zookeeper.connect"),
             session_timeout_ms=self.config.integer("zookeeper.session.timeout.ms"),
@@ -272,6 +274,12 @@ class Broker:
         """Take a connection in, unless there are too many."""
         if len(self._connections) >= self.config.integer("max.connections"):
             logger.warning("refusing a connection from %s: max.connections is reached", connection.address)
+            return False
+        if len(self._connections) >= room_for_connections(len(self.logs.logs)):
+            logger.warning(
+                "refusing a connection from %s: the limit of open files is too low for more of them",
+                connection.address,
+            )
             return False
         if self._per_address[connection.address] >= self.config.integer("max.connections.per.ip"):
             logger.warning(

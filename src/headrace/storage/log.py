@@ -4,6 +4,7 @@ A log is used from one thread, except that `flush` may run in another, and that 
 closed segments in another. All calls block on the disk; appends go to the page cache and return.
 """
 
+import errno
 import logging
 import os
 from bisect import bisect_left, bisect_right
@@ -31,6 +32,7 @@ from headrace.storage.txn_index import AbortedTxn
 from headrace.storage.validation import validated_client_batch
 
 _REMEMBERED_POSITIONS = 128
+_NO_DESCRIPTOR = {errno.EMFILE, errno.ENFILE}  # the process, or the machine, has too many files open
 NO_APPEND_TIME = -1
 
 logger = logging.getLogger(__name__)
@@ -49,7 +51,8 @@ class Log:
     """An append-only sequence of batches between `log_start_offset` and `log_end_offset`.
 
     Made by `headrace.storage.recovery.open_log`. An OSError in any call takes the log offline: that
-    call and all later ones raise LogOffline, and no other log is touched.
+    call and all later ones raise LogOffline, and no other log is touched. Where too many open files
+    are all that is wrong, and nothing is left half done, only that call raises it.
     """
 
     def __init__(
@@ -157,10 +160,12 @@ class Log:
         if len(view) > self.config.segment_bytes:
             raise RecordListTooLarge(len(view), limit=self.config.segment_bytes)
         size = self.active.size
+        begun = False
         try:
             if self._must_roll(len(view), first, last):
                 self._roll(first.base_offset)
                 size = 0
+            begun = self.active.descriptor >= 0  # it has been opened: what fails now may be half done
             self.active.append(view, [batch.header for batch in batches])
             for header, marker in batches:
                 aborted = take_in(self._derived, header, marker)
@@ -171,7 +176,7 @@ class Log:
                 self.flush()
         except OSError as error:
             self._cut_back(size)
-            raise self._fail("append to", error) from error
+            raise self._fail("append to", error, harmless=not begun) from error
 
     def _must_roll(self, size: int, first: BatchHeader, last: BatchHeader) -> bool:
         active = self.active
@@ -185,7 +190,7 @@ class Log:
         try:
             self._roll(self.log_end_offset)
         except OSError as error:
-            raise self._fail("roll", error) from error
+            raise self._fail("roll", error, harmless=True) from error
 
     def _roll(self, base_offset: int) -> None:
         closing = self.active
@@ -220,7 +225,7 @@ class Log:
         try:
             return self._read(offset, end, max(0, max_bytes), at_least_one)
         except OSError as error:
-            raise self._fail("read", error) from error
+            raise self._fail("read", error, harmless=True) from error
 
     def _read(self, offset: int, end: int, max_bytes: int, at_least_one: bool) -> Buffer:
         segment, start = self._locate(offset)
@@ -273,7 +278,7 @@ class Log:
         try:
             return first_at_or_after(self.segments, self.log_start_offset, timestamp)
         except OSError as error:
-            raise self._fail("search", error) from error
+            raise self._fail("search", error, harmless=True) from error
 
     def offset_of_max_timestamp(self) -> FoundOffset | None:
         """The first of the youngest records; None in an empty log."""
@@ -282,7 +287,7 @@ class Log:
             segments = self.segments[self._segment_number(self.log_start_offset) :]
             return youngest(segments, self.log_start_offset)
         except OSError as error:
-            raise self._fail("search", error) from error
+            raise self._fail("search", error, harmless=True) from error
 
     # -- transactions --------------------------------------------------------------------------
 
@@ -305,7 +310,7 @@ class Log:
                     if txn.last_stable_offset >= end:
                         return aborted
         except OSError as error:
-            raise self._fail("read", error) from error
+            raise self._fail("read", error, harmless=True) from error
         return aborted
 
     # -- cut -----------------------------------------------------------------------------------
@@ -424,7 +429,7 @@ class Log:
                 # What an fsync that failed has dropped, a second one does not bring back; but what has
                 # left the log meanwhile need not reach the disk.
                 if segment in self.segments:
-                    raise self._fail("flush", error) from error
+                    raise self._fail("flush", error, harmless=True) from error
         if cuts == self.cuts:
             self.recovery_point = max(self.recovery_point, end)
 
@@ -475,7 +480,11 @@ class Log:
         if self.offline is not None:
             raise LogOffline(self.offline)
 
-    def _fail(self, doing: str, error: OSError) -> LogOffline:
+    def _fail(self, doing: str, error: OSError, *, harmless: bool = False) -> LogOffline:
+        """Take the log offline; not if it was `harmless` and may succeed once other files are closed."""
+        if harmless and error.errno in _NO_DESCRIPTOR:
+            logger.warning("could not %s %s: %s", doing, self.directory, error)
+            return LogOffline(f"could not {doing} {self.directory} now: {error}")
         self.offline = f"{self.directory} is offline: could not {doing} it: {error}"
         logger.error(self.offline)
         return LogOffline(self.offline)

@@ -87,7 +87,7 @@ class Segment:
             segment.offset_index.reset()
             segment.time_index.reset()
         except OSError:
-            segment.release()
+            segment.delete()  # so that it can be tried again
             raise
         segment._max = MaxTimestamp(NO_TIMESTAMP, base_offset)
         segment.created_ms = now_ms

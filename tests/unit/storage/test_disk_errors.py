@@ -3,14 +3,17 @@
 import errno
 import json
 import os
+import resource
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
 
 from headrace.protocol.errors import ErrorCode
+from headrace.storage.config import LogConfig
 from headrace.storage.errors import LogOffline
 from headrace.storage.log import Log
 from headrace.testing.logs import files_in, open_test_log, read_all
@@ -278,3 +281,51 @@ def test_a_failed_append_is_not_there_after_opening_again(log: Log, open_log: Ca
 
     assert [len(split_batches(batch)) for batch in read_all(again)] == [1]
     assert again.epochs.entries == ((1, 0),)
+
+
+@contextmanager
+def descriptors_left(count: int) -> Iterator[None]:
+    """Let this process open no more than `count` files for a while."""
+    limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+    first_free = os.open(os.devnull, os.O_RDONLY)
+    held = []
+    resource.setrlimit(resource.RLIMIT_NOFILE, (first_free + 100, limits[1]))
+    try:
+        with suppress(OSError):
+            while True:
+                held.append(os.open(os.devnull, os.O_RDONLY))
+        for _ in range(count):
+            os.close(held.pop())
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, limits)
+        for descriptor in (*held, first_free):
+            os.close(descriptor)
+
+
+@pytest.mark.parametrize("left", range(4))
+def test_too_many_open_files_take_no_log_offline(tmp_path: Path, left: int) -> None:
+    """With none left nothing can be opened; with one or two a new segment fails half way."""
+    config = LogConfig(segment_bytes=2000)
+    log = open_test_log(tmp_path / "orders-0", config)
+    acknowledged = [log.append(make_batch([bytes(700)]), leader_epoch=0).base_offset for _ in range(4)]
+    log.close()
+    log = open_test_log(tmp_path / "orders-0", config, clean=True)
+
+    with descriptors_left(left):
+        for _ in range(4):
+            with suppress(LogOffline):
+                acknowledged.append(log.append(make_batch([bytes(700)]), leader_epoch=0).base_offset)
+            with suppress(LogOffline):
+                log.read(0, 10**6)
+            with suppress(LogOffline):
+                log.flush()
+
+    assert log.offline is None
+    acknowledged += [log.append(make_batch([bytes(700)]), leader_epoch=0).base_offset for _ in range(4)]
+    assert acknowledged == list(range(len(acknowledged)))
+    assert len(read_all(log)) == len(acknowledged)
+    log.close()
+    again = open_test_log(tmp_path / "orders-0", config)
+    assert len(read_all(again)) == len(acknowledged)
+    again.release()
