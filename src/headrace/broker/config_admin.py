@@ -95,6 +95,19 @@ class ConfigAdmin:
             fixed = [name for name in values if BROKER_SETTINGS.find(name).scope is Scope.READ_ONLY]
             if fixed:
                 raise InvalidRequest(f"{fixed[0]} cannot be changed while the broker runs")
+            self._check_together(entity, values)
+
+    def _check_together(self, entity: Config, values: dict[str, str]) -> None:
+        """Each value may do, and all of them not: what a broker would not take over is not confirmed."""
+        config = self._broker.config
+        try:
+            if entity.name == ALL_BROKERS:
+                config.with_dynamic(values, {})  # another broker may have nothing of its own over it
+                config.with_dynamic(values, config.for_this)
+            else:
+                config.with_dynamic(config.for_all, values)
+        except InvalidSetting as error:
+            raise InvalidConfig(str(error)) from error
 
 
 def _apply(values: dict[str, str], change: Change, settings: Settings) -> None:

@@ -84,7 +84,8 @@ class TopicAdmin:
     ) -> None:
         """Let a topic have `count` partitions; the new ones are empty, the old ones stay as they are."""
         async with self._lock:
-            found = await self._broker.session.get(topic_path(name))
+            known = name in self._broker.image.topics  # else it may not even do as part of a path
+            found = await self._broker.session.get(topic_path(name)) if known else None
             if found is None:
                 raise UnknownTopicOrPartition(f"there is no topic {name!r}")
             old = TopicAssignment.decode(name, found.data)
