@@ -28,6 +28,32 @@ def _topic_defaults() -> list[Setting]:
     ]
 
 
+def _accepted(name: str, default: int, why: str, low: int) -> Setting:
+    """A setting that files written for Kafka have, and that changes nothing here."""
+    return _own(name, Kind.INT, default, f"Accepted for Kafka's sake; {why}.", low=low)
+
+
+_ACCEPTED: Final = [
+    _accepted("num.network.threads", 3, "one event loop serves every connection", 1),
+    _accepted("num.io.threads", 8, "one event loop answers every request", 1),
+    _accepted("num.recovery.threads.per.data.dir", 1, "logs are recovered one after the other", 1),
+    _accepted("socket.send.buffer.bytes", 102_400, "the system chooses", -1),
+    _accepted("socket.receive.buffer.bytes", 102_400, "the system chooses", -1),
+    _accepted("offsets.topic.replication.factor", 3, "no such topic is made", 1),
+    _accepted("transaction.state.log.replication.factor", 3, "no such topic is made", 1),
+    _accepted("transaction.state.log.min.isr", 2, "no such topic is made", 1),
+    _accepted("group.initial.rebalance.delay.ms", 3000, "no group waits for it", 0),
+]
+
+MINUTE_MS: Final = 60_000
+HOUR_MS: Final = 60 * MINUTE_MS
+
+COARSER: Final = {
+    "log.retention.ms": {"log.retention.minutes": MINUTE_MS, "log.retention.hours": HOUR_MS},
+    "log.roll.ms": {"log.roll.hours": HOUR_MS},
+}
+"""Settings of a time in coarser units, with their unit: the first that is given counts, if none in ms is."""
+
 BROKER_SETTINGS: Final = Settings(
     [
         _own("broker.id", Kind.INT, 0, "The number of this broker, its own in the cluster.", low=0),
@@ -131,6 +157,29 @@ BROKER_SETTINGS: Final = Settings(
         _own(
             "producer.id.expiration.ms", Kind.INT, DAY_MS, "How long a silent producer is remembered.", low=1
         ),
+        _own(
+            "log.retention.minutes",
+            Kind.INT,
+            None,
+            "How long data is kept if log.retention.ms is not set; -1: for ever.",
+            low=-1,
+        ),
+        _own(
+            "log.retention.hours",
+            Kind.INT,
+            168,
+            "How long data is kept if neither log.retention.ms nor log.retention.minutes is set; "
+            "-1: for ever.",
+            low=-1,
+        ),
+        _own(
+            "log.roll.hours",
+            Kind.INT,
+            168,
+            "The age at which a segment is closed if log.roll.ms is not set.",
+            low=1,
+        ),
+        *_ACCEPTED,
         *_topic_defaults(),
     ]
 )

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from headrace.broker.broker_settings import BROKER_SETTINGS
+from headrace.broker.broker_settings import BROKER_SETTINGS, COARSER
 from headrace.broker.settings import InvalidSetting, Value, parse_properties
 from headrace.broker.topic_settings import log_config, topic_values
 from headrace.storage.config import LogConfig
@@ -63,6 +63,7 @@ class BrokerConfig:
     ) -> "BrokerConfig":
         """Defaults under `given` under the dynamic ones; InvalidSetting for the first that cannot be."""
         values = {name: setting.default for name, setting in BROKER_SETTINGS.by_name.items()}
+        values |= coarser_times(given)
         for layer in (given, for_all or {}, for_this or {}):
             values |= BROKER_SETTINGS.parse(layer)
         config = cls(values, dict(given), dict(for_all or {}), dict(for_this or {}))
@@ -123,6 +124,19 @@ class BrokerConfig:
         """The configuration of a topic's logs, given what the topic sets itself."""
         expiration = self.integer("producer.id.expiration.ms")
         return log_config(topic_values(self.values, own), producer_id_expiration_ms=expiration)
+
+
+def coarser_times(given: Mapping[str, str]) -> dict[str, int]:
+    """The settings in ms whose value `given` names in minutes or hours; one in ms still wins over it."""
+    times: dict[str, int] = {}
+    for name, units in COARSER.items():
+        for coarser, unit_ms in units.items():
+            if coarser in given:
+                value = BROKER_SETTINGS.find(coarser).parse(given[coarser])
+                assert isinstance(value, int), (coarser, value)
+                times[name] = -1 if value < 0 else value * unit_ms
+                break
+    return times
 
 
 def _from_environment(environment: Mapping[str, str]) -> dict[str, str]:

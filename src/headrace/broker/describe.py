@@ -4,8 +4,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from enum import IntEnum
 
-from headrace.broker.broker_settings import BROKER_SETTINGS
-from headrace.broker.config import BrokerConfig
+from headrace.broker.broker_settings import BROKER_SETTINGS, COARSER
+from headrace.broker.config import BrokerConfig, coarser_times
 from headrace.broker.settings import Scope, Setting, show
 from headrace.broker.topic_settings import BROKER_SYNONYMS, TOPIC_SETTINGS
 
@@ -82,4 +82,7 @@ def _broker_places(config: BrokerConfig, name: str) -> Iterator[Synonym]:
     for layer, source in layers:
         if name in layer:
             yield Synonym(name, layer[name], source)
+    if name in COARSER and (times := coarser_times(config.given)).get(name) is not None:
+        given = next(coarser for coarser in COARSER[name] if coarser in config.given)
+        yield Synonym(given, show(times[name]), Source.STATIC_BROKER)
     yield Synonym(name, show(BROKER_SETTINGS.by_name[name].default), Source.DEFAULT)

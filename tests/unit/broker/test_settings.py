@@ -4,6 +4,7 @@ import pytest
 
 from headrace.broker.broker_settings import BROKER_SETTINGS
 from headrace.broker.config import BrokerConfig, Endpoint
+from headrace.broker.describe import Source, describe_topic
 from headrace.broker.settings import InvalidSetting, Kind, Setting, parse_properties, show
 from headrace.broker.topic_settings import BROKER_SYNONYMS, TOPIC_SETTINGS, topic_values
 from headrace.protocol.batch import TimestampType
@@ -109,3 +110,65 @@ def test_a_list_is_split_and_trimmed() -> None:
     setting = Setting(name="x", kind=Kind.LIST, default=(), doc="")
 
     assert setting.parse(" a , b,, c ") == ("a", "b", "c")
+
+
+STOCK_FILE = """
+# The lines that count of config/server.properties, as Apache Kafka 3.9 comes with it
+broker.id=0
+#listeners=PLAINTEXT://:9092
+num.network.threads=3
+num.io.threads=8
+socket.send.buffer.bytes=102400
+socket.receive.buffer.bytes=102400
+socket.request.max.bytes=104857600
+log.dirs=/tmp/kafka-logs
+num.partitions=1
+num.recovery.threads.per.data.dir=1
+offsets.topic.replication.factor=1
+transaction.state.log.replication.factor=1
+transaction.state.log.min.isr=1
+#log.flush.interval.messages=10000
+#log.flush.interval.ms=1000
+log.retention.hours=168
+#log.retention.bytes=1073741824
+#log.segment.bytes=1073741824
+log.retention.check.interval.ms=300000
+zookeeper.connect=localhost:2181
+zookeeper.connection.timeout.ms=18000
+group.initial.rebalance.delay.ms=0
+"""
+
+
+def test_the_file_that_kafka_comes_with_will_do() -> None:
+    config = BrokerConfig.of(parse_properties(STOCK_FILE, "server.properties"))
+
+    assert config.text("zookeeper.connect") == "localhost:2181"
+    assert config.log_config({}).retention_ms == 7 * 24 * 3_600_000
+
+
+@pytest.mark.parametrize(
+    ("given", "retention_ms"),
+    [
+        ({"log.retention.hours": "2"}, 7_200_000),
+        ({"log.retention.hours": "2", "log.retention.minutes": "3"}, 180_000),
+        ({"log.retention.hours": "2", "log.retention.minutes": "3", "log.retention.ms": "4"}, 4),
+        ({"log.retention.hours": "-1"}, -1),
+        ({}, 7 * 24 * 3_600_000),
+    ],
+)
+def test_retention_in_ms_wins_over_minutes_and_those_over_hours(
+    given: dict[str, str], retention_ms: int
+) -> None:
+    config = BrokerConfig.of(given)
+
+    assert config.log_config({}).retention_ms == retention_ms
+    assert config.log_config({"retention.ms": "9"}).retention_ms == 9
+    assert config.with_dynamic({"log.retention.ms": "5"}, {}).log_config({}).retention_ms == 5
+    (described,) = [each for each in describe_topic(config, {}) if each.name == "retention.ms"]
+    assert described.value == str(retention_ms)
+    assert described.source is (Source.STATIC_BROKER if given else Source.DEFAULT)
+
+
+def test_the_age_of_a_segment_may_be_given_in_hours() -> None:
+    assert BrokerConfig.of({"log.roll.hours": "1"}).log_config({}).segment_ms == 3_600_000
+    assert BrokerConfig.of({"log.roll.hours": "1", "log.roll.ms": "8"}).log_config({}).segment_ms == 8
