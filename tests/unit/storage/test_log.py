@@ -591,15 +591,15 @@ class TestLife:
 
     def test_a_flush_of_closed_segments_moves_the_recovery_point_to_the_active_one(self, log: Log) -> None:
         log.append(make_batch([b"a"]), leader_epoch=0)
-        assert not log.has_unflushed_segments
+        unflushed = [log.has_unflushed_segments]
         log.roll()
         log.append(make_batch([b"b"]), leader_epoch=0)
-        assert log.has_unflushed_segments
+        unflushed.append(log.has_unflushed_segments)
 
         log.flush_closed()
 
+        assert [*unflushed, log.has_unflushed_segments] == [False, True, False]
         assert (log.recovery_point, log.log_end_offset) == (1, 2)
-        assert not log.has_unflushed_segments
 
     def test_so_many_messages_are_flushed_at_once(self, open_log: OpenLog) -> None:
         log = open_log(flush_messages=5)
