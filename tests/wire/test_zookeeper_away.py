@@ -10,11 +10,13 @@ from pathlib import Path
 from typing import Self
 
 import pytest
+from kazoo.protocol.states import KazooState
 
+from headrace.broker.cluster import ClusterView
 from headrace.broker.config import BrokerConfig
 from headrace.broker.server import Broker
 from headrace.coordination.embedded.server import Coordinator
-from headrace.coordination.session import NotConnected, ZooKeeperSession
+from headrace.coordination.session import NotConnected, SessionState, ZooKeeperSession
 from headrace.coordination.znodes import Config, ConfigChange, Controller
 from headrace.protocol.errors import ErrorCode
 from headrace.protocol.schema.init_producer_id import InitProducerIdRequest
@@ -187,6 +189,39 @@ def test_a_broker_whose_first_attempts_to_join_again_fail_goes_on(
             await eventually(lambda: broker.controller_epoch > epoch)
             await eventually(lambda: broker.image.controller_id == 1)
             assert attempts > 2
+            assert await setup.other.exists(REGISTRATION)
+
+    asyncio.run(scenario())
+
+
+def test_a_session_that_is_lost_during_the_start_is_made_up_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def scenario() -> None:
+        load, lost = ClusterView.load, 0
+
+        async def lose_at_first(view: ClusterView) -> None:
+            nonlocal lost
+            lost += 1
+            await load(view)
+            if lost == 1:
+                (session,) = sessions
+                await session.delete(REGISTRATION)
+                session._state_changed(KazooState.LOST)  # as kazoo calls it
+                await asyncio.sleep(0)
+
+        sessions: list[ZooKeeperSession] = []
+        on_state = ZooKeeperSession.on_state
+
+        def note(session: ZooKeeperSession, callback: Callable[[SessionState], None]) -> None:
+            if getattr(callback, "__name__", "") == "_session_changed":
+                sessions.append(session)
+            on_state(session, callback)
+
+        monkeypatch.setattr(ZooKeeperSession, "on_state", note)
+        monkeypatch.setattr(ClusterView, "load", lose_at_first)
+        async with running(tmp_path) as setup:
+            await eventually(lambda: lost == 2)
             assert await setup.other.exists(REGISTRATION)
 
     asyncio.run(scenario())

@@ -193,7 +193,8 @@ class ClusterView:
                 await self._loaders[what]()
             except (CoordinationError, StorageError, OSError) as error:
                 self._dirty.add(what)
-                logger.warning("could not read %s, trying again: %s", what, error)
+                level = logging.WARNING if delay == FIRST_RETRY_S else logging.DEBUG  # once will do
+                logger.log(level, "could not read %s, trying again: %s", what, error)
                 await asyncio.sleep(delay)
                 delay = min(2 * delay, LAST_RETRY_S)
             else:

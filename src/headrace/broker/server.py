@@ -144,6 +144,8 @@ class Broker:
         if self.controller_epoch:
             await self.topic_admin.finish_creations()
         self._announced = True
+        if self._lost:  # meanwhile, and with it the registration
+            self._start_rejoining()
 
     async def _become_controller(self) -> None:
         controller = Controller(broker_id=self.broker_id, timestamp_ms=now_ms())
@@ -163,8 +165,12 @@ class Broker:
         elif state is SessionState.CONNECTED and self._announced:
             if not self._lost:
                 self.view.refresh()
-            elif self._rejoining is None or self._rejoining.done():
-                self._rejoining = self._loop.create_task(self._rejoin())
+            else:
+                self._start_rejoining()
+
+    def _start_rejoining(self) -> None:
+        if self._rejoining is None or self._rejoining.done():
+            self._rejoining = self._loop.create_task(self._rejoin())
 
     async def _rejoin(self) -> None:
         """Announce the broker again, however often it takes: out of the cluster it is of no use."""
