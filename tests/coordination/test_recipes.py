@@ -107,13 +107,13 @@ def test_counter_queue_and_party(connect: Connect) -> None:
 
 
 def test_a_chroot_is_a_tree_of_its_own(server: Server, zk: Any, namespace: str) -> None:
-    zk.create("/root")
-    below = KazooClient(f"{server.address}{namespace}/root")
+    zk.create("/trunk")
+    below = KazooClient(f"{server.address}{namespace}/trunk")
     below.start(WAIT_S)
     below.create("/leaf", b"x")
     heard: list[Any] = []
     below.get("/leaf", watch=heard.append)
-    zk.set("/root/leaf", b"y")
+    zk.set("/trunk/leaf", b"y")
     wait_until(lambda: heard)
 
     assert heard[0].path == "/leaf"

@@ -31,12 +31,12 @@ def decode_request(body: memoryview, version: int) -> ApiVersionsRequest:
 
 def encode_response(response: ApiVersionsResponse, version: int) -> list[Buffer]:
     """The buffers of the response's body. EncodeError if a field does not fit."""
-    if version in VERSIONS and not _has_features(response):
-        try:
-            return [_encode_usual(response, version)]
-        except (struct.error, AttributeError, TypeError):
-            pass
-    return response.encode(version)
+    if version not in VERSIONS or _has_features(response):
+        return response.encode(version)
+    try:
+        return [_encode_usual(response, version)]
+    except (struct.error, AttributeError, TypeError):
+        return response.encode(version)  # raises, and says which field is at fault
 
 
 def _has_features(response: ApiVersionsResponse) -> bool:

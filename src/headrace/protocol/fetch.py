@@ -49,13 +49,13 @@ _pack_head = Struct(">ihi").pack  # throttle time, error, session id
 
 def decode_request(body: memoryview, version: int) -> FetchRequest:
     """The request in `body`. ProtocolError if it is none."""
-    if version in _FLEXIBLE:
-        try:
-            usual: FetchRequest = _decode_usual(body, version)
-            return usual  # noqa: TRY300 (an else would stand behind the fallback)
-        except (Unusual, struct.error, IndexError, ValueError):
-            pass
-    return FetchRequest.decode(body, version)
+    if version not in _FLEXIBLE:
+        return FetchRequest.decode(body, version)
+    try:
+        usual: FetchRequest = _decode_usual(body, version)
+    except (Unusual, struct.error, IndexError, ValueError):
+        return FetchRequest.decode(body, version)  # reads anything, or says what is wrong
+    return usual
 
 
 def _decode_usual(buf: memoryview, version: int) -> Any:
@@ -138,12 +138,12 @@ def _partitions(buf: memoryview, i: int) -> tuple[list[FetchPartition], int]:
 
 def encode_response(response: FetchResponse, version: int) -> list[Buffer]:
     """The buffers of the response's body, record data among them. EncodeError if a field does not fit."""
-    if version in _FLEXIBLE and not response.node_endpoints:
-        try:
-            return _encode_usual(response, by_id=version >= _WITH_TOPIC_ID)
-        except (Unusual, struct.error, AttributeError, TypeError, ValueError):
-            pass
-    return response.encode(version)
+    if version not in _FLEXIBLE or response.node_endpoints:
+        return response.encode(version)
+    try:
+        return _encode_usual(response, by_id=version >= _WITH_TOPIC_ID)
+    except (Unusual, struct.error, AttributeError, TypeError, ValueError):
+        return response.encode(version)  # writes anything, or says which field is at fault
 
 
 def _encode_usual(response: FetchResponse, *, by_id: bool) -> list[Buffer]:

@@ -38,13 +38,13 @@ _pack_tail = Struct(">ix").pack  # throttle time, no tagged fields
 
 def decode_request(body: memoryview, version: int) -> ProduceRequest:
     """The request in `body`; its record data are slices of `body`. ProtocolError if it is none."""
-    if version in _FLEXIBLE:
-        try:
-            usual: ProduceRequest = _decode_usual(body, by_id=version >= _WITH_TOPIC_ID)
-            return usual  # noqa: TRY300 (an else would stand behind the fallback)
-        except (Unusual, struct.error, IndexError, ValueError):
-            pass
-    return ProduceRequest.decode(body, version)
+    if version not in _FLEXIBLE:
+        return ProduceRequest.decode(body, version)
+    try:
+        usual: ProduceRequest = _decode_usual(body, by_id=version >= _WITH_TOPIC_ID)
+    except (Unusual, struct.error, IndexError, ValueError):
+        return ProduceRequest.decode(body, version)  # reads anything, or says what is wrong
+    return usual
 
 
 def _decode_usual(buf: memoryview, *, by_id: bool) -> Any:
@@ -118,12 +118,12 @@ def _partitions(buf: memoryview, i: int, size: int) -> tuple[list[PartitionProdu
 
 def encode_response(response: ProduceResponse, version: int) -> list[Buffer]:
     """The buffers of the response's body. EncodeError if a field does not fit."""
-    if version in _FLEXIBLE and not response.node_endpoints:
-        try:
-            return [_encode_usual(response, by_id=version >= _WITH_TOPIC_ID)]
-        except (Unusual, struct.error, AttributeError, TypeError, ValueError):
-            pass
-    return response.encode(version)
+    if version not in _FLEXIBLE or response.node_endpoints:
+        return response.encode(version)
+    try:
+        return [_encode_usual(response, by_id=version >= _WITH_TOPIC_ID)]
+    except (Unusual, struct.error, AttributeError, TypeError, ValueError):
+        return response.encode(version)  # writes anything, or says which field is at fault
 
 
 def _encode_usual(response: ProduceResponse, *, by_id: bool) -> bytes:
