@@ -128,7 +128,7 @@ BROKER_SETTINGS: Final = Settings(
             "log.flush.offset.checkpoint.interval.ms",
             Kind.INT,
             60_000,
-            "How often recovery points are written down.",
+            "Accepted for Kafka's sake; recovery points are written with the high watermarks.",
             low=0,
         ),
         _own(

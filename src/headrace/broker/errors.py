@@ -83,9 +83,3 @@ class PolicyViolation(KafkaError):
     """The broker is configured not to do this."""
 
     code = ErrorCode.POLICY_VIOLATION
-
-
-class CoordinatorNotAvailable(KafkaError):
-    """What coordinates the cluster is out of reach just now."""
-
-    code = ErrorCode.COORDINATOR_NOT_AVAILABLE

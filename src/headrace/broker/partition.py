@@ -119,11 +119,6 @@ class Partition:
             aborted = self.log.aborted_transactions(offset, end) if data else ()
         return Fetched(data, self.high_watermark, stable, self.log.log_start_offset, aborted)
 
-    def readable_bytes(self, offset: int, isolation: Isolation) -> bool:
-        """Whether there is anything from `offset` on."""
-        stable = self.log.last_stable_offset(self.high_watermark)
-        return offset < (stable if isolation is Isolation.READ_COMMITTED else self.high_watermark)
-
     def end_offset(self, isolation: Isolation | None) -> int:
         """The offset after the last that such a reader sees; without isolation, the log's end."""
         if isolation is None:
