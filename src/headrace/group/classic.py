@@ -1,0 +1,333 @@
+"""A classic group: members agree on a protocol, and their leader says who reads what.
+
+    EMPTY ──join──▶ PREPARING ──all have joined, or time is up──▶ COMPLETING ──leader syncs──▶ STABLE
+      ▲                ▲  │                                            │                          │
+      └── all left ────┼──┘◀────────── someone joins, leaves or is silent for too long ───────────┘
+
+PREPARING waits for every member to join (again); COMPLETING waits for the leader's assignment. Each
+passage from PREPARING to COMPLETING is a new generation. Only STABLE and EMPTY are written down: after a
+crash a group is as it was when it was last one of them, and members that had moved on join again.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from enum import Enum
+
+from headrace.group.decision import JoinedMember, Waiter
+from headrace.group.errors import (
+    FencedInstance,
+    GroupNotEmpty,
+    IllegalGeneration,
+    RebalanceInProgress,
+    UnknownMember,
+)
+from headrace.group.records import (
+    GroupMetadataKey,
+    GroupMetadataValue,
+    GroupRecord,
+    MemberMetadata,
+)
+from headrace.protocol.consumer_protocol import decode_subscription
+from headrace.protocol.errors import ProtocolError
+
+CONSUMER: str = "consumer"
+"""The type of protocol that consumers speak, in which subscriptions can be read by others."""
+
+Protocols = Sequence[tuple[str, bytes]]
+"""Names, best first, each with what the member has to say in it."""
+
+
+class State(Enum):
+    """Where a classic group is. The values are Kafka's names, which `describe` shows."""
+
+    EMPTY = "Empty"
+    PREPARING = "PreparingRebalance"
+    COMPLETING = "CompletingRebalance"
+    STABLE = "Stable"
+
+
+@dataclass(slots=True)
+class ClassicMember:
+    """A member. Those who wait for its answers, and whether it is new, are forgotten in a crash."""
+
+    member_id: str
+    instance_id: str | None
+    client_id: str
+    client_host: str
+    session_timeout_ms: int
+    rebalance_timeout_ms: int
+    protocols: Protocols
+    assignment: bytes = b""
+    joining: Waiter | None = None
+    syncing: Waiter | None = None
+    is_new: bool = False
+
+    @property
+    def is_waiting(self) -> bool:
+        return self.joining is not None or self.syncing is not None
+
+    def metadata(self, protocol: str | None) -> bytes:
+        return next((metadata for name, metadata in self.protocols if name == protocol), b"")
+
+    def vote(self, candidates: Iterable[str]) -> str:
+        """The protocol this member likes best of those that everybody knows."""
+        return next(name for name, _ in self.protocols if name in candidates)
+
+
+@dataclass(slots=True)
+class ClassicGroup:
+    """One group. It answers questions and applies records; `classic_protocol` moves it."""
+
+    group_id: str
+    state: State = State.EMPTY
+    generation: int = 0
+    protocol_type: str | None = None  # None: only offsets are kept for it
+    protocol_name: str | None = None
+    leader: str | None = None
+    state_timestamp_ms: int = -1
+    members: dict[str, ClassicMember] = field(default_factory=dict)  # the first to join comes first
+    instances: dict[str, str] = field(default_factory=dict)  # static members' ids by instance id
+    pending: set[str] = field(default_factory=set)  # were given an id and have not joined with it yet
+    unsynced: set[str] = field(default_factory=set)
+    subscribed: frozenset[str] | None = None  # topics, if the members' subscriptions can be read
+    gained_member: bool = False  # since the group's first delay was last extended
+
+    # -- questions -----------------------------------------------------------------------------
+
+    @property
+    def is_empty(self) -> bool:
+        return self.state is State.EMPTY
+
+    @property
+    def uses_consumer_protocol(self) -> bool:
+        return self.protocol_type == CONSUMER
+
+    @property
+    def rebalance_timeout_ms(self) -> int:
+        """The longest that any member wants to be waited for."""
+        return max((member.rebalance_timeout_ms for member in self.members.values()), default=0)
+
+    @property
+    def joining(self) -> int:
+        return sum(member.joining is not None for member in self.members.values())
+
+    @property
+    def all_have_joined(self) -> bool:
+        return not self.pending and all(member.joining is not None for member in self.members.values())
+
+    def supports(self, protocol_type: str, protocols: Protocols) -> bool:
+        """Whether a member that speaks `protocols` has one in common with all the others."""
+        if self.state is State.EMPTY:
+            return bool(protocol_type and protocols)
+        return self.protocol_type == protocol_type and not self._common().isdisjoint(
+            name for name, _ in protocols
+        )
+
+    def choose_protocol(self) -> str:
+        """The protocol that most members like best, of those that all know."""
+        common = self._common()
+        votes = Counter(member.vote(common) for member in self.members.values())
+        return max(votes, key=lambda name: votes[name])
+
+    def _common(self) -> set[str]:
+        known = Counter(name for member in self.members.values() for name, _ in member.protocols)
+        return {name for name, count in known.items() if count == len(self.members)}
+
+    def check_member(self, member_id: str, instance_id: str | None) -> ClassicMember:
+        """The member, if it is who it says."""
+        if instance_id is not None:
+            holder = self.instances.get(instance_id)
+            if holder is None:
+                raise UnknownMember(f"group {self.group_id!r} has no instance {instance_id!r}")
+            if holder != member_id:
+                raise FencedInstance(f"instance {instance_id!r} is now member {holder}")
+        if member_id not in self.members:
+            raise UnknownMember(f"group {self.group_id!r} has no member {member_id!r}")
+        return self.members[member_id]
+
+    def check_generation(self, generation: int) -> None:
+        if generation != self.generation:
+            raise IllegalGeneration(
+                f"group {self.group_id!r} is in generation {self.generation}, not {generation}"
+            )
+
+    def check_commit(self, member_id: str, instance_id: str | None, generation: int) -> None:
+        """Raise unless offsets may be committed by this member, or by somebody who is none."""
+        if generation < 0 and self.is_empty:
+            return
+        if generation >= 0 or member_id or instance_id is not None:
+            self.check_member(member_id, instance_id)
+            self.check_generation(generation)
+        elif not self.is_empty:
+            raise UnknownMember(f"group {self.group_id!r} has members: only they commit")
+        if self.state is State.COMPLETING:
+            raise RebalanceInProgress(f"group {self.group_id!r} has no assignment yet")
+
+    def check_delete(self) -> None:
+        if not self.is_empty:
+            raise GroupNotEmpty(f"group {self.group_id!r} has {len(self.members)} members")
+
+    def check_delete_offsets(self) -> None:
+        if not self.is_empty and not self.uses_consumer_protocol:
+            raise GroupNotEmpty(f"group {self.group_id!r} has members, and what they read is not known")
+
+    def is_subscribed(self, topic: str) -> bool:
+        return self.subscribed is not None and topic in self.subscribed
+
+    def offsets_age_from(self, committed_ms: int) -> int | None:
+        """When the retention of an offset, committed then, begins; None if it does not expire now."""
+        if self.protocol_type is None:
+            return committed_ms
+        if self.is_empty:
+            return self.state_timestamp_ms if self.state_timestamp_ms >= 0 else committed_ms
+        if self.state is State.STABLE and self.uses_consumer_protocol and self.subscribed is not None:
+            return committed_ms
+        return None
+
+    def joined_members(self) -> list[JoinedMember]:
+        return [
+            JoinedMember(member.member_id, member.instance_id, member.metadata(self.protocol_name))
+            for member in self.members.values()
+        ]
+
+    # -- members -------------------------------------------------------------------------------
+
+    def add(self, member: ClassicMember, protocol_type: str) -> None:
+        if not self.members:
+            self.protocol_type = protocol_type
+        if self.leader is None:
+            self.leader = member.member_id
+        self.members[member.member_id] = member
+        self.pending.discard(member.member_id)
+        if member.instance_id is not None:
+            self.instances[member.instance_id] = member.member_id
+
+    def remove(self, member_id: str) -> None:
+        self.pending.discard(member_id)
+        self.unsynced.discard(member_id)
+        member = self.members.pop(member_id, None)
+        if member is None:
+            return
+        if member.instance_id is not None and self.instances.get(member.instance_id) == member_id:
+            del self.instances[member.instance_id]
+        if self.leader == member_id:
+            self.leader = next(iter(self.members), None)
+
+    def replace_static(self, old_id: str, new_id: str) -> ClassicMember:
+        """Give a static member's place to its new incarnation; what its old one held is its own now."""
+        member = self.members[old_id]
+        # In place: the order of members is the order in which they get to lead.
+        self.members = {
+            (new_id if member_id == old_id else member_id): each for member_id, each in self.members.items()
+        }
+        member.member_id = new_id
+        if member.instance_id is not None:
+            self.instances[member.instance_id] = new_id
+        if self.leader == old_id:
+            self.leader = new_id
+        return member
+
+    def elect_joined_leader(self) -> bool:
+        """Let a member lead that has joined; False if none has."""
+        leader = self.members.get(self.leader or "")
+        if leader is not None and leader.joining is not None:
+            return True
+        joined = next((each for each in self.members.values() if each.joining is not None), None)
+        if joined is not None:
+            self.leader = joined.member_id
+        return joined is not None
+
+    def begin_generation(self) -> None:
+        """All that could be waited for have joined: settle on a protocol."""
+        self.generation += 1
+        self.protocol_name = self.choose_protocol()
+        self.subscribed = self._read_subscriptions()
+        self.state = State.COMPLETING
+
+    def _read_subscriptions(self) -> frozenset[str] | None:
+        if not self.members:
+            return frozenset()
+        if not self.uses_consumer_protocol or self.protocol_name is None:
+            return None
+        try:
+            return frozenset(
+                topic
+                for member in self.members.values()
+                for topic in decode_subscription(member.metadata(self.protocol_name)).topics
+            )
+        except ProtocolError:
+            return None  # a protocol of its own behind the consumers' name
+
+    # -- records -------------------------------------------------------------------------------
+
+    def record(self, assignments: dict[str, bytes], now_ms: int) -> GroupRecord:
+        """The group as it is to be remembered, with these assignments."""
+        return GroupRecord(
+            GroupMetadataKey(group=self.group_id),
+            GroupMetadataValue(
+                protocol_type=self.protocol_type or "",
+                generation=self.generation,
+                protocol=self.protocol_name,
+                leader=self.leader,
+                current_state_timestamp=now_ms,
+                members=[
+                    MemberMetadata(
+                        member_id=member.member_id,
+                        group_instance_id=member.instance_id,
+                        client_id=member.client_id,
+                        client_host=member.client_host,
+                        rebalance_timeout=member.rebalance_timeout_ms,
+                        session_timeout=member.session_timeout_ms,
+                        subscription=member.metadata(self.protocol_name),
+                        assignment=assignments.get(member.member_id, b""),
+                    )
+                    for member in self.members.values()
+                ],
+            ),
+        )
+
+    def empty_record(self, now_ms: int) -> GroupRecord:
+        """The group with nobody in it: a generation of its own, so that no old member is taken for a new."""
+        value = GroupMetadataValue(
+            protocol_type=self.protocol_type or "",
+            generation=self.generation + 1,
+            protocol=None,
+            leader=None,
+            current_state_timestamp=now_ms,
+            members=[],
+        )
+        return GroupRecord(GroupMetadataKey(group=self.group_id), value)
+
+    def tombstone(self) -> GroupRecord:
+        return GroupRecord(GroupMetadataKey(group=self.group_id), None)
+
+    def apply(self, value: GroupMetadataValue) -> None:
+        """Be as the record says. Members that are here already keep what a record does not hold."""
+        self.protocol_type = value.protocol_type or None
+        self.generation = value.generation
+        self.protocol_name = value.protocol
+        self.leader = value.leader
+        self.state_timestamp_ms = value.current_state_timestamp
+        had, self.members, self.instances = self.members, {}, {}
+        for recorded in value.members:
+            member = had.get(recorded.member_id) or _member_of(recorded, value.protocol)
+            member.assignment = recorded.assignment
+            self.members[member.member_id] = member
+            if member.instance_id is not None:
+                self.instances[member.instance_id] = member.member_id
+        self.state = State.STABLE if self.members else State.EMPTY
+        self.subscribed = self._read_subscriptions()
+
+
+def _member_of(recorded: MemberMetadata, protocol: str | None) -> ClassicMember:
+    timeout = recorded.rebalance_timeout
+    return ClassicMember(
+        member_id=recorded.member_id,
+        instance_id=recorded.group_instance_id,
+        client_id=recorded.client_id,
+        client_host=recorded.client_host,
+        session_timeout_ms=recorded.session_timeout,
+        rebalance_timeout_ms=timeout if timeout >= 0 else recorded.session_timeout,
+        protocols=((protocol or "", recorded.subscription),),
+    )

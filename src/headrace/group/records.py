@@ -1,0 +1,208 @@
+"""What a coordinator remembers, as records of `__consumer_offsets`: Kafka's formats, key and value.
+
+Key and value each begin with two bytes of version; a key's version says which kind of record it is.
+Without a value a record is a tombstone: what the key names is gone. Values are written in the newest
+version that every Kafka since 2.1 can read, and read in all of them.
+"""
+
+import struct
+from collections.abc import Sequence
+from typing import Final, NamedTuple
+
+from headrace.protocol.errors import ProtocolError
+from headrace.protocol.fields import Buffer
+from headrace.protocol.message import ZERO_UUID, Message, Struct, field
+
+__all__ = ["ClassicProtocol", "GroupRecord", "TopicPartitions", "decode_record", "encode_record"]
+
+
+class OffsetCommitKey(Message, versions="0-1", flexible="none"):
+    group: str = field("string", "0+")
+    topic: str = field("string", "0+")
+    partition: int = field("int32", "0+")
+
+
+class OffsetCommitValue(Message, versions="0-4", flexible="4+"):
+    offset: int = field("int64", "0+")
+    leader_epoch: int = field("int32", "3+", default=-1)
+    metadata: str = field("string", "0+")
+    commit_timestamp: int = field("int64", "0+")
+    expire_timestamp: int = field("int64", "1", default=-1)
+    topic_id: bytes = field("uuid", "4+", tag=0, default=ZERO_UUID)
+
+
+class GroupMetadataKey(Message, versions="2", flexible="none"):
+    group: str = field("string", "2")
+
+
+class MemberMetadata(Struct):
+    member_id: str = field("string", "0+")
+    group_instance_id: str | None = field("string", "3+", nullable="3+", default=None)
+    client_id: str = field("string", "0+")
+    client_host: str = field("string", "0+")
+    rebalance_timeout: int = field("int32", "1+", default=-1)
+    session_timeout: int = field("int32", "0+")
+    subscription: bytes = field("bytes", "0+")
+    assignment: bytes = field("bytes", "0+")
+
+
+class GroupMetadataValue(Message, versions="0-4", flexible="4+"):
+    protocol_type: str = field("string", "0+")
+    generation: int = field("int32", "0+")
+    protocol: str | None = field("string", "0+", nullable="0+")
+    leader: str | None = field("string", "0+", nullable="0+")
+    current_state_timestamp: int = field("int64", "2+", default=-1)
+    members: Sequence[MemberMetadata] = field("[]MemberMetadata", "0+")
+
+
+class ConsumerGroupMetadataKey(Message, versions="3", flexible="none"):
+    group: str = field("string", "3")
+
+
+class ConsumerGroupMetadataValue(Message, versions="0", flexible="0+"):
+    epoch: int = field("int32", "0+")
+    metadata_hash: int = field("int64", "0+", tag=0, default=0)
+
+
+class ConsumerGroupMemberMetadataKey(Message, versions="5", flexible="none"):
+    group: str = field("string", "5")
+    member_id: str = field("string", "5")
+
+
+class ClassicProtocol(Struct):
+    name: str = field("string", "0+")
+    metadata: bytes = field("bytes", "0+")
+
+
+class ClassicMemberMetadata(Struct):
+    session_timeout_ms: int = field("int32", "0+")
+    supported_protocols: Sequence[ClassicProtocol] = field("[]ClassicProtocol", "0+")
+
+
+class ConsumerGroupMemberMetadataValue(Message, versions="0", flexible="0+"):
+    instance_id: str | None = field("string", "0+", nullable="0+", default=None)
+    rack_id: str | None = field("string", "0+", nullable="0+", default=None)
+    client_id: str = field("string", "0+")
+    client_host: str = field("string", "0+")
+    subscribed_topic_names: Sequence[str] = field("[]string", "0+")
+    subscribed_topic_regex: str | None = field("string", "0+", nullable="0+", default=None)
+    rebalance_timeout_ms: int = field("int32", "0+", default=-1)
+    server_assignor: str | None = field("string", "0+", nullable="0+", default=None)
+    classic_member_metadata: ClassicMemberMetadata | None = field(
+        "ClassicMemberMetadata", "0+", nullable="0+", tag=0, default=None
+    )
+
+
+class ConsumerGroupTargetAssignmentMetadataKey(Message, versions="6", flexible="none"):
+    group: str = field("string", "6")
+
+
+class ConsumerGroupTargetAssignmentMetadataValue(Message, versions="0", flexible="0+"):
+    assignment_epoch: int = field("int32", "0+")
+
+
+class ConsumerGroupTargetAssignmentMemberKey(Message, versions="7", flexible="none"):
+    group: str = field("string", "7")
+    member_id: str = field("string", "7")
+
+
+class TopicPartitions(Struct):
+    topic_id: bytes = field("uuid", "0+")
+    partitions: Sequence[int] = field("[]int32", "0+")
+
+
+class ConsumerGroupTargetAssignmentMemberValue(Message, versions="0", flexible="0+"):
+    topic_partitions: Sequence[TopicPartitions] = field("[]TopicPartitions", "0+")
+
+
+class ConsumerGroupCurrentMemberAssignmentKey(Message, versions="8", flexible="none"):
+    group: str = field("string", "8")
+    member_id: str = field("string", "8")
+
+
+class ConsumerGroupCurrentMemberAssignmentValue(Message, versions="0", flexible="0+"):
+    member_epoch: int = field("int32", "0+")
+    previous_member_epoch: int = field("int32", "0+")
+    state: int = field("int8", "0+")
+    assigned_partitions: Sequence[TopicPartitions] = field("[]TopicPartitions", "0+")
+    partitions_pending_revocation: Sequence[TopicPartitions] = field("[]TopicPartitions", "0+")
+
+
+class ConsumerGroupRegularExpressionKey(Message, versions="16", flexible="none"):
+    group: str = field("string", "16")
+    regular_expression: str = field("string", "16")
+
+
+class ConsumerGroupRegularExpressionValue(Message, versions="0", flexible="0+"):
+    topics: Sequence[str] = field("[]string", "0+")
+    version: int = field("int64", "0+")
+    timestamp: int = field("int64", "0+")
+
+
+class GroupRecord(NamedTuple):
+    """One thing to remember of a group; without a value, one thing to forget."""
+
+    key: Message
+    value: Message | None
+
+
+class _Kind(NamedTuple):
+    key: type[Message]
+    value: type[Message]
+    written: int  # the version that values are written in
+
+
+_KINDS: Final[dict[int, _Kind]] = {
+    0: _Kind(OffsetCommitKey, OffsetCommitValue, 3),
+    1: _Kind(OffsetCommitKey, OffsetCommitValue, 3),
+    2: _Kind(GroupMetadataKey, GroupMetadataValue, 3),
+    3: _Kind(ConsumerGroupMetadataKey, ConsumerGroupMetadataValue, 0),
+    5: _Kind(ConsumerGroupMemberMetadataKey, ConsumerGroupMemberMetadataValue, 0),
+    6: _Kind(ConsumerGroupTargetAssignmentMetadataKey, ConsumerGroupTargetAssignmentMetadataValue, 0),
+    7: _Kind(ConsumerGroupTargetAssignmentMemberKey, ConsumerGroupTargetAssignmentMemberValue, 0),
+    8: _Kind(ConsumerGroupCurrentMemberAssignmentKey, ConsumerGroupCurrentMemberAssignmentValue, 0),
+    16: _Kind(ConsumerGroupRegularExpressionKey, ConsumerGroupRegularExpressionValue, 0),
+}
+_KEY_VERSIONS: Final = {kind.key: version for version, kind in _KINDS.items()}
+_WITH_EXPIRY: Final = 1  # the only version of OffsetCommitValue that says when it expires
+_VERSION: Final = struct.Struct(">h")
+
+
+def encode_record(record: GroupRecord) -> tuple[bytes, bytes | None]:
+    """Key and value as they stand in the log."""
+    version = _KEY_VERSIONS[type(record.key)]
+    key = _VERSION.pack(version) + b"".join(record.key.encode(version))
+    if record.value is None:
+        return key, None
+    written = _KINDS[version].written
+    if isinstance(record.value, OffsetCommitValue) and record.value.expire_timestamp != -1:
+        written = _WITH_EXPIRY
+    return key, _VERSION.pack(written) + b"".join(record.value.encode(written))
+
+
+def decode_record(key: Buffer | None, value: Buffer | None) -> GroupRecord | None:
+    """The record that stands in the log; None for one of a kind that we do not use.
+
+    ProtocolError if it is of a kind we know and cannot be read: somebody else has written here.
+    """
+    if key is None:
+        raise ProtocolError("a record of __consumer_offsets has no key")
+    version = _version(key)
+    kind = _KINDS.get(version)
+    if kind is None:
+        return None
+    decoded = kind.key.decode(memoryview(key)[2:], version)
+    if value is None:
+        return GroupRecord(decoded, None)
+    newest = kind.value.__codec__.versions[-1]
+    body = memoryview(value)[2:]
+    return GroupRecord(
+        decoded, kind.value.__codec__.decode(body, min(_version(value), newest), trailing=True)
+    )
+
+
+def _version(data: Buffer) -> int:
+    if len(data) < 2:
+        raise ProtocolError(f"{bytes(data)!r} is no record of a group: it has no version")
+    version: int = _VERSION.unpack_from(data)[0]
+    return version
