@@ -1,0 +1,39 @@
+"""The range assignor: of each topic, a run of neighbouring partitions to each member.
+
+Partitions 0-6 of a topic, among three members: 0-2, 3-4, 5-6. Topics with as many partitions and the same
+subscribers are cut alike, so one member has the same numbers of all of them and can join their records.
+
+It knows no stickiness but the order of members: static ones come first, by their instance ids, which they
+keep over a restart; the others follow by member id.
+"""
+
+from collections.abc import Mapping
+
+from headrace.group.assignors.common import Assignment, AssignorMember
+
+
+def assign_range(
+    members: Mapping[str, AssignorMember], partitions: Mapping[bytes, int]
+) -> dict[str, Assignment]:
+    """Cut each topic among its subscribers; where it does not come out even, the first have one more."""
+    assigned: dict[str, dict[bytes, frozenset[int]]] = {member_id: {} for member_id in sorted(members)}
+    for topic, subscribers in _subscribers(members).items():
+        share, extra = divmod(partitions[topic], len(subscribers))
+        start = 0
+        for place, member_id in enumerate(subscribers[: partitions[topic]]):
+            end = start + share + (place < extra)
+            assigned[member_id][topic] = frozenset(range(start, end))
+            start = end
+    return {**assigned}
+
+
+def _subscribers(members: Mapping[str, AssignorMember]) -> dict[bytes, list[str]]:
+    subscribers: dict[bytes, list[str]] = {}
+    for member_id in sorted(members, key=lambda member_id: _rank(member_id, members[member_id])):
+        for topic in members[member_id].topics:
+            subscribers.setdefault(topic, []).append(member_id)
+    return subscribers
+
+
+def _rank(member_id: str, member: AssignorMember) -> tuple[bool, str, str]:
+    return member.instance_id is None, member.instance_id or "", member_id
