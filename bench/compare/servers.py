@@ -135,7 +135,8 @@ def free_port() -> int:
     return port
 
 
-def headrace(root: Path, command: str = HEADRACE_UP) -> MakeServer:
+def headrace(root: Path, command: str = HEADRACE_UP, settings: Mapping[str, str] | None = None) -> MakeServer:
+    sets = [f"--set={name}={value}" for name, value in (settings or {}).items()]
     # Bytecode is kept, as it is by an installed package: the first start makes it, the others use it.
     environment = os.environ | {"PYTHONPYCACHEPREFIX": str(root / "bytecode")}
     environment.pop("PYTHONDONTWRITEBYTECODE", None)
@@ -143,19 +144,19 @@ def headrace(root: Path, command: str = HEADRACE_UP) -> MakeServer:
     def make() -> Server:
         directory = Path(tempfile.mkdtemp(prefix="headrace-", dir=root))
         port = free_port()
-        words = shlex.split(command.format(data=directory / "data", port=port))
+        words = shlex.split(command.format(data=directory / "data", port=port)) + sets
         return Server("headrace", words, port, directory / "server.log", environment)
 
     return make
 
 
-def kafka(root: Path) -> MakeServer:
+def kafka(root: Path, settings: Mapping[str, str] | None = None) -> MakeServer:
     java = find_kafka()
 
     def make() -> Server:
         directory = Path(tempfile.mkdtemp(prefix="kafka-", dir=root))
         port, controller = free_port(), free_port()
-        properties = _write_properties(directory, port, controller)
+        properties = _write_properties(directory, port, controller, settings or {})
         options = ["--config", str(properties), "--cluster-id", CLUSTER_ID]
         formatting = java.command("kafka.tools.StorageTool", "format", *options)
         subprocess.run(formatting, check=True, capture_output=True, timeout=START_TIMEOUT_S)
@@ -168,13 +169,14 @@ def java_server(java: KafkaJava, properties: Path) -> list[str]:
     return [str(java.java), *KAFKA_JVM, "-cp", f"{java.jars}/*", "kafka.Kafka", str(properties)]
 
 
-def _write_properties(directory: Path, port: int, controller: int) -> Path:
-    settings = SINGLE_NODE | {
+def _write_properties(directory: Path, port: int, controller: int, settings: Mapping[str, str]) -> Path:
+    every = SINGLE_NODE | {
         "listeners": f"PLAINTEXT://{HOST}:{port},CONTROLLER://{HOST}:{controller}",
         "controller.quorum.voters": f"1@{HOST}:{controller}",
         "log.dirs": str(directory / "data"),
         "log.segment.delete.delay.ms": "1000",  # deleted topics leave the disk to the next line
+        **settings,
     }
     path = directory / "server.properties"
-    path.write_text("".join(f"{name}={value}\n" for name, value in settings.items()))
+    path.write_text("".join(f"{name}={value}\n" for name, value in every.items()))
     return path

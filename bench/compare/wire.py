@@ -20,6 +20,15 @@ VERSIONS: Final = {  # topics by id, as Java 4.x sends them
     ApiKey.PRODUCE: 13,
     ApiKey.FETCH: 17,
     ApiKey.LIST_OFFSETS: 7,
+    ApiKey.FIND_COORDINATOR: 6,
+    ApiKey.JOIN_GROUP: 9,
+    ApiKey.SYNC_GROUP: 5,
+    ApiKey.HEARTBEAT: 4,
+    ApiKey.DESCRIBE_GROUPS: 6,
+    ApiKey.CONSUMER_GROUP_HEARTBEAT: 1,
+    ApiKey.CONSUMER_GROUP_DESCRIBE: 1,
+    ApiKey.OFFSET_COMMIT: 10,
+    ApiKey.OFFSET_FETCH: 10,
 }
 SIZE: Final = Struct(">i")
 INT64: Final = Struct(">q")
