@@ -4,7 +4,7 @@ BIN := .venv/bin
 STAMP := .venv/installed
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test lint format unit wire cli coordination kazoo compat schema docs bench compare lock clean
+.PHONY: help install demo test lint format unit wire cli coordination kazoo compat schema docs bench compare groups lock clean
 
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -64,6 +64,9 @@ bench: install  ## print the figures
 
 compare: install  ## the same load on Headrace and on Apache Kafka: a table of ratios (ARGS=--quick: 3 minutes)
 	PYTHONPATH=bench:tests $(BIN)/python -m compare $(ARGS)
+
+groups: install  ## consumer groups in figures (ARGS=--kafka: beside Apache Kafka, ARGS=--quick: shorter)
+	PYTHONPATH=bench:tests $(BIN)/python -m groups $(ARGS)
 
 lock: install  ## resolve requirements/dev.txt anew
 	$(BIN)/python -m pip install --quiet uv
