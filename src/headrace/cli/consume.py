@@ -1,25 +1,26 @@
-"""`headrace consume`: a topic's records on standard output."""
+"""`headrace consume`: the records of topics on standard output, alone or as a member of a group."""
 
 import re
 import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
-from datetime import datetime
+from types import FrameType
 from typing import Final
 
 import click
 
 from headrace.cli import formats
 from headrace.cli.session import Session, options
-from headrace.cli.texts import INTERRUPTED
-from headrace.client.records import BEGINNING, END, Reader, Start
+from headrace.cli.texts import INTERRUPTED, time_ms
+from headrace.client.group_reader import GroupReader
+from headrace.client.records import BEGINNING, END, Reader, Record, Start
 
 _TIME: Final = re.compile(r"@\d+|\d{4}-\d\d-\d\d.*")
 
 
 @click.command()
-@click.argument("topic")
+@click.argument("topics", metavar="TOPIC...", nargs=-1, required=True)
 @click.option(
     "--from",
     "start",
@@ -31,6 +32,19 @@ _TIME: Final = re.compile(r"@\d+|\d{4}-\d\d-\d\d.*")
 @click.option("--partition", "partitions", type=click.IntRange(0), multiple=True, help="Repeat for more.")
 @click.option("--max-messages", type=click.IntRange(1), help="Leave after so many.")
 @click.option("--exit-at-end", is_flag=True, help="Leave where every partition ends.")
+@click.option("--group", metavar="NAME", help="Read as a member of this group, and commit what is printed.")
+@click.option(
+    "--group-protocol",
+    type=click.Choice(["classic", "consumer"]),
+    default="classic",
+    show_default=True,
+    help="consumer is the newer one (KIP-848).",
+)
+@click.option(
+    "--instance-id",
+    metavar="NAME",
+    help="A member of the group that keeps its partitions while it restarts.",
+)
 @click.option("--key-separator", metavar="TEXT", help="Print key, TEXT, value.")
 @click.option(
     "--format",
@@ -44,10 +58,13 @@ _TIME: Final = re.compile(r"@\d+|\d{4}-\d\d-\d\d.*")
 def consume(
     session: Session,
     *,
-    topic: str,
+    topics: Sequence[str],
     start: str | None,
     partitions: Sequence[int],
     max_messages: int | None,
+    group: str | None,
+    group_protocol: str,
+    instance_id: str | None,
     key_separator: str | None,
     format_: str | None,
     from_beginning: bool,
@@ -55,40 +72,100 @@ def consume(
 ) -> None:
     r"""Print records:  headrace consume orders --from beginning
 
-    Without a group, so that nothing is committed. --json prints one object a line.
+    With --group, begin where the group has come to, and share the partitions with its other members: several
+    topics, or '^orders.*' for all that match. What is printed is committed; then --from counts only where
+    nothing was committed. Without, nothing is committed. --json prints one object a line.
+
+      headrace consume orders payments --group billing --from beginning
 
       headrace consume orders --exit-at-end --format '%p %o %k=%v\n'
     """
     if start is not None and from_beginning:
         raise click.UsageError("Give --from or --from-beginning, not both.")
+    show = _show(session, format_, key_separator)
+    default = BEGINNING if exit_at_end or from_beginning else END
+    where = default if start is None else _where(start)
+    if group is None:
+        if len(topics) > 1 or instance_id is not None:
+            raise click.UsageError("Several topics, and an --instance-id, are for a --group.")
+        reader = Reader(session.bootstrap, topics[0], where, partitions=partitions, stop_at_end=exit_at_end)
+        _alone(reader, show, max_messages)
+        return
+    if partitions or where not in {BEGINNING, END}:
+        raise click.UsageError(
+            "A --group says which partitions and from where: with it there is no --partition, and --from is "
+            "beginning or end. `headrace group reset-offsets` moves a group."
+        )
+    options: dict[str, str | int] = {"group.protocol": group_protocol}
+    if instance_id is not None:
+        options["group.instance.id"] = instance_id
+    member = GroupReader(
+        session.bootstrap,
+        group,
+        topics,
+        from_beginning=where == BEGINNING,
+        stop_at_end=exit_at_end,
+        options=options,
+    )
+    _as_member(member, show, max_messages)
+
+
+def _show(session: Session, format_: str | None, key_separator: str | None) -> formats.Part:
     if format_ is not None and key_separator is not None:
         raise click.UsageError("Give --format or --key-separator, not both.")
-    show: formats.Part = formats.to_json
-    if not session.as_json:
-        separated = None if key_separator is None else f"%k{key_separator.replace('%', '%%')}%v\\n"
-        show = formats.compile_format(format_ or separated or "%v\\n")
-    default = BEGINNING if exit_at_end or from_beginning else END
-    reader = Reader(
-        session.bootstrap,
-        topic,
-        default if start is None else _where(start),
-        partitions=partitions,
-        stop_at_end=exit_at_end,
-    )
+    if session.as_json:
+        return formats.to_json
+    separated = None if key_separator is None else f"%k{key_separator.replace('%', '%%')}%v\\n"
+    return formats.compile_format(format_ or separated or "%v\\n")
+
+
+def _alone(reader: Reader, show: formats.Part, max_messages: int | None) -> None:
     signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # a reader who leaves takes us along, as others do
     with reader, suppress(KeyboardInterrupt):
-        _print(reader, show, max_messages)
+        _print(reader.batches(), show, max_messages)
         return
     sys.exit(INTERRUPTED)
 
 
-def _print(reader: Reader, show: formats.Part, max_messages: int | None) -> None:
+def _as_member(reader: GroupReader, show: formats.Part, max_messages: int | None) -> None:
+    """Print, commit, and leave the group, whatever ends it: a signal and a broken pipe too."""
+    stopped_by = 0
+
+    def stop(number: int, _frame: FrameType | None) -> None:
+        nonlocal stopped_by
+        if stopped_by:  # asked twice: do not even wait for what is being printed
+            raise KeyboardInterrupt
+        stopped_by = number
+        reader.stop()
+
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, stop)
+    with reader, suppress(KeyboardInterrupt):
+        try:
+            _print(reader.batches(), show, max_messages, reader.done)
+        except BrokenPipeError:
+            stopped_by = signal.SIGPIPE
+    if stopped_by == signal.SIGPIPE:  # now it may take us along, as it does with others
+        signal.signal(signal.SIGPIPE, signal.SIG_DFL)
+        signal.raise_signal(signal.SIGPIPE)
+    if stopped_by:
+        sys.exit(INTERRUPTED - signal.SIGINT + stopped_by)
+
+
+def _print(
+    batches: Iterable[list[Record]],
+    show: formats.Part,
+    max_messages: int | None,
+    done: Callable[[list[Record]], None] = lambda _: None,
+) -> None:
     left = sys.maxsize if max_messages is None else max_messages
     out = sys.stdout.buffer
-    for records in reader.batches():
-        out.writelines(show(record) for record in records[:left])
+    for records in batches:
+        printed = records[:left]
+        out.writelines(map(show, printed))
         out.flush()  # all that is there has been written: a reader of the pipe waits for nothing else
-        left -= len(records)
+        done(printed)
+        left -= len(printed)
         if left <= 0:
             return
 
@@ -97,7 +174,7 @@ def _where(text: str) -> Start:
     if text in {"beginning", "end"}:
         return BEGINNING if text == "beginning" else END
     if _TIME.fullmatch(text):
-        return Start(time_ms=_time_ms(text))
+        return Start(time_ms=time_ms(text, "--from"))
     try:
         number = int(text)
     except ValueError:
@@ -105,12 +182,3 @@ def _where(text: str) -> Start:
             f"--from {text}: expected beginning, end, an offset, -N or a time such as 2026-01-31T12:00."
         ) from None
     return Start(last=-number) if text.startswith("-") else Start(offset=number)
-
-
-def _time_ms(text: str) -> int:
-    if text.startswith("@"):
-        return int(text[1:])
-    try:
-        return int(datetime.fromisoformat(text).timestamp() * 1000)
-    except ValueError:
-        raise click.UsageError(f"--from {text}: expected a time such as 2026-01-31T12:00:00+01:00.") from None

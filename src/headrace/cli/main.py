@@ -15,9 +15,12 @@ from headrace.cli.texts import INTERRUPTED
 COMMANDS: Final = {
     "broker": Lazy("headrace.cli.broker", "broker", "Run one broker."),
     "config": Lazy("headrace.cli.config", "config", "Show and change settings of topics and brokers."),
-    "consume": Lazy("headrace.cli.consume", "consume", "Print the records of a topic."),
+    "consume": Lazy(
+        "headrace.cli.consume", "consume", "Print the records of topics, alone or as a member of a group."
+    ),
     "coordinator": Lazy("headrace.cli.coordinator", "coordinator", "Run the embedded coordinator."),
     "demo": Lazy("headrace.cli.demo", "demo", "See a broker at work, and survive kill -9."),
+    "group": Lazy("headrace.cli.group", "group", "List, describe, reset and delete consumer groups."),
     "log": Lazy("headrace.cli.log", "log", "Look at a partition's files on disk."),
     "produce": Lazy("headrace.cli.produce", "produce", "Write records to a topic."),
     "topic": Lazy("headrace.cli.topic", "topic", "Create, list, describe, alter and delete topics."),

@@ -14,8 +14,10 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from headrace.client.admin import Admin
+    from headrace.client.group_admin import GroupAdmin
 
 BOOTSTRAP: Final = "127.0.0.1:9092"
+UNKNOWN: Final = "-"  # in a table: what is not there, or nobody knows
 _UNBOUNDED: Final = 10_000  # columns: for a pipe a line is as long as it is
 
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -33,6 +35,12 @@ class Session:
         from headrace.client.admin import Admin  # noqa: PLC0415  many commands do without
 
         return Admin(self.bootstrap)
+
+    @cached_property
+    def groups(self) -> "GroupAdmin":
+        from headrace.client.group_admin import GroupAdmin  # noqa: PLC0415
+
+        return GroupAdmin(self.bootstrap)
 
     def show(self, result: object, text: "str | Callable[[], RenderableType]") -> None:
         """Print `result` as JSON if a machine reads, otherwise `text`: a sentence, or what rich can draw."""
@@ -82,11 +90,23 @@ def table(
     cells = [[_cell(value) for value in row] for row in rows]
     drawn = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
     for number, column in enumerate(columns):
-        numeric = bool(cells) and all(row[number].lstrip("-").isdigit() for row in cells)
+        known = [row[number] for row in cells if row[number] not in {"", UNKNOWN}]
+        numeric = bool(cells) and all(cell.lstrip("-").isdigit() for cell in known)
         drawn.add_column(column, justify="right" if numeric else "left", overflow="fold")
     for row in cells:
         drawn.add_row(*(Text(cell) for cell in row))
     return drawn if title is None else Group(Text(title, style="bold"), Text(), drawn)
+
+
+def together(parts: Iterable["RenderableType"]) -> "RenderableType":
+    """One under the other, with an empty line between."""
+    from rich.console import Group  # noqa: PLC0415
+    from rich.text import Text  # noqa: PLC0415
+
+    drawn: list[RenderableType] = []
+    for part in parts:
+        drawn += [Text(), Text(part) if isinstance(part, str) else part]
+    return Group(*drawn[1:])
 
 
 def _cell(value: object) -> str:

@@ -1,11 +1,18 @@
 """Small texts: what people write on a command line, and what they are told."""
 
+import re
 from collections.abc import Iterable
+from datetime import datetime, timedelta
 from typing import Final
 
 import click
 
 INTERRUPTED: Final = 130  # the exit status by which a shell counts a death by Ctrl-C
+
+_DURATION: Final = re.compile(
+    r"P(?=[\dT])(?:(?P<weeks>\d+)W)?(?:(?P<days>\d+)D)?"
+    r"(?:T(?=\d)(?:(?P<hours>\d+)H)?(?:(?P<minutes>\d+)M)?(?:(?P<seconds>\d+(?:\.\d+)?)S)?)?"
+)
 
 
 def pairs(texts: Iterable[str], option: str) -> dict[str, str]:
@@ -22,3 +29,27 @@ def pairs(texts: Iterable[str], option: str) -> dict[str, str]:
 def count(number: int, noun: str) -> str:
     """`1 record`, `2 records`."""
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+def time_ms(text: str, option: str) -> int:
+    """`2026-01-31T12:00:00+01:00` or `@1769857200000` as milliseconds; local time if it does not say."""
+    if text.startswith("@") and text[1:].isdigit():
+        return int(text[1:])
+    try:
+        return int(datetime.fromisoformat(text).timestamp() * 1000)
+    except (ValueError, OverflowError):
+        raise click.UsageError(
+            f"{option} {text}: expected a time such as 2026-01-31T12:00:00+01:00."
+        ) from None
+
+
+def duration_ms(text: str, option: str) -> int:
+    """`PT1H30M`, `P2DT0.5S`: ISO 8601's way to write how long, as milliseconds."""
+    found = _DURATION.fullmatch(text.upper())
+    if found is None:
+        raise click.UsageError(f"{option} {text}: expected a duration such as PT1H30M or P7D.")
+    parts = {unit: float(number) for unit, number in found.groupdict().items() if number}
+    try:
+        return timedelta(**parts) // timedelta(milliseconds=1)
+    except OverflowError:
+        raise click.UsageError(f"{option} {text}: that is too long ago.") from None

@@ -3,14 +3,12 @@
 Admin("127.0.0.1:9092").create_topic("orders", partitions=6)
 """
 
-from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import Future
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
-from confluent_kafka import IsolationLevel, KafkaException, TopicCollection, TopicPartition
+from confluent_kafka import TopicCollection
 from confluent_kafka.admin import (
-    AdminClient,
     AlterConfigOpType,
     ConfigEntry,
     ConfigResource,
@@ -21,12 +19,10 @@ from confluent_kafka.admin import (
     ResourceType,
 )
 
-from headrace.client.errors import ClientError, check_reachable, translate
+from headrace.client.connection import TIMEOUT_S, Connection, Place
+from headrace.client.errors import ClientError
 
-TIMEOUT_S: Final = 30.0
 BROKERS_CHOICE: Final = -1  # how many partitions or replicas: what the brokers are configured for
-
-Answer = TypeVar("Answer")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,14 +72,8 @@ class Config:
     read_only: bool
 
 
-class Admin:
-    """A connection for administration. Every call waits for its answer, or raises a ClientError."""
-
-    def __init__(self, bootstrap: str) -> None:
-        check_reachable(bootstrap)
-        self._bootstrap = bootstrap
-        # Kept for as long as this object: futures of a client that is gone never come to an end.
-        self._client = AdminClient({"bootstrap.servers": bootstrap, "log_level": 0})
+class Admin(Connection):
+    """Topics and settings. Every call waits for its answer, or raises a ClientError."""
 
     # -- topics --------------------------------------------------------------------------------
 
@@ -123,9 +113,9 @@ class Admin:
             name,
             lambda: self._client.describe_topics(TopicCollection([name]), request_timeout=TIMEOUT_S)[name],
         )
-        led = [part.id for part in found.partitions if part.leader is not None]
-        starts = self._offsets(name, led, OffsetSpec.earliest())
-        ends = self._offsets(name, led, OffsetSpec.latest())
+        led = [Place(name, part.id) for part in found.partitions if part.leader is not None]
+        starts = self._offsets(led, OffsetSpec.earliest())
+        ends = self._offsets(led, OffsetSpec.latest())
         return Topic(
             name=found.name,
             topic_id=str(found.topic_id).translate(_AS_KAFKA_WRITES_IDS),
@@ -136,8 +126,8 @@ class Admin:
                     leader=None if part.leader is None else part.leader.id,
                     replicas=tuple(node.id for node in part.replicas),
                     in_sync=tuple(node.id for node in part.isr),
-                    start_offset=starts.get(part.id),
-                    next_offset=ends.get(part.id),
+                    start_offset=starts.get(Place(name, part.id)),
+                    next_offset=ends.get(Place(name, part.id)),
                 )
                 for part in found.partitions
             ),
@@ -154,18 +144,6 @@ class Admin:
     def delete_topic(self, name: str) -> None:
         """Remove a topic and everything in it."""
         self._wait(name, lambda: self._client.delete_topics([name], request_timeout=TIMEOUT_S)[name])
-
-    def _offsets(self, topic: str, partitions: Sequence[int], which: OffsetSpec) -> dict[int, int]:
-        asked = {TopicPartition(topic, index): which for index in partitions}
-        if not asked:
-            return {}
-        futures = self._client.list_offsets(
-            asked, isolation_level=IsolationLevel.READ_UNCOMMITTED, request_timeout=TIMEOUT_S
-        )
-        return {
-            partition.partition: self._wait(topic, lambda future=future: future).offset  # type: ignore[misc]
-            for partition, future in futures.items()
-        }
 
     # -- settings ------------------------------------------------------------------------------
 
@@ -223,19 +201,6 @@ class Admin:
             name if kind is ResourceType.TOPIC else f"broker {name}",
             lambda: self._client.incremental_alter_configs([resource], request_timeout=TIMEOUT_S)[resource],
         )
-
-    # -- asking --------------------------------------------------------------------------------
-
-    def _wait(self, what: str, ask: Callable[[], "Future[Answer]"]) -> Answer:
-        return self._ask(what, lambda: ask().result(TIMEOUT_S + 5))
-
-    def _ask(self, what: str, ask: Callable[[], Answer]) -> Answer:
-        try:
-            return ask()
-        except KafkaException as error:
-            raise translate(error, what, self._bootstrap) from error
-        except (ValueError, TypeError) as error:  # what librdkafka refuses to send
-            raise ClientError(f"{what}: {error}") from error
 
 
 _AS_KAFKA_WRITES_IDS: Final = str.maketrans("+/", "-_")

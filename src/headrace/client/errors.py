@@ -30,6 +30,24 @@ class TopicExists(ClientError):
         super().__init__(f"topic {topic} exists already")
 
 
+class NoSuchGroup(ClientError):
+    """There is no group of this name."""
+
+    def __init__(self, group: str) -> None:
+        super().__init__(f"there is no group {group}")
+
+
+class GroupActive(ClientError):
+    """The group has members, which would undo what was asked for, or have it pulled from under them."""
+
+    def __init__(self, group: str, members: int | None = None) -> None:
+        has = "members" if members is None else "1 member" if members == 1 else f"{members:,} members"
+        super().__init__(
+            f"group {group} has {has}: stop its consumers first "
+            f"(`headrace group describe {group} --members` says who they are)"
+        )
+
+
 # librdkafka's own codes begin with an underscore, and are not private.
 _OUT_OF_REACH: Final = {
     KafkaError._TRANSPORT,  # noqa: SLF001
@@ -41,7 +59,7 @@ _OUT_OF_REACH: Final = {
 
 
 def translate(error: KafkaException | KafkaError, what: str, bootstrap: str) -> ClientError:
-    """Our word for librdkafka's error; `what` is the topic or whatever else it is about."""
+    """Our word for librdkafka's error; `what` is the topic, group or whatever else it is about."""
     kafka_error = error.args[0] if isinstance(error, KafkaException) else error
     code = kafka_error.code()
     if code in _OUT_OF_REACH:
@@ -50,6 +68,10 @@ def translate(error: KafkaException | KafkaError, what: str, bootstrap: str) -> 
         return NoSuchTopic(what)
     if code == KafkaError.TOPIC_ALREADY_EXISTS:
         return TopicExists(what)
+    if code == KafkaError.GROUP_ID_NOT_FOUND:
+        return NoSuchGroup(what)
+    if code == KafkaError.NON_EMPTY_GROUP:
+        return GroupActive(what)
     said = str(kafka_error.str()).removeprefix("Broker: ").removeprefix("Local: ")
     said = f"{said[:1].lower()}{said[1:]}"
     return ClientError(said if said.startswith((what, f"topic '{what}'")) else f"{what}: {said}")

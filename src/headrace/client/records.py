@@ -198,7 +198,7 @@ class Reader:
         for message in messages:
             error = message.error()
             if error is None:
-                yield _record(message)
+                yield record_of(message)
             elif error.code() == KafkaError._PARTITION_EOF:  # noqa: SLF001
                 if self._stop_at_end:
                     self._open.discard(message.partition())
@@ -233,7 +233,8 @@ class Reader:
         return int(low if start.last is None else max(low, high - start.last))
 
 
-def _record(message: Message) -> Record:
+def record_of(message: Message) -> Record:
+    """What librdkafka has received, as a record of ours."""
     kind, timestamp_ms = message.timestamp()
     return Record(
         value=message.value(),

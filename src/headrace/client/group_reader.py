@@ -1,0 +1,192 @@
+"""Reading as a member of a consumer group: what `headrace consume --group` is made of."""
+
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from typing import Final, Self
+
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
+
+from headrace.client.connection import Place
+from headrace.client.errors import ClientError, NoSuchTopic, check_reachable, translate
+from headrace.client.records import BATCH, POLL_S, TIMEOUT_S, Record, record_of
+
+COMMIT_EVERY_MS: Final = 1000  # what a member that is killed has done in this time is done again by another
+CLIENT_ID: Final = "headrace"
+IDLE_AFTER_S: Final = (
+    15.0  # without an assignment; with the consumer protocol nobody says that none will come
+)
+INTERNAL_TOPICS: Final = "^__consumer_offsets$,^__transaction_state$"
+
+
+class GroupReader:
+    """Reads what falls to this member of a group, from where the group has come to.
+
+    with GroupReader("127.0.0.1:9092", "billing", ["orders"], from_beginning=True) as reader:
+        for records in reader.batches():
+            …
+            reader.done(records)
+
+    Only what is done is committed, at least once a second and when the block is left, whatever ended it.
+    A record may therefore come twice, but none is left out. A topic may be a regular expression: '^orders'.
+    """
+
+    def __init__(
+        self,
+        bootstrap: str,
+        group: str,
+        topics: Sequence[str],
+        *,
+        from_beginning: bool,
+        stop_at_end: bool = False,
+        options: Mapping[str, str | int] | None = None,
+    ) -> None:
+        check_reachable(bootstrap)
+        self._bootstrap = bootstrap
+        self._group = group
+        self._stopping = False
+        self._patterns = any(map(_is_pattern, topics))
+        incremental = (options or {}).get("group.protocol") == "consumer"
+        self._ends = Ends(time.monotonic(), incremental=incremental) if stop_at_end else None
+        self._consumer = Consumer(
+            {
+                "bootstrap.servers": bootstrap,
+                "log_level": 0,
+                "client.id": CLIENT_ID,
+                "group.id": group,
+                "auto.offset.reset": "earliest" if from_beginning else "latest",
+                "enable.auto.commit": True,
+                "auto.commit.interval.ms": COMMIT_EVERY_MS,
+                "enable.auto.offset.store": False,  # what is committed is what `done` was told
+                "enable.partition.eof": stop_at_end,
+                "fetch.wait.max.ms": 50 if stop_at_end else 500,
+                **({"topic.blacklist": INTERNAL_TOPICS} if self._patterns else {}),
+                **(options or {}),
+            }
+        )
+        try:
+            self._check(topics)
+            self._consumer.subscribe(
+                list(topics), on_assign=self._assigned, on_revoke=self._revoked, on_lost=self._revoked
+            )
+        except KafkaException as error:
+            self._consumer.close()
+            raise translate(error, group, bootstrap) from error
+        except ClientError:
+            self._consumer.close()
+            raise
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        """Commit what is done and leave the group, so that others take over at once."""
+        try:
+            self._commit()
+        except KafkaException as error:
+            if error.args[0].code() != KafkaError._NO_OFFSET:  # noqa: SLF001  nothing is new since the last time
+                why = translate(error, f"group {self._group}", self._bootstrap)
+                raise ClientError(f"{why}; what was read last will come again") from error
+        finally:
+            self._consumer.close()
+
+    def batches(self) -> Iterator[list[Record]]:
+        """Records as they come, several at a time; ends after `stop`, or at the end if told so."""
+        while not self._stopping and not self._at_end():
+            first = self._consumer.poll(POLL_S)
+            if first is None:
+                continue
+            more = self._consumer.consume(BATCH, timeout=0)
+            records = list(self._sort([first, *more]))
+            if records:
+                yield records
+
+    def done(self, records: Iterable[Record]) -> None:
+        """Have everything up to these records committed; call it when nothing can be lost any more."""
+        reached = {(record.topic, record.partition): record.offset + 1 for record in records}
+        for (topic, partition), offset in reached.items():
+            # The partition is another's by now: what we have done with it will be done again there.
+            with suppress(KafkaException):
+                self._consumer.store_offsets(offsets=[TopicPartition(topic, partition, offset)])
+
+    def stop(self) -> None:
+        """Have `batches` end soon. May be called by a signal handler."""
+        self._stopping = True
+
+    def _commit(self) -> None:
+        for each in self._consumer.commit(asynchronous=False):
+            if each.error is not None:
+                raise KafkaException(each.error)
+
+    def _sort(self, messages: Iterable[Message]) -> Iterator[Record]:
+        for message in messages:
+            error = message.error()
+            if error is None:
+                yield record_of(message)
+            elif error.code() == KafkaError._PARTITION_EOF:  # noqa: SLF001
+                if self._ends is not None:
+                    self._ends.reached(Place(message.topic(), message.partition()))
+            elif error.code() in _REJOINS or (self._patterns and error.code() in _NO_TOPIC):
+                continue
+            elif error.fatal() or not error.retriable():
+                raise self._why(error, message)
+
+    def _why(self, error: KafkaError, message: Message) -> ClientError:
+        if error.code() in {KafkaError.FENCED_INSTANCE_ID, KafkaError.UNRELEASED_INSTANCE_ID}:
+            return ClientError(f"group {self._group}: another consumer has this instance id")
+        return translate(error, message.topic() or f"group {self._group}", self._bootstrap)
+
+    def _check(self, topics: Sequence[str]) -> None:
+        """NoSuchTopic for a name that is not there; a pattern may wait for its first topic."""
+        there = self._consumer.list_topics(timeout=TIMEOUT_S).topics
+        for topic in topics:
+            if not _is_pattern(topic) and topic not in there:
+                raise NoSuchTopic(topic)
+
+    def _at_end(self) -> bool:
+        return self._ends is not None and self._ends.all_reached(time.monotonic())
+
+    def _assigned(self, _consumer: Consumer, partitions: Sequence[TopicPartition]) -> None:
+        if self._ends is not None:
+            self._ends.assigned(_places(partitions))
+
+    def _revoked(self, _consumer: Consumer, partitions: Sequence[TopicPartition]) -> None:
+        if self._ends is not None:
+            self._ends.revoked(_places(partitions))
+
+
+class Ends:
+    """Whether all that has fallen to a member has been read to its end. A member may have nothing to read."""
+
+    def __init__(self, now_s: float, *, incremental: bool) -> None:
+        self._open: set[Place] = set()
+        self._incremental = incremental  # or all is revoked before anything is assigned
+        self._settled = False
+        self._idle_from_s = now_s + IDLE_AFTER_S
+
+    def assigned(self, places: Iterable[Place]) -> None:
+        self._open.update(places)
+        self._settled = True
+
+    def revoked(self, places: Iterable[Place]) -> None:
+        self._open.difference_update(places)
+        self._settled = self._incremental
+
+    def reached(self, place: Place) -> None:
+        self._open.discard(place)
+
+    def all_reached(self, now_s: float) -> bool:
+        """True at the end of everything, and once nothing has been assigned for long."""
+        return not self._open and (self._settled or now_s >= self._idle_from_s)
+
+
+def _places(partitions: Iterable[TopicPartition]) -> list[Place]:
+    return [Place(each.topic, each.partition) for each in partitions]
+
+
+def _is_pattern(topic: str) -> bool:
+    return topic.startswith("^")
+
+
+_NO_TOPIC: Final = {KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC}  # noqa: SLF001
+_REJOINS: Final = {KafkaError._MAX_POLL_EXCEEDED}  # noqa: SLF001  whoever reads our output took minutes
