@@ -2,6 +2,7 @@
 
 from typing import Final
 
+from headrace.broker.group_settings import GROUP_SETTINGS
 from headrace.broker.settings import Kind, Scope, Setting, Settings, Value
 from headrace.broker.topic_settings import BROKER_SYNONYMS, TOPIC_SETTINGS
 from headrace.storage.config import DAY_MS
@@ -39,10 +40,12 @@ _ACCEPTED: Final = [
     _accepted("num.recovery.threads.per.data.dir", 1, "logs are recovered one after the other", 1),
     _accepted("socket.send.buffer.bytes", 102_400, "the system chooses", -1),
     _accepted("socket.receive.buffer.bytes", 102_400, "the system chooses", -1),
-    _accepted("offsets.topic.replication.factor", 3, "no such topic is made", 1),
     _accepted("transaction.state.log.replication.factor", 3, "no such topic is made", 1),
     _accepted("transaction.state.log.min.isr", 2, "no such topic is made", 1),
-    _accepted("group.initial.rebalance.delay.ms", 3000, "no group waits for it", 0),
+    _accepted("offsets.load.buffer.size", 5 * 1024**2, "they are read 256 KiB at a time", 1),
+    _accepted("offsets.commit.timeout.ms", 5000, "a commit is answered when it is in the log", 1),
+    _accepted("offsets.topic.compression.codec", 0, "offsets are not compressed", 0),
+    _accepted("group.coordinator.threads", 4, "one event loop coordinates every group", 1),
 ]
 
 MINUTE_MS: Final = 60_000
@@ -179,6 +182,7 @@ BROKER_SETTINGS: Final = Settings(
             "The age at which a segment is closed if log.roll.ms is not set.",
             low=1,
         ),
+        *GROUP_SETTINGS,
         *_ACCEPTED,
         *_topic_defaults(),
     ]

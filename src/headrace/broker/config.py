@@ -4,9 +4,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from headrace.broker.broker_settings import BROKER_SETTINGS, COARSER
+from headrace.broker.broker_settings import BROKER_SETTINGS, COARSER, MINUTE_MS
 from headrace.broker.settings import InvalidSetting, Value, parse_properties
 from headrace.broker.topic_settings import log_config, topic_values
+from headrace.group.limits import GroupLimits
 from headrace.storage.config import LogConfig
 
 ENVIRONMENT_PREFIX = "HEADRACE_"
@@ -119,6 +120,24 @@ class BrokerConfig:
         value = topic_values(self.values, own)["min.insync.replicas"]
         assert isinstance(value, int), value
         return value
+
+    def group_limits(self) -> GroupLimits:
+        """What the broker lets its groups do."""
+        policy = self.text("group.consumer.migration.policy")
+        return GroupLimits(
+            initial_rebalance_delay_ms=self.integer("group.initial.rebalance.delay.ms"),
+            min_session_timeout_ms=self.integer("group.min.session.timeout.ms"),
+            max_session_timeout_ms=self.integer("group.max.session.timeout.ms"),
+            max_size=self.integer("group.max.size"),
+            offset_metadata_max_bytes=self.integer("offset.metadata.max.bytes"),
+            offsets_retention_ms=self.integer("offsets.retention.minutes") * MINUTE_MS,
+            consumer_session_timeout_ms=self.integer("group.consumer.session.timeout.ms"),
+            consumer_heartbeat_interval_ms=self.integer("group.consumer.heartbeat.interval.ms"),
+            consumer_max_size=self.integer("group.consumer.max.size"),
+            consumer_assignors=self.items("group.consumer.assignors"),
+            may_upgrade=policy in {"bidirectional", "upgrade"},
+            may_downgrade=policy in {"bidirectional", "downgrade"},
+        )
 
     def log_config(self, own: Mapping[str, str]) -> LogConfig:
         """The configuration of a topic's logs, given what the topic sets itself."""

@@ -150,7 +150,7 @@ class Connection(asyncio.BufferedProtocol):
             raise ProtocolError(f"API key {key} is not supported")
         if version not in handler.versions and key != ApiKey.API_VERSIONS:
             raise ProtocolError(f"{handler.key.name} v{version} is not supported")
-        context = Context(self._broker, self._listener, header.client_id, version)
+        context = Context(self._broker, self._listener, header.client_id, version, self.address)
         result = handler.function(decode_request(key, version, body), context)
         if isinstance(result, Message | Encoded):
             self._answer(result, header)

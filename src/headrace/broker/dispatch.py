@@ -36,6 +36,7 @@ class Context(NamedTuple):
     listener: str
     client_id: str | None
     version: int
+    address: str = ""  # of the client
 
 
 class Handler(NamedTuple):

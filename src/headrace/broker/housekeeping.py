@@ -41,6 +41,7 @@ class Housekeeping:
             (self._flush, _FLUSH_INTERVAL_S),
             (self._close_idle, _IDLE_INTERVAL_S),
             (self._retain, config.integer("log.retention.check.interval.ms") / 1000),
+            (self._expire_offsets, config.integer("offsets.retention.check.interval.ms") / 1000),
             (self._checkpoint, config.integer("replica.high.watermark.checkpoint.interval.ms") / 1000),
         ]
         if config.flag("log.cleaner.enable"):
@@ -94,6 +95,9 @@ class Housekeeping:
                 log = partition.log
                 log.producers.remove_expired(log.now_ms() - log.config.producer_id_expiration_ms)
             await asyncio.sleep(0)  # requests come first
+
+    async def _expire_offsets(self) -> None:
+        self._broker.groups.expire_offsets()
 
     async def _checkpoint(self) -> None:
         logs = self._broker.logs

@@ -90,15 +90,27 @@ class Partition:
         With `all_in_sync`, acks=all, it is refused while fewer replicas are in sync than the topic wants.
         """
         self.ensure_leader()
-        if all_in_sync and self.in_sync < self.min_insync_replicas:
-            raise NotEnoughReplicas(
-                f"{self.id} has {self.in_sync} replicas in sync, "
-                f"min.insync.replicas is {self.min_insync_replicas}"
-            )
+        if all_in_sync:
+            self._ensure_enough_replicas()
         appended = self.log.append(data, leader_epoch=self.leader_epoch)
         if not appended.duplicate:
             self._advance(len(data))
         return appended
+
+    def append_internal(self, data: Buffer) -> Appended:
+        """Append what this broker itself has to remember, as if with acks=all."""
+        self.ensure_leader()
+        self._ensure_enough_replicas()
+        appended = self.log.append_internal(data, leader_epoch=self.leader_epoch)
+        self._advance(len(data))
+        return appended
+
+    def _ensure_enough_replicas(self) -> None:
+        if self.in_sync < self.min_insync_replicas:
+            raise NotEnoughReplicas(
+                f"{self.id} has {self.in_sync} replicas in sync, "
+                f"min.insync.replicas is {self.min_insync_replicas}"
+            )
 
     def _advance(self, size: int) -> None:
         """Commit up to the end: this broker is the only replica there is, so far."""

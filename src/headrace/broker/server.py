@@ -24,6 +24,7 @@ from headrace.broker.dispatch import load_handlers
 from headrace.broker.errors import NotLeader, StartRefused, UnknownTopicId, UnknownTopicOrPartition
 from headrace.broker.fetch_sessions import FetchSessions
 from headrace.broker.finishing import Finishing
+from headrace.broker.groups import OFFSETS_TOPIC, Groups
 from headrace.broker.housekeeping import Housekeeping
 from headrace.broker.image import ClusterImage, TopicImage
 from headrace.broker.partition import Partition
@@ -83,6 +84,7 @@ class Broker:
         self._announced = False  # once, at the start
         self._rejoining: asyncio.Task[None] | None = None
         self._housekeeping = Housekeeping(self)
+        self.groups = Groups(self)
 
     @property
     def loop(self) -> asyncio.AbstractEventLoop:
@@ -195,6 +197,7 @@ class Broker:
         self._housekeeping.stop()
         await self._stop_listening()
         await self.finishing.finished(_FINISHING_S)
+        self.groups.stop()
         self.view.close()
         await self._housekeeping.stopped()
         await asyncio.to_thread(self.logs.close)
@@ -395,6 +398,7 @@ class Broker:
 
     def _use(self, config: BrokerConfig) -> None:
         self.config = config
+        self.groups.use(config.group_limits())
         for topic in self.image.topics.values():
             self._topic_changed(topic)
 
@@ -420,6 +424,8 @@ class Broker:
                 partition.become(state)
         if len(self.logs.logs) != had:
             self.logs.sync()
+        if topic.name == OFFSETS_TOPIC:
+            self.groups.follow(topic)
 
     def _ensure_partition(self, id_: TopicPartition, topic_id: bytes) -> Partition:
         partition = self.partitions.get(id_)
@@ -435,6 +441,7 @@ class Broker:
 
     def drop_topic(self, name: str) -> None:
         """Remove every log of a topic that is gone; those who wait for it are told so."""
+        self.groups.topic_is_gone(name)
         gone = [id_ for id_ in (*self.logs.logs, *self.logs.failed) if id_.topic == name]
         for id_ in gone:
             partition = self.partitions.pop(id_, None)

@@ -70,7 +70,7 @@ class ClassicProtocolMachine:
 
     # -- join ----------------------------------------------------------------------------------
 
-    def join(self, group: ClassicGroup, join: Join, waiter: Waiter, decision: Decision, now_ms: int) -> None:
+    def join(self, group: ClassicGroup, join: Join, waiter: Waiter, decision: Decision) -> None:
         """A member wants to be in the next generation; it is answered when that begins."""
         if not self._has_room(group, join.member_id):
             group.remove(join.member_id)
@@ -81,13 +81,13 @@ class ClassicProtocolMachine:
                 f"and nothing that all its members know is in {[name for name, _ in join.protocols]}"
             )
         if not join.member_id:
-            self._join_new(group, join, waiter, decision, now_ms)
+            self._join_new(group, join, waiter, decision)
         elif join.member_id in group.pending:
             if join.instance_id is not None:
                 raise InvalidGroupRequest("a member with an instance id is never asked to join again")
-            self._add(group, join, join.member_id, waiter, decision, now_ms)
+            self._add(group, join, join.member_id, waiter, decision)
         else:
-            self._join_again(group, join, waiter, decision, now_ms)
+            self._join_again(group, join, waiter, decision)
 
     def _has_room(self, group: ClassicGroup, member_id: str) -> bool:
         member = group.members.get(member_id)
@@ -97,23 +97,21 @@ class ClassicProtocolMachine:
             return (member is not None and member.joining is not None) or group.joining < self.limits.max_size
         return member is not None or len(group.members) < self.limits.max_size
 
-    def _join_new(
-        self, group: ClassicGroup, join: Join, waiter: Waiter, decision: Decision, now_ms: int
-    ) -> None:
+    def _join_new(self, group: ClassicGroup, join: Join, waiter: Waiter, decision: Decision) -> None:
         if join.instance_id is not None:
             member_id = self._new_member_id(join.instance_id)
-            old_id = group.instances.get(join.instance_id)
-            if old_id is None:
-                self._add(group, join, member_id, waiter, decision, now_ms)
+            if join.instance_id in group.instances:
+                self._replace(group, join, member_id, waiter, decision)
             else:
-                self._replace(group, join, old_id, member_id, waiter, decision, now_ms)
+                self._add(group, join, member_id, waiter, decision)
             return
         member_id = self._new_member_id(join.client.client_id)
         if join.asks_for_id:
             group.pending.add(member_id)
-            self._expect(group, member_id, join.session_timeout_ms, now_ms)
-            raise MemberIdRequired(member_id)
-        self._add(group, join, member_id, waiter, decision, now_ms)
+            self._expect(group, member_id, join.session_timeout_ms, decision.now_ms)
+            decision.replies.append((waiter, MemberIdRequired(member_id)))
+        else:
+            self._add(group, join, member_id, waiter, decision)
 
     def _add(
         self,
@@ -122,7 +120,6 @@ class ClassicProtocolMachine:
         member_id: str,
         waiter: Waiter,
         decision: Decision,
-        now_ms: int,
     ) -> None:
         member = ClassicMember(
             member_id=member_id,
@@ -139,12 +136,10 @@ class ClassicProtocolMachine:
             group.gained_member = True
         group.add(member, join.protocol_type)
         # A new member may be gone before it ever heartbeats; it is not waited for without end.
-        self._expect(group, member_id, self.limits.new_member_join_timeout_ms, now_ms)
-        self._rebalance(group, decision, now_ms)
+        self._expect(group, member_id, self.limits.new_member_join_timeout_ms, decision.now_ms)
+        self._rebalance(group, decision)
 
-    def _join_again(
-        self, group: ClassicGroup, join: Join, waiter: Waiter, decision: Decision, now_ms: int
-    ) -> None:
+    def _join_again(self, group: ClassicGroup, join: Join, waiter: Waiter, decision: Decision) -> None:
         member = group.check_member(join.member_id, join.instance_id)
         changed = list(member.protocols) != list(join.protocols)
         leads = group.leader == member.member_id
@@ -153,7 +148,7 @@ class ClassicProtocolMachine:
         if group.state is State.PREPARING or changed or (group.state is State.STABLE and leads):
             # A leader that joins a stable group again has seen something that changes the assignment.
             self._update(member, join, waiter, decision)
-            self._rebalance(group, decision, now_ms)
+            self._rebalance(group, decision)
         else:
             shown = group.joined_members() if leads else ()
             decision.replies.append((waiter, self._joined(group, member)._replace(members=shown)))
@@ -167,28 +162,20 @@ class ClassicProtocolMachine:
         member.joining = waiter
 
     def _replace(
-        self,
-        group: ClassicGroup,
-        join: Join,
-        old_id: str,
-        new_id: str,
-        waiter: Waiter,
-        decision: Decision,
-        now_ms: int,
+        self, group: ClassicGroup, join: Join, new_id: str, waiter: Waiter, decision: Decision
     ) -> None:
         """A static member is back. In a stable group it gets its old place, and nobody else notices."""
-        led_before = group.leader
+        led_before, old_id = group.leader, group.instances[join.instance_id or ""]
         self._deadlines.clear(Timer(Timed.SESSION, group.group_id, old_id))
         member = group.replace_static(old_id, new_id)
         fenced = FencedInstance(f"instance {join.instance_id!r} is now member {new_id}")
         self._answer_all(member, fenced, decision)
-        if old_id in group.unsynced:
-            group.unsynced.remove(old_id)
+        group.unsynced.discard(old_id)
         self._update(member, join, waiter, decision)
-        self._expect(group, new_id, member.session_timeout_ms, now_ms)
+        self._expect(group, new_id, member.session_timeout_ms, decision.now_ms)
         if group.state is State.STABLE and group.choose_protocol() == group.protocol_name:
             assignments = {each.member_id: each.assignment for each in group.members.values()}
-            decision.records.append(group.record(assignments, now_ms))
+            decision.records.append(group.record(assignments, decision.now_ms))
             member.joining = None
             joined = self._joined(group, member)
             if join.may_skip_assignment:
@@ -202,26 +189,25 @@ class ClassicProtocolMachine:
             decision.replies.append((waiter, joined))
         elif group.state is State.COMPLETING:
             # The leader may have seen the old id already, and would assign to it.
-            self._prepare(group, decision, now_ms)
+            self._prepare(group, decision)
         else:
-            self._rebalance(group, decision, now_ms)
+            self._rebalance(group, decision)
 
     # -- towards a generation ------------------------------------------------------------------
 
-    def _rebalance(self, group: ClassicGroup, decision: Decision, now_ms: int) -> None:
+    def _rebalance(self, group: ClassicGroup, decision: Decision) -> None:
         if group.state is State.PREPARING:
-            self._complete_if_all_joined(group, decision, now_ms)
+            self._complete_if_all_joined(group, decision)
         else:
-            self._prepare(group, decision, now_ms)
+            self._prepare(group, decision)
 
-    def _prepare(self, group: ClassicGroup, decision: Decision, now_ms: int) -> None:
+    def _prepare(self, group: ClassicGroup, decision: Decision) -> None:
         """Wait for everybody to join, at most as long as the most patient member wants."""
         if group.state is State.COMPLETING:
             for member in group.members.values():
                 member.assignment = b""
-            self._answer_syncing(
-                group, RebalanceInProgress(f"group {group.group_id!r} comes together anew"), decision, now_ms
-            )
+            comes_anew = RebalanceInProgress(f"group {group.group_id!r} comes together anew")
+            self._answer_syncing(group, comes_anew, decision)
         self._clear_sync(group)
         was_empty = group.state is State.EMPTY
         group.state = State.PREPARING
@@ -229,23 +215,23 @@ class ClassicProtocolMachine:
             delay = self.limits.initial_rebalance_delay_ms
             self._extendable[group.group_id] = max(group.rebalance_timeout_ms - delay, 0)
             group.gained_member = False
-            self._deadlines.set(Timer(Timed.JOIN, group.group_id), now_ms + delay)
+            self._deadlines.set(Timer(Timed.JOIN, group.group_id), decision.now_ms + delay)
             if not delay:
-                self.join_time_is_up(group, decision, now_ms)
+                self.join_time_is_up(group, decision)
         elif group.all_have_joined:
-            self._complete_join(group, decision, now_ms)
+            self._complete_join(group, decision)
         else:
-            self._wait_for_joins(group, now_ms)
+            self._wait_for_joins(group, decision.now_ms)
 
     def _wait_for_joins(self, group: ClassicGroup, now_ms: int) -> None:
         self._deadlines.set(Timer(Timed.JOIN, group.group_id), now_ms + group.rebalance_timeout_ms)
 
-    def _complete_if_all_joined(self, group: ClassicGroup, decision: Decision, now_ms: int) -> None:
+    def _complete_if_all_joined(self, group: ClassicGroup, decision: Decision) -> None:
         # A new group keeps to its first delay even if everybody known is there: more are on their way.
         if group.group_id not in self._extendable and group.all_have_joined:
-            self._complete_join(group, decision, now_ms)
+            self._complete_join(group, decision)
 
-    def join_time_is_up(self, group: ClassicGroup, decision: Decision, now_ms: int) -> None:
+    def join_time_is_up(self, group: ClassicGroup, decision: Decision) -> None:
         """Go on with those who have joined; a new group waits on while more are joining."""
         if group.state is not State.PREPARING:
             return
@@ -254,11 +240,11 @@ class ClassicProtocolMachine:
             group.gained_member = False
             delay = min(self.limits.initial_rebalance_delay_ms, remaining)
             self._extendable[group.group_id] = max(remaining - delay, 0)
-            self._deadlines.set(Timer(Timed.JOIN, group.group_id), now_ms + delay)
+            self._deadlines.set(Timer(Timed.JOIN, group.group_id), decision.now_ms + delay)
         else:
-            self._complete_join(group, decision, now_ms)
+            self._complete_join(group, decision)
 
-    def _complete_join(self, group: ClassicGroup, decision: Decision, now_ms: int) -> None:
+    def _complete_join(self, group: ClassicGroup, decision: Decision) -> None:
         self._extendable.pop(group.group_id, None)
         self._deadlines.clear(Timer(Timed.JOIN, group.group_id))
         for member in list(group.members.values()):
@@ -266,23 +252,23 @@ class ClassicProtocolMachine:
                 self._drop(group, member.member_id)
         if not group.members:
             group.leader = None
-            decision.records.append(group.empty_record(now_ms))
+            decision.records.append(group.empty_record(decision.now_ms))
         elif not group.elect_joined_leader():
-            self._wait_for_joins(group, now_ms)  # only static members are left, and none is back yet
+            self._wait_for_joins(group, decision.now_ms)  # only static members are left, and none is back yet
         else:
             group.begin_generation()
-            self._answer_joining(group, decision, now_ms)
+            self._answer_joining(group, decision)
 
-    def _answer_joining(self, group: ClassicGroup, decision: Decision, now_ms: int) -> None:
+    def _answer_joining(self, group: ClassicGroup, decision: Decision) -> None:
         for member in group.members.values():
             if member.joining is not None:
                 shown = group.joined_members() if member.member_id == group.leader else ()
                 decision.replies.append((member.joining, self._joined(group, member)._replace(members=shown)))
                 member.joining = None
             member.is_new = False
-            self._expect(group, member.member_id, member.session_timeout_ms, now_ms)
+            self._expect(group, member.member_id, member.session_timeout_ms, decision.now_ms)
         group.unsynced = set(group.members)
-        self._deadlines.set(Timer(Timed.SYNC, group.group_id), now_ms + group.rebalance_timeout_ms)
+        self._deadlines.set(Timer(Timed.SYNC, group.group_id), decision.now_ms + group.rebalance_timeout_ms)
 
     def _joined(self, group: ClassicGroup, member: ClassicMember) -> Joined:
         return Joined(
@@ -295,7 +281,7 @@ class ClassicProtocolMachine:
 
     # -- sync ----------------------------------------------------------------------------------
 
-    def sync(self, group: ClassicGroup, sync: Sync, waiter: Waiter, decision: Decision, now_ms: int) -> None:
+    def sync(self, group: ClassicGroup, sync: Sync, waiter: Waiter, decision: Decision) -> None:
         """A member wants its assignment; all get theirs when the leader's sync is written down."""
         member = group.check_member(sync.member_id, sync.instance_id)
         group.check_generation(sync.generation)
@@ -313,25 +299,23 @@ class ClassicProtocolMachine:
         if group.state is State.STABLE:
             synced = Synced(group.protocol_type, group.protocol_name, member.assignment)
             decision.replies.append((waiter, synced))
-            self._expect(group, member.member_id, member.session_timeout_ms, now_ms)
+            self._expect(group, member.member_id, member.session_timeout_ms, decision.now_ms)
             return
         if member.syncing is not None:
             decision.replies.append((member.syncing, RebalanceInProgress("the member has synced again")))
         member.syncing = waiter
         if member.member_id == group.leader:
-            self._settle(group, sync.assignments, decision, now_ms)
+            self._settle(group, sync.assignments, decision)
 
-    def _settle(
-        self, group: ClassicGroup, assignments: Mapping[str, bytes], decision: Decision, now_ms: int
-    ) -> None:
-        decision.records.append(group.record(dict(assignments), now_ms))
+    def _settle(self, group: ClassicGroup, assignments: Mapping[str, bytes], decision: Decision) -> None:
+        decision.records.append(group.record(dict(assignments), decision.now_ms))
         for member in group.members.values():
             if member.syncing is not None:
                 given = assignments.get(member.member_id, b"")
                 synced = Synced(group.protocol_type, group.protocol_name, given)
                 decision.replies.append((member.syncing, synced))
                 member.syncing = None
-                self._expect(group, member.member_id, member.session_timeout_ms, now_ms)
+                self._expect(group, member.member_id, member.session_timeout_ms, decision.now_ms)
 
     def _has_synced(self, group: ClassicGroup, member_id: str) -> None:
         group.unsynced.discard(member_id)
@@ -342,12 +326,12 @@ class ClassicProtocolMachine:
         group.unsynced.clear()
         self._deadlines.clear(Timer(Timed.SYNC, group.group_id))
 
-    def sync_time_is_up(self, group: ClassicGroup, decision: Decision, now_ms: int) -> None:
+    def sync_time_is_up(self, group: ClassicGroup, decision: Decision) -> None:
         """Members that were told of the generation and did not sync in it are gone."""
         if group.state in {State.COMPLETING, State.STABLE} and group.unsynced:
             for member_id in sorted(group.unsynced):
                 self._drop(group, member_id)
-            self._prepare(group, decision, now_ms)
+            self._prepare(group, decision)
 
     # -- heartbeats ----------------------------------------------------------------------------
 
@@ -369,24 +353,24 @@ class ClassicProtocolMachine:
         if member is not None and group.state in {State.STABLE, State.PREPARING}:
             self._expect(group, member_id, member.session_timeout_ms, now_ms)
 
-    def session_is_over(self, group: ClassicGroup, member_id: str, decision: Decision, now_ms: int) -> None:
+    def session_is_over(self, group: ClassicGroup, member_id: str, decision: Decision) -> None:
         """The member was silent for too long. While it waits for an answer of ours, it need not speak."""
         if member_id in group.pending:
             group.remove(member_id)
             if group.state is State.PREPARING:
-                self._complete_if_all_joined(group, decision, now_ms)
+                self._complete_if_all_joined(group, decision)
             return
         member = group.members.get(member_id)
         if member is None or (member.is_waiting and not member.is_new):
             return
         self._answer_all(member, UnknownMember(f"member {member_id} was silent for too long"), decision)
         self._drop(group, member_id)
-        self._after_departure(group, decision, now_ms)
+        self._after_departure(group, decision)
 
     # -- leaving -------------------------------------------------------------------------------
 
     def leave(
-        self, group: ClassicGroup, leaving: Sequence[Leaving], decision: Decision, now_ms: int
+        self, group: ClassicGroup, leaving: Sequence[Leaving], decision: Decision
     ) -> list[GroupError | None]:
         """Remove members at their own wish, or static ones at somebody else's; say how each went."""
         results: list[GroupError | None] = []
@@ -398,7 +382,7 @@ class ClassicProtocolMachine:
             else:
                 results.append(None)
         if None in results:
-            self._after_departure(group, decision, now_ms)
+            self._after_departure(group, decision)
         return results
 
     def _leave(self, group: ClassicGroup, leaving: Leaving, decision: Decision) -> None:
@@ -415,11 +399,11 @@ class ClassicProtocolMachine:
         self._answer_all(group.members[member_id], UnknownMember("the member has left"), decision)
         self._drop(group, member_id)
 
-    def _after_departure(self, group: ClassicGroup, decision: Decision, now_ms: int) -> None:
+    def _after_departure(self, group: ClassicGroup, decision: Decision) -> None:
         if group.state in {State.STABLE, State.COMPLETING}:
-            self._prepare(group, decision, now_ms)
+            self._prepare(group, decision)
         elif group.state is State.PREPARING:
-            self._complete_if_all_joined(group, decision, now_ms)
+            self._complete_if_all_joined(group, decision)
 
     # -- common --------------------------------------------------------------------------------
 
@@ -428,9 +412,9 @@ class ClassicProtocolMachine:
         for member in group.members.values():
             self._expect(group, member.member_id, member.session_timeout_ms, now_ms)
 
-    def begin_rebalance(self, group: ClassicGroup, decision: Decision, now_ms: int) -> None:
+    def begin_rebalance(self, group: ClassicGroup, decision: Decision) -> None:
         """Have everybody join again, for a reason from outside."""
-        self._prepare(group, decision, now_ms)
+        self._prepare(group, decision)
 
     def dismiss(self, group: ClassicGroup, why: GroupError, decision: Decision) -> None:
         """The group ends: whoever waits is told, and nothing of it is due any more."""
@@ -456,9 +440,9 @@ class ClassicProtocolMachine:
                 decision.replies.append((waiter, answer))
         member.joining = member.syncing = None
 
-    def _answer_syncing(self, group: ClassicGroup, answer: Answer, decision: Decision, now_ms: int) -> None:
+    def _answer_syncing(self, group: ClassicGroup, answer: Answer, decision: Decision) -> None:
         for member in group.members.values():
             if member.syncing is not None:
                 decision.replies.append((member.syncing, answer))
                 member.syncing = None
-                self._expect(group, member.member_id, member.session_timeout_ms, now_ms)
+                self._expect(group, member.member_id, member.session_timeout_ms, decision.now_ms)

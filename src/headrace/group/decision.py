@@ -54,6 +54,7 @@ Answer = Joined | Synced | GroupError
 class Decision:
     """Write `records`, all or none; apply them; when they are committed, let the `replies` go."""
 
+    now_ms: int  # the moment it is made at
     records: list[GroupRecord] = field(default_factory=list)
     replies: list[tuple[Waiter, Answer]] = field(default_factory=list)
     answer: Any = None  # to whoever asked, where nobody has to wait for others
@@ -63,6 +64,7 @@ class Timed(Enum):
     """What a coordinator does when nothing happens."""
 
     SESSION = "a member that is silent is removed"
+    REBALANCE = "a classic group that was a consumer group has everybody join again"
     JOIN = "a classic group that comes together goes on without those who did not join"
     SYNC = "members of a classic group that did not sync are removed"
     REVOCATION = "a member that does not give up its partitions is removed"

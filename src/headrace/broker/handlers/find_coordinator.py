@@ -1,11 +1,16 @@
 """FindCoordinator (key 10), v0-v6.
 
-Behaviour: there are no coordinators on this broker yet: COORDINATOR_NOT_AVAILABLE, which clients retry.
+Behaviour: the leader of the partition of __consumer_offsets that holds a group; the topic is made if there
+           is none.
 Versions:  v1 transactions; v3 flexible; v4 several keys; v6 share groups.
+Not yet:   transactional ids and share groups: COORDINATOR_NOT_AVAILABLE, which clients retry.
 """
 
 from headrace.broker.dispatch import Context, handles
-from headrace.protocol.errors import ErrorCode
+from headrace.broker.errors import InvalidRequest
+from headrace.broker.image import Node
+from headrace.broker.translate import FAILURES, Failure, error_code
+from headrace.group.errors import CoordinatorNotAvailable
 from headrace.protocol.schema.find_coordinator import (
     Coordinator,
     FindCoordinatorRequest,
@@ -14,17 +19,39 @@ from headrace.protocol.schema.find_coordinator import (
 from headrace.protocol.schema.index import ApiKey
 
 _SEVERAL_KEYS = 4
-_WHY = "consumer groups and transactions are not there yet"
+_GROUP, _TRANSACTION, _SHARE = 0, 1, 2
 
 
 @handles(ApiKey.FIND_COORDINATOR, range(7))
-def find_coordinator(request: FindCoordinatorRequest, context: Context) -> FindCoordinatorResponse:
-    code = ErrorCode.COORDINATOR_NOT_AVAILABLE
-    if context.version < _SEVERAL_KEYS:
-        return FindCoordinatorResponse(error_code=code, error_message=_WHY, node_id=-1, host="", port=-1)
+async def find_coordinator(request: FindCoordinatorRequest, context: Context) -> FindCoordinatorResponse:
+    if context.version >= _SEVERAL_KEYS:
+        found = [await _find(key, request.key_type, context) for key in request.coordinator_keys]
+        return FindCoordinatorResponse(coordinators=found)
+    one = await _find(request.key, request.key_type, context)
     return FindCoordinatorResponse(
-        coordinators=[
-            Coordinator(key=key, node_id=-1, host="", port=-1, error_code=code, error_message=_WHY)
-            for key in request.coordinator_keys
-        ]
+        error_code=one.error_code,
+        error_message=one.error_message,
+        node_id=one.node_id,
+        host=one.host,
+        port=one.port,
     )
+
+
+async def _find(key: str, key_type: int, context: Context) -> Coordinator:
+    try:
+        if key_type == _GROUP:
+            return _found(key, await context.broker.groups.find(key, context.listener))
+        if key_type in {_TRANSACTION, _SHARE}:
+            raise CoordinatorNotAvailable("transactions and share groups are not there yet")
+        raise InvalidRequest(f"{key_type} is no type of coordinator")
+    except FAILURES as error:
+        return _refused(key, error)
+
+
+def _found(key: str, node: Node) -> Coordinator:
+    return Coordinator(key=key, node_id=node.id, host=node.host, port=node.port)
+
+
+def _refused(key: str, error: Failure) -> Coordinator:
+    code, why = error_code(error), str(error)
+    return Coordinator(key=key, node_id=-1, host="", port=-1, error_code=code, error_message=why)

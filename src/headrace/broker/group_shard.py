@@ -1,0 +1,227 @@
+"""The coordinator of one partition of `__consumer_offsets`: what it decides is written, and then said."""
+
+import asyncio
+import logging
+import time
+import uuid
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
+
+from headrace.broker.errors import NotEnoughReplicas
+from headrace.broker.partition import Partition
+from headrace.broker.translate import FAILURES, Failure
+from headrace.group.coordinator import GroupCoordinator
+from headrace.group.decision import Decision
+from headrace.group.errors import CoordinatorLoading, CoordinatorNotAvailable, GroupError, NotCoordinator
+from headrace.group.records import GroupRecord, decode_record, encode_record
+from headrace.protocol.batch import BatchHeader, read_header
+from headrace.protocol.control_records import ControlRecordType, decode_control_key
+from headrace.protocol.errors import ProtocolError
+from headrace.protocol.fields import Buffer
+from headrace.protocol.records import Record, decode_batch, encode_batch
+
+if TYPE_CHECKING:
+    from headrace.broker.groups import Groups
+
+_LOAD_BYTES = 256 * 1024  # read at a time, between which other requests are answered
+_STALL_MS = 1_000  # so late, a timer says that the broker itself has stood still
+
+logger = logging.getLogger(__name__)
+
+
+class RecordsTooLarge(GroupError):
+    """The group has grown so large that what is to be remembered of it does not fit in a batch."""
+
+
+class GroupShard:
+    """One coordinator, from when its partition is led here to when it is not."""
+
+    def __init__(self, groups: "Groups", partition: Partition) -> None:
+        self.partition = partition
+        self.leader_epoch = partition.leader_epoch
+        self.coordinator = GroupCoordinator(groups.limits, lambda: str(uuid.uuid4()))
+        self._groups = groups
+        self._loop = groups.loop
+        # Deadlines must not move when somebody sets the clock.
+        self._clock_offset_ms = time.time_ns() // 1_000_000 - int(self._loop.time() * 1000)
+        self._timer: asyncio.TimerHandle | None = None
+        self._failed: str | None = None
+        self._loading: asyncio.Task[None] | None = None
+        if partition.log.log_end_offset == partition.log.log_start_offset:
+            self.coordinator.start(self.now_ms)
+        else:
+            self._loading = self._loop.create_task(self._load())
+
+    @property
+    def now_ms(self) -> int:
+        return int(self._loop.time() * 1000) + self._clock_offset_ms
+
+    @property
+    def is_ready(self) -> bool:
+        return self._loading is None and self._failed is None
+
+    @property
+    def is_loading(self) -> bool:
+        return self._loading is not None
+
+    def ensure_ready(self) -> None:
+        if self._failed is not None:
+            raise CoordinatorNotAvailable(self._failed)
+        if self._loading is not None:
+            raise CoordinatorLoading(f"{self.partition.id} is being read")
+
+    # -- loading -------------------------------------------------------------------------------
+
+    async def _load(self) -> None:
+        """Read the partition from its beginning. Nothing is appended meanwhile: only we would do that."""
+        began, count = self._loop.time(), 0
+        log = self.partition.log
+        offset, end = log.log_start_offset, log.log_end_offset
+        open_transactions: dict[int, list[GroupRecord]] = {}
+        try:
+            while offset < end:
+                data = log.read(offset, _LOAD_BYTES, max_offset=end)
+                if not data:
+                    break
+                for header, batch in _batches(data):
+                    count += self._load_batch(header, batch, open_transactions)
+                    offset = header.next_offset
+                await asyncio.sleep(0)
+        except (*FAILURES, ProtocolError) as error:
+            self._failed = f"{self.partition.id} cannot be read: {error}"
+            logger.error("groups: %s", self._failed)  # noqa: TRY400  the sentence says it all
+            return
+        finally:
+            self._loading = None
+        self.coordinator.start(self.now_ms)
+        self._set_timer()
+        took = self._loop.time() - began
+        logger.info("groups: read %d records of %s in %.2f s", count, self.partition.id, took)
+
+    def _load_batch(
+        self, header: BatchHeader, batch: Buffer, open_transactions: dict[int, list[GroupRecord]]
+    ) -> int:
+        if header.is_control:
+            records = open_transactions.pop(header.producer_id, [])
+            marker = next(decode_batch(batch, header)).key or b""
+            if decode_control_key(marker) is not ControlRecordType.COMMIT:
+                return 0
+        else:
+            decoded = (decode_record(record.key, record.value) for record in decode_batch(batch, header))
+            records = [record for record in decoded if record is not None]
+            if header.is_transactional:
+                open_transactions.setdefault(header.producer_id, []).extend(records)
+                return 0
+        for record in records:
+            self.coordinator.apply(record)
+        return len(records)
+
+    # -- decisions -----------------------------------------------------------------------------
+
+    def decide(self, decide: Callable[[GroupCoordinator, int], Decision]) -> Any:
+        """Carry out what the coordinator decides; the answer to whoever asked."""
+        self.ensure_ready()
+        self._groups.show_topics(self.coordinator)
+        decision = decide(self.coordinator, self.now_ms)
+        self.carry_out(decision)
+        return decision.answer
+
+    def ask(
+        self, decide: Callable[[GroupCoordinator, "asyncio.Future[Any]", int], Decision]
+    ) -> "asyncio.Future[Any]":
+        """The same for a decision that lets whoever asked wait for others; the answer may be an error."""
+        waiter: asyncio.Future[Any] = self._loop.create_future()
+        self.decide(lambda coordinator, now_ms: decide(coordinator, waiter, now_ms))
+        return waiter
+
+    def carry_out(self, decision: Decision) -> None:
+        """Write, apply, answer. What cannot be written is not applied, and everybody is told so."""
+        if decision.records:
+            try:
+                self._append(decision.records)
+            except FAILURES as error:
+                refused = _refusal(error)
+                _answer_all(decision, refused)
+                if not isinstance(refused, RecordsTooLarge):
+                    self._groups.reload(self, refused)
+                raise refused from error
+            for record in decision.records:
+                self.coordinator.apply(record)
+        for waiter, answer in decision.replies:
+            if not waiter.done():  # else the client has gone
+                waiter.set_result(answer)
+        self._set_timer()
+
+    def _append(self, records: list[GroupRecord]) -> None:
+        now_ms = time.time_ns() // 1_000_000
+        batch = encode_batch([Record(*encode_record(record), timestamp=now_ms) for record in records])
+        limit = self.partition.log.config.max_message_bytes
+        if len(batch) > limit:
+            raise RecordsTooLarge(f"{len(batch)} bytes to remember, max.message.bytes is {limit}")
+        self.partition.append_internal(batch)
+
+    # -- time ----------------------------------------------------------------------------------
+
+    def _set_timer(self) -> None:
+        due_ms = self.coordinator.deadlines.next_ms()
+        if due_ms is None:
+            return
+        at = (due_ms - self._clock_offset_ms) / 1000
+        if self._timer is not None:
+            if self._timer.when() <= at:
+                return
+            self._timer.cancel()
+        self._timer = self._loop.call_at(at, self._time_is_up)
+
+    def _time_is_up(self) -> None:
+        assert self._timer is not None, "the timer has just fired"
+        late_ms = (self._loop.time() - self._timer.when()) * 1000
+        self._timer = None
+        if late_ms > _STALL_MS:
+            logger.warning("groups: the broker stood still for %d ms; members get as long again", late_ms)
+            self._timer = self._loop.call_later(_STALL_MS / 1000, self._time_is_up)
+            return
+        self._groups.show_topics(self.coordinator)
+        try:
+            for decision in self.coordinator.expire(self.now_ms):
+                self.carry_out(decision)
+        except GroupError as error:
+            logger.warning("groups: what was due in %s could not be done: %s", self.partition.id, error)
+        if self.is_ready:
+            self._set_timer()
+
+    # -- the end -------------------------------------------------------------------------------
+
+    def stop(self, why: GroupError | None = None) -> None:
+        """Forget everything: whoever waits is told to look for the coordinator again."""
+        if self._loading is not None:
+            self._loading.cancel()
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        self._failed = "the coordinator has stopped"
+        decision = self.coordinator.stop(self.now_ms)
+        _answer_all(decision, why or NotCoordinator("the coordinator has moved"))
+
+
+def _answer_all(decision: Decision, answer: GroupError) -> None:
+    for waiter, _ in decision.replies:
+        if not waiter.done():
+            waiter.set_result(answer)
+
+
+def _refusal(error: Failure) -> GroupError:
+    """What clients are told when a group's records cannot be written."""
+    if isinstance(error, GroupError):
+        return error
+    if isinstance(error, NotEnoughReplicas):
+        return CoordinatorNotAvailable(str(error))
+    return NotCoordinator(str(error))
+
+
+def _batches(data: Buffer) -> Iterator[tuple[BatchHeader, Buffer]]:
+    view, position = memoryview(data), 0
+    while position < len(view):
+        header = read_header(view, position)
+        yield header, view[position : position + header.size]
+        position += header.size

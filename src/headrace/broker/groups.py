@@ -1,0 +1,166 @@
+"""The groups that this broker coordinates: which partition holds a group, and who leads that."""
+
+import asyncio
+import logging
+from typing import TYPE_CHECKING
+
+from headrace.broker.errors import TopicAlreadyExists
+from headrace.broker.group_shard import GroupShard
+from headrace.broker.image import INTERNAL_TOPICS, Node, TopicImage
+from headrace.group.coordinator import GroupCoordinator
+from headrace.group.errors import CoordinatorNotAvailable, GroupError, NotCoordinator
+from headrace.group.limits import GroupLimits
+from headrace.group.topics import Topic, Topics
+from headrace.storage.topics import TopicPartition
+
+if TYPE_CHECKING:
+    from headrace.broker.server import Broker
+
+OFFSETS_TOPIC = "__consumer_offsets"
+_REPLICAS = 3  # of the topic, if nobody says how many and there are so many brokers
+_CONFIGS = {"cleanup.policy": "compact", "compression.type": "producer"}
+
+logger = logging.getLogger(__name__)
+
+
+class Groups:
+    """The coordinators of the partitions of `__consumer_offsets` that this broker leads."""
+
+    def __init__(self, broker: "Broker") -> None:
+        self._broker = broker
+        self._shards: dict[int, GroupShard] = {}
+        self._topics = Topics(version=-1)
+        self.limits = broker.config.group_limits()
+
+    @property
+    def loop(self) -> asyncio.AbstractEventLoop:
+        return self._broker.loop
+
+    @property
+    def shards(self) -> list[GroupShard]:
+        """Those that have read all their records."""
+        return [shard for shard in self._shards.values() if shard.is_ready]
+
+    @property
+    def is_loading(self) -> bool:
+        return any(shard.is_loading for shard in self._shards.values())
+
+    # -- finding -------------------------------------------------------------------------------
+
+    async def find(self, group_id: str, listener: str) -> Node:
+        """The broker that coordinates the group; the topic for its records is made if there is none."""
+        if OFFSETS_TOPIC not in self._broker.image.topics:
+            await self._create_topic()
+        topic = self._broker.image.topics[OFFSETS_TOPIC]
+        state = topic.states.get(self._index(group_id, topic))
+        leader = -1 if state is None else state.leader
+        for node in self._broker.image.nodes(listener):
+            if node.id == leader:
+                return node
+        raise CoordinatorNotAvailable(f"nobody leads the partition of group {group_id!r} at the moment")
+
+    def shard(self, group_id: str) -> GroupShard:
+        """The coordinator of the group, if that is here and has read its records."""
+        topic = self._broker.image.topics.get(OFFSETS_TOPIC)
+        if topic is None:
+            raise CoordinatorNotAvailable(f"there is no {OFFSETS_TOPIC} yet")
+        shard = self._shards.get(self._index(group_id, topic))
+        if shard is None:
+            raise NotCoordinator(f"another broker coordinates group {group_id!r}")
+        shard.ensure_ready()
+        return shard
+
+    def _index(self, group_id: str, topic: TopicImage) -> int:
+        return java_hash(group_id) % len(topic.replicas)
+
+    async def _create_topic(self) -> None:
+        config = self._broker.config
+        replicas = config.integer("offsets.topic.replication.factor")
+        if "offsets.topic.replication.factor" not in config.given:
+            replicas = min(_REPLICAS, len(self._broker.image.brokers))
+        configs = {**_CONFIGS, "segment.bytes": str(config.integer("offsets.topic.segment.bytes"))}
+        try:
+            await self._broker.topic_admin.create(
+                OFFSETS_TOPIC,
+                partitions=config.integer("offsets.topic.num.partitions"),
+                replicas=replicas,
+                configs=configs,
+            )
+        except TopicAlreadyExists:
+            logger.debug("somebody else was quicker to make %s", OFFSETS_TOPIC)
+
+    # -- coming and going ----------------------------------------------------------------------
+
+    def follow(self, topic: TopicImage) -> None:
+        """Leaders may have changed: coordinate what is led here now, and nothing else."""
+        for index in topic.replicas:
+            partition = self._broker.partitions.get(TopicPartition(OFFSETS_TOPIC, index))
+            leads = partition is not None and partition.leader == self._broker.broker_id
+            shard = self._shards.get(index)
+            if shard is not None and not (
+                leads and shard.partition is partition and shard.leader_epoch == partition.leader_epoch
+            ):
+                del self._shards[index]
+                shard.stop()
+                shard = None
+            if leads and shard is None:
+                assert partition is not None, "a partition that is not here is not led here"
+                self._shards[index] = GroupShard(self, partition)
+
+    def reload(self, shard: GroupShard, why: GroupError) -> None:
+        """A write has failed: what the coordinator knows may be ahead of its log, so it begins anew."""
+        index = shard.partition.id.partition
+        if self._shards.get(index) is shard:
+            shard.stop(why)
+            del self._shards[index]
+            if shard.partition.log.offline is None:
+                self._shards[index] = GroupShard(self, shard.partition)
+
+    def topic_is_gone(self, name: str) -> None:
+        """Offsets of a topic go with it."""
+        if name == OFFSETS_TOPIC:
+            self.stop()
+            return
+        for shard in self.shards:
+            try:
+                shard.decide(lambda coordinator, now_ms: coordinator.forget_topic(name, now_ms))
+            except GroupError as error:
+                logger.warning("groups: offsets of topic %s could not be forgotten: %s", name, error)
+
+    def expire_offsets(self) -> None:
+        """Forget offsets that are older than their retention."""
+        for shard in self.shards:
+            shard.decide(GroupCoordinator.expire_offsets)
+
+    def stop(self) -> None:
+        for shard in self._shards.values():
+            shard.stop()
+        self._shards.clear()
+
+    # -- what coordinators need to know --------------------------------------------------------
+
+    def use(self, limits: GroupLimits) -> None:
+        self.limits = limits
+        for shard in self._shards.values():
+            shard.coordinator.use(limits)
+
+    def show_topics(self, coordinator: GroupCoordinator) -> None:
+        """Let a coordinator know the topics as they are now."""
+        image = self._broker.image
+        if self._topics.version != image.version:
+            by_name = {
+                topic.name: Topic(topic.topic_id, len(topic.replicas)) for topic in image.topics.values()
+            }
+            self._topics = Topics.of(image.version, by_name, INTERNAL_TOPICS)
+        coordinator.topics = self._topics
+
+
+def java_hash(text: str) -> int:
+    """What Java's String.hashCode makes of a text, without its sign: groups are spread by it."""
+    value = 0
+    data = text.encode("utf-16-be", "surrogatepass")
+    for at in range(0, len(data), 2):
+        value = (31 * value + (data[at] << 8 | data[at + 1])) & 0xFFFFFFFF
+    if value == 0x80000000:  # the one number whose absolute value Java does not have
+        return 0
+    return value if value < 0x80000000 else 0x100000000 - value

@@ -1,0 +1,86 @@
+"""ConsumerGroupDescribe (key 69), v0-v1.
+
+Behaviour: consumer groups with their epochs and members, what each member has and what it is to have.
+Versions:  v1 whether a member speaks the classic protocol.
+"""
+
+from headrace.broker.authorized import ALL_ON_GROUP, NOT_ASKED
+from headrace.broker.dispatch import Context, handles
+from headrace.broker.translate import FAILURES, error_code
+from headrace.group.assignors import Assignment as Partitions
+from headrace.group.consumer import ConsumerGroup, ConsumerMember
+from headrace.group.errors import GroupIdNotFound
+from headrace.protocol.schema.consumer_group_describe import (
+    Assignment,
+    ConsumerGroupDescribeRequest,
+    ConsumerGroupDescribeResponse,
+    DescribedGroup,
+    Member,
+    TopicPartitions,
+)
+from headrace.protocol.schema.index import ApiKey
+
+_CLASSIC, _CONSUMER = 0, 1
+
+
+@handles(ApiKey.CONSUMER_GROUP_DESCRIBE, range(2))
+def consumer_group_describe(
+    request: ConsumerGroupDescribeRequest, context: Context
+) -> ConsumerGroupDescribeResponse:
+    operations = ALL_ON_GROUP if request.include_authorized_operations else NOT_ASKED
+    groups = [_describe(group_id, operations, context) for group_id in request.group_ids]
+    return ConsumerGroupDescribeResponse(groups=groups)
+
+
+def _describe(group_id: str, operations: int, context: Context) -> DescribedGroup:
+    try:
+        group = context.broker.groups.shard(group_id).coordinator.groups.get(group_id)
+        if not isinstance(group, ConsumerGroup):
+            raise GroupIdNotFound(f"there is no consumer group {group_id!r}")
+    except FAILURES as error:
+        return DescribedGroup(
+            error_code=error_code(error),
+            error_message=str(error),
+            group_id=group_id,
+            group_state="",
+            group_epoch=0,
+            assignment_epoch=0,
+            assignor_name="",
+            members=[],
+        )
+    return DescribedGroup(
+        group_id=group_id,
+        group_state=group.state,
+        group_epoch=group.epoch,
+        assignment_epoch=group.target_epoch,
+        assignor_name=group.preferred_assignor() or context.broker.groups.limits.consumer_assignors[0],
+        members=[_member(group, member, context) for member in group.members.values()],
+        authorized_operations=operations,
+    )
+
+
+def _member(group: ConsumerGroup, member: ConsumerMember, context: Context) -> Member:
+    return Member(
+        member_id=member.member_id,
+        instance_id=member.instance_id,
+        rack_id=member.rack_id,
+        member_epoch=member.epoch,
+        client_id=member.client_id,
+        client_host=member.client_host,
+        subscribed_topic_names=sorted(member.topics),
+        subscribed_topic_regex=member.expression,
+        assignment=_assignment(member.assigned, context),
+        target_assignment=_assignment(group.target.get(member.member_id, {}), context),
+        member_type=_CONSUMER if member.classic is None else _CLASSIC,
+    )
+
+
+def _assignment(partitions: Partitions, context: Context) -> Assignment:
+    names = context.broker.image.topic_names
+    return Assignment(
+        topic_partitions=[
+            TopicPartitions(topic_id=topic_id, topic_name=names[topic_id], partitions=sorted(numbers))
+            for topic_id, numbers in partitions.items()
+            if topic_id in names
+        ]
+    )

@@ -1,0 +1,65 @@
+"""ConsumerGroupHeartbeat (key 68), v0-v1.
+
+Behaviour: joins a consumer group (epoch 0), stays in it, moves towards its target assignment, and leaves it
+           (-1; -2 for a static member that will be back). A classic group that a consumer joins becomes
+           a consumer group.
+Versions:  v1 regular expressions, in RE2's language, and ids of the member's own making.
+"""
+
+from headrace.broker.dispatch import Context, handles
+from headrace.broker.handlers.join_group import client_of
+from headrace.broker.translate import FAILURES, error_code
+from headrace.group.consumer_protocol import Beaten, Heartbeat
+from headrace.group.errors import InvalidGroupRequest
+from headrace.protocol.schema.consumer_group_heartbeat import (
+    Assignment,
+    ConsumerGroupHeartbeatRequest,
+    ConsumerGroupHeartbeatResponse,
+    TopicPartitions,
+)
+from headrace.protocol.schema.index import ApiKey
+
+_OWN_ID = 1
+
+
+@handles(ApiKey.CONSUMER_GROUP_HEARTBEAT, range(2))
+def consumer_group_heartbeat(
+    request: ConsumerGroupHeartbeatRequest, context: Context
+) -> ConsumerGroupHeartbeatResponse:
+    topics, owned = request.subscribed_topic_names, request.topic_partitions
+    beat = Heartbeat(
+        group_id=request.group_id,
+        member_id=request.member_id,
+        epoch=request.member_epoch,
+        client=client_of(context),
+        instance_id=request.instance_id,
+        rack_id=request.rack_id,
+        rebalance_timeout_ms=request.rebalance_timeout_ms,
+        topics=None if topics is None else frozenset(topics),
+        expression=request.subscribed_topic_regex,
+        assignor=request.server_assignor,
+        owned=None if owned is None else {each.topic_id: frozenset(each.partitions) for each in owned},
+    )
+    try:
+        if context.version >= _OWN_ID and not beat.member_id:
+            raise InvalidGroupRequest("member_id cannot be empty")
+        answer: Beaten = context.broker.groups.shard(beat.group_id).decide(
+            lambda coordinator, now_ms: coordinator.consumer_heartbeat(beat, now_ms)
+        )
+    except FAILURES as error:
+        return ConsumerGroupHeartbeatResponse(
+            error_code=error_code(error), error_message=str(error), member_epoch=0, heartbeat_interval_ms=0
+        )
+    return ConsumerGroupHeartbeatResponse(
+        member_id=answer.member_id,
+        member_epoch=answer.epoch,
+        heartbeat_interval_ms=answer.heartbeat_interval_ms,
+        assignment=None
+        if answer.assignment is None
+        else Assignment(
+            topic_partitions=[
+                TopicPartitions(topic_id=topic_id, partitions=sorted(partitions))
+                for topic_id, partitions in answer.assignment.items()
+            ]
+        ),
+    )

@@ -1,0 +1,35 @@
+"""DeleteGroups (key 42), v0-v2.
+
+Behaviour: forgets groups that have no members, with their offsets.
+Versions:  v2 flexible.
+"""
+
+from headrace.broker.dispatch import Context, handles
+from headrace.broker.translate import FAILURES, error_code
+from headrace.protocol.errors import ErrorCode
+from headrace.protocol.schema.delete_groups import (
+    DeletableGroupResult,
+    DeleteGroupsRequest,
+    DeleteGroupsResponse,
+)
+from headrace.protocol.schema.index import ApiKey
+
+
+@handles(ApiKey.DELETE_GROUPS, range(3))
+def delete_groups(request: DeleteGroupsRequest, context: Context) -> DeleteGroupsResponse:
+    return DeleteGroupsResponse(
+        results=[
+            DeletableGroupResult(group_id=group_id, error_code=_delete(group_id, context))
+            for group_id in request.groups_names
+        ]
+    )
+
+
+def _delete(group_id: str, context: Context) -> ErrorCode:
+    try:
+        context.broker.groups.shard(group_id).decide(
+            lambda coordinator, now_ms: coordinator.delete_group(group_id, now_ms)
+        )
+    except FAILURES as error:
+        return error_code(error)
+    return ErrorCode.NONE

@@ -1,0 +1,70 @@
+"""DescribeGroups (key 15), v0-v6.
+
+Behaviour: classic groups with their members; a group that does not exist, or is a consumer group, is Dead.
+Versions:  v3 authorized operations; v4 static members; v5 flexible; v6 GROUP_ID_NOT_FOUND for the dead.
+"""
+
+from headrace.broker.authorized import ALL_ON_GROUP, NOT_ASKED
+from headrace.broker.dispatch import Context, handles
+from headrace.broker.translate import FAILURES, Failure, error_code
+from headrace.group.classic import ClassicGroup, State
+from headrace.group.errors import GroupIdNotFound
+from headrace.protocol.errors import ErrorCode
+from headrace.protocol.schema.describe_groups import (
+    DescribedGroup,
+    DescribedGroupMember,
+    DescribeGroupsRequest,
+    DescribeGroupsResponse,
+)
+from headrace.protocol.schema.index import ApiKey
+
+_SAYS_NOT_FOUND = 6
+
+
+@handles(ApiKey.DESCRIBE_GROUPS, range(7))
+def describe_groups(request: DescribeGroupsRequest, context: Context) -> DescribeGroupsResponse:
+    operations = ALL_ON_GROUP if request.include_authorized_operations else NOT_ASKED
+    groups = [_describe(group_id, operations, context) for group_id in request.groups]
+    return DescribeGroupsResponse(groups=groups)
+
+
+def _describe(group_id: str, operations: int, context: Context) -> DescribedGroup:
+    try:
+        group = context.broker.groups.shard(group_id).coordinator.groups.get(group_id)
+        if not isinstance(group, ClassicGroup):
+            raise GroupIdNotFound(f"there is no classic group {group_id!r}")
+    except FAILURES as error:
+        return _unknown(group_id, error, context.version)
+    stable = group.state is State.STABLE
+    return DescribedGroup(
+        group_id=group_id,
+        group_state=group.state.value,
+        protocol_type=group.protocol_type or "",
+        protocol_data=(group.protocol_name or "") if stable else "",
+        members=[
+            DescribedGroupMember(
+                member_id=member.member_id,
+                group_instance_id=member.instance_id,
+                client_id=member.client_id,
+                client_host=member.client_host,
+                member_metadata=member.metadata(group.protocol_name) if stable else b"",
+                member_assignment=member.assignment if stable else b"",
+            )
+            for member in group.members.values()
+        ],
+        authorized_operations=operations,
+    )
+
+
+def _unknown(group_id: str, error: Failure, version: int) -> DescribedGroup:
+    code = error_code(error)
+    dead = code == ErrorCode.GROUP_ID_NOT_FOUND
+    return DescribedGroup(
+        error_code=ErrorCode.NONE if dead and version < _SAYS_NOT_FOUND else code,
+        error_message=str(error),
+        group_id=group_id,
+        group_state="Dead" if dead else "",
+        protocol_type="",
+        protocol_data="",
+        members=[],
+    )

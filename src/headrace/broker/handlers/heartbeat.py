@@ -1,0 +1,28 @@
+"""Heartbeat (key 12), v0-v4.
+
+Behaviour: the member of a classic group is alive; REBALANCE_IN_PROGRESS tells it to join again.
+Versions:  v3 static members; v4 flexible.
+"""
+
+from headrace.broker.dispatch import Context, handles
+from headrace.broker.translate import FAILURES, error_code
+from headrace.protocol.schema.heartbeat import HeartbeatRequest, HeartbeatResponse
+from headrace.protocol.schema.index import ApiKey
+
+_FINE = HeartbeatResponse()
+
+
+@handles(ApiKey.HEARTBEAT, range(5))
+def heartbeat(request: HeartbeatRequest, context: Context) -> HeartbeatResponse:
+    try:
+        shard = context.broker.groups.shard(request.group_id)
+        shard.coordinator.heartbeat(
+            request.group_id,
+            request.member_id,
+            request.group_instance_id,
+            request.generation_id,
+            shard.now_ms,
+        )
+    except FAILURES as error:
+        return HeartbeatResponse(error_code=error_code(error))
+    return _FINE

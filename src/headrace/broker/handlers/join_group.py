@@ -1,0 +1,85 @@
+"""JoinGroup (key 11), v0-v9.
+
+Behaviour: answered when the group's next generation begins; a new member is first told its id, and joins
+           again with it. A static member, one with an instance id, that is back in a stable group gets its
+           place without a rebalance.
+Versions:  v1 rebalance timeout; v4 the member's id is required; v5 static members; v6 flexible; v7 protocol
+           type; v8 a reason; v9 a leader that need not assign.
+"""
+
+import asyncio
+from collections.abc import Awaitable
+from typing import Any
+
+from headrace.broker.dispatch import Context, handles
+from headrace.broker.translate import FAILURES, Failure, error_code
+from headrace.group.classic_protocol import Join
+from headrace.group.decision import Client, Joined
+from headrace.group.errors import MemberIdRequired
+from headrace.protocol.schema.index import ApiKey
+from headrace.protocol.schema.join_group import JoinGroupRequest, JoinGroupResponse, JoinGroupResponseMember
+
+_HAS_REBALANCE_TIMEOUT, _ASKS_FOR_ID, _NULL_PROTOCOL, _SKIPS_ASSIGNMENT = 1, 4, 7, 9
+
+
+@handles(ApiKey.JOIN_GROUP, range(10))
+def join_group(
+    request: JoinGroupRequest, context: Context
+) -> JoinGroupResponse | Awaitable[JoinGroupResponse]:
+    join = Join(
+        group_id=request.group_id,
+        member_id=request.member_id,
+        instance_id=request.group_instance_id,
+        client=client_of(context),
+        session_timeout_ms=request.session_timeout_ms,
+        rebalance_timeout_ms=request.rebalance_timeout_ms
+        if context.version >= _HAS_REBALANCE_TIMEOUT
+        else request.session_timeout_ms,
+        protocol_type=request.protocol_type,
+        protocols=[(protocol.name, protocol.metadata) for protocol in request.protocols],
+        asks_for_id=context.version >= _ASKS_FOR_ID,
+        may_skip_assignment=context.version >= _SKIPS_ASSIGNMENT,
+    )
+    try:
+        shard = context.broker.groups.shard(join.group_id)
+        waiter = shard.ask(lambda coordinator, waiter, now_ms: coordinator.join(join, waiter, now_ms))
+    except FAILURES as error:
+        return _refused(error, join.member_id, context.version)
+    return _reply(waiter, join.member_id, context.version)
+
+
+async def _reply(waiter: "asyncio.Future[Any]", member_id: str, version: int) -> JoinGroupResponse:
+    answer = await waiter
+    if not isinstance(answer, Joined):
+        return _refused(answer, member_id, version)
+    return JoinGroupResponse(
+        generation_id=answer.generation,
+        protocol_type=answer.protocol_type,
+        protocol_name=answer.protocol_name,
+        leader=answer.leader,
+        skip_assignment=answer.skip_assignment,
+        member_id=answer.member_id,
+        members=[
+            JoinGroupResponseMember(
+                member_id=member.member_id, group_instance_id=member.instance_id, metadata=member.metadata
+            )
+            for member in answer.members
+        ],
+    )
+
+
+def _refused(error: Failure, member_id: str, version: int) -> JoinGroupResponse:
+    if isinstance(error, MemberIdRequired):
+        member_id = error.member_id
+    return JoinGroupResponse(
+        error_code=error_code(error),
+        protocol_name=None if version >= _NULL_PROTOCOL else "",
+        leader="",
+        member_id=member_id,
+        members=[],
+    )
+
+
+def client_of(context: Context) -> Client:
+    """Who asks, as Kafka writes it down."""
+    return Client(context.client_id or "", f"/{context.address}")

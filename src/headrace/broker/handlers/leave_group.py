@@ -1,0 +1,36 @@
+"""LeaveGroup (key 13), v0-v5.
+
+Behaviour: members are gone at once, and the others rebalance. A static member can be removed by its
+           instance id alone.
+Versions:  v3 several members, static ones among them; v4 flexible; v5 reasons.
+"""
+
+from headrace.broker.dispatch import Context, handles
+from headrace.broker.translate import FAILURES, error_code
+from headrace.group.classic_protocol import Leaving
+from headrace.protocol.schema.index import ApiKey
+from headrace.protocol.schema.leave_group import LeaveGroupRequest, LeaveGroupResponse, MemberResponse
+
+_SEVERAL_MEMBERS = 3
+
+
+@handles(ApiKey.LEAVE_GROUP, range(6))
+def leave_group(request: LeaveGroupRequest, context: Context) -> LeaveGroupResponse:
+    leaving = [Leaving(request.member_id, None)]
+    if context.version >= _SEVERAL_MEMBERS:
+        leaving = [Leaving(each.member_id, each.group_instance_id) for each in request.members]
+    try:
+        results = context.broker.groups.shard(request.group_id).decide(
+            lambda coordinator, now_ms: coordinator.leave(request.group_id, leaving, now_ms)
+        )
+    except FAILURES as error:
+        return LeaveGroupResponse(error_code=error_code(error))
+    codes = [0 if error is None else error_code(error) for error in results]
+    if context.version < _SEVERAL_MEMBERS:
+        return LeaveGroupResponse(error_code=codes[0])
+    return LeaveGroupResponse(
+        members=[
+            MemberResponse(member_id=each.member_id, group_instance_id=each.instance_id, error_code=code)
+            for each, code in zip(leaving, codes, strict=True)
+        ]
+    )

@@ -1,0 +1,43 @@
+"""ListGroups (key 16), v0-v5.
+
+Behaviour: the groups that this broker coordinates; clients ask every broker.
+Versions:  v3 flexible; v4 by state; v5 by type.
+"""
+
+from headrace.broker.dispatch import Context, handles
+from headrace.group.classic import ClassicGroup
+from headrace.group.coordinator import Group
+from headrace.protocol.errors import ErrorCode
+from headrace.protocol.schema.index import ApiKey
+from headrace.protocol.schema.list_groups import ListedGroup, ListGroupsRequest, ListGroupsResponse
+
+
+@handles(ApiKey.LIST_GROUPS, range(6))
+def list_groups(request: ListGroupsRequest, context: Context) -> ListGroupsResponse:
+    groups = context.broker.groups
+    if groups.is_loading:
+        return ListGroupsResponse(error_code=ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, groups=[])
+    states = {state.lower() for state in request.states_filter}
+    types = {kind.lower() for kind in request.types_filter}
+    listed = [_listed(group) for shard in groups.shards for group in shard.coordinator.groups.values()]
+    return ListGroupsResponse(
+        groups=[
+            group
+            for group in listed
+            if (not states or group.group_state.lower() in states)
+            and (not types or group.group_type.lower() in types)
+        ]
+    )
+
+
+def _listed(group: Group) -> ListedGroup:
+    if isinstance(group, ClassicGroup):
+        return ListedGroup(
+            group_id=group.group_id,
+            protocol_type=group.protocol_type or "",
+            group_state=group.state.value,
+            group_type="classic",
+        )
+    return ListedGroup(
+        group_id=group.group_id, protocol_type="consumer", group_state=group.state, group_type="consumer"
+    )

@@ -1,0 +1,52 @@
+"""SyncGroup (key 14), v0-v5.
+
+Behaviour: answered when the leader's assignment is written down; the leader's sync brings it.
+Versions:  v3 static members; v4 flexible; v5 the protocol, to be compared with the group's.
+"""
+
+import asyncio
+from collections.abc import Awaitable
+from typing import Any
+
+from headrace.broker.dispatch import Context, handles
+from headrace.broker.translate import FAILURES, Failure, error_code
+from headrace.group.classic_protocol import Sync
+from headrace.group.decision import Synced
+from headrace.protocol.schema.index import ApiKey
+from headrace.protocol.schema.sync_group import SyncGroupRequest, SyncGroupResponse
+
+
+@handles(ApiKey.SYNC_GROUP, range(6))
+def sync_group(
+    request: SyncGroupRequest, context: Context
+) -> SyncGroupResponse | Awaitable[SyncGroupResponse]:
+    sync = Sync(
+        group_id=request.group_id,
+        member_id=request.member_id,
+        instance_id=request.group_instance_id,
+        generation=request.generation_id,
+        protocol_type=request.protocol_type,
+        protocol_name=request.protocol_name,
+        assignments={each.member_id: each.assignment for each in request.assignments},
+    )
+    try:
+        shard = context.broker.groups.shard(sync.group_id)
+        waiter = shard.ask(lambda coordinator, waiter, now_ms: coordinator.sync(sync, waiter, now_ms))
+    except FAILURES as error:
+        return _refused(error)
+    return _reply(waiter)
+
+
+async def _reply(waiter: "asyncio.Future[Any]") -> SyncGroupResponse:
+    answer = await waiter
+    if not isinstance(answer, Synced):
+        return _refused(answer)
+    return SyncGroupResponse(
+        protocol_type=answer.protocol_type,
+        protocol_name=answer.protocol_name,
+        assignment=answer.assignment,
+    )
+
+
+def _refused(error: Failure) -> SyncGroupResponse:
+    return SyncGroupResponse(error_code=error_code(error), assignment=b"")

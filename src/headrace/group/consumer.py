@@ -1,0 +1,403 @@
+"""A consumer group (KIP-848): its coordinator says who reads what, and members follow one by one.
+
+    The group's epoch grows when a subscription changes, a member leaves, or a topic grows.
+    For each epoch there is a target: what every member is to have in the end.
+    Every member has an epoch of its own, and moves to the target's at its own pace:
+
+    STABLE ──new target──▶ UNREVOKED ──gave up what is not its own any more──▶ UNRELEASED ──▶ STABLE
+                           still at its old epoch                    waits for what others have to give up
+
+A partition has one owner at most: it is given out only when nobody has it, and who has it is whoever had it
+assigned last and has not said that it gave it up. All of it is written down.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from enum import IntEnum
+from typing import NamedTuple
+
+from headrace.group.assignors import Assignment
+from headrace.group.errors import (
+    FencedInstance,
+    GroupNotEmpty,
+    IllegalGeneration,
+    StaleMemberEpoch,
+    UnknownMember,
+    UnsupportedByGroup,
+)
+from headrace.group.records import (
+    ClassicMemberMetadata,
+    ClassicProtocol,
+    ConsumerGroupCurrentMemberAssignmentKey,
+    ConsumerGroupCurrentMemberAssignmentValue,
+    ConsumerGroupMemberMetadataKey,
+    ConsumerGroupMemberMetadataValue,
+    ConsumerGroupMetadataKey,
+    ConsumerGroupMetadataValue,
+    ConsumerGroupRegularExpressionKey,
+    ConsumerGroupRegularExpressionValue,
+    ConsumerGroupTargetAssignmentMemberKey,
+    ConsumerGroupTargetAssignmentMemberValue,
+    ConsumerGroupTargetAssignmentMetadataKey,
+    ConsumerGroupTargetAssignmentMetadataValue,
+    GroupRecord,
+    TopicPartitions,
+)
+from headrace.protocol.message import Message
+
+LEAVING = -1  # as a member's epoch in a request: it leaves
+LEAVING_FOR_A_WHILE = -2  # a static member's: it will be back, and keeps its partitions meanwhile
+_COMMIT_WITH_EPOCH = 9  # the first version of OffsetCommit that knows of member epochs
+
+
+class MemberState(IntEnum):
+    """How far a member has come towards its target. The numbers are Kafka's."""
+
+    STABLE = 0
+    UNREVOKED = 1
+    UNRELEASED = 2
+
+
+class ClassicTraits(NamedTuple):
+    """What is known besides of a member that speaks the classic protocol in a consumer group."""
+
+    session_timeout_ms: int
+    protocols: Sequence[tuple[str, bytes]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConsumerMember:
+    """A member. A change makes a new one, so that an old one can be compared with it."""
+
+    member_id: str
+    instance_id: str | None = None
+    rack_id: str | None = None
+    client_id: str = ""
+    client_host: str = ""
+    topics: frozenset[str] = frozenset()
+    expression: str | None = None
+    rebalance_timeout_ms: int = -1
+    assignor: str | None = None
+    classic: ClassicTraits | None = None
+    epoch: int = 0
+    previous_epoch: int = -1
+    state: MemberState = MemberState.STABLE
+    assigned: Assignment = field(default_factory=dict)
+    revoking: Assignment = field(default_factory=dict)  # not its own any more, once it says so
+
+    def is_reconciled(self, target_epoch: int) -> bool:
+        return self.state is MemberState.STABLE and self.epoch == target_epoch
+
+    def owns(self) -> Iterable[tuple[bytes, int]]:
+        """What nobody else may have yet."""
+        for assignment in (self.assigned, self.revoking):
+            for topic_id, partitions in assignment.items():
+                for partition in partitions:
+                    yield topic_id, partition
+
+
+@dataclass(slots=True)
+class ConsumerGroup:
+    """One group. It answers questions and applies records; `consumer_protocol` decides them."""
+
+    group_id: str
+    epoch: int = 0
+    metadata_hash: int = 0
+    target_epoch: int = 0
+    members: dict[str, ConsumerMember] = field(default_factory=dict)
+    instances: dict[str, str] = field(default_factory=dict)  # static members' ids by instance id
+    target: dict[str, Assignment] = field(default_factory=dict)
+    resolved: dict[str, frozenset[str]] = field(default_factory=dict)  # topics by regular expression
+    owners: dict[tuple[bytes, int], str] = field(default_factory=dict)
+    seen_topics: int = -1  # the version of the topics that the hash was last compared with; not written
+
+    def draft(self) -> "ConsumerGroup":
+        """A copy to try records on."""
+        return replace(
+            self,
+            members=dict(self.members),
+            instances=dict(self.instances),
+            target=dict(self.target),
+            resolved=dict(self.resolved),
+            owners=dict(self.owners),
+        )
+
+    # -- questions -----------------------------------------------------------------------------
+
+    @property
+    def is_empty(self) -> bool:
+        return not self.members
+
+    @property
+    def state(self) -> str:
+        """Kafka's word for how the group is."""
+        if self.is_empty:
+            return "Empty"
+        if self.epoch > self.target_epoch:
+            return "Assigning"
+        reconciled = all(member.is_reconciled(self.target_epoch) for member in self.members.values())
+        return "Stable" if reconciled else "Reconciling"
+
+    def member(self, member_id: str, instance_id: str | None = None) -> ConsumerMember:
+        """The member, if it is who it says."""
+        if instance_id is not None:
+            holder = self.instances.get(instance_id)
+            if holder is None:
+                raise UnknownMember(f"group {self.group_id!r} has no instance {instance_id!r}")
+            if holder != member_id:
+                raise FencedInstance(f"instance {instance_id!r} is member {holder}")
+        if member_id not in self.members:
+            raise UnknownMember(f"group {self.group_id!r} has no member {member_id!r}")
+        return self.members[member_id]
+
+    def topics_of(self, member: ConsumerMember) -> frozenset[str]:
+        """The names that a member subscribes to, whether there are such topics or not."""
+        if member.expression is None:
+            return member.topics
+        return member.topics | self.resolved.get(member.expression, frozenset())
+
+    def subscribed(self) -> set[str]:
+        return {topic for member in self.members.values() for topic in self.topics_of(member)}
+
+    def is_subscribed(self, topic: str) -> bool:
+        return any(topic in self.topics_of(member) for member in self.members.values())
+
+    def expressions(self) -> set[str]:
+        return {each.expression for each in self.members.values() if each.expression is not None}
+
+    def preferred_assignor(self) -> str | None:
+        """The assignor that most members ask for."""
+        asked = Counter(each.assignor for each in self.members.values() if each.assignor is not None)
+        return max(asked, key=lambda name: asked[name]) if asked else None
+
+    def classic_members(self) -> list[ConsumerMember]:
+        return [member for member in self.members.values() if member.classic is not None]
+
+    def supports_classic(self, protocols: Sequence[tuple[str, bytes]]) -> bool:
+        """Whether a member that speaks `protocols` has one in common with all classic members."""
+        classic = self.classic_members()
+        known = Counter(name for each in classic if each.classic for name, _ in each.classic.protocols)
+        return any(known[name] == len(classic) for name, _ in protocols)
+
+    def waits_for_others(self, member: ConsumerMember) -> bool:
+        """Whether somebody still has what this member is to have."""
+        target = self.target.get(member.member_id, {})
+        return any(
+            (topic_id, partition) in self.owners
+            for topic_id, partitions in target.items()
+            for partition in partitions - member.assigned.get(topic_id, frozenset())
+        )
+
+    def check_commit(self, member_id: str, epoch: int, version: int) -> None:
+        """Raise unless offsets may be committed by this member, or by somebody who is none."""
+        if epoch < 0 and self.is_empty:
+            return
+        member = self.member(member_id)
+        if member.classic is None and version < _COMMIT_WITH_EPOCH:
+            raise UnsupportedByGroup(f"members of {self.group_id!r} commit with OffsetCommit v9 or newer")
+        self._check_epoch(member, epoch)
+
+    def check_fetch(self, member_id: str | None, epoch: int) -> None:
+        if member_id is not None or epoch >= 0:
+            self._check_epoch(self.member(member_id or ""), epoch)
+
+    def _check_epoch(self, member: ConsumerMember, epoch: int) -> None:
+        if epoch != member.epoch:
+            kind = StaleMemberEpoch if member.classic is None else IllegalGeneration
+            raise kind(f"member {member.member_id} is at epoch {member.epoch}, not {epoch}")
+
+    def check_delete(self) -> None:
+        if not self.is_empty:
+            raise GroupNotEmpty(f"group {self.group_id!r} has {len(self.members)} members")
+
+    def check_delete_offsets(self) -> None:
+        """Offsets of topics that nobody subscribes to can always go."""
+
+    def offsets_age_from(self, committed_ms: int) -> int | None:
+        return committed_ms
+
+    # -- records -------------------------------------------------------------------------------
+
+    def tombstones(self) -> list[GroupRecord]:
+        """What makes the group be forgotten; members before the group, so that no half of one is left."""
+        gone: list[Message] = [
+            *(
+                ConsumerGroupCurrentMemberAssignmentKey(group=self.group_id, member_id=m)
+                for m in self.members
+            ),
+            *(ConsumerGroupTargetAssignmentMemberKey(group=self.group_id, member_id=m) for m in self.members),
+            ConsumerGroupTargetAssignmentMetadataKey(group=self.group_id),
+            *(ConsumerGroupMemberMetadataKey(group=self.group_id, member_id=m) for m in self.members),
+            *(
+                ConsumerGroupRegularExpressionKey(group=self.group_id, regular_expression=expression)
+                for expression in self.resolved
+            ),
+            ConsumerGroupMetadataKey(group=self.group_id),
+        ]
+        return [GroupRecord(key, None) for key in gone]
+
+    def apply(self, key: Message, value: Message | None) -> None:
+        """Be as the record says."""
+        match key:
+            case ConsumerGroupMetadataKey():
+                assert isinstance(value, ConsumerGroupMetadataValue), "a group's tombstone removes the group"
+                self.epoch, self.metadata_hash = value.epoch, value.metadata_hash
+            case ConsumerGroupTargetAssignmentMetadataKey():
+                known = isinstance(value, ConsumerGroupTargetAssignmentMetadataValue)
+                self.target_epoch = value.assignment_epoch if known else 0  # type: ignore[union-attr]
+            case ConsumerGroupMemberMetadataKey():
+                self._apply_member(key.member_id, value)
+            case ConsumerGroupTargetAssignmentMemberKey():
+                if isinstance(value, ConsumerGroupTargetAssignmentMemberValue):
+                    self.target[key.member_id] = _assignment(value.topic_partitions)
+                else:
+                    self.target.pop(key.member_id, None)
+            case ConsumerGroupCurrentMemberAssignmentKey():
+                self._apply_current(key.member_id, value)
+            case ConsumerGroupRegularExpressionKey():
+                if isinstance(value, ConsumerGroupRegularExpressionValue):
+                    self.resolved[key.regular_expression] = frozenset(value.topics)
+                else:
+                    self.resolved.pop(key.regular_expression, None)
+
+    def _apply_member(self, member_id: str, value: Message | None) -> None:
+        old = self.members.get(member_id, ConsumerMember(member_id=member_id))
+        if not isinstance(value, ConsumerGroupMemberMetadataValue):
+            self._disown(old)
+            self.members.pop(member_id, None)
+            if old.instance_id is not None and self.instances.get(old.instance_id) == member_id:
+                del self.instances[old.instance_id]
+            return
+        classic = value.classic_member_metadata
+        self.members[member_id] = replace(
+            old,
+            instance_id=value.instance_id,
+            rack_id=value.rack_id,
+            client_id=value.client_id,
+            client_host=value.client_host,
+            topics=frozenset(value.subscribed_topic_names),
+            expression=value.subscribed_topic_regex or None,
+            rebalance_timeout_ms=value.rebalance_timeout_ms,
+            assignor=value.server_assignor,
+            classic=None
+            if classic is None
+            else ClassicTraits(
+                classic.session_timeout_ms,
+                tuple((each.name, each.metadata) for each in classic.supported_protocols),
+            ),
+        )
+        if value.instance_id is not None:
+            self.instances[value.instance_id] = member_id
+
+    def _apply_current(self, member_id: str, value: Message | None) -> None:
+        old = self.members.get(member_id)
+        if isinstance(value, ConsumerGroupCurrentMemberAssignmentValue):
+            old = old or ConsumerMember(member_id=member_id)
+            new = replace(
+                old,
+                epoch=value.member_epoch,
+                previous_epoch=value.previous_member_epoch,
+                state=MemberState(value.state),
+                assigned=_assignment(value.assigned_partitions),
+                revoking=_assignment(value.partitions_pending_revocation),
+            )
+        elif old is not None:
+            new = replace(old, epoch=-1, previous_epoch=-1, assigned={}, revoking={})
+        else:
+            return
+        self._disown(old)
+        self.members[member_id] = new
+        for owned in new.owns():
+            self.owners[owned] = member_id
+
+    def _disown(self, member: ConsumerMember) -> None:
+        for owned in member.owns():
+            if self.owners.get(owned) == member.member_id:
+                del self.owners[owned]
+
+
+# -- records of one thing each -----------------------------------------------------------------
+
+
+def epoch_record(group_id: str, epoch: int, metadata_hash: int) -> GroupRecord:
+    value = ConsumerGroupMetadataValue(epoch=epoch, metadata_hash=metadata_hash)
+    return GroupRecord(ConsumerGroupMetadataKey(group=group_id), value)
+
+
+def target_epoch_record(group_id: str, epoch: int) -> GroupRecord:
+    value = ConsumerGroupTargetAssignmentMetadataValue(assignment_epoch=epoch)
+    return GroupRecord(ConsumerGroupTargetAssignmentMetadataKey(group=group_id), value)
+
+
+def target_record(group_id: str, member_id: str, assignment: Assignment) -> GroupRecord:
+    value = ConsumerGroupTargetAssignmentMemberValue(topic_partitions=_partitions(assignment))
+    return GroupRecord(ConsumerGroupTargetAssignmentMemberKey(group=group_id, member_id=member_id), value)
+
+
+def member_record(group_id: str, member: ConsumerMember) -> GroupRecord:
+    """What a member is and wants."""
+    classic = None
+    if member.classic is not None:
+        classic = ClassicMemberMetadata(
+            session_timeout_ms=member.classic.session_timeout_ms,
+            supported_protocols=[
+                ClassicProtocol(name=name, metadata=metadata) for name, metadata in member.classic.protocols
+            ],
+        )
+    value = ConsumerGroupMemberMetadataValue(
+        instance_id=member.instance_id,
+        rack_id=member.rack_id,
+        client_id=member.client_id,
+        client_host=member.client_host,
+        subscribed_topic_names=sorted(member.topics),
+        subscribed_topic_regex=member.expression,
+        rebalance_timeout_ms=member.rebalance_timeout_ms,
+        server_assignor=member.assignor,
+        classic_member_metadata=classic,
+    )
+    return GroupRecord(ConsumerGroupMemberMetadataKey(group=group_id, member_id=member.member_id), value)
+
+
+def current_record(group_id: str, member: ConsumerMember) -> GroupRecord:
+    """What a member has, and how far it has come."""
+    value = ConsumerGroupCurrentMemberAssignmentValue(
+        member_epoch=member.epoch,
+        previous_member_epoch=member.previous_epoch,
+        state=int(member.state),
+        assigned_partitions=_partitions(member.assigned),
+        partitions_pending_revocation=_partitions(member.revoking),
+    )
+    key = ConsumerGroupCurrentMemberAssignmentKey(group=group_id, member_id=member.member_id)
+    return GroupRecord(key, value)
+
+
+def expression_record(
+    group_id: str, expression: str, topics: frozenset[str] | None, version: int, now_ms: int
+) -> GroupRecord:
+    """The topics that an expression means; without any, that nobody subscribes to it any more."""
+    key = ConsumerGroupRegularExpressionKey(group=group_id, regular_expression=expression)
+    if topics is None:
+        return GroupRecord(key, None)
+    value = ConsumerGroupRegularExpressionValue(topics=sorted(topics), version=version, timestamp=now_ms)
+    return GroupRecord(key, value)
+
+
+def departure_records(group_id: str, member_id: str) -> list[GroupRecord]:
+    """A member is gone: what it has, what it was to have, and last of all itself."""
+    return [
+        GroupRecord(ConsumerGroupCurrentMemberAssignmentKey(group=group_id, member_id=member_id), None),
+        GroupRecord(ConsumerGroupTargetAssignmentMemberKey(group=group_id, member_id=member_id), None),
+        GroupRecord(ConsumerGroupMemberMetadataKey(group=group_id, member_id=member_id), None),
+    ]
+
+
+def _assignment(partitions: Sequence[TopicPartitions]) -> Assignment:
+    return {each.topic_id: frozenset(each.partitions) for each in partitions}
+
+
+def _partitions(assignment: Mapping[bytes, frozenset[int]]) -> list[TopicPartitions]:
+    return [
+        TopicPartitions(topic_id=topic_id, partitions=sorted(partitions))
+        for topic_id, partitions in sorted(assignment.items())
+    ]

@@ -1,0 +1,98 @@
+"""Turning a classic group into a consumer group and back, with its members in it."""
+
+from headrace.group.assignors import Assignment
+from headrace.group.classic import CONSUMER, ClassicGroup, ClassicMember, State
+from headrace.group.classic_members import read_subscription, write_assignment
+from headrace.group.consumer import (
+    ClassicTraits,
+    ConsumerGroup,
+    ConsumerMember,
+    current_record,
+    epoch_record,
+    member_record,
+    target_epoch_record,
+    target_record,
+)
+from headrace.group.errors import GroupIdNotFound, InconsistentProtocol
+from headrace.group.records import GroupRecord
+from headrace.group.topics import Topics
+from headrace.protocol.consumer_protocol import decode_assignment
+from headrace.protocol.errors import ProtocolError
+
+
+def upgrade(group: ClassicGroup, topics: Topics) -> list[GroupRecord]:
+    """The records that make a consumer group of a classic one: every member keeps what it was assigned.
+
+    The group's epoch, its target's and every member's are its generation. Members that were joining or
+    syncing join again, and only then move on.
+    """
+    group_id, epoch = group.group_id, group.generation
+    members = [_upgraded(group, member, topics) for member in group.members.values()]
+    return [
+        *(member_record(group_id, member) for member in members),
+        epoch_record(group_id, epoch, 0),
+        *(target_record(group_id, member.member_id, member.assigned) for member in members),
+        target_epoch_record(group_id, epoch),
+        *(current_record(group_id, member) for member in members),
+    ]
+
+
+def _upgraded(group: ClassicGroup, member: ClassicMember, topics: Topics) -> ConsumerMember:
+    try:
+        subscription = read_subscription(member.protocols)
+        assigned = _read_assigned(member.assignment, topics)
+    except (ProtocolError, InconsistentProtocol) as error:
+        raise GroupIdNotFound(f"classic group {group.group_id!r} cannot be upgraded: {error}") from error
+    return ConsumerMember(
+        member_id=member.member_id,
+        instance_id=member.instance_id,
+        rack_id=subscription.rack_id,
+        client_id=member.client_id,
+        client_host=member.client_host,
+        topics=frozenset(subscription.topics),
+        rebalance_timeout_ms=member.rebalance_timeout_ms,
+        classic=ClassicTraits(member.session_timeout_ms, tuple(member.protocols)),
+        epoch=group.generation,
+        previous_epoch=group.generation,
+        assigned=assigned,
+    )
+
+
+def _read_assigned(assignment: bytes, topics: Topics) -> Assignment:
+    if not assignment:
+        return {}
+    return {
+        topics.by_name[each.topic].topic_id: frozenset(each.partitions)
+        for each in decode_assignment(assignment).assigned_partitions
+        if each.topic in topics.by_name and each.partitions
+    }
+
+
+def downgrade(group: ConsumerGroup, topics: Topics, now_ms: int) -> list[GroupRecord]:
+    """The records that make a classic group of a consumer group in which all speak the classic protocol.
+
+    It is stable, in a generation that is the group's epoch, and everybody has what was its target.
+    """
+    classic = ClassicGroup(group.group_id, State.STABLE, group.epoch)
+    for member in group.members.values():
+        assert member.classic is not None, f"{member.member_id} does not speak the classic protocol"
+        classic.add(
+            ClassicMember(
+                member_id=member.member_id,
+                instance_id=member.instance_id,
+                client_id=member.client_id,
+                client_host=member.client_host,
+                session_timeout_ms=member.classic.session_timeout_ms,
+                rebalance_timeout_ms=member.rebalance_timeout_ms,
+                protocols=member.classic.protocols,
+            ),
+            CONSUMER,
+        )
+    classic.protocol_name = classic.choose_protocol()
+    assignments = {
+        member_id: write_assignment(
+            group.target.get(member_id, {}), topics, like=member.metadata(classic.protocol_name)
+        )
+        for member_id, member in classic.members.items()
+    }
+    return [*group.tombstones(), classic.record(assignments, now_ms)]
