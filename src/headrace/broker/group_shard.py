@@ -44,7 +44,8 @@ class GroupShard:
         self._loop = groups.loop
         # Deadlines must not move when somebody sets the clock.
         self._clock_offset_ms = time.time_ns() // 1_000_000 - int(self._loop.time() * 1000)
-        self._timer: asyncio.TimerHandle | None = None
+        self._timer: asyncio.Handle | None = None
+        self._timer_at = 0.0  # uvloop's handle does not say when, if that is at once
         self._failed: str | None = None
         self._loading: asyncio.Task[None] | None = None
         if partition.log.log_end_offset == partition.log.log_start_offset:
@@ -168,18 +169,21 @@ class GroupShard:
             return
         at = (due_ms - self._clock_offset_ms) / 1000
         if self._timer is not None:
-            if self._timer.when() <= at:
+            if self._timer_at <= at:
                 return
             self._timer.cancel()
+        self._call_at(at)
+
+    def _call_at(self, at: float) -> None:
         self._timer = self._loop.call_at(at, self._time_is_up)
+        self._timer_at = at
 
     def _time_is_up(self) -> None:
-        assert self._timer is not None, "the timer has just fired"
-        late_ms = (self._loop.time() - self._timer.when()) * 1000
+        late_ms = (self._loop.time() - self._timer_at) * 1000
         self._timer = None
         if late_ms > _STALL_MS:
             logger.warning("groups: the broker stood still for %d ms; members get as long again", late_ms)
-            self._timer = self._loop.call_later(_STALL_MS / 1000, self._time_is_up)
+            self._call_at(self._loop.time() + _STALL_MS / 1000)
             return
         self._groups.show_topics(self.coordinator)
         try:
