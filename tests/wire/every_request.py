@@ -37,6 +37,7 @@ from headrace.protocol.schema.offset_for_leader_epoch import (
     OffsetForLeaderPartition,
     OffsetForLeaderTopic,
 )
+from wire.every_group_request import GROUP_REQUESTS, GroupRequest
 from wire.raw import RawClient
 from wire.requests import create_topic, fetch_request, fresh_name, produce, produce_request
 
@@ -54,6 +55,7 @@ class Target:
         self.id = create_topic(client, self.name, partitions=2)
         self.client = client
         assert produce(client, self.name).error_code == 0
+        client.ask(FindCoordinatorRequest(key="group"), version=1)  # has the topic for groups made
 
 
 def _metadata(target: Target, version: int) -> Message:
@@ -64,6 +66,10 @@ def _delete_topics(target: Target, version: int) -> Message:
     if version < 6:
         return DeleteTopicsRequest(topic_names=[target.name], timeout_ms=5000)
     return DeleteTopicsRequest(topics=[DeleteTopicState(name=None, topic_id=target.id)], timeout_ms=5000)
+
+
+def _about_a_group(make: GroupRequest) -> Callable[[Target, int], Message]:
+    return lambda target, version: make(target.name, target.id, version)
 
 
 REQUESTS: Final[dict[int, Callable[[Target, int], Message]]] = {
@@ -151,4 +157,5 @@ REQUESTS: Final[dict[int, Callable[[Target, int], Message]]] = {
     ApiKey.DESCRIBE_TOPIC_PARTITIONS: lambda t, _: DescribeTopicPartitionsRequest(
         topics=[DescribedTopic(name=t.name)], cursor=None
     ),
+    **{key: _about_a_group(make) for key, make in GROUP_REQUESTS.items()},
 }

@@ -23,7 +23,16 @@ from wire.every_request import ADVERTISED, REQUESTS, Target
 from wire.raw import RawClient
 from wire.requests import create_topic, fresh_name, produce
 
-MAY_FAIL: Final = {ApiKey.FIND_COORDINATOR: ErrorCode.COORDINATOR_NOT_AVAILABLE}  # not there yet
+MAY_FAIL: Final = {  # these are about a group, or a member, that is not there
+    ApiKey.JOIN_GROUP: ErrorCode.MEMBER_ID_REQUIRED,
+    ApiKey.SYNC_GROUP: ErrorCode.UNKNOWN_MEMBER_ID,
+    ApiKey.HEARTBEAT: ErrorCode.UNKNOWN_MEMBER_ID,
+    ApiKey.LEAVE_GROUP: ErrorCode.UNKNOWN_MEMBER_ID,
+    ApiKey.OFFSET_DELETE: ErrorCode.GROUP_ID_NOT_FOUND,
+    ApiKey.DESCRIBE_GROUPS: ErrorCode.GROUP_ID_NOT_FOUND,
+    ApiKey.DELETE_GROUPS: ErrorCode.GROUP_ID_NOT_FOUND,
+    ApiKey.CONSUMER_GROUP_DESCRIBE: ErrorCode.GROUP_ID_NOT_FOUND,
+}
 
 
 def error_codes(value: Any) -> set[int]:
