@@ -50,7 +50,7 @@ class Groups:
     async def find(self, group_id: str, listener: str) -> Node:
         """The broker that coordinates the group; the topic for its records is made if there is none."""
         if OFFSETS_TOPIC not in self._broker.image.topics:
-            await self._create_topic()
+            await self.create_topic()
         topic = self._broker.image.topics[OFFSETS_TOPIC]
         state = topic.states.get(self._index(group_id, topic))
         leader = -1 if state is None else state.leader
@@ -73,7 +73,8 @@ class Groups:
     def _index(self, group_id: str, topic: TopicImage) -> int:
         return java_hash(group_id) % len(topic.replicas)
 
-    async def _create_topic(self) -> None:
+    async def create_topic(self) -> None:
+        """Make the topic for groups' records, unless somebody else is quicker."""
         config = self._broker.config
         replicas = config.integer("offsets.topic.replication.factor")
         if "offsets.topic.replication.factor" not in config.given:

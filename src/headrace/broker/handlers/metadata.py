@@ -13,6 +13,7 @@ from collections.abc import Awaitable, Sequence
 from headrace.broker.authorized import ALL_ON_CLUSTER, ALL_ON_TOPIC, NOT_ASKED
 from headrace.broker.dispatch import Context, Encoded, handles
 from headrace.broker.errors import TopicAlreadyExists
+from headrace.broker.groups import OFFSETS_TOPIC
 from headrace.broker.image import TopicImage
 from headrace.broker.translate import FAILURES, error_code
 from headrace.protocol.api import encode_response
@@ -69,7 +70,7 @@ async def _create_and_reply(
     for topic in topics:
         if topic.name is not None and _may_create(topic, request, context):
             try:
-                await context.broker.topic_admin.create(topic.name)
+                await _create(topic.name, context)
             except TopicAlreadyExists:
                 continue  # somebody else asked for it at the same time
             except FAILURES as error:
@@ -79,6 +80,13 @@ async def _create_and_reply(
         for topic in topics
     ]
     return _reply(request, context, answers)
+
+
+async def _create(name: str, context: Context) -> None:
+    if name == OFFSETS_TOPIC:
+        await context.broker.groups.create_topic()
+    else:
+        await context.broker.topic_admin.create(name)
 
 
 def _image(context: Context) -> dict[str, TopicImage]:

@@ -10,6 +10,7 @@ Not yet:   transactions, quotas.
 
 from headrace.broker.dispatch import Context, HangUp, handles
 from headrace.broker.errors import InvalidRequest, UnknownTopicId
+from headrace.broker.image import INTERNAL_TOPICS
 from headrace.broker.translate import FAILURES, Failure, error_code
 from headrace.protocol.errors import ErrorCode, InvalidRecord, KafkaError
 from headrace.protocol.schema.index import ApiKey
@@ -22,6 +23,7 @@ from headrace.protocol.schema.produce import (
     TopicProduceData,
     TopicProduceResponse,
 )
+from headrace.storage.errors import InvalidTopic
 
 BY_ID = 13
 _ALL = -1
@@ -59,6 +61,8 @@ def _append(topic: str, data: PartitionProduceData, acks: int, context: Context)
             raise InvalidRequiredAcks(f"acks={acks} is not one of 0, 1 and -1 (all)")
         if data.records is None:
             raise InvalidRequest(f"{topic}-{data.index} comes without records")
+        if topic in INTERNAL_TOPICS:
+            raise InvalidTopic(f"{topic} is the broker's own: clients can read it, and not write to it")
         partition = context.broker.partition(topic, data.index)
         appended = partition.append(data.records, all_in_sync=acks == _ALL)
     except FAILURES as error:
