@@ -173,7 +173,8 @@ class ClassicGroup:
             raise GroupNotEmpty(f"group {self.group_id!r} has members, and what they read is not known")
 
     def is_subscribed(self, topic: str) -> bool:
-        return self.subscribed is not None and topic in self.subscribed
+        """Whether members read the topic, or may do so: not every consumer says what it reads."""
+        return self.uses_consumer_protocol if self.subscribed is None else topic in self.subscribed
 
     def offsets_age_from(self, committed_ms: int) -> int | None:
         """When the retention of an offset, committed then, begins; None if it does not expire now."""

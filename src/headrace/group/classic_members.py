@@ -193,5 +193,5 @@ def write_assignment(assigned: Assignment, topics: Topics, *, like: bytes) -> by
         for topic_id, numbers in sorted(assigned.items())
         if topic_id in topics.names
     ]
-    message = ConsumerProtocolAssignment(assigned_partitions=partitions, user_data=b"")
+    message = ConsumerProtocolAssignment(assigned_partitions=partitions, user_data=None)
     return encode_assignment(message, version)

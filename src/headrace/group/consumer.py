@@ -320,6 +320,11 @@ class ConsumerGroup:
 # -- records of one thing each -----------------------------------------------------------------
 
 
+def first_records(group_id: str) -> list[GroupRecord]:
+    """A group as it begins: at epoch 1, because a member's epoch 0 says that it joins."""
+    return [epoch_record(group_id, 1, 0), target_epoch_record(group_id, 1)]
+
+
 def epoch_record(group_id: str, epoch: int, metadata_hash: int) -> GroupRecord:
     value = ConsumerGroupMetadataValue(epoch=epoch, metadata_hash=metadata_hash)
     return GroupRecord(ConsumerGroupMetadataKey(group=group_id), value)

@@ -138,7 +138,7 @@ class ConsumerProtocolMachine:
                 raise InvalidGroupRequest("whoever joins has to name a rebalance timeout")
             if beat.owned is None or beat.owned:
                 raise InvalidGroupRequest("whoever joins can own nothing, and has to say so")
-            if not beat.topics and not beat.expression:
+            if beat.topics is None and beat.expression is None:
                 raise InvalidGroupRequest("whoever joins has to subscribe to something")
         if beat.assignor is not None and beat.assignor not in self.limits.consumer_assignors:
             raise UnsupportedAssignor(

@@ -18,7 +18,7 @@ from typing import NamedTuple
 from headrace.group.classic import ClassicGroup
 from headrace.group.classic_members import ClassicMembers
 from headrace.group.classic_protocol import ClassicProtocolMachine, Join, Leaving, Sync
-from headrace.group.consumer import LEAVING, LEAVING_FOR_A_WHILE, ConsumerGroup
+from headrace.group.consumer import LEAVING, LEAVING_FOR_A_WHILE, ConsumerGroup, first_records
 from headrace.group.consumer_protocol import Beaten, ConsumerProtocolMachine, Heartbeat
 from headrace.group.deadlines import Deadlines
 from headrace.group.decision import Decision, Timed, Timer, Waiter
@@ -149,8 +149,10 @@ class GroupCoordinator:
         """LeaveGroup: the answer is one error, or None, for each."""
         _check_group_id(group_id)
         decision = Decision(now_ms)
-        group = self._member_group(group_id)
-        if isinstance(group, ClassicGroup):
+        group = self.groups.get(group_id)
+        if group is None:
+            decision.answer = [UnknownMember(f"there is no group {group_id!r}") for _ in leaving]
+        elif isinstance(group, ClassicGroup):
             decision.answer = self._classic.leave(group, leaving, decision)
         else:
             decision.answer = self._classic_members.leave(group, leaving, decision)
@@ -192,18 +194,21 @@ class GroupCoordinator:
     ) -> Beaten:
         """The first member of a consumer group; a classic group of the name becomes one, if it can."""
         group = ConsumerGroup(beat.group_id)
-        if classic is None:
-            return self._consumer.heartbeat(group, beat, self.topics, decision)
-        decision.records.append(classic.tombstone())
-        if classic.members:
+        if classic is None or not classic.members:
+            beginning = first_records(beat.group_id)
+        else:
             self._check_upgrade(classic)
-            for record in upgrade(classic, self.topics):
-                decision.records.append(record)
-                group.apply(record.key, record.value)
+            beginning = upgrade(classic, self.topics)
+        if classic is not None:
+            decision.records.append(classic.tombstone())
+        for record in beginning:
+            decision.records.append(record)
+            group.apply(record.key, record.value)
         answer = self._consumer.heartbeat(group, beat, self.topics, decision)
-        again = RebalanceInProgress(f"group {beat.group_id!r} is a consumer group now")
-        self._classic.dismiss(classic, again, decision)
-        self._consumer.restart(group, decision.now_ms)
+        if classic is not None:
+            again = RebalanceInProgress(f"group {beat.group_id!r} is a consumer group now")
+            self._classic.dismiss(classic, again, decision)
+            self._consumer.restart(group, decision.now_ms)
         return answer
 
     def _check_upgrade(self, group: ClassicGroup) -> None:
@@ -283,6 +288,7 @@ class GroupCoordinator:
 
     def delete_offsets(self, group_id: str, places: Sequence[tuple[str, int]], now_ms: int) -> Decision:
         """OffsetDelete: the answer is the set of topics that the group subscribes to, and so keeps."""
+        _check_group_id(group_id)
         group = self._known(group_id)
         group.check_delete_offsets()
         decision = Decision(now_ms)

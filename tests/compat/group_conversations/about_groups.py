@@ -104,6 +104,7 @@ def groups_are_listed_by_type(talk: Talk) -> None:
         desk.list(types=types)
     desk.list(types=["nonsense"])
     desk.list(types=[""])
+    desk.list(types=[" classic "])
     desk.list(states=["Empty"], types=["classic"])
     desk.list(states=["Stable"], types=["consumer"])
 

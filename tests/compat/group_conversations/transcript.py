@@ -19,6 +19,7 @@ IN_NO_ORDER: Final = {
     "JoinGroupResponse.members",
     "ListGroupsResponse.groups",
     "DescribedGroup.members",
+    "OffsetCommitResponseTopic.partitions",
     "OffsetFetchResponse.topics",
     "OffsetFetchResponseTopic.partitions",
     "OffsetFetchResponseGroup.topics",
@@ -52,15 +53,8 @@ class Names:
     topics: dict[bytes, str] = field(default_factory=dict)  # id -> name
 
     def text(self, value: str) -> str:
-        """`value`, with ids that a broker made up replaced: raw-<a> for raw-0f8fad5b-d9cd-..."""
-        if value in self.members:
-            made_up = _UUID.search(value)
-            return (
-                value.replace(made_up[0], f"<{self.members[value]}>")
-                if made_up
-                else f"<{self.members[value]}>"
-            )
-        return _UUID.sub("<somebody>", value)
+        """`value`; <a> for an id that a broker made up for a."""
+        return f"<{self.members[value]}>" if value in self.members else _UUID.sub("<somebody>", value)
 
     def topic_id(self, value: bytes) -> str:
         return f"<id of {self.topics[value]}>" if value in self.topics else value.hex()

@@ -68,7 +68,7 @@ def _member(group: ConsumerGroup, member: ConsumerMember, context: Context) -> M
         client_id=member.client_id,
         client_host=member.client_host,
         subscribed_topic_names=sorted(member.topics),
-        subscribed_topic_regex=member.expression,
+        subscribed_topic_regex=member.expression or "",
         assignment=_assignment(member.assigned, context),
         target_assignment=_assignment(group.target.get(member.member_id, {}), context),
         member_type=_CONSUMER if member.classic is None else _CLASSIC,

@@ -41,7 +41,7 @@ def consumer_group_heartbeat(
         owned=None if owned is None else {each.topic_id: frozenset(each.partitions) for each in owned},
     )
     try:
-        if context.version >= _OWN_ID and not beat.member_id:
+        if context.version >= _OWN_ID and not beat.member_id.strip():
             raise InvalidGroupRequest("member_id cannot be empty")
         answer: Beaten = context.broker.groups.shard(beat.group_id).decide(
             lambda coordinator, now_ms: coordinator.consumer_heartbeat(beat, now_ms)

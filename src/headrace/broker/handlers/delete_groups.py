@@ -20,7 +20,7 @@ def delete_groups(request: DeleteGroupsRequest, context: Context) -> DeleteGroup
     return DeleteGroupsResponse(
         results=[
             DeletableGroupResult(group_id=group_id, error_code=_delete(group_id, context))
-            for group_id in request.groups_names
+            for group_id in dict.fromkeys(request.groups_names)
         ]
     )
 

@@ -34,7 +34,7 @@ def _describe(group_id: str, operations: int, context: Context) -> DescribedGrou
         if not isinstance(group, ClassicGroup):
             raise GroupIdNotFound(f"there is no classic group {group_id!r}")
     except FAILURES as error:
-        return _unknown(group_id, error, context.version)
+        return _unknown(group_id, error, operations, context.version)
     stable = group.state is State.STABLE
     return DescribedGroup(
         group_id=group_id,
@@ -48,7 +48,7 @@ def _describe(group_id: str, operations: int, context: Context) -> DescribedGrou
                 client_id=member.client_id,
                 client_host=member.client_host,
                 member_metadata=member.metadata(group.protocol_name) if stable else b"",
-                member_assignment=member.assignment if stable else b"",
+                member_assignment=member.assignment,  # until a new one is made, its last
             )
             for member in group.members.values()
         ],
@@ -56,15 +56,18 @@ def _describe(group_id: str, operations: int, context: Context) -> DescribedGrou
     )
 
 
-def _unknown(group_id: str, error: Failure, version: int) -> DescribedGroup:
+def _unknown(group_id: str, error: Failure, operations: int, version: int) -> DescribedGroup:
     code = error_code(error)
     dead = code == ErrorCode.GROUP_ID_NOT_FOUND
+    if dead and version < _SAYS_NOT_FOUND:
+        code = ErrorCode.NONE
     return DescribedGroup(
-        error_code=ErrorCode.NONE if dead and version < _SAYS_NOT_FOUND else code,
+        error_code=code,
         error_message=str(error),
         group_id=group_id,
         group_state="Dead" if dead else "",
         protocol_type="",
         protocol_data="",
         members=[],
+        authorized_operations=NOT_ASKED if code else operations,
     )

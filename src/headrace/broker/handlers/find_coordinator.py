@@ -18,7 +18,7 @@ from headrace.protocol.schema.find_coordinator import (
 )
 from headrace.protocol.schema.index import ApiKey
 
-_SEVERAL_KEYS = 4
+_SEVERAL_KEYS, _SHARE_GROUPS = 4, 6
 _GROUP, _TRANSACTION, _SHARE = 0, 1, 2
 
 
@@ -41,7 +41,7 @@ async def _find(key: str, key_type: int, context: Context) -> Coordinator:
     try:
         if key_type == _GROUP:
             return _found(key, await context.broker.groups.find(key, context.listener))
-        if key_type in {_TRANSACTION, _SHARE}:
+        if key_type == _TRANSACTION or (key_type == _SHARE and context.version >= _SHARE_GROUPS):
             raise CoordinatorNotAvailable("transactions and share groups are not there yet")
         raise InvalidRequest(f"{key_type} is no type of coordinator")
     except FAILURES as error:

@@ -17,7 +17,7 @@ def list_groups(request: ListGroupsRequest, context: Context) -> ListGroupsRespo
     groups = context.broker.groups
     if groups.is_loading:
         return ListGroupsResponse(error_code=ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, groups=[])
-    states = {state.lower() for state in request.states_filter}
+    states = {state.strip().lower() for state in request.states_filter}
     types = {kind.lower() for kind in request.types_filter}
     listed = [_listed(group) for shard in groups.shards for group in shard.coordinator.groups.values()]
     return ListGroupsResponse(

@@ -54,6 +54,7 @@ def offset_commit(request: OffsetCommitRequest, context: Context) -> OffsetCommi
                 ],
             )
             for topic in request.topics
+            if topic.partitions
         ]
     )
 
@@ -88,7 +89,8 @@ def _problem(
     name = _name(topic, context)
     if name is None:
         return ErrorCode.UNKNOWN_TOPIC_ID
-    if name not in context.broker.image.topics:
+    known = context.broker.image.topics.get(name)
+    if known is None or partition.partition_index not in known.replicas:
         return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     limit = context.broker.groups.limits.offset_metadata_max_bytes
     if len(partition.committed_metadata or "") > limit:

@@ -18,12 +18,11 @@ from headrace.protocol.schema.offset_delete import (
 
 @handles(ApiKey.OFFSET_DELETE, range(1))
 def offset_delete(request: OffsetDeleteRequest, context: Context) -> OffsetDeleteResponse:
-    known = context.broker.image.topics
     places = [
         (topic.name, partition.partition_index)
         for topic in request.topics
-        if topic.name in known
         for partition in topic.partitions
+        if _exists(topic.name, partition.partition_index, context)
     ]
     try:
         kept = context.broker.groups.shard(request.group_id).decide(
@@ -31,19 +30,27 @@ def offset_delete(request: OffsetDeleteRequest, context: Context) -> OffsetDelet
         )
     except FAILURES as error:
         return OffsetDeleteResponse(error_code=error_code(error), topics=[])
-    return OffsetDeleteResponse(topics=[_topic(topic, kept, context) for topic in request.topics])
+    return OffsetDeleteResponse(
+        topics=[_topic(topic, kept, context) for topic in request.topics if topic.partitions]
+    )
 
 
 def _topic(topic: OffsetDeleteRequestTopic, kept: set[str], context: Context) -> OffsetDeleteResponseTopic:
-    code = ErrorCode.NONE
-    if topic.name not in context.broker.image.topics:
-        code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-    elif topic.name in kept:
-        code = ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC
+    code = ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC if topic.name in kept else ErrorCode.NONE
     return OffsetDeleteResponseTopic(
         name=topic.name,
         partitions=[
-            OffsetDeleteResponsePartition(partition_index=each.partition_index, error_code=code)
+            OffsetDeleteResponsePartition(
+                partition_index=each.partition_index,
+                error_code=code
+                if _exists(topic.name, each.partition_index, context)
+                else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+            )
             for each in topic.partitions
         ],
     )
+
+
+def _exists(topic: str, partition: int, context: Context) -> bool:
+    known = context.broker.image.topics.get(topic)
+    return known is not None and partition in known.replicas

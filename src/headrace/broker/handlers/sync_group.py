@@ -12,8 +12,11 @@ from headrace.broker.dispatch import Context, handles
 from headrace.broker.translate import FAILURES, Failure, error_code
 from headrace.group.classic_protocol import Sync
 from headrace.group.decision import Synced
+from headrace.group.errors import InconsistentProtocol
 from headrace.protocol.schema.index import ApiKey
 from headrace.protocol.schema.sync_group import SyncGroupRequest, SyncGroupResponse
+
+_NAMES_PROTOCOL = 5
 
 
 @handles(ApiKey.SYNC_GROUP, range(6))
@@ -30,6 +33,8 @@ def sync_group(
         assignments={each.member_id: each.assignment for each in request.assignments},
     )
     try:
+        if context.version >= _NAMES_PROTOCOL and None in {sync.protocol_type, sync.protocol_name}:
+            raise InconsistentProtocol("whoever syncs has to name the protocol")
         shard = context.broker.groups.shard(sync.group_id)
         waiter = shard.ask(lambda coordinator, waiter, now_ms: coordinator.sync(sync, waiter, now_ms))
     except FAILURES as error:
