@@ -74,7 +74,7 @@ class ClassicProtocolMachine:
         """A member wants to be in the next generation; it is answered when that begins."""
         if not self._has_room(group, join.member_id):
             group.remove(join.member_id)
-            raise GroupIsFull(f"group {group.group_id!r} has {len(group.members)} members, as many as it may")
+            raise GroupIsFull(f"group {group.group_id!r} has as many members as it may").of("")
         if not group.supports(join.protocol_type, join.protocols):
             raise InconsistentProtocol(
                 f"group {group.group_id!r} speaks {group.protocol_type}, "
@@ -168,7 +168,7 @@ class ClassicProtocolMachine:
         led_before, old_id = group.leader, group.instances[join.instance_id or ""]
         self._deadlines.clear(Timer(Timed.SESSION, group.group_id, old_id))
         member = group.replace_static(old_id, new_id)
-        fenced = FencedInstance(f"instance {join.instance_id!r} is now member {new_id}")
+        fenced = FencedInstance(f"instance {join.instance_id!r} is now member {new_id}").of(old_id)
         self._answer_all(member, fenced, decision)
         group.unsynced.discard(old_id)
         self._update(member, join, waiter, decision)
@@ -396,7 +396,7 @@ class ClassicProtocolMachine:
             group.check_member(member_id, leaving.instance_id)
         if member_id not in group.members:
             raise UnknownMember(f"group {group.group_id!r} has no such member")
-        self._answer_all(group.members[member_id], UnknownMember("the member has left"), decision)
+        self._answer_all(group.members[member_id], UnknownMember("the member has left").of(""), decision)
         self._drop(group, member_id)
 
     def _after_departure(self, group: ClassicGroup, decision: Decision) -> None:

@@ -167,9 +167,10 @@ class ConsumerGroup:
         return {each.expression for each in self.members.values() if each.expression is not None}
 
     def preferred_assignor(self) -> str | None:
-        """The assignor that most members ask for."""
+        """The assignor that most members ask for; None if there is no one such."""
         asked = Counter(each.assignor for each in self.members.values() if each.assignor is not None)
-        return max(asked, key=lambda name: asked[name]) if asked else None
+        most = [name for name, votes in asked.items() if votes == max(asked.values())]
+        return most[0] if len(most) == 1 else None
 
     def classic_members(self) -> list[ConsumerMember]:
         return [member for member in self.members.values() if member.classic is not None]

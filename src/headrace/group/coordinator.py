@@ -18,8 +18,14 @@ from typing import NamedTuple
 from headrace.group.classic import ClassicGroup
 from headrace.group.classic_members import ClassicMembers
 from headrace.group.classic_protocol import ClassicProtocolMachine, Join, Leaving, Sync
-from headrace.group.consumer import LEAVING, LEAVING_FOR_A_WHILE, ConsumerGroup, first_records
-from headrace.group.consumer_protocol import Beaten, ConsumerProtocolMachine, Heartbeat
+from headrace.group.consumer import (
+    LEAVING,
+    LEAVING_FOR_A_WHILE,
+    ConsumerGroup,
+    departure_records,
+    first_records,
+)
+from headrace.group.consumer_protocol import Beaten, ConsumerProtocolMachine, Draft, Heartbeat
 from headrace.group.deadlines import Deadlines
 from headrace.group.decision import Decision, Timed, Timer, Waiter
 from headrace.group.errors import (
@@ -240,13 +246,14 @@ class GroupCoordinator:
 
     def _fence(self, group: ConsumerGroup, member_id: str, decision: Decision) -> None:
         """Remove a member; if only classic ones are left, theirs is a classic group again."""
-        downgrades = self._is_last_of_its_kind(group, member_id)
-        self._consumer.remove(group, [member_id], decision)
-        if not downgrades:
+        if not self._is_last_of_its_kind(group, member_id):
+            self._consumer.remove(group, [member_id], decision)
             return
-        left = group.draft()
-        for record in decision.records:
-            left.apply(record.key, record.value)
+        # Its generation is the group's epoch as it is: those who stay are at it, and their heartbeats fit.
+        draft = Draft(group, decision)
+        draft.write(*departure_records(group.group_id, member_id))
+        self._consumer.forget(group.group_id, member_id)
+        left = draft.group
         decision.records.extend(downgrade(left, self.topics, decision.now_ms))
         for other in left.members:
             self.deadlines.clear(Timer(Timed.REJOIN, group.group_id, other))

@@ -1,10 +1,18 @@
 """What a group says no with. Each is a code in a reply; whoever gets one has changed nothing."""
 
+from typing import Self
+
 from headrace.protocol.errors import ErrorCode, KafkaError
 
 
 class GroupError(KafkaError):
     """A request that the group, or its coordinator, does not grant."""
+
+    member_id: str | None = None  # for a JoinGroup: who is refused, if that is not who asked
+
+    def of(self, member_id: str) -> Self:
+        self.member_id = member_id
+        return self
 
 
 class InvalidGroupId(GroupError):
@@ -44,7 +52,7 @@ class MemberIdRequired(GroupError):
 
     def __init__(self, member_id: str) -> None:
         super().__init__(f"join again as {member_id}")
-        self.member_id = member_id
+        self.of(member_id)
 
 
 class FencedInstance(GroupError):

@@ -28,9 +28,10 @@ def upgrade(group: ClassicGroup, topics: Topics) -> list[GroupRecord]:
     """
     group_id, epoch = group.group_id, group.generation
     members = [_upgraded(group, member, topics) for member in group.members.values()]
+    subscribed = {topic for member in members for topic in member.topics}
     return [
         *(member_record(group_id, member) for member in members),
-        epoch_record(group_id, epoch, 0),
+        epoch_record(group_id, epoch, topics.digest(subscribed)),
         *(target_record(group_id, member.member_id, member.assigned) for member in members),
         target_epoch_record(group_id, epoch),
         *(current_record(group_id, member) for member in members),

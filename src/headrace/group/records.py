@@ -13,7 +13,14 @@ from headrace.protocol.errors import ProtocolError
 from headrace.protocol.fields import Buffer
 from headrace.protocol.message import ZERO_UUID, Message, Struct, field
 
-__all__ = ["ClassicProtocol", "GroupRecord", "TopicPartitions", "decode_record", "encode_record"]
+__all__ = [
+    "ClassicProtocol",
+    "GroupRecord",
+    "TopicPartitions",
+    "decode_record",
+    "encode_record",
+    "is_offset_commit",
+]
 
 
 class OffsetCommitKey(Message, versions="0-1", flexible="none"):
@@ -166,6 +173,7 @@ _KINDS: Final[dict[int, _Kind]] = {
 _KEY_VERSIONS: Final = {kind.key: version for version, kind in _KINDS.items()}
 _WITH_EXPIRY: Final = 1  # the only version of OffsetCommitValue that says when it expires
 _VERSION: Final = struct.Struct(">h")
+_OFFSET_COMMITS: Final = (b"\0\0", b"\0\1")  # what the keys of OffsetCommitKey begin with
 
 
 def encode_record(record: GroupRecord) -> tuple[bytes, bytes | None]:
@@ -199,6 +207,11 @@ def decode_record(key: Buffer | None, value: Buffer | None) -> GroupRecord | Non
     return GroupRecord(
         decoded, kind.value.__codec__.decode(body, min(_version(value), newest), trailing=True)
     )
+
+
+def is_offset_commit(key: bytes) -> bool:
+    """Whether the record of this key says how far a group has come: then only the last of them counts."""
+    return key.startswith(_OFFSET_COMMITS)
 
 
 def _version(data: Buffer) -> int:

@@ -37,8 +37,10 @@ def a_consumer_commits_with_the_epoch_of_before(talk: Talk) -> None:
     a.heartbeat()
     a.commit({"three": {0: 1}}, generation_id_or_member_epoch=before)
     a.owns()
-    a.commit({"three": {0: 2, 2: 2}}, generation_id_or_member_epoch=before)
-    a.commit({"three": {0: 3, 2: 3}})
+    with talk.aside():  # Kafka takes it from 4.3 on, since a has had the partition at both epochs (KIP-1251)
+        a.commit({"three": {0: 2}}, generation_id_or_member_epoch=before)
+    a.commit({"three": {0: 3, 2: 3}}, generation_id_or_member_epoch=before)
+    a.commit({"three": {0: 4, 2: 4}})
     Desk(talk).fetch("g", {"three": [0, 1, 2]})
 
 
@@ -66,7 +68,6 @@ def a_consumer_fetches(talk: Talk) -> None:
     desk.fetch("g", wanted, member_id="nobody", member_epoch=a.epoch)
     desk.fetch("g", wanted, member_id="nobody", member_epoch=-1)
     desk.fetch("g", wanted, member_id="", member_epoch=a.epoch)
-    desk.fetch("g", wanted, member_id=None, member_epoch=a.epoch)
     desk.fetch("g", wanted)
     desk.fetch("unknown", wanted, member_id="nobody", member_epoch=1)
 

@@ -57,9 +57,10 @@ def a_pattern_changes_and_goes(talk: Talk) -> None:
 
 @conversation(PATTERN_LEVELS)
 def names_and_a_pattern(talk: Talk) -> None:
-    a, desk = Consumer(talk, "a", topics=["three"]), Desk(talk)
-    joined(a, {"one": [0], "three": [0, 1, 2]}, "on.")
-    desk.describe_consumers("g")
+    a = Consumer(talk, "a", topics=["three"])
+    with talk.aside():  # at an epoch that says how long it took to find the topics
+        joined(a, {"one": [0], "three": [0, 1, 2]}, "on.")
+    Desk(talk).list()
 
 
 @conversation(PATTERN_LEVELS)

@@ -1,7 +1,7 @@
 """How partitions move between consumers (KIP-848), one heartbeat at a time."""
 
 from compat.group_conversations import fresh_topics
-from compat.group_conversations.consumer import Consumer
+from compat.group_conversations.consumer import Consumer, settle, shares
 from compat.group_conversations.desk import Desk
 from compat.group_conversations.stories import CONSUMER_LEVELS, conversation
 from compat.group_conversations.talk import Talk
@@ -73,26 +73,12 @@ def three_consumers_share_three_topics(talk: Talk) -> None:
     with talk.aside():  # who gets which depends on the topics' ids, which are made by chance
         for each in trio:
             each.join()
-        _settle(*trio)
-    talk.state("all", _shares(*trio))
+        settle(*trio)
+    talk.state("all", shares(*trio))
     trio[1].leave()
     with talk.aside():
-        _settle(trio[0], trio[2])
-    talk.state("all", _shares(trio[0], trio[2]))
-
-
-def _settle(*consumers: Consumer) -> None:
-    """Do as told until all is done: three rounds are enough to give up, to be given, and to say so."""
-    for _ in range(3):
-        for each in consumers:
-            each.owns()
-
-
-def _shares(*consumers: Consumer) -> str:
-    """How many partitions each has, and that no two have the same."""
-    owned = [(topic, part) for each in consumers for topic, parts in each.owned.items() for part in parts]
-    assert len(owned) == len(set(owned)), owned
-    return " ".join(f"{each.name}:{sum(map(len, each.owned.values()))}" for each in consumers)
+        settle(trio[0], trio[2])
+    talk.state("all", shares(trio[0], trio[2]))
 
 
 @conversation(CONSUMER_LEVELS)

@@ -106,3 +106,17 @@ class Consumer:
     def _named(self, assignment: Assignment) -> dict[str, list[int]]:
         names = self.talk.names.topics
         return {names[bytes(each.topic_id)]: list(each.partitions) for each in assignment.topic_partitions}
+
+
+def settle(*consumers: Consumer) -> None:
+    """Do as told until all is done: three rounds are enough to give up, to be given, and to say so."""
+    for _ in range(3):
+        for each in consumers:
+            each.owns()
+
+
+def shares(*consumers: Consumer) -> str:
+    """How many partitions each has; no two have the same."""
+    owned = [(topic, part) for each in consumers for topic, parts in each.owned.items() for part in parts]
+    assert len(owned) == len(set(owned)), owned
+    return " ".join(f"{each.name}:{sum(map(len, each.owned.values()))}" for each in consumers)

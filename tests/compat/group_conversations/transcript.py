@@ -17,6 +17,7 @@ from headrace.protocol.message import Struct
 LEFT_OUT: Final = {"throttle_time_ms", "error_message"}
 IN_NO_ORDER: Final = {
     "JoinGroupResponse.members",
+    "ConsumerGroupDescribeResponse.groups",
     "ListGroupsResponse.groups",
     "DescribedGroup.members",
     "OffsetCommitResponseTopic.partitions",

@@ -9,7 +9,8 @@ from headrace.broker.dispatch import Context, handles
 from headrace.broker.translate import FAILURES, error_code
 from headrace.group.assignors import Assignment as Partitions
 from headrace.group.consumer import ConsumerGroup, ConsumerMember
-from headrace.group.errors import GroupIdNotFound
+from headrace.group.errors import GroupIdNotFound, InvalidGroupId
+from headrace.group.reconcile import NOTHING
 from headrace.protocol.schema.consumer_group_describe import (
     Assignment,
     ConsumerGroupDescribeRequest,
@@ -34,6 +35,8 @@ def consumer_group_describe(
 
 def _describe(group_id: str, operations: int, context: Context) -> DescribedGroup:
     try:
+        if not group_id:
+            raise InvalidGroupId("a group must have a name")
         group = context.broker.groups.shard(group_id).coordinator.groups.get(group_id)
         if not isinstance(group, ConsumerGroup):
             raise GroupIdNotFound(f"there is no consumer group {group_id!r}")
@@ -69,10 +72,18 @@ def _member(group: ConsumerGroup, member: ConsumerMember, context: Context) -> M
         client_host=member.client_host,
         subscribed_topic_names=sorted(member.topics),
         subscribed_topic_regex=member.expression or "",
-        assignment=_assignment(member.assigned, context),
+        assignment=_assignment(_held(member), context),
         target_assignment=_assignment(group.target.get(member.member_id, {}), context),
         member_type=_CONSUMER if member.classic is None else _CLASSIC,
     )
+
+
+def _held(member: ConsumerMember) -> Partitions:
+    """What a member has: what it was assigned, and what it has not given up yet."""
+    return {
+        topic_id: member.assigned.get(topic_id, NOTHING) | member.revoking.get(topic_id, NOTHING)
+        for topic_id in {**member.assigned, **member.revoking}
+    }
 
 
 def _assignment(partitions: Partitions, context: Context) -> Assignment:

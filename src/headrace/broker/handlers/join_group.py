@@ -15,7 +15,7 @@ from headrace.broker.dispatch import Context, handles
 from headrace.broker.translate import FAILURES, Failure, error_code
 from headrace.group.classic_protocol import Join
 from headrace.group.decision import Client, Joined
-from headrace.group.errors import MemberIdRequired
+from headrace.group.errors import GroupError
 from headrace.protocol.schema.index import ApiKey
 from headrace.protocol.schema.join_group import JoinGroupRequest, JoinGroupResponse, JoinGroupResponseMember
 
@@ -69,7 +69,7 @@ async def _reply(waiter: "asyncio.Future[Any]", member_id: str, version: int) ->
 
 
 def _refused(error: Failure, member_id: str, version: int) -> JoinGroupResponse:
-    if isinstance(error, MemberIdRequired):
+    if isinstance(error, GroupError) and error.member_id is not None:
         member_id = error.member_id
     return JoinGroupResponse(
         error_code=error_code(error),
