@@ -4,26 +4,23 @@ import asyncio
 import logging
 import time
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from headrace.broker.errors import NotEnoughReplicas
+from headrace.broker.group_loading import load
 from headrace.broker.partition import Partition
 from headrace.broker.translate import FAILURES, Failure
 from headrace.group.coordinator import GroupCoordinator
 from headrace.group.decision import Decision
 from headrace.group.errors import CoordinatorLoading, CoordinatorNotAvailable, GroupError, NotCoordinator
-from headrace.group.records import GroupRecord, decode_record, encode_record
-from headrace.protocol.batch import BatchHeader, read_header
-from headrace.protocol.control_records import ControlRecordType, decode_control_key
+from headrace.group.records import GroupRecord, encode_record
 from headrace.protocol.errors import ProtocolError
-from headrace.protocol.fields import Buffer
-from headrace.protocol.records import Record, decode_batch, encode_batch
+from headrace.protocol.records import Record, encode_batch
 
 if TYPE_CHECKING:
     from headrace.broker.groups import Groups
 
-_LOAD_BYTES = 256 * 1024  # read at a time, between which other requests are answered
 _STALL_MS = 1_000  # so late, a timer says that the broker itself has stood still
 
 logger = logging.getLogger(__name__)
@@ -74,20 +71,11 @@ class GroupShard:
     # -- loading -------------------------------------------------------------------------------
 
     async def _load(self) -> None:
-        """Read the partition from its beginning. Nothing is appended meanwhile: only we would do that."""
-        began, count = self._loop.time(), 0
-        log = self.partition.log
-        offset, end = log.log_start_offset, log.log_end_offset
-        open_transactions: dict[int, list[GroupRecord]] = {}
+        """Read the partition. Nothing is appended meanwhile: only we would do that."""
         try:
-            while offset < end:
-                data = log.read(offset, _LOAD_BYTES, max_offset=end)
-                if not data:
-                    break
-                for header, batch in _batches(data):
-                    count += self._load_batch(header, batch, open_transactions)
-                    offset = header.next_offset
-                await asyncio.sleep(0)
+            async with self._groups.loading:
+                began = self._loop.time()
+                count = await load(self.partition.log, self.coordinator)
         except (*FAILURES, ProtocolError) as error:
             self._failed = f"{self.partition.id} cannot be read: {error}"
             logger.error("groups: %s", self._failed)  # noqa: TRY400  the sentence says it all
@@ -98,24 +86,6 @@ class GroupShard:
         self._set_timer()
         took = self._loop.time() - began
         logger.info("groups: read %d records of %s in %.2f s", count, self.partition.id, took)
-
-    def _load_batch(
-        self, header: BatchHeader, batch: Buffer, open_transactions: dict[int, list[GroupRecord]]
-    ) -> int:
-        if header.is_control:
-            records = open_transactions.pop(header.producer_id, [])
-            marker = next(decode_batch(batch, header)).key or b""
-            if decode_control_key(marker) is not ControlRecordType.COMMIT:
-                return 0
-        else:
-            decoded = (decode_record(record.key, record.value) for record in decode_batch(batch, header))
-            records = [record for record in decoded if record is not None]
-            if header.is_transactional:
-                open_transactions.setdefault(header.producer_id, []).extend(records)
-                return 0
-        for record in records:
-            self.coordinator.apply(record)
-        return len(records)
 
     # -- decisions -----------------------------------------------------------------------------
 
@@ -221,11 +191,3 @@ def _refusal(error: Failure) -> GroupError:
     if isinstance(error, NotEnoughReplicas):
         return CoordinatorNotAvailable(str(error))
     return NotCoordinator(str(error))
-
-
-def _batches(data: Buffer) -> Iterator[tuple[BatchHeader, Buffer]]:
-    view, position = memoryview(data), 0
-    while position < len(view):
-        header = read_header(view, position)
-        yield header, view[position : position + header.size]
-        position += header.size

@@ -31,6 +31,7 @@ class Groups:
         self._shards: dict[int, GroupShard] = {}
         self._topics = Topics(version=-1)
         self.limits = broker.config.group_limits()
+        self.loading = asyncio.Lock()  # one partition at a time: fifty slices at once are a long time
 
     @property
     def loop(self) -> asyncio.AbstractEventLoop:

@@ -113,6 +113,20 @@ def raw_records(
         )
 
 
+def keys_and_values(
+    batch: Buffer, header: BatchHeader, *, max_bytes: int = MAX_UNPACKED_BYTES
+) -> Iterator[tuple[bytes | None, bytes | None]]:
+    """Key and value of every record, at half the price of `decode_batch`: the rest is passed over."""
+    for position, end, body in _spans(batch, header, max_bytes):
+        _, at = read_varint(body, position + 1)
+        _, at = read_varint(body, at)
+        key, at = _read_bytes(body, at, end)
+        value, at = _read_bytes(body, at, end)
+        if at >= end:
+            raise InvalidRecord(f"a record ends {at - end + 1} bytes before its headers")
+        yield key, value
+
+
 def rebase_timestamp(record: RawRecord, base_timestamp: int) -> bytes:
     """The record's bytes with its timestamp told relative to another base, led by its length."""
     _, at = read_varint(record.data, 1)

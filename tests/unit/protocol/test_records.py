@@ -13,6 +13,7 @@ from headrace.protocol.records import (
     Record,
     decode_batch,
     encode_batch,
+    keys_and_values,
     raw_records,
     rebase_timestamp,
 )
@@ -85,6 +86,13 @@ def test_compaction_sees_the_same_records(records: list[Record]) -> None:
     assert rewritten == batch[HEADER_SIZE:]
 
 
+@given(records_strategy, st.sampled_from(Compression))
+def test_keys_and_values_are_those_of_the_records(records: list[Record], compression: Compression) -> None:
+    batch = encode_batch(records, compression=compression)
+
+    assert list(keys_and_values(batch, read_batch(batch))) == [(r.key, r.value) for r in records]
+
+
 @given(records_strategy, st.integers(-1, 2**62))
 def test_a_record_told_from_another_base_keeps_its_time(records: list[Record], base: int) -> None:
     batch = encode_batch(records)
@@ -139,9 +147,10 @@ def test_records_in_front_of_other_data_are_read_to_the_end_of_their_batch() -> 
 
 Reader = Callable[[Buffer, BatchHeader], Iterable[object]]
 READERS = pytest.mark.parametrize("reader", [decode_batch, raw_records])
+EVERY_READER = pytest.mark.parametrize("reader", [decode_batch, raw_records, keys_and_values])
 
 
-@READERS
+@EVERY_READER
 @pytest.mark.parametrize("compression", Compression)
 def test_a_body_cut_anywhere_is_refused(reader: Reader, compression: Compression) -> None:
     batch = encode_batch(RICH, compression=compression)
@@ -152,7 +161,7 @@ def test_a_body_cut_anywhere_is_refused(reader: Reader, compression: Compression
             list(reader(batch[:end], header))
 
 
-@READERS
+@EVERY_READER
 @pytest.mark.parametrize("compression", Compression)
 def test_a_damaged_body_is_refused_or_read_and_nothing_else(reader: Reader, compression: Compression) -> None:
     batch = encode_batch(RICH * 5, compression=compression)
@@ -167,7 +176,7 @@ def test_a_damaged_body_is_refused_or_read_and_nothing_else(reader: Reader, comp
             list(reader(damaged, header))
 
 
-@READERS
+@EVERY_READER
 @given(body=st.binary(max_size=60), count=st.integers(-2, 8))
 def test_any_bytes_as_a_body_are_refused_or_read(reader: Reader, body: bytes, count: int) -> None:
     batch = batch_of_body(body, count)
