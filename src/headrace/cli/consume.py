@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from types import FrameType
-from typing import Final
+from typing import Final, Literal
 
 import click
 
@@ -63,7 +63,7 @@ def consume(
     partitions: Sequence[int],
     max_messages: int | None,
     group: str | None,
-    group_protocol: str,
+    group_protocol: Literal["classic", "consumer"],
     instance_id: str | None,
     key_separator: str | None,
     format_: str | None,
@@ -96,16 +96,15 @@ def consume(
             "A --group says which partitions and from where: with it there is no --partition, and --from is "
             "beginning or end. `headrace group reset-offsets` moves a group."
         )
-    options: dict[str, str | int] = {"group.protocol": group_protocol}
-    if instance_id is not None:
-        options["group.instance.id"] = instance_id
     member = GroupReader(
         session.bootstrap,
         group,
         topics,
         from_beginning=where == BEGINNING,
         stop_at_end=exit_at_end,
-        options=options,
+        protocol=group_protocol,
+        instance_id=instance_id,
+        on_idle=_say_idle,
     )
     _as_member(member, show, max_messages)
 
@@ -150,6 +149,11 @@ def _as_member(reader: GroupReader, show: formats.Part, max_messages: int | None
         signal.raise_signal(signal.SIGPIPE)
     if stopped_by:
         sys.exit(INTERRUPTED - signal.SIGINT + stopped_by)
+
+
+def _say_idle() -> None:
+    if sys.stderr.isatty():  # whoever watches should know why nothing comes
+        click.echo("no partition is left for this member; it waits until another one leaves", err=True)
 
 
 def _print(

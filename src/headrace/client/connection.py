@@ -18,6 +18,8 @@ _NOT_THERE: Final = {
     KafkaError.UNKNOWN_TOPIC_OR_PART,
     KafkaError._UNKNOWN_TOPIC,  # noqa: SLF001  librdkafka's own codes begin with an underscore
     KafkaError._UNKNOWN_PARTITION,  # noqa: SLF001
+    KafkaError.LEADER_NOT_AVAILABLE,
+    KafkaError.NOT_LEADER_FOR_PARTITION,  # it has a new one any moment
 }
 
 
@@ -41,7 +43,7 @@ class Connection:
         self._client = AdminClient({"bootstrap.servers": bootstrap, "log_level": 0})
 
     def _offsets(self, places: Iterable[Place], which: OffsetSpec) -> Mapping[Place, int | None]:
-        """The offset that `which` stands for in each partition; None where there is none."""
+        """The offset that `which` stands for in each partition; None where it has no leader to ask."""
         asked = {TopicPartition(*place): which for place in places}
         if not asked:
             return {}

@@ -17,7 +17,7 @@ from confluent_kafka import (
 from confluent_kafka.admin import OffsetSpec
 
 from headrace.client.connection import TIMEOUT_S, Connection, Place
-from headrace.client.errors import ClientError, GroupActive, NoSuchGroup, NoSuchTopic, translate
+from headrace.client.errors import ClientError, GroupActive, NoSuchGroup, translate
 from headrace.client.groups import Group, GroupSummary, group, owners, state_of, summary, type_of
 from headrace.client.reset import Reset, Standing, Target, ToTime, plan
 
@@ -157,7 +157,7 @@ class GroupAdmin(Connection):
         for place in places:
             start, end, offset = starts[place], ends[place], committed.get(place)
             if start is None or end is None:
-                raise NoSuchTopic(place.topic)
+                raise ClientError(f"{place} is not there, or has no leader")
             yield Standing(place=place, committed=offset, start=start, end=end, at_time=times.get(place))
 
     def _places(self, scope: Mapping[str, Sequence[int]]) -> list[Place]:

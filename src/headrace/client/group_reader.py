@@ -1,9 +1,10 @@
 """Reading as a member of a consumer group: what `headrace consume --group` is made of."""
 
+import logging
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
-from typing import Final, Self
+from typing import Final, Literal, Self
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 
@@ -29,6 +30,7 @@ class GroupReader:
 
     Only what is done is committed, at least once a second and when the block is left, whatever ended it.
     A record may therefore come twice, but none is left out. A topic may be a regular expression: '^orders'.
+    With the classic protocol `on_idle` is called when no partition falls to this member.
     """
 
     def __init__(
@@ -39,21 +41,29 @@ class GroupReader:
         *,
         from_beginning: bool,
         stop_at_end: bool = False,
-        options: Mapping[str, str | int] | None = None,
+        protocol: Literal["classic", "consumer"] = "classic",
+        instance_id: str | None = None,
+        on_idle: Callable[[], None] = lambda: None,
     ) -> None:
+        if not group:  # librdkafka would abort the process
+            raise ClientError("a group needs a name")
         check_reachable(bootstrap)
         self._bootstrap = bootstrap
         self._group = group
         self._stopping = False
         self._patterns = any(map(_is_pattern, topics))
-        incremental = (options or {}).get("group.protocol") == "consumer"
-        self._ends = Ends(time.monotonic(), incremental=incremental) if stop_at_end else None
+        self._instance_id = instance_id
+        self._incremental = protocol == "consumer"
+        self._ends = Ends(time.monotonic(), incremental=self._incremental) if stop_at_end else None
+        self._on_idle = on_idle
         self._consumer = Consumer(
             {
                 "bootstrap.servers": bootstrap,
                 "log_level": 0,
                 "client.id": CLIENT_ID,
                 "group.id": group,
+                "group.protocol": protocol,
+                **({} if instance_id is None else {"group.instance.id": instance_id}),
                 "auto.offset.reset": "earliest" if from_beginning else "latest",
                 "enable.auto.commit": True,
                 "auto.commit.interval.ms": COMMIT_EVERY_MS,
@@ -61,17 +71,11 @@ class GroupReader:
                 "enable.partition.eof": stop_at_end,
                 "fetch.wait.max.ms": 50 if stop_at_end else 500,
                 **({"topic.blacklist": INTERNAL_TOPICS} if self._patterns else {}),
-                **(options or {}),
-            }
+            },
+            logger=_quiet(),
         )
         try:
-            self._check(topics)
-            self._consumer.subscribe(
-                list(topics), on_assign=self._assigned, on_revoke=self._revoked, on_lost=self._revoked
-            )
-        except KafkaException as error:
-            self._consumer.close()
-            raise translate(error, group, bootstrap) from error
+            self._subscribe(topics)
         except ClientError:
             self._consumer.close()
             raise
@@ -79,14 +83,14 @@ class GroupReader:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, *_error: object) -> None:
+    def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
         """Commit what is done and leave the group, so that others take over at once."""
         try:
             self._commit()
-        except KafkaException as error:
-            if error.args[0].code() != KafkaError._NO_OFFSET:  # noqa: SLF001  nothing is new since the last time
-                why = translate(error, f"group {self._group}", self._bootstrap)
-                raise ClientError(f"{why}; what was read last will come again") from error
+        except KafkaException as refusal:
+            if error is None:  # or there is something worse to tell
+                why = translate(refusal, f"group {self._group}", self._bootstrap)
+                raise ClientError(f"{why}; what was read last will come again") from refusal
         finally:
             self._consumer.close()
 
@@ -114,7 +118,13 @@ class GroupReader:
         self._stopping = True
 
     def _commit(self) -> None:
-        for each in self._consumer.commit(asynchronous=False):
+        try:
+            committed = self._consumer.commit(asynchronous=False)
+        except KafkaException as error:
+            if error.args[0].code() == KafkaError._NO_OFFSET:  # noqa: SLF001  nothing is new since the last time
+                return
+            raise
+        for each in committed:
             if each.error is not None:
                 raise KafkaException(each.error)
 
@@ -132,21 +142,33 @@ class GroupReader:
                 raise self._why(error, message)
 
     def _why(self, error: KafkaError, message: Message) -> ClientError:
-        if error.code() in {KafkaError.FENCED_INSTANCE_ID, KafkaError.UNRELEASED_INSTANCE_ID}:
-            return ClientError(f"group {self._group}: another consumer has this instance id")
+        # Of a fatal error's code only the words are left.
+        fatal = error.code() == KafkaError._FATAL  # noqa: SLF001
+        if fatal and self._instance_id is not None and "instance" in error.str():
+            return ClientError(f"another consumer is instance {self._instance_id} of group {self._group}")
         return translate(error, message.topic() or f"group {self._group}", self._bootstrap)
 
-    def _check(self, topics: Sequence[str]) -> None:
+    def _subscribe(self, topics: Sequence[str]) -> None:
         """NoSuchTopic for a name that is not there; a pattern may wait for its first topic."""
-        there = self._consumer.list_topics(timeout=TIMEOUT_S).topics
-        for topic in topics:
-            if not _is_pattern(topic) and topic not in there:
-                raise NoSuchTopic(topic)
+        try:
+            there = self._consumer.list_topics(timeout=TIMEOUT_S).topics
+            for topic in topics:
+                if not _is_pattern(topic) and topic not in there:
+                    raise NoSuchTopic(topic)
+            self._consumer.subscribe(
+                list(topics), on_assign=self._assigned, on_revoke=self._revoked, on_lost=self._revoked
+            )
+        except KafkaException as error:
+            if self._patterns and error.args[0].code() == KafkaError._INVALID_ARG:  # noqa: SLF001
+                raise ClientError(f"not a regular expression: {' '.join(topics)}") from error
+            raise translate(error, self._group, self._bootstrap) from error
 
     def _at_end(self) -> bool:
         return self._ends is not None and self._ends.all_reached(time.monotonic())
 
     def _assigned(self, _consumer: Consumer, partitions: Sequence[TopicPartition]) -> None:
+        if not partitions and not self._incremental:  # otherwise it means that there is nothing more
+            self._on_idle()
         if self._ends is not None:
             self._ends.assigned(_places(partitions))
 
@@ -182,6 +204,14 @@ class Ends:
 
 def _places(partitions: Iterable[TopicPartition]) -> list[Place]:
     return [Place(each.topic, each.partition) for each in partitions]
+
+
+def _quiet() -> logging.Logger:
+    """A log that nobody reads: librdkafka writes to stderr what it takes to be fatal, and we say it too."""
+    logger = logging.getLogger("headrace.client.librdkafka")
+    logger.propagate = False
+    logger.addHandler(logging.NullHandler())
+    return logger
 
 
 def _is_pattern(topic: str) -> bool:
