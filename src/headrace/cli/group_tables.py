@@ -102,7 +102,7 @@ def idle_sentence(found: Group) -> str | None:
     elif assigned < members:
         why = "there are more members than partitions"
     else:
-        why = "no partition of what they subscribe to falls to them"
+        why = "no partition of what they subscribe to is left"
     return f"{idle} of {count(members, 'member')} {'is' if idle == 1 else 'are'} idle: {why}"
 
 

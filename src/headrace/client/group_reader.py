@@ -9,14 +9,12 @@ from typing import Final, Literal, Self
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 
 from headrace.client.connection import Place
+from headrace.client.ends import Ends
 from headrace.client.errors import ClientError, NoSuchTopic, check_reachable, translate
 from headrace.client.records import BATCH, POLL_S, TIMEOUT_S, Record, record_of
 
 COMMIT_EVERY_MS: Final = 1000  # what a member that is killed has done in this time is done again by another
 CLIENT_ID: Final = "headrace"
-IDLE_AFTER_S: Final = (
-    15.0  # without an assignment; with the consumer protocol nobody says that none will come
-)
 INTERNAL_TOPICS: Final = "^__consumer_offsets$,^__transaction_state$"
 
 
@@ -175,31 +173,6 @@ class GroupReader:
     def _revoked(self, _consumer: Consumer, partitions: Sequence[TopicPartition]) -> None:
         if self._ends is not None:
             self._ends.revoked(_places(partitions))
-
-
-class Ends:
-    """Whether all that has fallen to a member has been read to its end. A member may have nothing to read."""
-
-    def __init__(self, now_s: float, *, incremental: bool) -> None:
-        self._open: set[Place] = set()
-        self._incremental = incremental  # or all is revoked before anything is assigned
-        self._settled = False
-        self._idle_from_s = now_s + IDLE_AFTER_S
-
-    def assigned(self, places: Iterable[Place]) -> None:
-        self._open.update(places)
-        self._settled = True
-
-    def revoked(self, places: Iterable[Place]) -> None:
-        self._open.difference_update(places)
-        self._settled = self._incremental
-
-    def reached(self, place: Place) -> None:
-        self._open.discard(place)
-
-    def all_reached(self, now_s: float) -> bool:
-        """True at the end of everything, and once nothing has been assigned for long."""
-        return not self._open and (self._settled or now_s >= self._idle_from_s)
 
 
 def _places(partitions: Iterable[TopicPartition]) -> list[Place]:

@@ -1,0 +1,38 @@
+"""When a member of a group has come to the end of all it has to read. Pure: it is told the time."""
+
+from collections.abc import Iterable
+from typing import Final
+
+from headrace.client.connection import Place
+
+IDLE_AFTER_S: Final = (
+    15.0  # without an assignment; with the consumer protocol nobody says that none will come
+)
+
+
+class Ends:
+    """What is left to read of the partitions that have fallen to one member, which may be none."""
+
+    def __init__(self, now_s: float, *, incremental: bool) -> None:
+        self._open: set[Place] = set()
+        self._incremental = incremental  # or all is revoked before anything is assigned
+        self._settled = False
+        self._idle_from_s = now_s + IDLE_AFTER_S
+
+    def assigned(self, places: Iterable[Place]) -> None:
+        """These are to be read, beside what there was."""
+        self._open.update(places)
+        self._settled = True
+
+    def revoked(self, places: Iterable[Place]) -> None:
+        """These are another's now, or will be assigned again in a moment."""
+        self._open.difference_update(places)
+        self._settled = self._incremental
+
+    def reached(self, place: Place) -> None:
+        """There is nothing more in this one."""
+        self._open.discard(place)
+
+    def all_reached(self, now_s: float) -> bool:
+        """True at the end of everything, and once nothing has been assigned for long."""
+        return not self._open and (self._settled or now_s >= self._idle_from_s)
