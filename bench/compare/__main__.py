@@ -21,7 +21,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from types import FrameType
 
-from compare import consumers, life, producers, raw, servers
+from compare import consumers, java_consumers, life, producers, raw, servers
 from compare.servers import HEADRACE_UP, MakeServer, Server
 from compare.table import HEADING, Figures, Line, Row, rows, summary
 
@@ -72,6 +72,7 @@ def _lines(arguments: argparse.Namespace, make_ours: MakeServer, make_kafka: Mak
     yield from raw.lines(0.8 if arguments.quick else 2.0)
     yield from producers.lines(quick=arguments.quick)
     yield from consumers.lines(quick=arguments.quick)
+    yield from java_consumers.lines(quick=arguments.quick)
     yield from life.after_load()
 
 

@@ -1,6 +1,6 @@
 """What a consumer reaches (confluent-kafka), and how long a record takes from producer to consumer.
 
-Partitions are assigned by hand. Kafka's own ConsumerPerformance joins a group, which is not here yet.
+Partitions are assigned by hand. What joins a group is in `java_consumers`.
 """
 
 import struct
