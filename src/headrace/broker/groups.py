@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from headrace.broker.errors import TopicAlreadyExists
@@ -157,6 +158,7 @@ class Groups:
         coordinator.topics = self._topics
 
 
+@lru_cache(maxsize=16_384)  # as many groups as are heard from in a few seconds
 def java_hash(text: str) -> int:
     """What Java's String.hashCode makes of a text, without its sign: groups are spread by it."""
     value = 0
