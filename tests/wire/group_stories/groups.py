@@ -45,14 +45,14 @@ class Groups:
 
     def committed(self, group: str, places: Iterable[Place] | None = None) -> dict[Place, int]:
         """The offsets of a group, or of some partitions of it; without those that have none."""
-        wanted = None if places is None else [TopicPartition(*place) for place in places]
-        asked = ConsumerGroupTopicPartitions(group, wanted)
-        answer = self._admin.list_consumer_group_offsets([asked])[group].result(timeout=TIMEOUT_S)
-        return {
-            Place(each.topic, each.partition): each.offset
-            for each in answer.topic_partitions
-            if each.offset >= 0
-        }
+        found = self._offsets(group, places)
+        return {Place(each.topic, each.partition): each.offset for each in found if each.offset >= 0}
+
+    def metadata(self, group: str, place: Place) -> str:
+        """What was told with the commit of a partition."""
+        (found,) = self._offsets(group, [place])
+        metadata: str = found.metadata
+        return metadata
 
     def listed(self, **filters: Any) -> dict[str, Any]:
         """Every group by its name, or those of `states` or `types`."""
@@ -69,3 +69,8 @@ class Groups:
         asked = ConsumerGroupTopicPartitions(group, wanted)
         answer = self._admin.alter_consumer_group_offsets([asked])[group].result(timeout=TIMEOUT_S)
         assert [each.error for each in answer.topic_partitions if each.error] == []
+
+    def _offsets(self, group: str, places: Iterable[Place] | None) -> Any:
+        wanted = None if places is None else [TopicPartition(*place) for place in places]
+        asked = ConsumerGroupTopicPartitions(group, wanted)
+        return self._admin.list_consumer_group_offsets([asked])[group].result(TIMEOUT_S).topic_partitions

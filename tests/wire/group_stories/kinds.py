@@ -33,4 +33,5 @@ class Kind:
         return Kind(self.client, {**self.options, **options})
 
     def open(self, bootstrap: str, group: str, topics: Sequence[str], watcher: Watcher) -> Reader:
+        """Have a new consumer subscribe to topics, or to the one pattern, which starts with ^."""
         return READERS[self.client](bootstrap, topics, watcher, group_id=group, **self.options)

@@ -5,18 +5,22 @@ from collections.abc import Callable, Collection
 from typing import Final
 
 from wire.group_stories.ledger import Ledger
-from wire.group_stories.reading import Place, Read, Reader, Watcher
+from wire.group_stories.reading import CommitFailed, Place, Read, Reader, Watcher
 
 POLL_S: Final = 0.05
 CLOSE_TIMEOUT_S: Final = 20
 
 
 class Member:
-    """A reader in a thread of its own, that tells the ledger and keeps what it read."""
+    """A reader in a thread of its own, that tells the ledger, keeps what it read, and commits it.
+
+    A commit that comes amid a rebalance is refused; then the next one has its turn, or the next owner.
+    """
 
     def __init__(self, name: str, open_reader: Callable[[Watcher], Reader], ledger: Ledger) -> None:
         self.name = name
         self.reads: list[Read] = []
+        self.refused: list[str] = []
         self.error: Exception | None = None
         self._open_reader = open_reader
         self._ledger = ledger
@@ -51,8 +55,17 @@ class Member:
             reader = self._open_reader(self)
             try:
                 while not self._stop.is_set():
-                    self.reads += reader.poll(POLL_S)
+                    reads = reader.poll(POLL_S)
+                    self.reads += reads
+                    if reads:
+                        self._commit(reader)
             finally:
                 reader.close()
         except Exception as error:  # noqa: BLE001  the test's thread raises it
             self.error = error
+
+    def _commit(self, reader: Reader) -> None:
+        try:
+            reader.commit()
+        except CommitFailed as failure:
+            self.refused.append(str(failure))

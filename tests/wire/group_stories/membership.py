@@ -7,7 +7,7 @@ from typing import Final
 from wire.group_stories.company import Company
 from wire.group_stories.groups import EMPTY, Groups
 from wire.group_stories.kinds import Kind
-from wire.group_stories.processes import WorkerProcess, workers_until_the_end
+from wire.group_stories.processes import WorkerProcess, killed_in_the_end
 from wire.group_stories.topics import all_of, new_topic
 from wire.group_stories.waiting import eventually
 from wire.requests import fresh_name
@@ -62,7 +62,7 @@ def a_member_that_is_killed_is_replaced_after_its_session(
     """It says nothing when it goes, and nobody but the broker's clock knows."""
     group, topic = fresh_name("bereft"), new_topic(bootstrap, partitions=4)
     groups = Groups(bootstrap)
-    with workers_until_the_end() as workers:
+    with killed_in_the_end([]) as workers:
         for name in ("victim", "heir"):
             workers.append(WorkerProcess(kind, bootstrap, group, topic, directory / name))
         victim, heir = workers

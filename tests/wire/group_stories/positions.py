@@ -4,7 +4,7 @@ from pathlib import Path
 
 from wire.group_stories.groups import Groups
 from wire.group_stories.kinds import Kind
-from wire.group_stories.processes import WorkerProcess, workers_until_the_end
+from wire.group_stories.processes import WorkerProcess, killed_in_the_end
 from wire.group_stories.reading import Place
 from wire.group_stories.topics import new_topic
 from wire.group_stories.waiting import eventually
@@ -15,7 +15,7 @@ def the_next_one_starts_at_the_last_commit(bootstrap: str, kind: Kind, directory
     """The first commits once, reads on to the end, and is killed."""
     group, topic = fresh_name("crash"), new_topic(bootstrap, partitions=1, records=100)
     place = Place(topic, 0)
-    with workers_until_the_end() as workers:
+    with killed_in_the_end([]) as workers:
         first = WorkerProcess(kind, bootstrap, group, topic, directory / "first", commits=1)
         workers.append(first)
         eventually(lambda: first.offsets(place) == list(range(100)), tell=lambda: first.diary)

@@ -12,6 +12,7 @@ from typing import Final
 from wire.group_stories.diary import Entry, read_diary
 from wire.group_stories.kinds import Kind
 from wire.group_stories.reading import Place
+from wire.group_stories.waiting import eventually
 
 CLOSE_TIMEOUT_S: Final = 30
 UNLIMITED: Final = -1
@@ -68,9 +69,14 @@ class WorkerProcess:
                 owned.difference_update(entry.places)
         return frozenset(owned)
 
+    def records(self) -> list[tuple[Place, int, str]]:
+        """What it read, in its order: partition, offset, value."""
+        read = [entry for entry in self.diary if entry.what == "read"]
+        return [(entry.places[0], entry.offset, entry.text) for entry in read]
+
     def offsets(self, place: Place) -> list[int]:
         """What it read of a partition, in its order."""
-        return [entry.offset for entry in self.diary if entry.what == "read" and place in entry.places]
+        return [offset for at, offset, _ in self.records() if at == place]
 
     def must_run(self) -> None:
         """Fail the test if it ended by itself."""
@@ -83,17 +89,17 @@ class WorkerProcess:
 
     def close(self) -> None:
         """Have it leave its group and end."""
+        eventually(self._diary.exists, tell=self._complaints.read_text)
         self._process.terminate()
         code = self._process.wait(CLOSE_TIMEOUT_S)
         assert code == 0, f"{self.name} ended with {code}: {self._complaints.read_text()}"
 
 
 @contextmanager
-def workers_until_the_end() -> Iterator[list[WorkerProcess]]:
-    """A list for workers; those still there at the end of the block are killed."""
-    present: list[WorkerProcess] = []
+def killed_in_the_end(workers: list[WorkerProcess]) -> Iterator[list[WorkerProcess]]:
+    """A list that grows; who is in it at the end of the block is killed, if still there."""
     try:
-        yield present
+        yield workers
     finally:
-        for worker in present:
+        for worker in workers:
             worker.kill()

@@ -49,7 +49,10 @@ class AiokafkaReader:
     ) -> None:
         self._consumer = make_consumer(bootstrap, **options)
         await self._consumer.start()
-        self._consumer.subscribe(list(topics), listener=Listener(watcher))
+        if topics[0].startswith("^"):
+            self._consumer.subscribe(pattern=topics[0], listener=Listener(watcher))
+        else:
+            self._consumer.subscribe(list(topics), listener=Listener(watcher))
 
     def poll(self, timeout_s: float) -> list[Read]:
         asked = self._consumer.getmany(timeout_ms=int(timeout_s * 1000), max_records=MOST_AT_ONCE)

@@ -13,6 +13,7 @@ from wire.group_stories.kafka_python import (
     StickyPartitionAssignor,
 )
 from wire.group_stories.reading import CommitFailed, Place, Read, Watcher
+from wire.group_stories.waiting import eventually
 
 QUICK: Final = {
     "auto_offset_reset": "earliest",
@@ -35,13 +36,28 @@ def open_consumer(bootstrap: str, *topics: str, **options: Any) -> Any:
     """A consumer that notices soon what happens to its group."""
     if assignor := options.pop("assignor", None):
         options["partition_assignment_strategy"] = (ASSIGNORS[assignor],)
-    return KafkaConsumer(*topics, bootstrap_servers=bootstrap, **{**QUICK, **options})
+    consumer = KafkaConsumer(*topics, bootstrap_servers=bootstrap, **{**QUICK, **options})
+    learn_partitions(consumer)
+    return consumer
+
+
+def learn_partitions(consumer: Any) -> None:
+    """Have a consumer that has subscribed hear of its partitions before it joins.
+
+    A leader that hears of them while it joins will rejoin, and if its poll ends meanwhile, it never takes up
+    what it is assigned (kafka-python 3.0.12, on Apache Kafka too).
+    """
+    consumer.topics()
 
 
 class KafkaPythonReader:
     def __init__(self, bootstrap: str, topics: Sequence[str], watcher: Watcher, **options: Any) -> None:
         self._consumer = open_consumer(bootstrap, **options)
-        self._consumer.subscribe(topics, listener=Listener(watcher))
+        if topics[0].startswith("^"):
+            self._consumer.subscribe(pattern=topics[0], listener=Listener(watcher))
+        else:
+            self._consumer.subscribe(topics, listener=Listener(watcher))
+        learn_partitions(self._consumer)
 
     def poll(self, timeout_s: float) -> list[Read]:
         found = self._consumer.poll(timeout_ms=int(timeout_s * 1000))
@@ -76,3 +92,20 @@ class Listener(ConsumerRebalanceListener):  # type: ignore[misc]  # kafka-python
 
 def places(partitions: Collection[Any]) -> list[Place]:
     return [Place(each.topic, each.partition) for each in partitions]
+
+
+def numbers(consumer: Any, count: int) -> list[int]:
+    """The values of the next `count` records, of which there must be no more.
+
+    A poll returns as soon as there is one. A short one would let the client forget what it is assigned.
+    """
+    found: list[int] = []
+
+    def look() -> bool:
+        batches = consumer.poll(timeout_ms=10_000)
+        found.extend(int(record.value) for records in batches.values() for record in records)
+        return len(found) >= count
+
+    eventually(look, pause_s=0, tell=lambda: found)
+    assert len(found) == count, found
+    return found

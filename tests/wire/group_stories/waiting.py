@@ -1,7 +1,8 @@
 """Waiting for what must become true, with a deadline that fails the test."""
 
+import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Final, TypeVar
 
 TIMEOUT_S: Final = 20
@@ -26,3 +27,11 @@ def eventually(
         assert time.monotonic() < deadline, f"not in {timeout_s} s: {tell() if tell else look}"
         time.sleep(pause_s)
     return found
+
+
+async def eventually_async(look: Callable[[], Awaitable[bool]], *, timeout_s: float = TIMEOUT_S) -> None:
+    """Return as soon as `look` does return true."""
+    deadline = time.monotonic() + timeout_s
+    while not await look():
+        assert time.monotonic() < deadline, f"not in {timeout_s} s: {look}"
+        await asyncio.sleep(PAUSE_S)

@@ -25,11 +25,12 @@ class Worker:
     """What one worker does; its reader tells it what it owns."""
 
     def __init__(self, orders: dict[str, Any]) -> None:
-        self._diary = os.open(orders["diary"], os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
         self._stopping = False
         self._uncommitted = 0
         self._commits_left = orders["commits"]
         signal.signal(signal.SIGTERM, self._stop)
+        # Its being there tells that SIGTERM will be heeded.
+        self._diary = os.open(orders["diary"], os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
         kind = Kind(orders["client"], orders["options"])
         self._reader = kind.open(orders["bootstrap"], orders["group"], orders["topics"], self)
 
