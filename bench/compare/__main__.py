@@ -11,7 +11,6 @@ process alone, as the kernel counts it.
 """
 
 import argparse
-import os
 import re
 import signal
 import sys
@@ -21,7 +20,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from types import FrameType
 
-from compare import consumers, java_consumers, life, producers, raw, servers
+from compare import consumers, java_consumers, life, process, producers, raw, servers
 from compare.servers import HEADRACE_UP, MakeServer, Server
 from compare.table import HEADING, Figures, Line, Row, rows, summary
 
@@ -35,7 +34,7 @@ def main() -> None:
         make_ours = servers.headrace(root, arguments.headrace)
         make_kafka = servers.kafka(root)
         chosen = [line for line in _lines(arguments, make_ours, make_kafka) if _wanted(line, arguments)]
-        _warn_if_busy()
+        process.warn_if_busy()
         print(HEADING, flush=True)
         with make_ours() as ours, make_kafka() as kafka:
             raw.warm_up(ours, 3)
@@ -55,15 +54,6 @@ def _arguments() -> argparse.Namespace:
     )
     parser.add_argument("--headrace", default=HEADRACE_UP, metavar="COMMAND", help="default: %(default)s")
     return parser.parse_args()
-
-
-def _warn_if_busy() -> None:
-    busy, cores = os.getloadavg()[0], os.cpu_count() or 1
-    if busy > cores / 2:
-        print(
-            f"The load average is {busy:.1f} on {cores} cores: beside other work, Kafka's many threads get"
-            " more of the machine than our one. Trust the CPU figures, not the throughput.\n"
-        )
 
 
 def _lines(arguments: argparse.Namespace, make_ours: MakeServer, make_kafka: MakeServer) -> Iterator[Line]:

@@ -43,3 +43,12 @@ def _resident_kb(pid: int) -> int:
     except FileNotFoundError:
         return 0
     return next((int(line.split()[1]) for line in lines if line.startswith("VmRSS:")), 0)
+
+
+def warn_if_busy() -> None:
+    busy, cores = os.getloadavg()[0], os.cpu_count() or 1
+    if busy > cores / 2:
+        print(
+            f"The load average is {busy:.1f} on {cores} cores: beside other work, Kafka's many threads get"
+            " more of the machine than our one. Trust the CPU figures, not the throughput.\n"
+        )

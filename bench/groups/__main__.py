@@ -20,7 +20,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from types import FrameType
 
-from compare import servers
+from compare import process, servers
 from compare.servers import HEADRACE_UP, MakeServer
 from compare.table import Figures
 from groups import first_record, heartbeats, offsets, recovery, settling
@@ -35,6 +35,7 @@ def main() -> None:
     arguments = _arguments()
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))  # thousands of members, a connection each
+    process.warn_if_busy()
     with tempfile.TemporaryDirectory(prefix="groups-", dir=arguments.directory) as root:
         for case in _cases(quick=arguments.quick):
             if re.search(arguments.only, case.name):
