@@ -230,6 +230,7 @@ class ConsumerProtocolMachine:
             target_epoch=group.target_epoch,
             taken=group.owners.keys(),
             owned=owned,
+            subscribed=topics.ids(group.topics_of(told)) if bump else None,
         )
         if updated != group.members.get(told.member_id):
             draft.write(current_record(group_id, updated))
@@ -269,11 +270,7 @@ class ConsumerProtocolMachine:
         group = draft.group
         members = {
             member_id: AssignorMember(
-                topics=frozenset(
-                    topics.by_name[name].topic_id
-                    for name in group.topics_of(member)
-                    if name in topics.by_name
-                ),
+                topics=topics.ids(group.topics_of(member)),
                 owned=group.target.get(member_id, {}),
                 instance_id=member.instance_id,
                 rack=member.rack_id,

@@ -19,41 +19,56 @@ def reconcile(
     target_epoch: int,
     taken: Collection[tuple[bytes, int]],
     owned: Owned | None,
+    subscribed: Collection[bytes] | None = None,
 ) -> ConsumerMember:
     """The member after one step; the same one if there is nothing to do, or it has to give up more first.
 
     `taken` is what any member has, and `owned` what this one says it has, if it says so at all. What it
-    is to give up counts as its own until it says that it is not.
+    is to give up counts as its own until it says that it is not. `subscribed` are its topics, if they
+    have just changed.
     """
     if member.is_reconciled(target_epoch):
         return member
-    epoch = member.epoch
-    if member.state is MemberState.UNREVOKED:
-        if _has_any(member.revoking, owned):
-            return member
-        epoch += 1
-    kept, revoked, added, waits = _compare(member.assigned, target, taken)
+    if member.state is MemberState.UNREVOKED and _has_any(member.revoking, owned):
+        return member if subscribed is None else _without_others(member, subscribed)
+    kept, revoked, added, waits = _compare(member, target, taken)
     if revoked and _has_any(revoked, owned):
-        return _moved(member, epoch, MemberState.UNREVOKED, kept, revoked)
+        return _moved(member, member.epoch, MemberState.UNREVOKED, kept, revoked)
     for topic_id, partitions in added.items():
         kept[topic_id] = kept.get(topic_id, NOTHING) | partitions
     state = MemberState.UNRELEASED if waits else MemberState.STABLE
     return _moved(member, target_epoch, state, kept, {})
 
 
+def _without_others(member: ConsumerMember, subscribed: Collection[bytes]) -> ConsumerMember:
+    """The member, told to give up at once what it does not subscribe to any more."""
+    dropped = {topic_id: held for topic_id, held in member.assigned.items() if topic_id not in subscribed}
+    if not dropped:
+        return member
+    kept = {topic_id: held for topic_id, held in member.assigned.items() if topic_id in subscribed}
+    for topic_id, held in member.revoking.items():
+        dropped[topic_id] = dropped.get(topic_id, NOTHING) | held
+    return _moved(member, member.epoch, MemberState.UNREVOKED, kept, dropped)
+
+
 def _compare(
-    assigned: Assignment, target: Assignment, taken: Collection[tuple[bytes, int]]
+    member: ConsumerMember, target: Assignment, taken: Collection[tuple[bytes, int]]
 ) -> tuple[dict[bytes, frozenset[int]], dict[bytes, frozenset[int]], dict[bytes, frozenset[int]], bool]:
     """What stays, what goes, what comes now, and whether more comes when others have let go of it."""
     kept, revoked, added = {}, {}, {}
     waits = False
-    for topic_id in assigned.keys() | target.keys():
-        has, shall = assigned.get(topic_id, NOTHING), target.get(topic_id, NOTHING)
+    for topic_id in member.assigned.keys() | target.keys():
+        has, shall = member.assigned.get(topic_id, NOTHING), target.get(topic_id, NOTHING)
         if has & shall:
             kept[topic_id] = has & shall
         if has - shall:
             revoked[topic_id] = has - shall
-        free = frozenset(partition for partition in shall - has if (topic_id, partition) not in taken)
+        given_up = member.revoking.get(topic_id, NOTHING)  # by itself, so it can have it back
+        free = frozenset(
+            partition
+            for partition in shall - has
+            if (topic_id, partition) not in taken or partition in given_up
+        )
         waits = waits or len(free) < len(shall - has)
         if free:
             added[topic_id] = free

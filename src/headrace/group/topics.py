@@ -34,6 +34,10 @@ class Topics:
         matches = compile_expression(expression).fullmatch
         return frozenset(name for name in self.by_name if name not in self.internal and matches(name))
 
+    def ids(self, names: Iterable[str]) -> frozenset[bytes]:
+        """The ids of those topics that there are."""
+        return frozenset(self.by_name[name].topic_id for name in names if name in self.by_name)
+
     def digest(self, names: Iterable[str]) -> int:
         """A number that changes when one of these topics comes, goes, grows, or is made anew; never 0.
 

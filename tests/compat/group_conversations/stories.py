@@ -20,20 +20,17 @@ class Conversation:
     story: Story
     levels: tuple[int, ...]
 
-    @property
-    def name(self) -> str:
-        return self.story.__name__
-
 
 CONVERSATIONS: Final[dict[str, Conversation]] = {}
 
 
-def conversation(levels: Iterable[int] = ALL_LEVELS) -> Callable[[Story], Story]:
-    """Put a story on the list."""
+def conversation(levels: Iterable[int] = ALL_LEVELS, name: str = "") -> Callable[[Story], Story]:
+    """Put a story on the list, under its own name or another."""
 
     def put(story: Story) -> Story:
-        assert story.__name__ not in CONVERSATIONS, f"there are two stories called {story.__name__}"
-        CONVERSATIONS[story.__name__] = Conversation(story, tuple(levels))
+        called = name or story.__name__
+        assert called not in CONVERSATIONS, f"there are two stories called {called}"
+        CONVERSATIONS[called] = Conversation(story, tuple(levels))
         return story
 
     return put

@@ -157,6 +157,9 @@ class Call:
     connection: RawClient
     hear: Hear
 
+    def has_answer(self) -> bool:
+        return self.connection.has_something_to_read()
+
     def answer(self) -> Any:
         """Wait for the answer, and write it down."""
         answer = self.hear(self.connection.receive(self.request, self.version))
