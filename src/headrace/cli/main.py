@@ -46,6 +46,11 @@ def main() -> NoReturn:
     try:
         sys.exit(commands.main(prog_name="headrace", standalone_mode=False))
     except click.UsageError as error:
+        if (
+            type(error).__name__ == "NoArgsIsHelpError"
+        ):  # a bare `headrace group`; older releases of click exit
+            click.echo(error.format_message(), err=True)
+            sys.exit(error.exit_code)
         _fail(_usage(error), error.exit_code)
     except click.ClickException as error:
         _fail(error.format_message(), error.exit_code)

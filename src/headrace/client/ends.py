@@ -5,17 +5,16 @@ from typing import Final
 
 from headrace.client.connection import Place
 
-IDLE_AFTER_S: Final = (
-    15.0  # without an assignment; with the consumer protocol nobody says that none will come
-)
+IDLE_AFTER_S: Final = 15.0  # without an assignment: in the consumer protocol nobody says that none will come
 
 
 class Ends:
     """What is left to read of the partitions that have fallen to one member, which may be none."""
 
-    def __init__(self, now_s: float, *, incremental: bool) -> None:
+    def __init__(self, now_s: float, *, incremental: bool, more_to_come: bool = False) -> None:
         self._open: set[Place] = set()
         self._incremental = incremental  # or all is revoked before anything is assigned
+        self._more_to_come = more_to_come  # for a while what is assigned first may not be all
         self._settled = False
         self._idle_from_s = now_s + IDLE_AFTER_S
 
@@ -35,4 +34,5 @@ class Ends:
 
     def all_reached(self, now_s: float) -> bool:
         """True at the end of everything, and once nothing has been assigned for long."""
-        return not self._open and (self._settled or now_s >= self._idle_from_s)
+        settled = self._settled and not self._more_to_come
+        return not self._open and (settled or now_s >= self._idle_from_s)

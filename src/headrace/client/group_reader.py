@@ -14,8 +14,12 @@ from headrace.client.errors import ClientError, NoSuchTopic, check_reachable, tr
 from headrace.client.records import BATCH, POLL_S, TIMEOUT_S, Record, record_of
 
 COMMIT_EVERY_MS: Final = 1000  # what a member that is killed has done in this time is done again by another
+SESSION_TIMEOUT_MS: Final = 10_000  # so soon others take over from one that was killed; classic protocol only
 CLIENT_ID: Final = "headrace"
-INTERNAL_TOPICS: Final = "^__consumer_offsets$,^__transaction_state$"
+FOR_PATTERNS: Final = {
+    "topic.blacklist": "^__consumer_offsets$,^__transaction_state$",
+    "topic.metadata.refresh.interval.ms": 5000,  # how soon a new topic that matches is found
+}
 
 
 class GroupReader:
@@ -49,11 +53,12 @@ class GroupReader:
         self._bootstrap = bootstrap
         self._group = group
         self._stopping = False
-        self._patterns = any(map(_is_pattern, topics))
+        self._patterns = [topic for topic in topics if _is_pattern(topic)]
         self._instance_id = instance_id
         self._incremental = protocol == "consumer"
-        self._ends = Ends(time.monotonic(), incremental=self._incremental) if stop_at_end else None
+        self._ends = self._awaited(topics) if stop_at_end else None
         self._on_idle = on_idle
+        self._begun: set[Place] = set()  # partitions of which a record has come
         self._consumer = Consumer(
             {
                 "bootstrap.servers": bootstrap,
@@ -61,14 +66,15 @@ class GroupReader:
                 "client.id": CLIENT_ID,
                 "group.id": group,
                 "group.protocol": protocol,
+                **({"session.timeout.ms": SESSION_TIMEOUT_MS} if protocol == "classic" else {}),
                 **({} if instance_id is None else {"group.instance.id": instance_id}),
                 "auto.offset.reset": "earliest" if from_beginning else "latest",
                 "enable.auto.commit": True,
                 "auto.commit.interval.ms": COMMIT_EVERY_MS,
                 "enable.auto.offset.store": False,  # what is committed is what `done` was told
-                "enable.partition.eof": stop_at_end,
+                "enable.partition.eof": True,
                 "fetch.wait.max.ms": 50 if stop_at_end else 500,
-                **({"topic.blacklist": INTERNAL_TOPICS} if self._patterns else {}),
+                **(FOR_PATTERNS if self._patterns else {}),
             },
             logger=_quiet(),
         )
@@ -105,15 +111,19 @@ class GroupReader:
 
     def done(self, records: Iterable[Record]) -> None:
         """Have everything up to these records committed; call it when nothing can be lost any more."""
-        reached = {(record.topic, record.partition): record.offset + 1 for record in records}
-        for (topic, partition), offset in reached.items():
-            # The partition is another's by now: what we have done with it will be done again there.
-            with suppress(KafkaException):
-                self._consumer.store_offsets(offsets=[TopicPartition(topic, partition, offset)])
+        reached = {Place(record.topic, record.partition or 0): record.offset + 1 for record in records}
+        for place, offset in reached.items():
+            self._store(place, offset)
 
     def stop(self) -> None:
         """Have `batches` end soon. May be called by a signal handler."""
         self._stopping = True
+
+    def _store(self, place: Place, offset: int) -> None:
+        """Have it committed with the next commit."""
+        # It may be another's partition by now: what we have done with it will be done again there.
+        with suppress(KafkaException):
+            self._consumer.store_offsets(offsets=[TopicPartition(*place, offset)])
 
     def _commit(self) -> None:
         try:
@@ -130,14 +140,25 @@ class GroupReader:
         for message in messages:
             error = message.error()
             if error is None:
+                self._begun.add(Place(message.topic(), message.partition()))
                 yield record_of(message)
             elif error.code() == KafkaError._PARTITION_EOF:  # noqa: SLF001
-                if self._ends is not None:
-                    self._ends.reached(Place(message.topic(), message.partition()))
+                self._reached_end(message)
             elif error.code() in _REJOINS or (self._patterns and error.code() in _NO_TOPIC):
                 continue
             elif error.fatal() or not error.retriable():
                 raise self._why(error, message)
+
+    def _reached_end(self, message: Message) -> None:
+        """Take note; and if this partition had nothing to read, give the group a place in it all the same.
+
+        Otherwise what comes while nobody reads would be skipped by a member that begins at the end.
+        """
+        place = Place(message.topic(), message.partition())
+        if place not in self._begun:
+            self._store(place, message.offset())
+        if self._ends is not None:
+            self._ends.reached(place)
 
     def _why(self, error: KafkaError, message: Message) -> ClientError:
         # Of a fatal error's code only the words are left.
@@ -158,8 +179,13 @@ class GroupReader:
             )
         except KafkaException as error:
             if self._patterns and error.args[0].code() == KafkaError._INVALID_ARG:  # noqa: SLF001
-                raise ClientError(f"not a regular expression: {' '.join(topics)}") from error
+                raise ClientError(f"not a regular expression: {' '.join(self._patterns)}") from error
             raise translate(error, self._group, self._bootstrap) from error
+
+    def _awaited(self, topics: Sequence[str]) -> Ends:
+        # Kafka's brokers match patterns by and by, and meanwhile assign what is named.
+        some_later = self._incremental and 0 < len(self._patterns) < len(topics)
+        return Ends(time.monotonic(), incremental=self._incremental, more_to_come=some_later)
 
     def _at_end(self) -> bool:
         return self._ends is not None and self._ends.all_reached(time.monotonic())
@@ -171,6 +197,7 @@ class GroupReader:
             self._ends.assigned(_places(partitions))
 
     def _revoked(self, _consumer: Consumer, partitions: Sequence[TopicPartition]) -> None:
+        self._begun.difference_update(_places(partitions))
         if self._ends is not None:
             self._ends.revoked(_places(partitions))
 

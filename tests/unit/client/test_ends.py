@@ -58,3 +58,14 @@ def test_a_partition_that_comes_back_is_read_again() -> None:
     ends.revoked([ONE])
     ends.assigned([ONE])
     assert not ends.all_reached(now_s=1.0)
+
+
+def test_while_more_may_be_assigned_the_end_of_what_there_is_is_not_the_end() -> None:
+    ends = Ends(100.0, incremental=True, more_to_come=True)
+    ends.assigned([ONE])
+    ends.reached(ONE)
+    assert not ends.all_reached(now_s=101.0)
+    ends.assigned([TWO])
+    assert not ends.all_reached(now_s=100.0 + IDLE_AFTER_S)
+    ends.reached(TWO)
+    assert ends.all_reached(now_s=100.0 + IDLE_AFTER_S)
