@@ -107,7 +107,7 @@ class ClassicMembers:
         protocol, metadata = classic.protocols[0]
         if sync.protocol_type not in {None, CONSUMER} or sync.protocol_name not in {None, protocol}:
             raise InconsistentProtocol(f"member {member.member_id} joined with {protocol!r}")
-        if group.epoch > member.epoch and member.state is not MemberState.UNREVOKED:
+        if group.classic_epoch() > member.epoch and member.state is not MemberState.UNREVOKED:
             self._expect_rejoin(group, member, decision.now_ms)
             raise RebalanceInProgress(f"group {group.group_id!r} is at epoch {group.epoch} already")
         self._deadlines.clear(Timer(Timed.RESYNC, group.group_id, member.member_id))
@@ -122,7 +122,8 @@ class ClassicMembers:
         member, classic = self._check(group, member_id, instance_id, generation)
         self._machine.expect(group.group_id, member_id, classic.session_timeout_ms, now_ms)
         can_have_more = member.state is MemberState.UNRELEASED and not group.waits_for_others(member)
-        if member.epoch < group.epoch or member.state is MemberState.UNREVOKED or can_have_more:
+        behind = member.epoch < group.classic_epoch()
+        if behind or member.state is MemberState.UNREVOKED or can_have_more:
             self._expect_rejoin(group, member, now_ms)
             raise RebalanceInProgress(f"group {group.group_id!r} has something for the member to do")
 

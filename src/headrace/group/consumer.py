@@ -175,6 +175,17 @@ class ConsumerGroup:
     def classic_members(self) -> list[ConsumerMember]:
         return [member for member in self.members.values() if member.classic is not None]
 
+    def classic_epoch(self) -> int:
+        """The epoch that classic members are to be at.
+
+        It is the target's, because a consumer's heartbeat makes the next target, and before that there is
+        nothing to join again for. Where no consumer is expected, a classic member that joins again makes it.
+        """
+        if self.epoch == self.target_epoch:
+            return self.epoch
+        here = (each for each in self.members.values() if each.epoch != LEAVING_FOR_A_WHILE)
+        return self.target_epoch if any(each.classic is None for each in here) else self.epoch
+
     def supports_classic(self, protocols: Sequence[tuple[str, bytes]]) -> bool:
         """Whether a member that speaks `protocols` has one in common with all classic members."""
         classic = self.classic_members()
