@@ -6,8 +6,8 @@
 
 Each load gets a broker that was started for it, Headrace's first and then Kafka's. CPU is the broker's
 process alone, as the kernel counts it; the load itself is one process with raw requests, so two cores
-suffice. Kafka runs as its own server.properties has it, with no initial rebalance delay, unless a load's
-name says otherwise.
+suffice. As shipped, a new group waits 100 ms for more members with `headrace up`, and not at all with
+Kafka's own server.properties.
 """
 
 import argparse
