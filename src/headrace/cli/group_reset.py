@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from headrace.cli.formats import BadInput
-from headrace.cli.session import UNKNOWN, Session, options, table, together
+from headrace.cli.session import UNKNOWN, Session, grouped, options, table, together
 from headrace.cli.texts import count, duration_ms, time_ms
 from headrace.client.connection import Place
 from headrace.client.reset import (
@@ -172,4 +172,5 @@ def _draw(name: str, plan: Sequence[Reset], *, execute: bool) -> "RenderableType
     partitions = f"{count(len(plan), 'partition')} of {name}"
     dry = f"a dry run, nothing was changed: --execute resets {partitions}"
     done = f"reset {partitions}" if execute else dry
-    return together([table(["topic", "partition", "old", "new", *(["note"] if noted else [])], rows), done])
+    columns = ["topic", "partition", "old", "new", *(["note"] if noted else [])]
+    return together([table(columns, grouped(rows)), done])

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Final
 
-from headrace.cli.session import UNKNOWN, table, together
+from headrace.cli.session import UNKNOWN, grouped, table, together
 from headrace.cli.texts import count
 from headrace.client.groups import Group, GroupSummary, Member
 
@@ -25,25 +25,34 @@ def draw_groups(groups: Sequence[GroupSummary], *, filtered: bool) -> "Renderabl
 
 def draw_group(found: Group) -> "RenderableType":
     """A line for each partition, and for each member without one; then what that comes to."""
-    shown = short_names(found.members)
-    by_id = {member.member_id: member for member in found.members}
-    rows: list[list[object]] = []
-    for each in found.partitions:
-        owner = by_id.get(each.member_id or "")
-        rows.append([each.topic, each.partition, each.committed, each.log_end, each.lag, *_who(owner, shown)])
-    rows += [
-        [_nothing(found), *[None] * 4, *_who(member, shown)]
-        for member in found.members
-        if not member.assignment
-    ]
     columns = ["topic", "partition", "committed", "log end", "lag", "member", "client id", "host"]
+    rows = _rows(found)
     if not found.members:
         columns, rows = columns[:5], [row[:5] for row in rows]
     parts: list[RenderableType] = [_head(found)]
     if rows:
-        parts.append(table(columns, [[UNKNOWN if cell is None else cell for cell in row] for row in rows]))
+        parts.append(table(columns, rows))
     parts.append("\n".join(_sums(found)))
     return together(parts)
+
+
+def _rows(found: Group) -> list[Sequence[object]]:
+    shown = short_names(found.members)
+    by_id = {member.member_id: member for member in found.members}
+    partitions = [
+        [
+            each.topic,
+            each.partition,
+            *map(_or_unknown, (each.committed, each.log_end, each.lag)),
+            *_who(by_id.get(each.member_id or ""), shown),
+        ]
+        for each in found.partitions
+    ]
+    idle = [member for member in found.members if not member.assignment]
+    return [
+        *grouped(partitions),
+        *([_nothing(found), *[UNKNOWN] * 4, *_who(member, shown)] for member in idle),
+    ]
 
 
 def draw_members(found: Group) -> "RenderableType":
@@ -111,7 +120,11 @@ def _nothing(found: Group) -> str:
 
 
 def _who(member: Member | None, shown: dict[str, str]) -> list[object]:
-    return [None, None, None] if member is None else [shown[member.member_id], member.client_id, member.host]
+    return [UNKNOWN] * 3 if member is None else [shown[member.member_id], member.client_id, member.host]
+
+
+def _or_unknown(value: object) -> object:
+    return UNKNOWN if value is None else value
 
 
 def _head(found: Group) -> str:

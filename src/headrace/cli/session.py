@@ -2,7 +2,7 @@
 
 import json
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, is_dataclass
 from functools import cached_property
 from io import StringIO
@@ -96,6 +96,14 @@ def table(
     for row in cells:
         drawn.add_row(*(Text(cell) for cell in row))
     return drawn if title is None else Group(Text(title, style="bold"), Text(), drawn)
+
+
+def grouped(rows: Iterable[Sequence[object]]) -> Iterator[Sequence[object]]:
+    """The rows; a terminal is spared a first cell that is the same as the one above."""
+    above: object = None
+    for row in rows:
+        yield (None, *row[1:]) if row[0] == above and sys.stdout.isatty() else row
+        above = row[0]
 
 
 def together(parts: Iterable["RenderableType"]) -> "RenderableType":
