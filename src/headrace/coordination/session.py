@@ -57,6 +57,7 @@ class Znode(NamedTuple):
     version: int
     created_zxid: int
     ephemeral_owner: int = 0  # the session it goes with; 0: it stays
+    modified_zxid: int = 0
 
 
 class Create(NamedTuple):
@@ -174,7 +175,7 @@ class ZooKeeperSession:
             if watch is not None and await self.exists(path, watch):
                 return await self.get(path, watch)  # it came between the two questions
             return None
-        return Znode(data, stat.version, stat.czxid, stat.ephemeralOwner)
+        return Znode(data, stat.version, stat.czxid, stat.ephemeralOwner, stat.mzxid)
 
     async def exists(self, path: str, watch: Watcher | None = None) -> bool:
         return await self._call(self._client.exists_async, path, watch=self._watcher(watch)) is not None

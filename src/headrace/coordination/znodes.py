@@ -73,6 +73,7 @@ class BrokerRegistration:
     port: int
     timestamp_ms: int
     rack: str | None = None
+    may_have_lost: bool = False  # records: it stopped uncleanly, and its machine has been down since
 
     @property
     def path(self) -> str:
@@ -89,6 +90,8 @@ class BrokerRegistration:
             "listener_security_protocol_map": dict(self.security_protocols),
             "features": {},
         }
+        if self.may_have_lost:
+            content["may_have_lost"] = True
         return _dump(content if self.rack is None else content | {"rack": self.rack})
 
     @classmethod
@@ -102,6 +105,7 @@ class BrokerRegistration:
                 port=int(content["port"]),
                 timestamp_ms=int(content["timestamp"]),
                 rack=content.get("rack"),
+                may_have_lost=bool(content.get("may_have_lost", False)),
             )
 
 
@@ -152,6 +156,9 @@ class PartitionState:
     leader_epoch: int
     isr: Sequence[int]
     controller_epoch: int
+    elr: Sequence[int] = ()  # left the ISR while too few were in sync: they have all that is committed
+    last_leader: int = -1  # while nobody leads
+    version: int = 0  # the znode's, which is Kafka's partition epoch; not in its content
 
     @staticmethod
     def path_of(topic: str, partition: int) -> str:
@@ -162,18 +169,21 @@ class PartitionState:
         return self.path_of(self.topic, self.partition)
 
     def encode(self) -> bytes:
-        return _dump(
-            {
-                "version": 1,
-                "leader": self.leader,
-                "leader_epoch": self.leader_epoch,
-                "isr": list(self.isr),
-                "controller_epoch": self.controller_epoch,
-            }
-        )
+        content: dict[str, Any] = {
+            "version": 1,
+            "leader": self.leader,
+            "leader_epoch": self.leader_epoch,
+            "isr": list(self.isr),
+            "controller_epoch": self.controller_epoch,
+        }
+        if self.elr:
+            content["elr"] = list(self.elr)
+        if self.last_leader != -1:
+            content["last_leader"] = self.last_leader
+        return _dump(content)
 
     @classmethod
-    def decode(cls, topic: str, partition: int, data: bytes) -> Self:
+    def decode(cls, topic: str, partition: int, data: bytes, *, version: int = 0) -> Self:
         with _content(cls.path_of(topic, partition), data) as content:
             return cls(
                 topic=topic,
@@ -182,6 +192,9 @@ class PartitionState:
                 leader_epoch=int(content["leader_epoch"]),
                 isr=tuple(int(replica) for replica in content["isr"]),
                 controller_epoch=int(content["controller_epoch"]),
+                elr=tuple(int(replica) for replica in content.get("elr", ())),
+                last_leader=int(content.get("last_leader", -1)),
+                version=version,
             )
 
 

@@ -8,7 +8,7 @@ from functools import cache
 from importlib import import_module
 from typing import Any, Final
 
-from headrace.protocol import api_versions, fetch, metadata, produce
+from headrace.protocol import api_versions, fetch, metadata, produce, update_metadata
 from headrace.protocol.errors import ProtocolError
 from headrace.protocol.fields import Buffer
 from headrace.protocol.message import Message
@@ -79,6 +79,9 @@ def _encoder(key: int) -> Callable[[Any, int], list[Buffer]]:
 
 
 def _class(key: int, kind: str) -> type[Message]:
+    if key == update_metadata.UPDATE_METADATA:
+        of_brokers: type[Message] = getattr(update_metadata, f"UpdateMetadata{kind}")
+        return of_brokers
     api = api_schema(key)
     module = import_module(f"headrace.protocol.schema.{api.module}")
     found: type[Message] = getattr(module, api.name + kind)

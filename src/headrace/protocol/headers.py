@@ -13,12 +13,14 @@ from headrace.protocol.fields import NEWEST
 from headrace.protocol.primitives import bad_length, skip_tags
 from headrace.protocol.schema.index import APIS, ApiKey
 from headrace.protocol.schema.request_header import RequestHeader
+from headrace.protocol.update_metadata import UPDATE_METADATA
 
 _FIXED: Final = Struct(">hhih")  # key, version, correlation id, length of the client id
 _RESPONSE_V0: Final = Struct(">i")
 _RESPONSE_V1: Final = Struct(">ix")  # no tagged fields
 _FIRST_FLEXIBLE: Final = {
-    int(key): api.flexible.start if api.flexible else NEWEST for key, api in APIS.items()
+    **{int(key): api.flexible.start if api.flexible else NEWEST for key, api in APIS.items()},
+    UPDATE_METADATA: 0,
 }
 
 

@@ -24,6 +24,7 @@ RECOVERY_POINTS = "recovery-point-offset-checkpoint"
 LOG_START_OFFSETS = "log-start-offset-checkpoint"
 HIGH_WATERMARKS = "replication-offset-checkpoint"
 CLEANER_OFFSETS = "cleaner-offset-checkpoint"
+BOOT = "headrace.boot"
 CLEAN_SHUTDOWN = ".kafka_cleanshutdown"
 
 # Directories that no log is opened from: one half deleted, or by Kafka on its way to or from another disk.
@@ -51,6 +52,7 @@ class LogDirectory:
         self._writing = threading.Lock()
         self._prepared = self._written = 0  # checkpoints, by number
         self._forgotten: set[TopicPartition] = set()  # gone, but the checkpoints may still have them
+        self.may_have_lost = False  # records: it was not closed, and the machine has been down since
         self._lock = lock
         self._now_ms = now_ms
 
@@ -99,6 +101,8 @@ class LogDirectory:
             self._forget(gone)
         marker = self.path / CLEAN_SHUTDOWN
         clean = marker.exists()
+        same_boot = _is_same_boot(self.path)
+        self.may_have_lost = bool(found) and not clean and not same_boot
         marker.unlink(missing_ok=True)  # from here on a crash means recovery
         sync_directory(self.path)
         for number, (partition, path) in enumerate(found, start=1):
@@ -232,6 +236,23 @@ class LogDirectory:
 
     def _of_failed(self, offsets: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
         return {partition: offset for partition, offset in offsets.items() if partition in self.failed}
+
+
+def _is_same_boot(path: Path) -> bool:
+    """Whether the machine has run all the time since the directory was last opened; remembers this boot.
+
+    A process that was killed has left what it wrote to the system, which brings it to the disk in its own
+    time. Only a machine that went down has lost what was not there yet.
+    """
+    try:
+        now = Path("/proc/sys/kernel/random/boot_id").read_bytes().strip()
+    except OSError:
+        return False
+    file = path / BOOT
+    before = file.read_bytes().strip() if file.exists() else b""
+    if before != now:
+        write_atomically(file, now + b"\n")
+    return before == now
 
 
 def _close(log: Log) -> bool:

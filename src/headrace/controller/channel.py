@@ -1,0 +1,151 @@
+"""One broker, kept up to date by the controller: told of every change, and of everything when it comes back.
+
+The channel is also the controller's ear. A connection that breaks, to a port that then refuses a new one,
+says that the broker's process has ended: the controller need not wait for its session to expire.
+"""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Collection
+from typing import Any, Protocol
+
+from headrace.controller.model import Key
+from headrace.protocol.errors import ErrorCode
+from headrace.protocol.message import Message
+
+UPDATE_VERSION = 8
+_UPDATE_TIMEOUT_S = 30.0
+_REFUSALS = 2  # in a row, before a process counts as gone
+_FIRST_RETRY_S, _LAST_RETRY_S = 0.02, 0.5
+
+logger = logging.getLogger(__name__)
+
+
+class PeerGone(Exception):
+    """There is no connection to the other broker, or no more; what was asked may have been done or not.
+
+    `refused` says that nobody listens at its address: its process is gone.
+    """
+
+    def __init__(self, message: str, *, refused: bool = False) -> None:
+        super().__init__(message)
+        self.refused = refused
+
+
+class Link(Protocol):
+    """A connection to a broker."""
+
+    async def ask(self, request: Message, version: int, *, timeout_s: float | None = None) -> Any: ...
+
+    async def closed(self) -> None: ...
+
+    def close(self) -> None: ...
+
+
+class Channel:
+    """Tells one broker. What is to be told is a set of names; it is told as it is when a message goes out."""
+
+    def __init__(
+        self,
+        broker_id: int,
+        *,
+        connect: Callable[[int], Awaitable[Link]],
+        compose: Callable[[int, Collection[Key] | None], Message],
+        on_reachable: Callable[[int, bool], None],
+        on_replaced: Callable[[], None],
+    ) -> None:
+        self._broker_id = broker_id
+        self._connect = connect
+        self._compose = compose
+        self._on_reachable = on_reachable
+        self._on_replaced = on_replaced
+        self._link: Link | None = None
+        self._keys: set[Key] = set()
+        self._everything = True
+        self._wanted = 1  # how often there was something to tell
+        self._told = 0
+        self._wake = asyncio.Event()
+        self._news = asyncio.Condition()
+        self._task = asyncio.get_running_loop().create_task(self._run())
+
+    def tell(self, keys: Collection[Key]) -> None:
+        """Have the broker told of these partitions."""
+        self._keys.update(keys)
+        self._wanted += 1
+        self._wake.set()
+
+    async def told(self) -> None:
+        """Return when the broker knows all that it was to be told before now."""
+        wanted = self._wanted
+        async with self._news:
+            await self._news.wait_for(lambda: self._told >= wanted)
+
+    async def ask(self, request: Message, version: int, *, timeout_s: float) -> Any:
+        """What the broker answers; PeerGone if there is no connection."""
+        if self._link is None:
+            raise PeerGone(f"there is no connection to broker {self._broker_id}")
+        return await self._link.ask(request, version, timeout_s=timeout_s)
+
+    def close(self) -> None:
+        self._task.cancel()
+        if self._link is not None:
+            self._link.close()
+
+    async def _run(self) -> None:
+        refusals, delay = 0, _FIRST_RETRY_S
+        while True:
+            try:
+                self._link = await self._connect(self._broker_id)
+                self._on_reachable(self._broker_id, True)
+                refusals, delay = 0, _FIRST_RETRY_S
+                self._everything = True
+                await self._serve(self._link)
+            except PeerGone as error:
+                logger.debug("the channel to broker %d: %s", self._broker_id, error)
+                if error.refused:
+                    refusals += 1
+                    if refusals == _REFUSALS:
+                        self._on_reachable(self._broker_id, False)
+                await asyncio.sleep(delay)
+                delay = min(2 * delay, _LAST_RETRY_S)
+            finally:
+                if self._link is not None:
+                    self._link.close()
+                self._link = None
+
+    async def _serve(self, link: Link) -> None:
+        closed = asyncio.ensure_future(link.closed())
+        try:
+            while True:
+                if self._everything or self._wanted > self._told:
+                    await self._update(link)
+                    continue
+                self._wake.clear()
+                waking = asyncio.ensure_future(self._wake.wait())
+                await asyncio.wait({waking, closed}, return_when=asyncio.FIRST_COMPLETED)
+                waking.cancel()
+                if closed.done():
+                    raise PeerGone("the connection has ended")
+        finally:
+            closed.cancel()
+
+    async def _update(self, link: Link) -> None:
+        keys = None if self._everything else set(self._keys)
+        number = self._wanted
+        self._everything = False
+        self._keys.clear()
+        try:
+            response = await link.ask(
+                self._compose(self._broker_id, keys), UPDATE_VERSION, timeout_s=_UPDATE_TIMEOUT_S
+            )
+        except PeerGone:
+            self._everything = True
+            raise
+        if response.error_code == ErrorCode.STALE_CONTROLLER_EPOCH:
+            self._on_replaced()
+        if response.error_code:
+            self._everything = True
+            raise PeerGone(f"it refuses an update with error {response.error_code}")
+        async with self._news:
+            self._told = number
+            self._news.notify_all()

@@ -1,0 +1,236 @@
+"""What the controller knows of the cluster, and what should become of it. Pure.
+
+`settle` compares what is with what should be: partitions whose leader is gone, replicas in sync that are
+gone, moves that are complete. It looks at everything there is, so it does not matter which event made it
+look, or whether an earlier controller was halfway through: what is left to do is found again.
+"""
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple
+
+from headrace.replication.election import (
+    NOBODY,
+    Partition,
+    Progress,
+    accept_isr,
+    begin_move,
+    cancel_move,
+    distrust,
+    elect,
+    finish_move,
+    prefer,
+    without_dead,
+    without_leaver,
+)
+
+
+class Key(NamedTuple):
+    """The name of a partition."""
+
+    topic: str
+    partition: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Member:
+    """A broker that is registered."""
+
+    broker_id: int
+    epoch: int
+    rack: str | None = None
+    trusted: bool = True  # its log has all it ever had: a clean stop, or the machine has not been down since
+
+
+@dataclass(slots=True, kw_only=True)
+class TopicModel:
+    topic_id: bytes
+    version: int  # of its assignment, as written
+    partitions: dict[int, Partition]
+    configs: Mapping[str, str] = field(default_factory=dict)  # what it sets itself
+
+
+Changes = dict[Key, Partition]
+Survey = Mapping[Key, Mapping[int, Progress]]
+"""How far the candidates of a partition are, by broker."""
+
+EMPTY_SURVEY: Survey = {}
+
+
+class Refused(Exception):
+    """A change that cannot be; the reason is one of `Reason`."""
+
+    def __init__(self, reason: str, message: str) -> None:
+        super().__init__(message)
+        self.reason = reason
+
+
+UNKNOWN_PARTITION = "unknown partition"
+STALE = "stale"  # somebody else leads, or the partition has changed since
+INVALID_UPDATE = "invalid update"
+NOT_NEEDED = "not needed"
+NOT_AVAILABLE = "not available"
+INVALID_REPLICAS = "invalid replicas"
+NO_MOVE = "no move"
+INELIGIBLE = "ineligible"
+
+
+@dataclass(slots=True)
+class ClusterModel:
+    """Brokers, topics and their partitions. `apply` changes it; everything else only answers."""
+
+    members: dict[int, Member] = field(default_factory=dict)
+    unreachable: set[int] = field(default_factory=set)  # registered, but their port refuses
+    leaving: set[int] = field(default_factory=set)
+    topics: dict[str, TopicModel] = field(default_factory=dict)
+
+    @property
+    def live(self) -> set[int]:
+        return self.members.keys() - self.unreachable
+
+    def items(self) -> Iterator[tuple[Key, Partition]]:
+        for name, topic in self.topics.items():
+            for index, partition in topic.partitions.items():
+                yield Key(name, index), partition
+
+    def find(self, key: Key) -> Partition:
+        topic = self.topics.get(key.topic)
+        if topic is None or key.partition not in topic.partitions:
+            raise Refused(UNKNOWN_PARTITION, f"there is no partition {key.topic}-{key.partition}")
+        return topic.partitions[key.partition]
+
+    def apply(self, changes: Changes) -> None:
+        """Take over what has been written."""
+        for key, partition in changes.items():
+            self.topics[key.topic].partitions[key.partition] = partition
+
+    # -- what should be ------------------------------------------------------------------------
+
+    def to_survey(self) -> dict[Key, tuple[int, ...]]:
+        """The live candidates of every partition that needs a leader and has a choice."""
+        live = self.live
+        found = {}
+        for key, partition in self.items():
+            if partition.leader in live and partition.leader not in self.leaving:
+                continue
+            candidates = tuple(each for each in partition.isr if each in live and each not in self.leaving)
+            if not candidates:
+                candidates = tuple(each for each in partition.elr if each in live)
+            if not candidates and partition.unclean_allowed:
+                candidates = tuple(each for each in partition.replicas if each in live)
+            if len(candidates) > 1:
+                found[key] = candidates
+        return found
+
+    def settle(self, survey: Survey = EMPTY_SURVEY) -> Changes:
+        """What has to change for every partition to be as well off as it can be with these brokers."""
+        live = self.live
+        changes = {}
+        for key, partition in self.items():
+            ranks = survey.get(key, {})
+            wanted = elect(partition, live, rank=ranks.get, avoid=self.leaving)
+            wanted = without_dead(wanted, live)
+            for broker_id in self.leaving:
+                wanted = without_leaver(wanted, broker_id)
+            wanted = finish_move(wanted, live, rank=ranks.get)
+            if wanted != partition:
+                changes[key] = wanted
+        return changes
+
+    def returned(self, member: Member) -> Changes:
+        """A broker is back. If it may have lost records, nobody counts on what it had."""
+        if member.trusted:
+            return {}
+        changes = {}
+        for key, partition in self.items():
+            wanted = distrust(partition, member.broker_id)
+            if wanted != partition:
+                changes[key] = wanted
+        return changes
+
+    def is_unclean(self, changes: Changes) -> list[Key]:
+        """Those whose new leader may lack what was committed: somebody should be told."""
+        return [
+            key
+            for key, partition in changes.items()
+            if partition.leader not in {NOBODY, self.find(key).leader}
+            and partition.leader not in (*self.find(key).isr, *self.find(key).elr)
+        ]
+
+    # -- what others ask for -------------------------------------------------------------------
+
+    def alter(
+        self, key: Key, *, broker_id: int, leader_epoch: int, version: int, isr: Mapping[int, int]
+    ) -> Changes:
+        """A leader proposes a set in sync: broker ids, with the epochs of those that it knows."""
+        partition = self.find(key)
+        if leader_epoch != partition.leader_epoch or broker_id != partition.leader:
+            raise Refused(STALE, f"broker {partition.leader} leads at epoch {partition.leader_epoch}")
+        if version != partition.version:
+            raise Refused(INVALID_UPDATE, f"the partition is at version {partition.version}, not {version}")
+        if broker_id not in isr or not set(isr) <= set(partition.replicas):
+            raise Refused(INVALID_UPDATE, f"{sorted(isr)} is no set of replicas with its leader")
+        for each, epoch in isr.items():
+            member = self.members.get(each)
+            gone = member is None or each in self.unreachable or each in self.leaving
+            if each not in partition.isr and (gone or (epoch != -1 and member and epoch != member.epoch)):
+                raise Refused(INELIGIBLE, f"broker {each} cannot be in sync: it is not here as it was")
+        wanted = finish_move(accept_isr(partition, tuple(isr)), self.live)
+        return {key: wanted} if wanted != partition else {}
+
+    def prefer(self, key: Key) -> Changes:
+        """Let the preferred replica lead."""
+        partition = self.find(key)
+        wanted = prefer(partition, self.live - self.leaving)
+        if wanted != partition:
+            return {key: wanted}
+        if partition.leader == partition.replicas[0]:
+            raise Refused(NOT_NEEDED, f"broker {partition.leader} leads already")
+        raise Refused(NOT_AVAILABLE, f"broker {partition.replicas[0]} is not in sync")
+
+    def force(self, key: Key, survey: Survey = EMPTY_SURVEY) -> Changes:
+        """Let any live replica lead, at the price of records that it does not have."""
+        partition = self.find(key)
+        if partition.leader in self.live:
+            raise Refused(NOT_NEEDED, f"broker {partition.leader} leads already")
+        allowed = replace(partition, unclean_allowed=True)
+        wanted = elect(allowed, self.live, rank=survey.get(key, {}).get)
+        if wanted.leader not in self.live:
+            raise Refused(NOT_AVAILABLE, "no replica is alive")
+        return {key: replace(wanted, unclean_allowed=partition.unclean_allowed)}
+
+    def unbalanced(self) -> list[Key]:
+        """Partitions that are not led by their preferred replica although they could be."""
+        able = self.live - self.leaving
+        return [key for key, partition in self.items() if prefer(partition, able) != partition]
+
+    def move(self, key: Key, target: Sequence[int] | None) -> Changes:
+        """Move a partition to other brokers, or, without a target, have it stay where it was."""
+        partition = self.find(key)
+        if target is None:
+            return self._cancel(key, partition)
+        if not target or len(set(target)) != len(target) or min(target) < 0:
+            raise Refused(INVALID_REPLICAS, f"{list(target)} is no list of brokers, each of them once")
+        unknown = set(target) - self.members.keys()
+        if unknown:
+            raise Refused(INVALID_REPLICAS, f"there are no brokers {sorted(unknown)}")
+        wanted = finish_move(begin_move(partition, target), self.live)
+        return {key: wanted} if wanted != partition else {}
+
+    def _cancel(self, key: Key, partition: Partition) -> Changes:
+        if not partition.adding and not partition.removing:
+            raise Refused(NO_MOVE, f"{key.topic}-{key.partition} is not being moved")
+        stays = cancel_move(partition)
+        if stays.leader not in stays.replicas:
+            stays = elect(replace(stays, leader=NOBODY, last_leader=stays.leader), self.live)
+        return {key: stays}
+
+    def moves(self) -> list[Key]:
+        return [key for key, partition in self.items() if partition.adding or partition.removing]
+
+    def led_by(self, broker_id: int) -> list[Key]:
+        return [key for key, partition in self.items() if partition.leader == broker_id]
+
+    def on(self, broker_ids: Collection[int]) -> list[Key]:
+        """Partitions with a replica on any of these brokers."""
+        return [key for key, partition in self.items() if not set(broker_ids).isdisjoint(partition.replicas)]

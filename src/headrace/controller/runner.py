@@ -1,0 +1,374 @@
+"""The controller at work: events in, one at a time; what the model decides is written, then told."""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from dataclasses import replace
+
+from headrace.controller.channel import Channel, Link, PeerGone
+from headrace.controller.model import Changes, ClusterModel, Key, Member, Refused, Survey, TopicModel
+from headrace.controller.store import (
+    Office,
+    Rules,
+    first_state,
+    member_of,
+    read_topics,
+    write_changes,
+)
+from headrace.controller.updates import compose
+from headrace.coordination.errors import CoordinationError
+from headrace.coordination.session import Conflict, ZooKeeperSession
+from headrace.coordination.znodes import BrokerRegistration
+from headrace.protocol.errors import ErrorCode
+from headrace.protocol.message import Message
+from headrace.protocol.schema.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
+from headrace.replication.election import NOBODY, Partition, Progress
+
+_SURVEY_VERSION, _SURVEY_TIMEOUT_S = 7, 0.5
+_ANY_REPLICA = -2  # whoever is asked answers for its own log
+_LATEST = -1
+_RETRY_S = 0.2
+_LOGGED = 5  # partitions a change, each in a line of its own
+
+logger = logging.getLogger(__name__)
+
+
+class NotController(Exception):
+    """Another broker is the controller, or will soon be."""
+
+
+class Controller:
+    """One term of office. What it knows is read when it begins, and again when a write did not go well."""
+
+    def __init__(
+        self,
+        session: ZooKeeperSession,
+        broker_id: int,
+        office: Office,
+        *,
+        rules: Rules,
+        connect: Callable[[int, BrokerRegistration], Awaitable[Link]],
+        on_resigned: Callable[[], None],
+    ) -> None:
+        self.model = ClusterModel()
+        self.office = office
+        self._session = session
+        self._broker_id = broker_id
+        self._rules = rules
+        self._connect = connect
+        self._on_resigned = on_resigned
+        self._registrations: dict[int, BrokerRegistration] = {}
+        self._channels: dict[int, Channel] = {}
+        self._lock = asyncio.Lock()
+        self._stale = True
+        self._resigned = False
+        self._settling: asyncio.Task[None] | None = None
+        self._unsettled = False
+
+    # -- beginning and ending ------------------------------------------------------------------
+
+    async def begin(self, registrations: Mapping[int, BrokerRegistration], epochs: Mapping[int, int]) -> None:
+        """Read what there is, put it in order, and tell everybody."""
+        async with self._lock:
+            self._take_members(registrations, epochs)
+            await self._read()
+            await self._settle()
+        self._open_channels()
+
+    def resign(self) -> None:
+        """Write and tell nothing any more."""
+        if not self._resigned:
+            self._resigned = True
+            for channel in self._channels.values():
+                channel.close()
+            self._channels.clear()
+            if self._settling is not None:
+                self._settling.cancel()
+            self._on_resigned()
+
+    async def _read(self) -> None:
+        self.model.topics = await read_topics(self._session, self.model.members, self._rules)
+        self._stale = False
+
+    # -- brokers -------------------------------------------------------------------------------
+
+    async def brokers_changed(
+        self, registrations: Mapping[int, BrokerRegistration], epochs: Mapping[int, int]
+    ) -> None:
+        """Brokers have come, gone, or come back: those that are back lead nothing until they are elected."""
+        async with self._lock:
+            before = dict(self.model.members)
+            back = {each for each, epoch in epochs.items() if each in before and before[each].epoch != epoch}
+            for broker_id in (before.keys() - registrations.keys()) | back:
+                del self.model.members[broker_id]
+                self.model.unreachable.discard(broker_id)
+                self.model.leaving.discard(broker_id)
+                self._close_channel(broker_id)
+            await self._settle()
+            new = self._take_members(registrations, epochs)
+            for member in new:
+                await self._write(self.model.returned(member))
+            await self._settle()
+        self._open_channels()
+        self._tell_all(())
+
+    def _take_members(
+        self, registrations: Mapping[int, BrokerRegistration], epochs: Mapping[int, int]
+    ) -> list[Member]:
+        self._registrations = dict(registrations)
+        members = {each: member_of(found, epochs[each]) for each, found in registrations.items()}
+        new = [member for each, member in members.items() if self.model.members.get(each) != member]
+        self.model.members = members
+        return new
+
+    def _open_channels(self) -> None:
+        for broker_id in self.model.members.keys() - self._channels.keys():
+            self._channels[broker_id] = Channel(
+                broker_id,
+                connect=lambda each: self._connect(each, self._registrations[each]),
+                compose=self._compose,
+                on_reachable=self._reachable,
+                on_replaced=self.resign,
+            )
+
+    def _close_channel(self, broker_id: int) -> None:
+        channel = self._channels.pop(broker_id, None)
+        if channel is not None:
+            channel.close()
+
+    def _reachable(self, broker_id: int, reachable: bool) -> None:
+        if reachable == (broker_id not in self.model.unreachable):
+            return
+        if reachable:
+            self.model.unreachable.discard(broker_id)
+            logger.info("broker %d can be reached again", broker_id)
+        else:
+            self.model.unreachable.add(broker_id)
+            logger.warning("broker %d refuses connections: it counts as gone", broker_id)
+        self._settle_soon()
+
+    def _compose(self, broker_id: int, keys: Collection[Key] | None) -> Message:
+        return compose(
+            self.model,
+            self._registrations,
+            controller_id=self._broker_id,
+            controller_epoch=self.office.epoch,
+            to_broker=broker_id,
+            keys=keys,
+        )
+
+    # -- putting things in order ---------------------------------------------------------------
+
+    def _settle_soon(self) -> None:
+        self._unsettled = True
+        if self._settling is None or self._settling.done():
+            self._settling = asyncio.get_running_loop().create_task(self._settle_until_done())
+
+    async def _settle_until_done(self) -> None:
+        while self._unsettled and not self._resigned:
+            self._unsettled = False
+            try:
+                async with self._lock:
+                    await self._settle()
+            except NotController:
+                return
+            except CoordinationError as error:
+                logger.warning("could not put the cluster in order, trying again: %s", error)
+                self._unsettled = True
+                await asyncio.sleep(_RETRY_S)
+            else:
+                self._tell_all(())
+
+    async def _settle(self) -> None:
+        if self._stale:
+            await self._read()
+        survey = await self._survey()
+        changes = {key: each for key, each in self.model.items() if each.version == -1}  # never written
+        changes |= self.model.settle(survey)
+        for key in self.model.is_unclean(changes):
+            logger.error(
+                "%s-%d: no replica that was in sync is left; broker %d leads now, and records may be lost",
+                *key,
+                changes[key].leader,
+            )
+        await self._write(changes)
+
+    async def _survey(self) -> Survey:
+        """Ask candidates how far their logs go; who does not answer in time is judged by its place."""
+        wanted = self.model.to_survey()
+        by_broker: dict[int, list[Key]] = {}
+        for key, candidates in wanted.items():
+            for broker_id in candidates:
+                by_broker.setdefault(broker_id, []).append(key)
+        found: dict[Key, dict[int, Progress]] = {}
+        answers = await asyncio.gather(*(self._ask_progress(each, keys) for each, keys in by_broker.items()))
+        for broker_id, progress in zip(by_broker, answers, strict=True):
+            for key, reached in progress.items():
+                found.setdefault(key, {})[broker_id] = reached
+        return found
+
+    async def _ask_progress(self, broker_id: int, keys: list[Key]) -> dict[Key, Progress]:
+        channel = self._channels.get(broker_id)
+        if channel is None:
+            return {}
+        topics: dict[str, list[ListOffsetsPartition]] = {}
+        for key in keys:
+            entry = ListOffsetsPartition(partition_index=key.partition, timestamp=_LATEST)
+            topics.setdefault(key.topic, []).append(entry)
+        request = ListOffsetsRequest(
+            replica_id=_ANY_REPLICA,
+            topics=[ListOffsetsTopic(name=name, partitions=entries) for name, entries in topics.items()],
+        )
+        try:
+            response = await channel.ask(request, _SURVEY_VERSION, timeout_s=_SURVEY_TIMEOUT_S)
+        except PeerGone:
+            return {}
+        return {
+            Key(topic.name, entry.partition_index): Progress(entry.leader_epoch, entry.offset)
+            for topic in response.topics
+            for entry in topic.partitions
+            if entry.error_code == ErrorCode.NONE
+        }
+
+    async def _write(self, changes: Changes) -> None:
+        """Write changes down, take them over, and have them told."""
+        if self._resigned:
+            raise NotController("this broker is not the controller any more")
+        if not changes:
+            return
+        self._stale = True  # until all of it is known to be written
+        try:
+            written = await write_changes(self._session, self.office, self.model, changes)
+        except Conflict as error:
+            logger.warning("another controller has written: %s", error)
+            self.resign()
+            raise NotController("another broker is the controller") from error
+        self.model.apply(written)
+        self._stale = False
+        self._tell_all(written)
+        _log(written)
+
+    def _tell_all(self, keys: Collection[Key]) -> None:
+        for channel in self._channels.values():
+            channel.tell(keys)
+
+    async def told(self, timeout_s: float) -> None:
+        """Return when every broker that can be reached knows what has been decided so far, or time is up."""
+        reached = [
+            channel.told() for each, channel in self._channels.items() if each not in self.model.unreachable
+        ]
+        try:
+            async with asyncio.timeout(timeout_s):
+                await asyncio.gather(*reached)
+        except TimeoutError:
+            logger.info("not every broker has heard of the change yet")
+
+    # -- what others ask for -------------------------------------------------------------------
+
+    async def change(self, decide: Callable[[ClusterModel], Changes]) -> Changes:
+        """Carry out what `decide` makes of the model as it is; Refused if it cannot be."""
+        async with self._lock:
+            if self._stale:
+                await self._read()
+            changes = decide(self.model)
+            await self._write(changes)
+            return changes
+
+    async def settle(self) -> None:
+        """Put everything in order now."""
+        async with self._lock:
+            await self._settle()
+        self._tell_all(())
+
+    async def balance(self, tolerated_percent: int) -> None:
+        """Let preferred replicas lead, of brokers that lead too few of what they should."""
+        async with self._lock:
+            changes: Changes = {}
+            by_preferred: dict[int, list[Key]] = {}
+            for key, partition in self.model.items():
+                by_preferred.setdefault(partition.replicas[0], []).append(key)
+            astray = set(self.model.unbalanced())
+            for keys in by_preferred.values():
+                mine = astray.intersection(keys)
+                if 100 * len(mine) > tolerated_percent * len(keys):
+                    for key in sorted(mine):
+                        changes |= self.model.prefer(key)
+            await self._write(changes)
+
+    async def let_go(self, broker_id: int, epoch: int) -> bool:
+        """A broker wants to leave: have others lead; True when it leads nothing that others could."""
+        member = self.model.members.get(broker_id)
+        if member is None or member.epoch != epoch:
+            raise Refused("stale", f"broker {broker_id} is not registered with epoch {epoch}")
+        self.model.leaving.add(broker_id)
+        await self.settle()
+        able = self.model.live - self.model.leaving
+        return not any(
+            able.intersection((*self.model.find(key).isr, *self.model.find(key).elr))
+            for key in self.model.led_by(broker_id)
+        )
+
+    def add_topic(
+        self,
+        name: str,
+        topic_id: bytes,
+        replicas: Mapping[int, Sequence[int]],
+        configs: Mapping[str, str],
+    ) -> None:
+        """A topic has been written: lead it from now on."""
+        self.model.topics[name] = TopicModel(
+            topic_id=topic_id, version=0, partitions=self._first_states(replicas, configs), configs=configs
+        )
+        self._tell_all([Key(name, index) for index in replicas])
+        self._settle_soon()
+
+    def grow_topic(self, name: str, version: int, added: Mapping[int, Sequence[int]]) -> None:
+        """Partitions have been written, with the topic's assignment at `version`."""
+        topic = self.model.topics[name]
+        topic.version = version
+        topic.partitions.update(self._first_states(added, topic.configs))
+        self._tell_all([Key(name, index) for index in added])
+        self._settle_soon()
+
+    def _first_states(
+        self, replicas: Mapping[int, Sequence[int]], configs: Mapping[str, str]
+    ) -> dict[int, Partition]:
+        rules = self._rules(configs)
+        return {index: first_state(tuple(members), rules) for index, members in replicas.items()}
+
+    def remove_topic(self, name: str) -> None:
+        """The topic is gone."""
+        topic = self.model.topics.pop(name, None)
+        if topic is not None:
+            self._tell_all([Key(name, index) for index in topic.partitions])
+
+    def configure_topic(self, name: str, configs: Mapping[str, str]) -> None:
+        """A topic's settings have changed: they may let somebody lead who could not before."""
+        topic = self.model.topics.get(name)
+        if topic is None:
+            return
+        rules = self._rules(configs)
+        topic.configs = configs
+        topic.partitions = {
+            index: replace(
+                partition,
+                min_insync_replicas=rules.min_insync_replicas,
+                unclean_allowed=rules.unclean_allowed,
+            )
+            for index, partition in topic.partitions.items()
+        }
+        self._settle_soon()
+
+
+def _log(written: Changes) -> None:
+    for key, partition in list(written.items())[:_LOGGED]:
+        logger.info(
+            "%s-%d: leader %d at epoch %d, in sync %s%s",
+            *key,
+            partition.leader,
+            partition.leader_epoch,
+            list(partition.isr),
+            "" if partition.leader != NOBODY else ": nobody can lead it",
+        )
+    if len(written) > _LOGGED:
+        logger.info("and %d more partitions", len(written) - _LOGGED)

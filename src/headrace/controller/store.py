@@ -1,0 +1,270 @@
+"""The controller's model in ZooKeeper: read whole by a new controller, written a change at a time.
+
+Every write is a transaction that also checks the controller's epoch: one that is replaced writes nothing.
+"""
+
+import asyncio
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import NamedTuple
+
+from headrace.controller.model import Changes, ClusterModel, Key, Member, TopicModel
+from headrace.coordination.session import Check, Conflict, Create, Operation, Set, ZooKeeperSession
+from headrace.coordination.znodes import (
+    TOPICS,
+    BrokerRegistration,
+    Config,
+    Controller,
+    ControllerEpoch,
+    PartitionState,
+    TopicAssignment,
+    topic_path,
+)
+from headrace.replication.election import NOBODY, Partition, distrust
+
+MAX_TRANSACTION_BYTES = 512 * 1024  # ZooKeeper takes a megabyte
+_READS = 64  # topics at a time
+
+
+class TopicRules(NamedTuple):
+    """What a topic's settings say about its leaders."""
+
+    min_insync_replicas: int
+    unclean_allowed: bool
+
+
+Rules = Callable[[Mapping[str, str]], TopicRules]
+"""What follows from what a topic sets itself."""
+
+
+class Office(NamedTuple):
+    """What it takes to write as the controller: its epoch, and the version of the znode that holds it."""
+
+    epoch: int
+    version: int
+
+    @property
+    def check(self) -> Check:
+        return Check(ControllerEpoch.path, self.version)
+
+
+async def take_office(session: ZooKeeperSession, controller: Controller) -> Office | None:
+    """Be the controller, with an epoch of its own, in one step; None if there is one already."""
+    found = await session.get(ControllerEpoch.path)
+    if found is None:
+        try:
+            await session.create(ControllerEpoch.path, ControllerEpoch(epoch=0).encode())
+        except Conflict:
+            return None  # somebody else is just doing the same
+        found = await session.get(ControllerEpoch.path)
+        assert found is not None, "the epoch has just been made"
+    epoch = ControllerEpoch.decode(found.data).epoch + 1
+    try:
+        await session.multi(
+            [
+                Set(ControllerEpoch.path, ControllerEpoch(epoch=epoch).encode(), found.version),
+                Create(Controller.path, controller.encode(), ephemeral=True),
+            ]
+        )
+    except Conflict:
+        return await _office_we_have(session)
+    return Office(epoch, found.version + 1)
+
+
+async def _office_we_have(session: ZooKeeperSession) -> Office | None:
+    """The office, if it is ours: the answer to an earlier attempt got lost."""
+    holder = await session.get(Controller.path)
+    if holder is None or holder.ephemeral_owner != session.session_id:
+        return None
+    found = await session.get(ControllerEpoch.path)
+    return None if found is None else Office(ControllerEpoch.decode(found.data).epoch, found.version)
+
+
+# -- reading -----------------------------------------------------------------------------------
+
+
+async def read_topics(
+    session: ZooKeeperSession, members: Mapping[int, Member], rules: Rules
+) -> dict[str, TopicModel]:
+    """All topics, as a new controller finds them."""
+    names = await session.children(TOPICS)
+    limit = asyncio.Semaphore(_READS)
+
+    async def read(name: str) -> TopicModel | None:
+        async with limit:
+            return await read_topic(session, name, members, rules)
+
+    topics = await asyncio.gather(*(read(name) for name in names))
+    return {name: topic for name, topic in zip(names, topics, strict=True) if topic is not None}
+
+
+async def read_topic(
+    session: ZooKeeperSession, name: str, members: Mapping[int, Member], rules: Rules
+) -> TopicModel | None:
+    """One topic; partitions that a crash has left without a state get their first one."""
+    found = await session.get(topic_path(name))
+    if found is None:
+        return None
+    assignment = TopicAssignment.decode(name, found.data)
+    config = await session.get(Config.path_of("topics", name))
+    configs = {} if config is None else Config.decode("topics", name, config.data).values
+    wants = rules(configs)
+    partitions = await asyncio.gather(
+        *(_read_partition(session, assignment, index, members, wants) for index in assignment.replicas)
+    )
+    return TopicModel(
+        topic_id=assignment.topic_id,
+        version=found.version,
+        partitions=dict(zip(assignment.replicas, partitions, strict=True)),
+        configs=configs,
+    )
+
+
+async def _read_partition(
+    session: ZooKeeperSession,
+    assignment: TopicAssignment,
+    index: int,
+    members: Mapping[int, Member],
+    wants: TopicRules,
+) -> Partition:
+    found = await session.get(PartitionState.path_of(assignment.topic, index))
+    replicas = tuple(assignment.replicas[index])
+    if found is None:
+        return first_state(replicas, wants, version=-1)
+    state = PartitionState.decode(assignment.topic, index, found.data)
+    partition = Partition(
+        replicas=replicas,
+        leader=state.leader,
+        leader_epoch=state.leader_epoch,
+        isr=tuple(state.isr),
+        elr=tuple(state.elr),
+        last_leader=state.last_leader,
+        adding=tuple(assignment.adding.get(index, ())),
+        removing=tuple(assignment.removing.get(index, ())),
+        min_insync_replicas=wants.min_insync_replicas,
+        unclean_allowed=wants.unclean_allowed,
+        version=found.version,
+    )
+    return _as_left_by(partition, found.modified_zxid, members)
+
+
+def _as_left_by(partition: Partition, written_zxid: int, members: Mapping[int, Member]) -> Partition:
+    """The partition without what brokers have lost by restarting since it was written.
+
+    A broker's epoch is the zxid of its registration, so it tells whether that came later. A leader that has
+    restarted leads no more, until it is elected in an epoch of its own; one that may have lost records
+    is not counted on.
+    """
+    for member in members.values():
+        if member.epoch > written_zxid:
+            if not member.trusted:
+                partition = distrust(partition, member.broker_id)
+            if partition.leader == member.broker_id:
+                partition = replace(partition, leader=NOBODY, last_leader=member.broker_id)
+    return partition
+
+
+def first_state(replicas: tuple[int, ...], wants: TopicRules, *, version: int = 0) -> Partition:
+    """A new partition is led by its first replica, and all are in sync: all are empty."""
+    return Partition(
+        replicas=replicas,
+        leader=replicas[0],
+        leader_epoch=0,
+        isr=replicas,
+        min_insync_replicas=wants.min_insync_replicas,
+        unclean_allowed=wants.unclean_allowed,
+        version=version,
+    )
+
+
+def member_of(registration: BrokerRegistration, epoch: int) -> Member:
+    return Member(
+        broker_id=registration.broker_id,
+        epoch=epoch,
+        rack=registration.rack,
+        trusted=not registration.may_have_lost,
+    )
+
+
+# -- writing -----------------------------------------------------------------------------------
+
+
+async def write_changes(
+    session: ZooKeeperSession, office: Office, model: ClusterModel, changes: Changes
+) -> Changes:
+    """Write `changes` down, in as few transactions as there is room for; they come back with their versions.
+
+    Conflict: somebody else has written, so that this is not the controller any more.
+    """
+    written: Changes = {}
+    part: list[Operation] = [office.check]
+    room = MAX_TRANSACTION_BYTES
+    for name in dict.fromkeys(key.topic for key in changes):
+        of_topic = {key: partition for key, partition in changes.items() if key.topic == name}
+        operations = [
+            operation
+            for key, partition in of_topic.items()
+            for operation in _state_operations(key, partition, office.epoch)
+        ]
+        assignment = _assignment(model, name, of_topic)
+        if assignment is not None:
+            version = model.topics[name].version
+            operations.append(Set(assignment.path, assignment.encode(), version))
+            model.topics[name].version = version + 1
+        for operation in operations:
+            size = size_of(operation)
+            if size > room:
+                await session.multi(part)
+                part, room = [office.check], MAX_TRANSACTION_BYTES
+            part.append(operation)
+            room -= size
+        written.update({key: replace(value, version=value.version + 1) for key, value in of_topic.items()})
+    await session.multi(part)
+    return written
+
+
+def _state_operations(key: Key, partition: Partition, epoch: int) -> list[Operation]:
+    state = state_of(key, partition, epoch)
+    if partition.version == -1:  # a partition that has none yet
+        return [Create(state.path.removesuffix("/state"), b""), Create(state.path, state.encode())]
+    return [Set(state.path, state.encode(), partition.version)]
+
+
+def state_of(key: Key, partition: Partition, epoch: int) -> PartitionState:
+    return PartitionState(
+        topic=key.topic,
+        partition=key.partition,
+        leader=partition.leader,
+        leader_epoch=partition.leader_epoch,
+        isr=partition.isr,
+        controller_epoch=epoch,
+        elr=partition.elr,
+        last_leader=partition.last_leader,
+        version=partition.version,
+    )
+
+
+def _assignment(model: ClusterModel, name: str, changes: Changes) -> TopicAssignment | None:
+    """The topic's assignment with `changes`; None if they do not touch it."""
+    topic = model.topics[name]
+    after = {index: changes.get(Key(name, index), old) for index, old in topic.partitions.items()}
+    before = topic.partitions
+    if all(
+        (after[index].replicas, after[index].adding, after[index].removing)
+        == (before[index].replicas, before[index].adding, before[index].removing)
+        for index in before
+    ):
+        return None
+    return TopicAssignment(
+        topic=name,
+        topic_id=topic.topic_id,
+        replicas={index: each.replicas for index, each in after.items()},
+        adding={index: each.adding for index, each in after.items() if each.adding},
+        removing={index: each.removing for index, each in after.items() if each.removing},
+    )
+
+
+def size_of(operation: Operation) -> int:
+    """Bytes that an operation takes in a transaction, and some to spare."""
+    data = operation.data if isinstance(operation, Create | Set) else b""
+    return len(operation.path) + len(data) + 100
