@@ -86,7 +86,12 @@ def _delete_offsets(name: str, *_: object) -> Message:
 GROUP_REQUESTS: Final[dict[ApiKey, GroupRequest]] = {
     ApiKey.JOIN_GROUP: _join,
     ApiKey.SYNC_GROUP: lambda *_: SyncGroupRequest(
-        group_id="nobody", generation_id=1, member_id="me", assignments=[]
+        group_id="nobody",
+        generation_id=1,
+        member_id="me",
+        protocol_type="consumer",
+        protocol_name="range",
+        assignments=[],
     ),
     ApiKey.HEARTBEAT: lambda *_: HeartbeatRequest(group_id="nobody", generation_id=1, member_id="me"),
     ApiKey.LEAVE_GROUP: _leave,

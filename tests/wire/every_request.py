@@ -6,7 +6,9 @@ from typing import Final
 from headrace.broker.dispatch import HANDLERS, load_handlers
 from headrace.protocol.message import Message
 from headrace.protocol.schema.alter_configs import AlterableConfig, AlterConfigsRequest, AlterConfigsResource
+from headrace.protocol.schema.alter_partition import AlterPartitionRequest
 from headrace.protocol.schema.api_versions import ApiVersionsRequest
+from headrace.protocol.schema.broker_heartbeat import BrokerHeartbeatRequest
 from headrace.protocol.schema.create_partitions import CreatePartitionsRequest, CreatePartitionsTopic
 from headrace.protocol.schema.create_topics import CreatableTopic, CreateTopicsRequest
 from headrace.protocol.schema.delete_records import (
@@ -42,7 +44,12 @@ from wire.raw import RawClient
 from wire.requests import create_topic, fetch_request, fresh_name, produce, produce_request
 
 load_handlers()
-ADVERTISED: Final = [(handler.key, version) for handler in HANDLERS.values() for version in handler.versions]
+ADVERTISED: Final = [
+    (handler.key, version)
+    for handler in HANDLERS.values()
+    for version in handler.versions
+    if isinstance(handler.key, ApiKey)
+]
 TOPIC, BROKER = 2, 4
 SET = 0
 
@@ -156,6 +163,10 @@ REQUESTS: Final[dict[int, Callable[[Target, int], Message]]] = {
     ),
     ApiKey.DESCRIBE_TOPIC_PARTITIONS: lambda t, _: DescribeTopicPartitionsRequest(
         topics=[DescribedTopic(name=t.name)], cursor=None
+    ),
+    ApiKey.ALTER_PARTITION: lambda *_: AlterPartitionRequest(broker_id=1, broker_epoch=-1, topics=[]),
+    ApiKey.BROKER_HEARTBEAT: lambda *_: BrokerHeartbeatRequest(
+        broker_id=1, current_metadata_offset=0, want_fence=False, want_shut_down=False
     ),
     **{key: _about_a_group(make) for key, make in GROUP_REQUESTS.items()},
 }

@@ -32,6 +32,7 @@ MAY_FAIL: Final = {  # these are about a group, or a member, that is not there
     ApiKey.DESCRIBE_GROUPS: ErrorCode.GROUP_ID_NOT_FOUND,
     ApiKey.DELETE_GROUPS: ErrorCode.GROUP_ID_NOT_FOUND,
     ApiKey.CONSUMER_GROUP_DESCRIBE: ErrorCode.GROUP_ID_NOT_FOUND,
+    ApiKey.ALTER_PARTITION: ErrorCode.STALE_BROKER_EPOCH,
 }
 
 

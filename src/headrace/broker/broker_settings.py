@@ -3,6 +3,7 @@
 from typing import Final
 
 from headrace.broker.group_settings import GROUP_SETTINGS
+from headrace.broker.replication_settings import REPLICATION_SETTINGS
 from headrace.broker.settings import Kind, Scope, Setting, Settings, Value
 from headrace.broker.topic_settings import BROKER_SYNONYMS, TOPIC_SETTINGS
 from headrace.storage.config import DAY_MS
@@ -183,6 +184,7 @@ BROKER_SETTINGS: Final = Settings(
             low=1,
         ),
         *GROUP_SETTINGS,
+        *REPLICATION_SETTINGS,
         *_ACCEPTED,
         *_topic_defaults(),
     ]

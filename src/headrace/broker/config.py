@@ -121,6 +121,10 @@ class BrokerConfig:
         assert isinstance(value, int), value
         return value
 
+    def unclean_allowed(self, own: Mapping[str, str]) -> bool:
+        """Whether a replica that was not in sync may lead a topic, given what it sets itself."""
+        return bool(topic_values(self.values, own)["unclean.leader.election.enable"])
+
     def group_limits(self) -> GroupLimits:
         """What the broker lets its groups do."""
         policy = self.text("group.consumer.migration.policy")

@@ -82,7 +82,7 @@ class ConfigAdmin:
             await session.create(config.path, config.encode())
         change = ConfigChange(entity=f"{entity.kind}/{entity.name}")
         await session.create(ConfigChange.prefix, change.encode(), sequence=True)
-        await self._broker.view.load_config(entity.kind, entity.name)
+        await self._broker.membership.view.load_config(entity.kind, entity.name)
 
     def _check(self, entity: Config, values: dict[str, str], settings: Settings) -> None:
         try:

@@ -1,6 +1,7 @@
 """One client's connection: frames in, requests handled as they come, replies out in the same order."""
 
 import asyncio
+import inspect
 import logging
 from collections import deque
 from collections.abc import Awaitable
@@ -151,11 +152,23 @@ class Connection(asyncio.BufferedProtocol):
         if version not in handler.versions and key != ApiKey.API_VERSIONS:
             raise ProtocolError(f"{handler.key.name} v{version} is not supported")
         context = Context(self._broker, self._listener, header.client_id, version, self.address)
-        result = handler.function(decode_request(key, version, body), context)
+        request = decode_request(key, version, body)
+        if (handler.on_controller or handler.when_ready) and not self._broker.is_answering(handler):
+            result: Any = self._answer_elsewhere(request, handler, context)
+        else:
+            result = handler.function(request, context)
         if isinstance(result, Message | Encoded):
             self._answer(result, header)
         elif result is not None:
             self._answer_later(result, handler, header)
+
+    async def _answer_elsewhere(self, request: Any, handler: Handler, context: Context) -> Any:
+        """Wait until this broker knows its cluster; what is the controller's to answer goes to it."""
+        await self._broker.ready.wait()
+        if handler.on_controller and not self._broker.is_answering(handler):
+            return await self._broker.forward(request, context.version)
+        answer: Any = handler.function(request, context)
+        return await answer if inspect.isawaitable(answer) else answer
 
     def _answer(self, reply: Any, header: RequestHeader) -> None:
         buffers = _encode(reply, header)
@@ -193,6 +206,10 @@ class Connection(asyncio.BufferedProtocol):
             reply = await result
             slot.buffers = [] if reply is None else _encode(reply, header)
             self._parked += sum(map(len, slot.buffers))
+        except HangUp as error:
+            logger.warning("closing the connection of %s: %s", self.address, error)
+            self.close()
+            return
         except Exception:
             logger.exception("%s of %s failed: closing its connection", handler.key.name, self.address)
             self.close()

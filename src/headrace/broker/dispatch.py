@@ -1,6 +1,7 @@
 """Which function answers which request: one table, filled by `@handles`, read by dispatch and ApiVersions."""
 
 from collections.abc import Awaitable, Callable
+from enum import IntEnum
 from importlib import import_module
 from pkgutil import iter_modules
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
@@ -8,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 from headrace.protocol.fields import Buffer
 from headrace.protocol.message import Message
 from headrace.protocol.schema.index import ApiKey
+from headrace.protocol.update_metadata import UPDATE_METADATA
 
 if TYPE_CHECKING:
     from headrace.broker.server import Broker
@@ -39,16 +41,26 @@ class Context(NamedTuple):
     address: str = ""  # of the client
 
 
+class BrokerKey(IntEnum):
+    """APIs that only brokers use among themselves, and that no client is told of."""
+
+    UPDATE_METADATA = UPDATE_METADATA
+
+
 class Handler(NamedTuple):
-    key: ApiKey
+    key: ApiKey | BrokerKey
     versions: range
     function: Callable[[Any, Context], Reply | Awaitable[Reply]]
+    on_controller: bool = False  # any broker takes the request, and has the controller answer it
+    when_ready: bool = True  # it can wait until the broker knows its cluster
 
 
 HANDLERS: dict[int, Handler] = {}
 
 
-def handles(key: ApiKey, versions: range) -> Callable[[Function], Function]:
+def handles(
+    key: ApiKey | BrokerKey, versions: range, *, on_controller: bool = False, when_ready: bool = True
+) -> Callable[[Function], Function]:
     """Enter a function into the table: it answers `key` in `versions`.
 
     A plain function answers at once. What it returns may be awaitable instead: then later requests of
@@ -57,7 +69,7 @@ def handles(key: ApiKey, versions: range) -> Callable[[Function], Function]:
 
     def enter(function: Function) -> Function:
         assert key not in HANDLERS, f"{key.name} has two handlers"
-        HANDLERS[key] = Handler(key, versions, function)
+        HANDLERS[key] = Handler(key, versions, function, on_controller, when_ready)
         return function
 
     return enter

@@ -19,6 +19,32 @@ class NotEnoughReplicas(KafkaError):
     code = ErrorCode.NOT_ENOUGH_REPLICAS
 
 
+class NotEnoughReplicasAfterAppend(KafkaError):
+    """The record is in the leader's log, and then too few replicas were left to commit it."""
+
+    code = ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND
+
+
+class NotController(KafkaError):
+    """Another broker is the controller, or nobody is just now."""
+
+    code = ErrorCode.NOT_CONTROLLER
+
+
+class RefusedByController(KafkaError):
+    """The controller has said no, with a code of its own."""
+
+    def __init__(self, code: ErrorCode, message: str) -> None:
+        super().__init__(message)
+        self.code = code  # type: ignore[misc]
+
+
+class TimedOut(KafkaError):
+    """What was asked for has not happened in the time that was given; it may still."""
+
+    code = ErrorCode.REQUEST_TIMED_OUT
+
+
 class UnknownTopicOrPartition(KafkaError):
     """There is no such topic or partition here."""
 

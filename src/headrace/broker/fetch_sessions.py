@@ -41,6 +41,7 @@ class Wanted:
     offset: int
     max_bytes: int
     leader_epoch: int
+    last_epoch: int = -1  # of a follower: the epoch of its last record
     said: tuple[int, ...] | None = None  # what the last reply said of it
 
     @property
@@ -151,6 +152,7 @@ def named(request: FetchRequest) -> list[Wanted]:
                 partition.fetch_offset,
                 partition.partition_max_bytes,
                 partition.current_leader_epoch,
+                partition.last_fetched_epoch,
             )
             wanted[entry.key] = entry
     return list(wanted.values())

@@ -15,7 +15,7 @@ from headrace.group.coordinator import GroupCoordinator
 from headrace.group.decision import Decision
 from headrace.group.errors import CoordinatorLoading, CoordinatorNotAvailable, GroupError, NotCoordinator
 from headrace.group.records import GroupRecord, encode_record
-from headrace.protocol.errors import ProtocolError
+from headrace.protocol.errors import KafkaError, ProtocolError
 from headrace.protocol.records import Record, encode_batch
 
 if TYPE_CHECKING:
@@ -118,9 +118,11 @@ class GroupShard:
                 raise refused from error
             for record in decision.records:
                 self.coordinator.apply(record)
-        for waiter, answer in decision.replies:
-            if not waiter.done():  # else the client has gone
-                waiter.set_result(answer)
+        committed = self.partition.committed() if decision.records else None
+        if committed is None:
+            _answer(decision)
+        else:
+            committed.add_done_callback(lambda done: _answer_when_committed(decision, done))
         self._set_timer()
 
     def _append(self, records: list[GroupRecord]) -> None:
@@ -176,6 +178,19 @@ class GroupShard:
         self._failed = "the coordinator has stopped"
         decision = self.coordinator.stop(self.now_ms)
         _answer_all(decision, why or NotCoordinator("the coordinator has moved"))
+
+
+def _answer(decision: Decision) -> None:
+    for waiter, answer in decision.replies:
+        if not waiter.done():  # else the client has gone
+            waiter.set_result(answer)
+
+
+def _answer_when_committed(decision: Decision, done: "asyncio.Future[KafkaError | None]") -> None:
+    if done.cancelled() or done.result() is not None:
+        _answer_all(decision, NotCoordinator("the coordinator has moved before it could write this"))
+    else:
+        _answer(decision)
 
 
 def _answer_all(decision: Decision, answer: GroupError) -> None:

@@ -2,16 +2,20 @@
 
 import asyncio
 import logging
+from collections.abc import Awaitable, Callable
 from functools import lru_cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from headrace.broker.errors import TopicAlreadyExists
+from headrace.broker.dispatch import Context, HangUp
+from headrace.broker.errors import RefusedByController
 from headrace.broker.group_shard import GroupShard
 from headrace.broker.image import INTERNAL_TOPICS, Node, TopicImage
 from headrace.group.coordinator import GroupCoordinator
 from headrace.group.errors import CoordinatorNotAvailable, GroupError, NotCoordinator
 from headrace.group.limits import GroupLimits
 from headrace.group.topics import Topic, Topics
+from headrace.protocol.errors import ErrorCode, KafkaError
+from headrace.protocol.message import Message
 from headrace.storage.topics import TopicPartition
 
 if TYPE_CHECKING:
@@ -19,6 +23,7 @@ if TYPE_CHECKING:
 
 OFFSETS_TOPIC = "__consumer_offsets"
 _REPLICAS = 3  # of the topic, if nobody says how many and there are so many brokers
+_COMMIT_TIMEOUT_S = 5.0
 _CONFIGS = {"cleanup.policy": "compact", "compression.type": "producer"}
 
 logger = logging.getLogger(__name__)
@@ -31,6 +36,7 @@ class Groups:
         self._broker = broker
         self._shards: dict[int, GroupShard] = {}
         self._topics = Topics(version=-1)
+        self._asked: set[GroupShard] = set()  # for the request in hand
         self.limits = broker.config.group_limits()
         self.loading = asyncio.Lock()  # one partition at a time: fifty slices at once are a long time
 
@@ -70,7 +76,13 @@ class Groups:
         if shard is None:
             raise NotCoordinator(f"another broker coordinates group {group_id!r}")
         shard.ensure_ready()
+        self._asked.add(shard)
         return shard
+
+    def uncommitted(self) -> list["asyncio.Future[KafkaError | None]"]:
+        """What is in the logs of the coordinators that were asked since the last call, and not committed."""
+        asked, self._asked = self._asked, set()
+        return [waiting for shard in asked if (waiting := shard.partition.committed()) is not None]
 
     def _index(self, group_id: str, topic: TopicImage) -> int:
         return java_hash(group_id) % len(topic.replicas)
@@ -83,13 +95,15 @@ class Groups:
             replicas = min(_REPLICAS, len(self._broker.image.brokers))
         configs = {**_CONFIGS, "segment.bytes": str(config.integer("offsets.topic.segment.bytes"))}
         try:
-            await self._broker.topic_admin.create(
+            await self._broker.create_topic(
                 OFFSETS_TOPIC,
                 partitions=config.integer("offsets.topic.num.partitions"),
                 replicas=replicas,
                 configs=configs,
             )
-        except TopicAlreadyExists:
+        except RefusedByController as error:
+            if error.code != ErrorCode.TOPIC_ALREADY_EXISTS:
+                raise
             logger.debug("somebody else was quicker to make %s", OFFSETS_TOPIC)
 
     # -- coming and going ----------------------------------------------------------------------
@@ -156,6 +170,28 @@ class Groups:
             }
             self._topics = Topics.of(image.version, by_name, INTERNAL_TOPICS)
         coordinator.topics = self._topics
+
+
+def after_commit(function: Callable[[Any, Context], Message]) -> Callable[[Any, Context], Any]:
+    """Let a handler's reply go when everything is committed that it was made from."""
+
+    def handle(request: Any, context: Context) -> Message | Awaitable[Message]:
+        context.broker.groups.uncommitted()  # of whoever was asked before
+        reply = function(request, context)
+        waiting = context.broker.groups.uncommitted()
+        return _hold(reply, waiting) if waiting else reply
+
+    return handle
+
+
+async def _hold(reply: Message, waiting: list["asyncio.Future[KafkaError | None]"]) -> Message:
+    done, late = await asyncio.wait(waiting, timeout=_COMMIT_TIMEOUT_S)
+    for future in late:
+        future.cancel()
+    if late or any(future.result() is not None for future in done):
+        # Whether it will ever be committed is not known, so neither yes nor no would be true.
+        raise HangUp("a group's record was not committed in time, or the coordinator has moved")
+    return reply
 
 
 @lru_cache(maxsize=16_384)  # as many groups as are heard from in a few seconds

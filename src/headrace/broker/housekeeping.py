@@ -41,6 +41,8 @@ class Housekeeping:
             (self._flush, _FLUSH_INTERVAL_S),
             (self._close_idle, _IDLE_INTERVAL_S),
             (self._retain, config.integer("log.retention.check.interval.ms") / 1000),
+            (self._watch_followers, config.integer("replica.lag.time.max.ms") / 2000),
+            (self._prefer_leaders, config.integer("leader.imbalance.check.interval.seconds")),
             (self._expire_offsets, config.integer("offsets.retention.check.interval.ms") / 1000),
             (self._checkpoint, config.integer("replica.high.watermark.checkpoint.interval.ms") / 1000),
         ]
@@ -95,6 +97,14 @@ class Housekeeping:
                 log = partition.log
                 log.producers.remove_expired(log.now_ms() - log.config.producer_id_expiration_ms)
             await asyncio.sleep(0)  # requests come first
+
+    async def _watch_followers(self) -> None:
+        self._broker.replicas.isr_changes.look_at_all()
+
+    async def _prefer_leaders(self) -> None:
+        config, controller = self._broker.config, self._broker.membership.controller
+        if controller is not None and config.flag("auto.leader.rebalance.enable"):
+            await controller.balance(config.integer("leader.imbalance.per.broker.percentage"))
 
     async def _expire_offsets(self) -> None:
         self._broker.groups.expire_offsets()

@@ -1,12 +1,15 @@
 """One partition on this broker: its log, who leads it, and how far its records are committed."""
 
-from collections.abc import Sequence
+import asyncio
+from collections import deque
+from collections.abc import Collection, Sequence
 from enum import IntEnum
 from typing import NamedTuple
 
 from headrace.broker.errors import (
     FencedLeaderEpoch,
     NotEnoughReplicas,
+    NotEnoughReplicasAfterAppend,
     NotLeader,
     PolicyViolation,
     UnknownLeaderEpoch,
@@ -14,6 +17,9 @@ from headrace.broker.errors import (
 from headrace.broker.purgatory import WaitingFetch
 from headrace.coordination.znodes import PartitionState
 from headrace.protocol.compression import Buffer
+from headrace.protocol.errors import KafkaError
+from headrace.replication.leader import Leader
+from headrace.storage.epochs import UNKNOWN_OFFSET, EpochStart
 from headrace.storage.errors import OffsetOutOfRange
 from headrace.storage.log import Appended, Log
 from headrace.storage.time_lookup import FoundOffset
@@ -41,15 +47,25 @@ class Fetched(NamedTuple):
 class Partition:
     """A replica that this broker has. Every method is called on the event loop."""
 
-    def __init__(self, id_: TopicPartition, topic_id: bytes, log: Log, broker_id: int) -> None:
+    def __init__(
+        self, id_: TopicPartition, topic_id: bytes, log: Log, broker_id: int, *, high_watermark: int = 0
+    ) -> None:
         self.id = id_
         self.topic_id = topic_id
         self.log = log
-        self.high_watermark = log.log_end_offset
+        self.high_watermark = max(log.log_start_offset, min(high_watermark, log.log_end_offset))
         self.min_insync_replicas = 1
+        self.replicas: Sequence[int] = ()
+        self.leadership: Leader | None = None  # while this broker leads
         self._broker_id = broker_id
         self._state: PartitionState | None = None
-        self._waiting: set[WaitingFetch] = set()
+        self._readers: set[WaitingFetch] = set()  # wait for the high watermark
+        self._followers: set[WaitingFetch] = set()  # wait for the log's end
+        self._unacknowledged: deque[tuple[int, asyncio.Future[KafkaError | None]]] = (
+            deque()
+        )  # by offset, ascending
+
+    # -- roles ---------------------------------------------------------------------------------
 
     @property
     def leader(self) -> int:
@@ -60,32 +76,78 @@ class Partition:
         return -1 if self._state is None else self._state.leader_epoch
 
     @property
-    def in_sync(self) -> int:
-        return 0 if self._state is None else len(self._state.isr)
+    def version(self) -> int:
+        """How often the partition's state was written: Kafka's partition epoch."""
+        return -1 if self._state is None else self._state.version
 
-    def become(self, state: PartitionState) -> None:
-        """Take on the role that the controller has given; our own, or an older one, changes nothing."""
-        if self._state is not None and (
-            state == self._state or state.leader_epoch < self._state.leader_epoch
-        ):
-            return
-        if state.leader == self._broker_id and state.leader_epoch > self.leader_epoch:
+    @property
+    def isr(self) -> Collection[int]:
+        return () if self._state is None else self._state.isr
+
+    def become(self, state: PartitionState, replicas: Sequence[int], now_ms: int) -> bool:
+        """Take on the role that the controller has given; what is older than ours changes nothing.
+
+        True if there is a new leader, or the old one in a new epoch.
+        """
+        old = self._state
+        if old is not None and (state.leader_epoch, state.version) <= (old.leader_epoch, old.version):
+            return (
+                False  # also if it is the same: a proposal of ours may be under way that it knows nothing of
+            )
+        is_new = old is None or state.leader_epoch > old.leader_epoch
+        self._state, self.replicas = state, replicas
+        if state.leader == self._broker_id:
+            self._lead(state, now_ms, is_new=is_new)
+        else:
+            self.leadership = None
+            self._refuse_unacknowledged(NotLeader(f"broker {state.leader} leads {self.id} now"))
+        if is_new:
+            self.wake()
+        return is_new
+
+    def _lead(self, state: PartitionState, now_ms: int, *, is_new: bool) -> None:
+        if self.leadership is None or is_new:
             self.log.epochs.assign(state.leader_epoch, self.log.log_end_offset)
-        self._state = state
-        self.wake()
+            self.leadership = Leader.begin(
+                self._broker_id,
+                replicas=self.replicas,
+                isr=state.isr,
+                min_insync_replicas=self.min_insync_replicas,
+                log_end_offset=self.log.log_end_offset,
+                now_ms=now_ms,
+            )
+        else:
+            self.leadership.use_replicas(self.replicas, now_ms)
+            self.leadership.use_isr(state.isr)
+        self._commit()
+        if len(self.isr) < self._wanted_in_sync:
+            self._refuse_unacknowledged(
+                NotEnoughReplicasAfterAppend(f"{self.id} has only {list(self.isr)} in sync any more")
+            )
+
+    def use_min_insync_replicas(self, count: int) -> None:
+        self.min_insync_replicas = count
+        if self.leadership is not None:
+            self.leadership.min_insync_replicas = count
+            self._commit()
 
     def ensure_leader(self, epoch: int = ANY_EPOCH) -> None:
         """Raise unless this broker leads, and in the epoch that the client believes in."""
-        if self.leader != self._broker_id:
+        if self.leadership is None:
             raise NotLeader(f"broker {self.leader} leads {self.id}, not broker {self._broker_id}")
         if epoch != ANY_EPOCH:
-            if epoch < self.leader_epoch:
-                raise FencedLeaderEpoch(f"{self.id} is at leader epoch {self.leader_epoch}, not {epoch}")
-            if epoch > self.leader_epoch:
-                raise UnknownLeaderEpoch(f"{self.id} is at leader epoch {self.leader_epoch}, not yet {epoch}")
+            self._ensure_epoch(epoch)
+
+    def _ensure_epoch(self, epoch: int) -> None:
+        if epoch < self.leader_epoch:
+            raise FencedLeaderEpoch(f"{self.id} is at leader epoch {self.leader_epoch}, not {epoch}")
+        if epoch > self.leader_epoch:
+            raise UnknownLeaderEpoch(f"{self.id} is at leader epoch {self.leader_epoch}, not yet {epoch}")
+
+    # -- writing -------------------------------------------------------------------------------
 
     def append(self, data: Buffer, *, all_in_sync: bool) -> Appended:
-        """Append a client's batch; readers that waited for it are woken.
+        """Append a client's batch; whoever waited for it is woken.
 
         With `all_in_sync`, acks=all, it is refused while fewer replicas are in sync than the topic wants.
         """
@@ -94,7 +156,7 @@ class Partition:
             self._ensure_enough_replicas()
         appended = self.log.append(data, leader_epoch=self.leader_epoch)
         if not appended.duplicate:
-            self._advance(len(data))
+            self._grown(len(data))
         return appended
 
     def append_internal(self, data: Buffer) -> Appended:
@@ -102,27 +164,138 @@ class Partition:
         self.ensure_leader()
         self._ensure_enough_replicas()
         appended = self.log.append_internal(data, leader_epoch=self.leader_epoch)
-        self._advance(len(data))
+        self._grown(len(data))
         return appended
 
     def _ensure_enough_replicas(self) -> None:
-        if self.in_sync < self.min_insync_replicas:
+        if len(self.isr) < self._wanted_in_sync:
             raise NotEnoughReplicas(
-                f"{self.id} has {self.in_sync} replicas in sync, "
+                f"{self.id} has {len(self.isr)} replicas in sync, "
                 f"min.insync.replicas is {self.min_insync_replicas}"
             )
 
-    def _advance(self, size: int) -> None:
-        """Commit up to the end: this broker is the only replica there is, so far."""
-        self.high_watermark = self.log.log_end_offset
-        for waiting in tuple(self._waiting):
-            waiting.arrived(size)
+    @property
+    def _wanted_in_sync(self) -> int:
+        return min(self.min_insync_replicas, len(self.replicas))
 
-    def read(
-        self, offset: int, max_bytes: int, isolation: Isolation, *, epoch: int = ANY_EPOCH, at_least_one: bool
-    ) -> Fetched:
+    def _grown(self, size: int) -> None:
+        for waiting in tuple(self._followers):
+            waiting.arrived(size)
+        self._commit(size)
+
+    def _commit(self, size: int | None = None) -> None:
+        """Raise the high watermark as far as the replicas in sync allow, and let go what waited for it.
+
+        `size` is what was appended just now: if nobody has to be waited for, that is how much more there is
+        to read.
+        """
+        assert self.leadership is not None, "only a leader knows what is committed"
+        end = self.log.log_end_offset
+        committed = self.leadership.high_watermark(end, self.high_watermark)
+        if committed == self.high_watermark:
+            return
+        self.high_watermark = committed
+        for waiting in tuple(self._readers):
+            if size is not None and committed == end:
+                waiting.arrived(size)
+            else:
+                waiting.look_again()
+        while self._unacknowledged and self._unacknowledged[0][0] <= committed:
+            _, waiter = self._unacknowledged.popleft()
+            if not waiter.done():
+                waiter.set_result(None)
+
+    @property
+    def knows_what_is_committed(self) -> bool:
+        """Whether a leader has heard from enough followers to know all that its predecessors committed."""
+        return self.leadership is None or self.high_watermark >= self.leadership.epoch_start_offset
+
+    def committed(self) -> "asyncio.Future[KafkaError | None] | None":
+        """None if everything in the log is committed; else a future for when it is.
+
+        Its result is None then, or why this leader will not commit it.
+        """
+        end = self.log.log_end_offset
+        if end <= self.high_watermark:
+            return None
+        waiter: asyncio.Future[KafkaError | None] = asyncio.get_running_loop().create_future()
+        self._unacknowledged.append((end, waiter))
+        return waiter
+
+    def _refuse_unacknowledged(self, why: KafkaError) -> None:
+        while self._unacknowledged:
+            _, waiter = self._unacknowledged.popleft()
+            if not waiter.done():
+                waiter.set_result(why)
+
+    # -- followers -----------------------------------------------------------------------------
+
+    def follower_fetches(self, broker_id: int, offset: int, *, broker_epoch: int, now_ms: int) -> None:
+        """A follower asks for `offset`: it has everything before, which may be what was waited for."""
+        leadership = self.leadership
+        assert leadership is not None, "a fetch is refused unless this broker leads"
+        if broker_id not in leadership.followers:
+            raise NotLeader(f"broker {broker_id} has no replica of {self.id}")
+        leadership.fetched(
+            broker_id,
+            offset,
+            log_end_offset=self.log.log_end_offset,
+            now_ms=now_ms,
+            broker_epoch=broker_epoch,
+        )
+        self._commit()
+
+    def wanted_isr(self, *, now_ms: int, max_lag_ms: int, live: Collection[int]) -> frozenset[int] | None:
+        """The set that this leader would have in sync, if that is another than it is."""
+        if self.leadership is None:
+            return None
+        return self.leadership.wants(
+            high_watermark=self.high_watermark,
+            log_end_offset=self.log.log_end_offset,
+            now_ms=now_ms,
+            max_lag_ms=max_lag_ms,
+            live=live,
+        )
+
+    def diverges(self, offset: int, last_epoch: int) -> EpochStart | None:
+        """Where a follower's log parted from this one, if it did; it has to go back to there."""
+        end = self.log.epochs.end_of(last_epoch, self.log.log_end_offset)
+        if end.start_offset == UNKNOWN_OFFSET:
+            raise OffsetOutOfRange(offset, start=self.log.log_start_offset, end=self.log.log_end_offset)
+        return end if end.epoch < last_epoch or end.start_offset < offset else None
+
+    def append_as_follower(self, data: Buffer, *, high_watermark: int, log_start_offset: int) -> None:
+        """Take over what the leader sent."""
+        if data:
+            size = len(data)
+            self.log.append_as_follower(data)
+            for waiting in tuple(self._followers):
+                waiting.arrived(size)
+        self._follow_watermark(high_watermark)
+        if log_start_offset > self.log.log_start_offset:
+            self.log.delete_records_before(min(log_start_offset, self.high_watermark))
+
+    def _follow_watermark(self, high_watermark: int) -> None:
+        reached = max(self.high_watermark, min(high_watermark, self.log.log_end_offset))
+        if reached != self.high_watermark:
+            self.high_watermark = reached
+            for waiting in tuple(self._readers):
+                waiting.look_again()
+
+    def truncate_to(self, offset: int) -> None:
+        """Go back to where this log and the leader's were one."""
+        self.log.truncate_to(offset)
+        self.high_watermark = min(self.high_watermark, self.log.log_end_offset)
+
+    def start_over_at(self, offset: int) -> None:
+        """The leader has nothing before `offset` any more: neither have we."""
+        self.log.truncate_fully(offset)
+        self.high_watermark = offset
+
+    # -- reading -------------------------------------------------------------------------------
+
+    def read(self, offset: int, max_bytes: int, isolation: Isolation, *, at_least_one: bool) -> Fetched:
         """Committed batches from `offset` on, as far as `isolation` lets a reader see."""
-        self.ensure_leader(epoch)
         stable = self.log.last_stable_offset(self.high_watermark)
         end = stable if isolation is Isolation.READ_COMMITTED else self.high_watermark
         data = self.log.read(offset, max_bytes, max_offset=end, at_least_one=at_least_one)
@@ -130,6 +303,19 @@ class Partition:
         if isolation is Isolation.READ_COMMITTED:
             aborted = self.log.aborted_transactions(offset, end) if data else ()
         return Fetched(data, self.high_watermark, stable, self.log.log_start_offset, aborted)
+
+    def read_as_replica(self, offset: int, max_bytes: int, *, at_least_one: bool) -> Fetched:
+        """Batches from `offset` on, committed or not."""
+        data = self.log.read(offset, max_bytes, at_least_one=at_least_one)
+        stable = self.log.last_stable_offset(self.high_watermark)
+        return Fetched(data, self.high_watermark, stable, self.log.log_start_offset, None)
+
+    def ensure_readable(self, epoch: int) -> None:
+        """Raise unless clients may read here: from the leader, or from a follower that keeps up."""
+        if self.leadership is None and (self.leader == -1 or self._broker_id not in self.isr):
+            raise NotLeader(f"broker {self.leader} leads {self.id}, not broker {self._broker_id}")
+        if epoch != ANY_EPOCH:
+            self._ensure_epoch(epoch)
 
     def end_offset(self, isolation: Isolation | None) -> int:
         """The offset after the last that such a reader sees; without isolation, the log's end."""
@@ -156,13 +342,20 @@ class Partition:
 
     # -- waiting -------------------------------------------------------------------------------
 
-    def add_waiting(self, fetch: WaitingFetch) -> None:
-        self._waiting.add(fetch)
+    def add_waiting(self, fetch: WaitingFetch, *, as_replica: bool) -> None:
+        (self._followers if as_replica else self._readers).add(fetch)
 
     def discard_waiting(self, fetch: WaitingFetch) -> None:
-        self._waiting.discard(fetch)
+        self._readers.discard(fetch)
+        self._followers.discard(fetch)
 
     def wake(self) -> None:
         """Something other than new records has changed: let every reader look for itself."""
-        for waiting in tuple(self._waiting):
+        for waiting in (*self._readers, *self._followers):
             waiting.wake()
+
+    def close(self) -> None:
+        """The partition leaves this broker: whoever waits for it is told so."""
+        self.leadership = None
+        self._refuse_unacknowledged(NotLeader(f"{self.id} is not on broker {self._broker_id} any more"))
+        self.wake()

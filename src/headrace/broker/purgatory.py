@@ -24,19 +24,24 @@ class WaitingFetch:
         missing: int,
         max_wait_ms: int,
         loop: asyncio.AbstractEventLoop,
+        as_replica: bool = False,
     ) -> None:
         self._missing = missing
         self._partitions = partitions
         self._timer = loop.call_later(max_wait_ms / 1000, self.wake)
         self.done: asyncio.Future[None] = loop.create_future()
         for partition in partitions:
-            partition.add_waiting(self)
+            partition.add_waiting(self, as_replica=as_replica)
 
     def arrived(self, size: int) -> None:
         """Count `size` new bytes that the fetch can see."""
         self._missing -= size
         if self._missing <= 0:
             self.wake()
+
+    def look_again(self) -> None:
+        """More can be seen than before; how much more, only a look will tell."""
+        self.wake()
 
     def wake(self) -> None:
         """Let the fetch go on, if it still waits; it then leaves nothing behind."""

@@ -2,46 +2,56 @@
 
 import asyncio
 import errno
+import inspect
 import logging
 import time
 from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from headrace.broker.broker_settings import BROKER_SETTINGS
-from headrace.broker.cluster import (
-    FIRST_RETRY_S,
-    LAST_RETRY_S,
-    ClusterView,
-    become_controller,
-    prepare,
-)
+from headrace.broker.cluster import prepare
 from headrace.broker.config import BrokerConfig, Endpoint
 from headrace.broker.config_admin import ALL_BROKERS, ConfigAdmin
 from headrace.broker.connection import Connection
 from headrace.broker.descriptors import raise_limit, room_for_connections
-from headrace.broker.dispatch import load_handlers
-from headrace.broker.errors import NotLeader, StartRefused, UnknownTopicId, UnknownTopicOrPartition
+from headrace.broker.dispatch import HANDLERS, Context, Handler, HangUp, load_handlers
+from headrace.broker.errors import (
+    NotController,
+    NotLeader,
+    RefusedByController,
+    StartRefused,
+    UnknownTopicId,
+    UnknownTopicOrPartition,
+)
 from headrace.broker.fetch_sessions import FetchSessions
 from headrace.broker.finishing import Finishing
-from headrace.broker.groups import OFFSETS_TOPIC, Groups
+from headrace.broker.groups import Groups
 from headrace.broker.housekeeping import Housekeeping
-from headrace.broker.image import ClusterImage, TopicImage
+from headrace.broker.image import ClusterImage
+from headrace.broker.membership import Membership
 from headrace.broker.partition import Partition
+from headrace.broker.peer import Peer
 from headrace.broker.producer_ids import ProducerIds
+from headrace.broker.replicas import Replicas
 from headrace.broker.settings import InvalidSetting, Scope
-from headrace.broker.topic_admin import TopicAdmin
-from headrace.coordination.errors import CoordinationError
-from headrace.coordination.session import Conflict, SessionState, ZooKeeperSession
-from headrace.coordination.znodes import BrokerRegistration, Controller
+from headrace.broker.topic_admin import BROKER_DEFAULT, TopicAdmin
+from headrace.controller.channel import PeerGone
+from headrace.coordination.session import ZooKeeperSession
 from headrace.protocol.buffer_pool import BufferPool
+from headrace.protocol.errors import ErrorCode
 from headrace.protocol.fields import Buffer
 from headrace.protocol.frame import CHUNK_BYTES
+from headrace.protocol.message import Message
+from headrace.protocol.schema.create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
 from headrace.storage.directory import LogDirectory
-from headrace.storage.errors import LogOffline, StorageError
+from headrace.storage.errors import LogOffline
 from headrace.storage.identity import Identity
 from headrace.storage.topics import TopicPartition
 
+_FORWARD_S = 60.0
+_CREATE_TOPICS_VERSION = 7
 _FINISHING_S = 2.0  # for changes to the cluster that are under way when a broker is told to stop
 
 REPLIES_BYTES = 256 * 1024 * 1024  # made and not sent, over all connections, before Fetches get less
@@ -58,13 +68,12 @@ class Broker:
 
     session: ZooKeeperSession
     image: ClusterImage
-    view: ClusterView
     logs: LogDirectory
 
     def __init__(self, config: BrokerConfig) -> None:
         self.config = config
         self.broker_id = config.broker_id
-        self.partitions: dict[TopicPartition, Partition] = {}
+        self.ready = asyncio.Event()  # once the controller has said what there is
         self.fetch_sessions = FetchSessions(config.integer("max.incremental.fetch.session.cache.slots"))
         self.finishing = Finishing()
         self.topic_admin = TopicAdmin(self)
@@ -73,22 +82,38 @@ class Broker:
         # Encoded replies about all topics, and the image's version they are of; one for each version of
         # the API, listener and pair of flags.
         self.metadata_cache: dict[tuple[int, str, bool, bool], tuple[int, list[Buffer]]] = {}
-        self.controller_epoch = 0
         self.endpoints: list[Endpoint] = []  # what clients are told, ports as they really are
         self._servers: list[asyncio.Server] = []
         self._connections: set[Connection] = set()
         self._per_address: Counter[str] = Counter()
         self._buffered = 0  # bytes, over all connections' receive buffers
         self._unsent = 0  # bytes, over all connections' replies
-        self._lost = False
-        self._announced = False  # once, at the start
-        self._rejoining: asyncio.Task[None] | None = None
         self._housekeeping = Housekeeping(self)
         self.groups = Groups(self)
+        self.replicas = Replicas(self)
+        self.membership = Membership(self)
 
     @property
     def loop(self) -> asyncio.AbstractEventLoop:
         return self._loop
+
+    @property
+    def partitions(self) -> dict[TopicPartition, Partition]:
+        return self.replicas.partitions
+
+    @property
+    def broker_epoch(self) -> int:
+        """The zxid of this broker's registration: what tells this life of it from an earlier one."""
+        return self.membership.broker_epoch
+
+    @property
+    def controller_epoch(self) -> int:
+        """Of this broker's term as the controller; 0 while another is."""
+        controller = self.membership.controller
+        return 0 if controller is None else controller.office.epoch
+
+    def now_ms(self) -> int:
+        return now_ms()
 
     @property
     def bootstrap(self) -> str:
@@ -107,7 +132,6 @@ class Broker:
             session_timeout_ms=self.config.integer("zookeeper.session.timeout.ms"),
             connect_timeout_ms=self.config.integer("zookeeper.connection.timeout.ms"),
         )
-        self.session.on_state(self._session_changed)
         try:
             self.image = ClusterImage(await prepare(self.session))
             self.logs = await asyncio.to_thread(self._open_logs)
@@ -122,83 +146,22 @@ class Broker:
             raise
 
     async def _join(self) -> None:
-        self.view = ClusterView(
-            self.session,
-            self.image,
-            on_topic=self._topic_changed,
-            on_topic_gone=self.drop_topic,
-            on_broker_config=self._broker_config_changed,
-            on_no_controller=self._replace_controller,
-        )
         self.producer_ids = ProducerIds(self.session, self.broker_id)
         await self._listen()
-        await self.topic_admin.finish_deletions()
-        await self._announce()
-        self._housekeeping.start()
-        for server in self._servers:
+        for server in self._servers:  # the controller has to get through; clients wait until we are ready
             await server.start_serving()
-
-    async def _announce(self) -> None:
-        """Be seen by the others, and see them."""
-        await self._register()
-        await self._become_controller()
-        await self.view.load()
-        if self.controller_epoch:
-            await self.topic_admin.finish_creations()
-        self._announced = True
-        if self._lost:  # meanwhile, and with it the registration
-            self._start_rejoining()
-
-    async def _become_controller(self) -> None:
-        controller = Controller(broker_id=self.broker_id, timestamp_ms=now_ms())
-        self.controller_epoch = await become_controller(self.session, controller) or 0
-
-    async def _replace_controller(self) -> None:
-        """There is no controller: be it, unless another broker is quicker."""
-        await self._become_controller()
-        if self.controller_epoch:
-            await self.topic_admin.finish_creations()
-
-    def _session_changed(self, state: SessionState) -> None:
-        """After a session was lost everything ephemeral is gone: with the next one, announce it again."""
-        logger.warning("the session with ZooKeeper is %s", state.value)
-        if state is SessionState.LOST:
-            self._lost = True
-        elif state is SessionState.CONNECTED and self._announced:
-            if not self._lost:
-                self.view.refresh()
-            else:
-                self._start_rejoining()
-
-    def _start_rejoining(self) -> None:
-        if self._rejoining is None or self._rejoining.done():
-            self._rejoining = self._loop.create_task(self._rejoin())
-
-    async def _rejoin(self) -> None:
-        """Announce the broker again, however often it takes: out of the cluster it is of no use."""
-        delay = FIRST_RETRY_S
-        while self._lost:
-            self._lost = False
-            try:
-                await self._announce()
-            except (CoordinationError, StorageError, StartRefused, OSError) as error:
-                self._lost = True
-                logger.warning("could not join the cluster again, trying on: %s", error)
-                await asyncio.sleep(delay)
-                delay = min(2 * delay, LAST_RETRY_S)
-            else:
-                logger.info("joined the cluster again")
+        await self.membership.join()
+        self._housekeeping.start()
 
     async def stop(self) -> None:
-        """Stop cleanly: no new requests, all logs flushed and marked, the registration gone."""
-        self.session.on_state(lambda _state: None)
-        if self._rejoining is not None:
-            self._rejoining.cancel()
+        """Stop cleanly: leaders moved, no new requests, logs flushed and marked, the registration gone."""
+        await self.membership.leave()
         self._housekeeping.stop()
         await self._stop_listening()
         await self.finishing.finished(_FINISHING_S)
         self.groups.stop()
-        self.view.close()
+        self.replicas.stop()
+        self.membership.stop()
         await self._housekeeping.stopped()
         await asyncio.to_thread(self.logs.close)
         await self.session.close()
@@ -229,46 +192,6 @@ class Broker:
             port = server.sockets[0].getsockname()[1]
             told = advertised.get(listener.name) or Endpoint(listener.name, _reachable(listener.host), port)
             self.endpoints.append(told)
-
-    async def _register(self) -> None:
-        first = self.endpoints[0]
-        registration = BrokerRegistration(
-            broker_id=self.broker_id,
-            endpoints=[str(endpoint) for endpoint in self.endpoints],
-            security_protocols={endpoint.name: "PLAINTEXT" for endpoint in self.endpoints},
-            host=first.host,
-            port=first.port,
-            timestamp_ms=now_ms(),
-            rack=self.config.rack,
-        )
-        deadline = self._loop.time() + self.config.integer("zookeeper.session.timeout.ms") / 1000 + 2
-        while True:
-            try:
-                await self.session.create(registration.path, registration.encode(), ephemeral=True)
-            except Conflict:
-                if await self._yield_to_other(registration.path, deadline):
-                    return
-            else:
-                return
-
-    async def _yield_to_other(self, path: str, deadline: float) -> bool:
-        """Wait for a dead broker's registration to expire; refuse to start beside a living one.
-
-        True if the registration is our own: the answer to an earlier attempt got lost.
-        """
-        found = await self.session.get(path)
-        if found is None:
-            return False
-        if found.ephemeral_owner == self.session.session_id:
-            return True
-        other = BrokerRegistration.decode(self.broker_id, found.data)
-        if self._loop.time() > deadline or await _answers(other.host, other.port):
-            raise StartRefused(
-                f"broker {self.broker_id} is running already, at {other.host}:{other.port}: "
-                "stop it first, or give this one another broker.id"
-            )
-        await asyncio.sleep(0.1)
-        return False
 
     async def _stop_listening(self) -> None:
         for server in self._servers:
@@ -383,7 +306,11 @@ class Broker:
         self._use(BrokerConfig.of(given, for_all=self.config.for_all, for_this=self.config.for_this))
         return sorted(fixed)
 
-    def _broker_config_changed(self, name: str, values: Mapping[str, str]) -> None:
+    def config_changed(self, kind: str, name: str, values: Mapping[str, str]) -> None:
+        """Settings in ZooKeeper have changed: put them in force."""
+        if kind == "topics":
+            self._topic_config_changed(name, values)
+            return
         for_all, for_this = self.config.for_all, self.config.for_this
         if name == ALL_BROKERS:
             for_all = values
@@ -396,59 +323,79 @@ class Broker:
         except InvalidSetting as error:
             logger.warning("the settings of %s in ZooKeeper are not used: %s", name, error)
 
+    def _topic_config_changed(self, name: str, values: Mapping[str, str]) -> None:
+        topic = self.image.topics.get(name)
+        if topic is not None:
+            self.image.topic_configs[name] = values
+            self.replicas.use(topic)
+        if self.membership.controller is not None:
+            self.membership.controller.configure_topic(name, values)
+
     def _use(self, config: BrokerConfig) -> None:
         self.config = config
         self.groups.use(config.group_limits())
         for topic in self.image.topics.values():
-            self._topic_changed(topic)
+            self.replicas.use(topic)
 
-    def _topic_changed(self, topic: TopicImage) -> None:
-        own = self.image.topic_configs.get(topic.name, {})
+    # -- other brokers -------------------------------------------------------------------------
+
+    async def handle_locally(self, request: Message, version: int) -> Any:
+        """What a handler of this broker answers, asked without a wire."""
+        assert request.__api_key__ is not None, request
+        handler = HANDLERS[request.__api_key__]
+        context = Context(self, self.endpoints[0].name, f"broker-{self.broker_id}", version, "127.0.0.1")
+        answer = handler.function(request, context)
+        return await answer if inspect.isawaitable(answer) else answer
+
+    def is_answering(self, handler: Handler) -> bool:
+        """Whether this broker can answer such requests now, by itself."""
+        return self.ready.is_set() and (not handler.on_controller or self.membership.controller is not None)
+
+    async def forward(self, request: Message, version: int) -> Any:
+        """The controller's answer to a client's request."""
         try:
-            config = self.config.log_config(own)
-        except InvalidSetting as error:
-            logger.warning("the settings of topic %s in ZooKeeper are not used: %s", topic.name, error)
-            own = {}
-            config = self.config.log_config(own)
-        min_insync_replicas = self.config.min_insync_replicas(own)
-        had = len(self.logs.logs)
-        for index, replicas in topic.replicas.items():
-            id_ = TopicPartition(topic.name, index)
-            if self.broker_id not in replicas or id_ in self.logs.failed:
-                continue
-            partition = self._ensure_partition(id_, topic.topic_id)
-            partition.log.config = config
-            partition.min_insync_replicas = min_insync_replicas
-            state = topic.states.get(index)
-            if state is not None:
-                partition.become(state)
-        if len(self.logs.logs) != had:
-            self.logs.sync()
-        if topic.name == OFFSETS_TOPIC:
-            self.groups.follow(topic)
+            return await self.ask_controller(request, version, timeout_s=_FORWARD_S)
+        except (PeerGone, NotController) as error:
+            raise HangUp(f"the controller cannot be asked: {error}") from error
 
-    def _ensure_partition(self, id_: TopicPartition, topic_id: bytes) -> Partition:
-        partition = self.partitions.get(id_)
-        if partition is not None and partition.topic_id == topic_id:
-            return partition
-        if id_ in self.logs.logs and self.logs.topic_ids.get(id_) not in {None, topic_id}:
-            self.logs.delete(id_)  # of an earlier topic with this name
-        log = self.logs.logs.get(id_)
-        if log is None:
-            log = self.logs.create(id_, topic_id, self.config.log_config({}), sync=False)
-        self.partitions[id_] = Partition(id_, topic_id, log, self.broker_id)
-        return self.partitions[id_]
+    async def ask_controller(self, request: Message, version: int, *, timeout_s: float) -> Any:
+        return await self.membership.ask_controller(request, version, timeout_s=timeout_s)
 
-    def drop_topic(self, name: str) -> None:
-        """Remove every log of a topic that is gone; those who wait for it are told so."""
-        self.groups.topic_is_gone(name)
-        gone = [id_ for id_ in (*self.logs.logs, *self.logs.failed) if id_.topic == name]
-        for id_ in gone:
-            partition = self.partitions.pop(id_, None)
-            if partition is not None:
-                partition.wake()
-        if gone:
-            self.logs.delete(*gone)
+    async def create_topic(
+        self,
+        name: str,
+        *,
+        partitions: int = BROKER_DEFAULT,
+        replicas: int = BROKER_DEFAULT,
+        configs: Mapping[str, str] | None = None,
+    ) -> None:
+        """Have a topic made, by the controller; on return this broker knows it."""
+        topic = CreatableTopic(
+            name=name,
+            num_partitions=partitions,
+            replication_factor=replicas,
+            assignments=(),
+            configs=[
+                CreatableTopicConfig(name=setting, value=value) for setting, value in (configs or {}).items()
+            ],
+        )
+        request = CreateTopicsRequest(topics=[topic], timeout_ms=int(_FORWARD_S * 1000))
+        try:
+            response = await self.ask_controller(request, _CREATE_TOPICS_VERSION, timeout_s=_FORWARD_S)
+        except PeerGone as error:
+            raise NotController(f"the controller cannot be asked: {error}") from error
+        refused = response.topics[0]
+        if refused.error_code:
+            raise RefusedByController(ErrorCode(refused.error_code), refused.error_message or "")
+
+    async def connect_to(self, broker_id: int) -> Peer:
+        return await self.membership.connect_to(broker_id)
+
+    def ensure_lease(self, partition: Partition) -> None:
+        self.membership.ensure_lease(partition)
+
+    async def note_truncation(self, partition: Partition) -> None:
+        await self.replicas.note_truncation(partition)
 
 
 def _reachable(host: str) -> str:
@@ -460,12 +407,3 @@ def _why(error: OSError) -> str:
     if error.errno == errno.EADDRINUSE:
         return "something listens there already; stop it, or choose another port"
     return error.strerror or str(error)
-
-
-async def _answers(host: str, port: int) -> bool:
-    try:
-        _, writer = await asyncio.wait_for(asyncio.open_connection(host, port), 1)
-    except (OSError, TimeoutError):
-        return False
-    writer.close()
-    return True

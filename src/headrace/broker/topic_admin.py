@@ -10,6 +10,7 @@ from headrace.broker.errors import (
     InvalidConfig,
     InvalidPartitions,
     InvalidRequest,
+    NotController,
     PolicyViolation,
     TopicAlreadyExists,
     UnknownTopicOrPartition,
@@ -17,6 +18,8 @@ from headrace.broker.errors import (
 from headrace.broker.placement import check_assignment, spread
 from headrace.broker.settings import InvalidSetting
 from headrace.broker.topic_settings import TOPIC_SETTINGS
+from headrace.controller.runner import Controller
+from headrace.controller.store import MAX_TRANSACTION_BYTES, size_of
 from headrace.coordination.session import Conflict, Create, Operation, Set
 from headrace.coordination.znodes import (
     DELETED_TOPICS,
@@ -35,7 +38,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-MAX_TRANSACTION_BYTES = 512 * 1024  # ZooKeeper takes a megabyte
+_TOLD_S = 5.0  # how long a change waits for every broker to have heard of it
 BROKER_DEFAULT = -1  # in a request: as many as the broker's own setting says
 
 
@@ -71,8 +74,10 @@ class TopicAdmin:
     async def _create(self, topic: TopicAssignment, own: Mapping[str, str]) -> None:
         if await self._broker.session.exists(deleted_topic_path(topic.topic)):
             await self._finish_deletion(topic.topic)  # or the mark would be taken for the new topic's
+        controller = self._controller
         await self._write_new(topic, own)
-        await self._broker.view.load_topic(topic.topic)
+        controller.add_topic(topic.topic, topic.topic_id, topic.replicas, own)
+        await controller.told(_TOLD_S)
 
     async def add_partitions(
         self,
@@ -105,18 +110,10 @@ class TopicAdmin:
 
     async def _grow(self, topic: TopicAssignment, version: int, added: Mapping[int, Sequence[int]]) -> None:
         states = self._state_operations(topic.topic, added)
+        controller = self._controller
         await self._write([Set(topic.path, topic.encode(), version), *states])
-        await self._broker.view.load_topic(topic.topic)
-
-    async def finish_creations(self) -> None:
-        """Give a leader to partitions that a crash in the middle of a creation has left without one."""
-        async with self._lock:
-            for topic in list(self._broker.image.topics.values()):
-                bare = {index: who for index, who in topic.replicas.items() if index not in topic.states}
-                if bare:
-                    logger.info("the creation of topic %s was interrupted and goes on", topic.name)
-                    await self._write(self._state_operations(topic.name, bare))
-                    await self._broker.view.load_topic(topic.name)
+        controller.grow_topic(topic.topic, version + 1, added)
+        await controller.told(_TOLD_S)
 
     async def delete(self, name: str) -> None:
         """Remove a topic with its records and its settings; once it has begun, a crash only delays it."""
@@ -152,8 +149,10 @@ class TopicAdmin:
         if is_meant:
             await session.delete_tree(Config.path_of("topics", name))
             await session.delete_tree(topic_path(name))
-            await self._broker.view.load_topic(name)
-            self._broker.drop_topic(name)
+            controller = self._broker.membership.controller
+            if controller is not None:
+                controller.remove_topic(name)
+                await controller.told(_TOLD_S)
         await session.delete_tree(deleted_topic_path(name))
 
     def _checked_configs(self, configs: Mapping[str, str | None]) -> dict[str, str]:
@@ -221,18 +220,26 @@ class TopicAdmin:
     async def _write(self, operations: Sequence[Operation]) -> None:
         """All of `operations`, in as few transactions as ZooKeeper's limit on their size allows.
 
-        The first holds what makes the topic exist; `finish_creations` makes up for the others.
+        The first holds what makes the topic exist; a controller that begins makes up for the others.
         """
-        part: list[Operation] = []
+        check = self._controller.office.check
+        part: list[Operation] = [check]
         room = MAX_TRANSACTION_BYTES
         for operation in operations:
-            size = _size(operation)
-            if part and size > room:
+            size = size_of(operation)
+            if size > room:
                 await self._broker.session.multi(part)
-                part, room = [], MAX_TRANSACTION_BYTES
+                part, room = [check], MAX_TRANSACTION_BYTES
             part.append(operation)
             room -= size
         await self._broker.session.multi(part)
+
+    @property
+    def _controller(self) -> Controller:
+        controller = self._broker.membership.controller
+        if controller is None:
+            raise NotController("another broker is the controller")
+        return controller
 
     def _state_operations(self, name: str, replicas: Mapping[int, Sequence[int]]) -> list[Operation]:
         """Each partition is led by its first replica, and all are in sync: all are empty."""
@@ -244,17 +251,11 @@ class TopicAdmin:
                 leader=members[0],
                 leader_epoch=0,
                 isr=tuple(members),
-                controller_epoch=self._broker.controller_epoch,
+                controller_epoch=self._controller.office.epoch,
             )
             operations.append(Create(state.path.removesuffix("/state"), b""))
             operations.append(Create(state.path, state.encode()))
         return operations
-
-
-def _size(operation: Operation) -> int:
-    """Bytes that an operation takes in a transaction, and some to spare."""
-    data = operation.data if isinstance(operation, Create | Set) else b""
-    return len(operation.path) + len(data) + 100
 
 
 def _new_topic_id() -> bytes:

@@ -13,7 +13,7 @@ from headrace.protocol.schema.api_versions import ApiVersion, ApiVersionsRequest
 from headrace.protocol.schema.index import ApiKey
 
 
-@handles(ApiKey.API_VERSIONS, VERSIONS)
+@handles(ApiKey.API_VERSIONS, VERSIONS, when_ready=False)
 def api_versions(_request: ApiVersionsRequest, context: Context) -> ApiVersionsResponse:
     known = context.version in VERSIONS
     return ApiVersionsResponse(
@@ -24,6 +24,7 @@ def api_versions(_request: ApiVersionsRequest, context: Context) -> ApiVersionsR
                 min_version=0 if handler.key == ApiKey.PRODUCE else handler.versions.start,
                 max_version=handler.versions.stop - 1,
             )
-            for handler in sorted(HANDLERS.values())
+            for handler in sorted(HANDLERS.values(), key=lambda each: each.key)
+            if isinstance(handler.key, ApiKey)
         ],
     )

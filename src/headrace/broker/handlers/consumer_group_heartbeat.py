@@ -7,6 +7,7 @@ Versions:  v1 regular expressions, in RE2's language, and ids of the member's ow
 """
 
 from headrace.broker.dispatch import Context, handles
+from headrace.broker.groups import after_commit
 from headrace.broker.handlers.join_group import client_of
 from headrace.broker.translate import FAILURES, error_code
 from headrace.group.consumer_protocol import Beaten, Heartbeat
@@ -23,6 +24,7 @@ _OWN_ID = 1
 
 
 @handles(ApiKey.CONSUMER_GROUP_HEARTBEAT, range(2))
+@after_commit
 def consumer_group_heartbeat(
     request: ConsumerGroupHeartbeatRequest, context: Context
 ) -> ConsumerGroupHeartbeatResponse:

@@ -23,7 +23,7 @@ from headrace.protocol.schema.create_topics import (
 from headrace.protocol.schema.index import ApiKey
 
 
-@handles(ApiKey.CREATE_TOPICS, range(2, 8))
+@handles(ApiKey.CREATE_TOPICS, range(2, 8), on_controller=True)
 async def create_topics(request: CreateTopicsRequest, context: Context) -> CreateTopicsResponse:
     times = Counter(topic.name for topic in request.topics)
     results = []

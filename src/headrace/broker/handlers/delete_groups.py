@@ -5,6 +5,7 @@ Versions:  v2 flexible.
 """
 
 from headrace.broker.dispatch import Context, handles
+from headrace.broker.groups import after_commit
 from headrace.broker.translate import FAILURES, error_code
 from headrace.protocol.errors import ErrorCode
 from headrace.protocol.schema.delete_groups import (
@@ -16,6 +17,7 @@ from headrace.protocol.schema.index import ApiKey
 
 
 @handles(ApiKey.DELETE_GROUPS, range(3))
+@after_commit
 def delete_groups(request: DeleteGroupsRequest, context: Context) -> DeleteGroupsResponse:
     return DeleteGroupsResponse(
         results=[

@@ -17,7 +17,7 @@ from headrace.protocol.schema.delete_topics import (
 from headrace.protocol.schema.index import ApiKey
 
 
-@handles(ApiKey.DELETE_TOPICS, range(1, 7))
+@handles(ApiKey.DELETE_TOPICS, range(1, 7), on_controller=True)
 async def delete_topics(request: DeleteTopicsRequest, context: Context) -> DeleteTopicsResponse:
     named = [DeleteTopicState(name=name, topic_id=ZERO_UUID) for name in request.topic_names]
     return DeleteTopicsResponse(

@@ -5,12 +5,16 @@ Behaviour: long poll: answered when min_bytes have gathered, when max_wait_ms ha
            batch is returned whatever its size. Where max_bytes leave something behind, nothing waits.
            While replies that nobody takes fill the broker's memory, the first batch is all there is.
 Versions:  v4 isolation levels; v5 log start offset; v7 incremental sessions; v9 leader epochs are checked;
-           v12 flexible; v13 topics by id; v15 replica state is a tag; v16 new leaders in replies (not yet).
-Not yet:   fetches by followers, fetch from the nearest replica, diverging epochs, quotas.
+           v12 flexible, diverging epochs; v13 topics by id; v15 replica state is a tag; v16 new leaders in
+           replies (not yet).
+Replicas:  a follower reads up to the log's end, and what it asks for says what it has. One whose log has
+           parted from the leader's is told where. A consumer may read from any replica in sync.
+Not yet:   quotas.
 """
 
 from collections.abc import Awaitable
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from headrace.broker.dispatch import Context, handles
 from headrace.broker.errors import UnknownTopicId, UnknownTopicOrPartition
@@ -22,6 +26,7 @@ from headrace.protocol.batch import read_header
 from headrace.protocol.errors import KafkaError
 from headrace.protocol.schema.fetch import (
     AbortedTransaction,
+    EpochEndOffset,
     FetchableTopicResponse,
     FetchRequest,
     FetchResponse,
@@ -39,7 +44,8 @@ def fetch(request: FetchRequest, context: Context) -> FetchResponse | Awaitable[
         plan = context.broker.fetch_sessions.plan(request, by_id=context.version >= BY_ID)
     except KafkaError as error:
         return FetchResponse(error_code=error.code, responses=())
-    found = _read(plan, request, context)
+    replica = _replica(request)
+    found = _read(plan, request, context, replica)
     if found.size >= request.min_bytes or found.failed or request.max_wait_ms <= 0 or not plan.wanted:
         return _reply(plan, found)
     if found.size and any(_has_more(entry, data, request) for entry, data in found.entries):
@@ -49,6 +55,7 @@ def fetch(request: FetchRequest, context: Context) -> FetchResponse | Awaitable[
         missing=request.min_bytes - found.size,
         max_wait_ms=request.max_wait_ms,
         loop=context.broker.loop,
+        as_replica=replica is not None,
     )
     return _wait(plan, request, context, waiting)
 
@@ -58,7 +65,21 @@ async def _wait(plan: Plan, request: FetchRequest, context: Context, waiting: Wa
         await waiting.done
     finally:
         waiting.wake()  # if it is the client that has gone
-    return _reply(plan, _read(plan, request, context))
+    return _reply(plan, _read(plan, request, context, _replica(request)))
+
+
+class _Replica(NamedTuple):
+    """The follower that fetches."""
+
+    broker_id: int
+    broker_epoch: int
+
+
+def _replica(request: FetchRequest) -> _Replica | None:
+    if request.replica_id >= 0:
+        return _Replica(request.replica_id, -1)
+    state = request.replica_state
+    return _Replica(state.replica_id, state.replica_epoch) if state.replica_id >= 0 else None
 
 
 @dataclass(slots=True)
@@ -86,7 +107,7 @@ def _partition(entry: Wanted, context: Context) -> Partition:
         raise UnknownTopicId(str(error)) from error
 
 
-def _read(plan: Plan, request: FetchRequest, context: Context) -> _Found:
+def _read(plan: Plan, request: FetchRequest, context: Context, replica: _Replica | None) -> _Found:
     isolation = Isolation.READ_COMMITTED if request.isolation_level == 1 else Isolation.READ_UNCOMMITTED
     room = min(request.max_bytes, context.broker.config.integer("fetch.max.bytes"))
     if context.broker.holds_too_many_replies:
@@ -95,8 +116,15 @@ def _read(plan: Plan, request: FetchRequest, context: Context) -> _Found:
     for entry in plan.wanted:
         try:
             partition = _partition(entry, context)
-            limit = min(room - found.size, entry.max_bytes)
-            data = _read_one(partition, entry, limit, isolation, first=found.size == 0)
+            limit = max(0, min(room - found.size, entry.max_bytes))
+            first = found.size == 0
+            if replica is None:
+                data = _read_one(partition, entry, limit, isolation, first=first)
+            else:
+                data = _read_for_replica(partition, entry, limit, replica, first=first)
+                if replica.broker_id not in partition.isr:
+                    context.broker.replicas.isr_changes.consider(partition)
+                found.failed = found.failed or data.diverging_epoch.epoch != -1
         except FAILURES as error:
             data = _failed(entry, error)
             found.failed = True
@@ -108,9 +136,8 @@ def _read(plan: Plan, request: FetchRequest, context: Context) -> _Found:
 def _read_one(
     partition: Partition, entry: Wanted, limit: int, isolation: Isolation, *, first: bool
 ) -> PartitionData:
-    fetched = partition.read(
-        entry.offset, max(0, limit), isolation, epoch=entry.leader_epoch, at_least_one=first
-    )
+    partition.ensure_readable(entry.leader_epoch)
+    fetched = partition.read(entry.offset, limit, isolation, at_least_one=first)
     aborted = fetched.aborted
     return PartitionData(
         partition_index=entry.partition,
@@ -122,6 +149,36 @@ def _read_one(
         else [
             AbortedTransaction(producer_id=txn.producer_id, first_offset=txn.first_offset) for txn in aborted
         ],
+        records=fetched.data,
+    )
+
+
+def _read_for_replica(
+    partition: Partition, entry: Wanted, limit: int, replica: _Replica, *, first: bool
+) -> PartitionData:
+    partition.ensure_leader(entry.leader_epoch)
+    parted = partition.diverges(entry.offset, entry.last_epoch) if entry.last_epoch >= 0 else None
+    if parted is not None:
+        return PartitionData(
+            partition_index=entry.partition,
+            high_watermark=partition.high_watermark,
+            diverging_epoch=EpochEndOffset(epoch=parted.epoch, end_offset=parted.start_offset),
+            aborted_transactions=None,
+            records=b"",
+        )
+    fetched = partition.read_as_replica(entry.offset, limit, at_least_one=first)
+    partition.follower_fetches(
+        replica.broker_id,
+        entry.offset,
+        broker_epoch=replica.broker_epoch,
+        now_ms=partition.log.now_ms(),
+    )
+    return PartitionData(
+        partition_index=entry.partition,
+        high_watermark=partition.high_watermark,
+        last_stable_offset=fetched.last_stable_offset,
+        log_start_offset=fetched.log_start_offset,
+        aborted_transactions=None,
         records=fetched.data,
     )
 

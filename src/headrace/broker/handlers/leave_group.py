@@ -6,6 +6,7 @@ Versions:  v3 several members, static ones among them; v4 flexible; v5 reasons.
 """
 
 from headrace.broker.dispatch import Context, handles
+from headrace.broker.groups import after_commit
 from headrace.broker.translate import FAILURES, error_code
 from headrace.group.classic_protocol import Leaving
 from headrace.protocol.schema.index import ApiKey
@@ -15,6 +16,7 @@ _SEVERAL_MEMBERS = 3
 
 
 @handles(ApiKey.LEAVE_GROUP, range(6))
+@after_commit
 def leave_group(request: LeaveGroupRequest, context: Context) -> LeaveGroupResponse:
     leaving = [Leaving(request.member_id, None)]
     if context.version >= _SEVERAL_MEMBERS:

@@ -12,7 +12,6 @@ from collections.abc import Awaitable, Sequence
 
 from headrace.broker.authorized import ALL_ON_CLUSTER, ALL_ON_TOPIC, NOT_ASKED
 from headrace.broker.dispatch import Context, Encoded, handles
-from headrace.broker.errors import TopicAlreadyExists
 from headrace.broker.groups import OFFSETS_TOPIC
 from headrace.broker.image import TopicImage
 from headrace.broker.translate import FAILURES, error_code
@@ -71,10 +70,9 @@ async def _create_and_reply(
         if topic.name is not None and _may_create(topic, request, context):
             try:
                 await _create(topic.name, context)
-            except TopicAlreadyExists:
-                continue  # somebody else asked for it at the same time
             except FAILURES as error:
-                refused[topic.name] = error_code(error)
+                if error_code(error) != ErrorCode.TOPIC_ALREADY_EXISTS:  # somebody else asked for it, too
+                    refused[topic.name] = error_code(error)
     answers = [
         _unknown(topic, refused[topic.name]) if topic.name in refused else _answer(topic, request, context)
         for topic in topics
@@ -86,7 +84,7 @@ async def _create(name: str, context: Context) -> None:
     if name == OFFSETS_TOPIC:
         await context.broker.groups.create_topic()
     else:
-        await context.broker.topic_admin.create(name)
+        await context.broker.create_topic(name)
 
 
 def _image(context: Context) -> dict[str, TopicImage]:

@@ -10,6 +10,7 @@ from collections.abc import Container
 from typing import NamedTuple
 
 from headrace.broker.dispatch import Context, handles
+from headrace.broker.groups import after_commit
 from headrace.broker.translate import FAILURES, error_code
 from headrace.group.coordinator import Commit
 from headrace.group.offsets import Committed
@@ -37,6 +38,7 @@ class _Asked(NamedTuple):
 
 
 @handles(ApiKey.OFFSET_COMMIT, range(2, 11))
+@after_commit
 def offset_commit(request: OffsetCommitRequest, context: Context) -> OffsetCommitResponse:
     group_error = ErrorCode.NONE
     every = [_asked(topic, context) for topic in request.topics]

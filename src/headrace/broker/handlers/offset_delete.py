@@ -4,6 +4,7 @@ Behaviour: forgets offsets of a group, except of topics that its members subscri
 """
 
 from headrace.broker.dispatch import Context, handles
+from headrace.broker.groups import after_commit
 from headrace.broker.translate import FAILURES, error_code
 from headrace.protocol.errors import ErrorCode
 from headrace.protocol.schema.index import ApiKey
@@ -17,6 +18,7 @@ from headrace.protocol.schema.offset_delete import (
 
 
 @handles(ApiKey.OFFSET_DELETE, range(1))
+@after_commit
 def offset_delete(request: OffsetDeleteRequest, context: Context) -> OffsetDeleteResponse:
     places = [
         (topic.name, partition.partition_index)

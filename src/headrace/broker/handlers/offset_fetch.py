@@ -12,6 +12,7 @@ from itertools import groupby
 from typing import NamedTuple
 
 from headrace.broker.dispatch import Context, handles
+from headrace.broker.groups import after_commit
 from headrace.broker.translate import FAILURES, error_code
 from headrace.group.offsets import Committed
 from headrace.protocol.errors import ErrorCode
@@ -44,6 +45,7 @@ class _Wanted(NamedTuple):
 
 
 @handles(ApiKey.OFFSET_FETCH, range(1, 11))
+@after_commit
 def offset_fetch(request: OffsetFetchRequest, context: Context) -> OffsetFetchResponse:
     if context.version >= _SEVERAL_GROUPS:
         return OffsetFetchResponse(groups=[_group(group, context) for group in request.groups])

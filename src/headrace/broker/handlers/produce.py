@@ -1,15 +1,19 @@
 """Produce (key 0), v3-v13.
 
-Behaviour: acks 1 and -1 are answered when the batch is in the leader's log; this broker is the only replica
-           there is, so far, so both mean the same. acks=0 gets no reply, and an error closes the
-           connection, so that the client looks for the leader again.
+Behaviour: acks=1 is answered when the batch is in the leader's log, acks=-1 when all in sync have it.
+           acks=0 gets no reply, and an error closes the connection, so that the client looks for the
+           leader again.
 Versions:  v3 record batches, transactions; v5 log start offset; v8 per-record errors; v9 flexible; v10 new
            leaders in replies (not sent yet); v13 topics by id.
 Not yet:   transactions, quotas.
 """
 
+import asyncio
+from collections.abc import Awaitable
+from typing import NamedTuple
+
 from headrace.broker.dispatch import Context, HangUp, handles
-from headrace.broker.errors import InvalidRequest, UnknownTopicId
+from headrace.broker.errors import InvalidRequest, TimedOut, UnknownTopicId
 from headrace.broker.image import INTERNAL_TOPICS
 from headrace.broker.translate import FAILURES, Failure, error_code
 from headrace.protocol.errors import ErrorCode, InvalidRecord, KafkaError
@@ -31,9 +35,12 @@ _ACKS = (_ALL, 0, 1)
 
 
 @handles(ApiKey.PRODUCE, range(3, 14))
-def produce(request: ProduceRequest, context: Context) -> ProduceResponse | None:
-    """Append every batch, in order, before returning."""
-    replies = [_topic(topic, request.acks, context) for topic in request.topic_data]
+def produce(request: ProduceRequest, context: Context) -> ProduceResponse | Awaitable[ProduceResponse] | None:
+    """Append every batch, in order, before returning; what is returned waits for the acks."""
+    waiting: list[_Waiting] = []
+    replies = [_topic(topic, request.acks, context, waiting) for topic in request.topic_data]
+    if waiting:
+        return _wait(replies, waiting, request.timeout_ms)
     if request.acks != 0:
         return ProduceResponse(responses=replies)
     for refused in (each for topic in replies for each in topic.partition_responses if each.error_code):
@@ -41,7 +48,40 @@ def produce(request: ProduceRequest, context: Context) -> ProduceResponse | None
     return None
 
 
-def _topic(topic: TopicProduceData, acks: int, context: Context) -> TopicProduceResponse:
+class _Waiting(NamedTuple):
+    """A batch that is in the log and not committed yet, with the reply that says it is."""
+
+    done: "asyncio.Future[KafkaError | None]"
+    reply: PartitionProduceResponse
+
+
+async def _wait(
+    replies: list[TopicProduceResponse], waiting: list[_Waiting], timeout_ms: int
+) -> ProduceResponse:
+    """Say what became of each batch, when that is known or the client's patience ends."""
+    await asyncio.wait([each.done for each in waiting], timeout=max(timeout_ms, 0) / 1000)
+    refused: dict[int, PartitionProduceResponse] = {}
+    for each in waiting:
+        if not each.done.done():
+            each.done.cancel()
+            refused[id(each.reply)] = _refused(each.reply.index, TimedOut("not all replicas in sync have it"))
+        elif (error := each.done.result()) is not None:
+            refused[id(each.reply)] = _refused(each.reply.index, error)
+    return ProduceResponse(
+        responses=[
+            TopicProduceResponse(
+                name=topic.name,
+                topic_id=topic.topic_id,
+                partition_responses=[refused.get(id(each), each) for each in topic.partition_responses],
+            )
+            for topic in replies
+        ]
+    )
+
+
+def _topic(
+    topic: TopicProduceData, acks: int, context: Context, waiting: list[_Waiting]
+) -> TopicProduceResponse:
     name, problem = topic.name, None
     if context.version >= BY_ID:
         try:
@@ -49,13 +89,15 @@ def _topic(topic: TopicProduceData, acks: int, context: Context) -> TopicProduce
         except UnknownTopicId as error:
             problem = error
     replies = [
-        _append(name, data, acks, context) if problem is None else _refused(data.index, problem)
+        _append(name, data, acks, context, waiting) if problem is None else _refused(data.index, problem)
         for data in topic.partition_data
     ]
     return TopicProduceResponse(name=topic.name, topic_id=topic.topic_id, partition_responses=replies)
 
 
-def _append(topic: str, data: PartitionProduceData, acks: int, context: Context) -> PartitionProduceResponse:
+def _append(
+    topic: str, data: PartitionProduceData, acks: int, context: Context, waiting: list[_Waiting]
+) -> PartitionProduceResponse:
     try:
         if acks not in _ACKS:
             raise InvalidRequiredAcks(f"acks={acks} is not one of 0, 1 and -1 (all)")
@@ -64,15 +106,21 @@ def _append(topic: str, data: PartitionProduceData, acks: int, context: Context)
         if topic in INTERNAL_TOPICS:
             raise InvalidTopic(f"{topic} is the broker's own: clients can read it, and not write to it")
         partition = context.broker.partition(topic, data.index)
+        context.broker.ensure_lease(partition)
         appended = partition.append(data.records, all_in_sync=acks == _ALL)
     except FAILURES as error:
         return _refused(data.index, error)
-    return PartitionProduceResponse(
+    reply = PartitionProduceResponse(
         index=data.index,
         base_offset=appended.base_offset,
         log_append_time_ms=appended.log_append_time_ms,
         log_start_offset=partition.log.log_start_offset,
     )
+    if acks == _ALL:
+        done = partition.committed()  # a duplicate waits for its first write, if that is not committed
+        if done is not None:
+            waiting.append(_Waiting(done, reply))
+    return reply
 
 
 class InvalidRequiredAcks(KafkaError):

@@ -1,0 +1,36 @@
+"""BrokerHeartbeat (key 63), v0-v2: from a broker that is about to stop to the controller.
+
+Behaviour: others lead what the broker leads, as far as they can; it may stop when nothing is left to move.
+           That a broker is alive, its session with ZooKeeper says.
+"""
+
+from headrace.broker.dispatch import Context, handles
+from headrace.broker.translate import FAILURES, error_code
+from headrace.controller.model import Refused
+from headrace.controller.runner import NotController
+from headrace.protocol.errors import ErrorCode
+from headrace.protocol.schema.broker_heartbeat import BrokerHeartbeatRequest, BrokerHeartbeatResponse
+from headrace.protocol.schema.index import ApiKey
+
+
+@handles(ApiKey.BROKER_HEARTBEAT, range(3))
+async def broker_heartbeat(request: BrokerHeartbeatRequest, context: Context) -> BrokerHeartbeatResponse:
+    controller = context.broker.membership.controller
+    if controller is None:
+        return _refused(ErrorCode.NOT_CONTROLLER)
+    if not request.want_shut_down:
+        return BrokerHeartbeatResponse(is_caught_up=True, is_fenced=False, should_shut_down=False)
+    try:
+        done = await controller.let_go(request.broker_id, request.broker_epoch)
+    except Refused:
+        return _refused(ErrorCode.STALE_BROKER_EPOCH)
+    except NotController:
+        return _refused(ErrorCode.NOT_CONTROLLER)
+    except FAILURES as error:
+        return _refused(error_code(error))
+    await controller.told(1.0)
+    return BrokerHeartbeatResponse(is_caught_up=True, is_fenced=False, should_shut_down=done)
+
+
+def _refused(code: ErrorCode) -> BrokerHeartbeatResponse:
+    return BrokerHeartbeatResponse(error_code=code, should_shut_down=False)

@@ -1,0 +1,18 @@
+"""UpdateMetadata (key 6), v8: from the controller to brokers.
+
+Behaviour: this broker leads, follows, makes and drops replicas as it is told. A message of an earlier
+           controller, or to an earlier life of this broker, changes nothing.
+"""
+
+from headrace.broker.dispatch import BrokerKey, Context, handles
+from headrace.broker.translate import FAILURES, error_code
+from headrace.protocol.update_metadata import UpdateMetadataRequest, UpdateMetadataResponse
+
+
+@handles(BrokerKey.UPDATE_METADATA, range(8, 9), when_ready=False)
+def update_metadata(request: UpdateMetadataRequest, context: Context) -> UpdateMetadataResponse:
+    try:
+        code = context.broker.replicas.take(request)
+    except FAILURES as error:
+        code = error_code(error)
+    return UpdateMetadataResponse(error_code=code)

@@ -1,0 +1,353 @@
+"""This broker as a member of its cluster: registered, known to the controller, or the controller itself."""
+
+import asyncio
+import logging
+from typing import TYPE_CHECKING, Any
+
+from headrace.broker.cluster import FIRST_RETRY_S, LAST_RETRY_S, ClusterView
+from headrace.broker.errors import NotController, NotLeader, StartRefused
+from headrace.broker.partition import Partition
+from headrace.broker.peer import Peer
+from headrace.controller.channel import Link, PeerGone
+from headrace.controller.runner import Controller
+from headrace.controller.store import TopicRules, take_office
+from headrace.coordination import znodes
+from headrace.coordination.errors import CoordinationError
+from headrace.coordination.session import Conflict, SessionState
+from headrace.coordination.znodes import BrokerRegistration
+from headrace.protocol.message import Message
+from headrace.protocol.schema.broker_heartbeat import BrokerHeartbeatRequest
+from headrace.storage.errors import StorageError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from headrace.broker.server import Broker
+
+_CONTROLLER_PATIENCE_S = 10.0  # how long a request waits for there to be a controller
+_LEAVING_S = 10.0
+_JOINING_S = 60.0
+
+logger = logging.getLogger(__name__)
+
+
+class Membership:
+    """Joins, stays, serves as controller when it is its turn, and leaves."""
+
+    def __init__(self, broker: "Broker") -> None:
+        self._broker = broker
+        self.broker_epoch = -1
+        self.controller: Controller | None = None
+        self._controller_id = -1
+        self._controller_known = asyncio.Event()
+        self._peer: Peer | None = None  # to the controller
+        self._running = asyncio.Lock()
+        self._lease_until = 0.0
+        self._renewing: asyncio.Task[None] | None = None
+        self._lost = False
+        self._announced = False  # once, at the start
+        self._rejoining: asyncio.Task[None] | None = None
+        self.view: ClusterView
+
+    # -- joining -------------------------------------------------------------------------------
+
+    async def join(self) -> None:
+        """Be seen by the others; return when the controller has said what there is."""
+        broker = self._broker
+        self.view = ClusterView(
+            broker.session,
+            on_config=broker.config_changed,
+            on_brokers=self._brokers_changed,
+            on_controller=self._controller_changed,
+        )
+        broker.session.on_state(self._session_changed)
+        await self._announce()
+        self._renewing = broker.loop.create_task(self._renew_lease())
+        try:
+            async with asyncio.timeout(_JOINING_S):
+                await broker.ready.wait()
+        except TimeoutError:
+            raise StartRefused("the cluster's controller has not answered; is it running?") from None
+
+    async def _announce(self) -> None:
+        await self._register()
+        self._extend_lease(self._broker.loop.time())
+        await self.view.load()
+        self._announced = True
+        if self._lost:  # meanwhile, and with it the registration
+            self._start_rejoining()
+
+    async def _register(self) -> None:
+        broker = self._broker
+        first = broker.endpoints[0]
+        registration = BrokerRegistration(
+            broker_id=broker.broker_id,
+            endpoints=[str(endpoint) for endpoint in broker.endpoints],
+            security_protocols={endpoint.name: "PLAINTEXT" for endpoint in broker.endpoints},
+            host=first.host,
+            port=first.port,
+            timestamp_ms=broker.now_ms(),
+            rack=broker.config.rack,
+            may_have_lost=broker.logs.may_have_lost and not self._announced,
+        )
+        deadline = broker.loop.time() + self._session_timeout_s + 2
+        while True:
+            try:
+                await broker.session.create(registration.path, registration.encode(), ephemeral=True)
+            except Conflict:
+                if await self._yield_to_other(registration, deadline):
+                    break
+            else:
+                break
+        found = await broker.session.get(registration.path)
+        if found is None:
+            raise Conflict("the registration is gone already")
+        self.broker_epoch = found.created_zxid
+
+    async def _yield_to_other(self, registration: BrokerRegistration, deadline: float) -> bool:
+        """Wait for a dead broker's registration to expire; refuse to start beside a living one.
+
+        True if the registration is our own: the answer to an earlier attempt got lost. One at the very
+        address that we listen on is of a process that is gone, and need not be waited for.
+        """
+        broker = self._broker
+        found = await broker.session.get(registration.path)
+        if found is None:
+            return False
+        if found.ephemeral_owner == broker.session.session_id:
+            return True
+        other = BrokerRegistration.decode(broker.broker_id, found.data)
+        if other.endpoints == registration.endpoints:
+            try:
+                await broker.session.delete(registration.path, found.version)
+            except Conflict:
+                logger.debug("the old registration has gone by itself")
+            return False
+        if broker.loop.time() > deadline or await _answers(other.host, other.port):
+            raise StartRefused(
+                f"broker {broker.broker_id} is running already, at {other.host}:{other.port}: "
+                "stop it first, or give this one another broker.id"
+            )
+        await asyncio.sleep(0.1)
+        return False
+
+    # -- the session ---------------------------------------------------------------------------
+
+    @property
+    def _session_timeout_s(self) -> float:
+        return self._broker.config.integer("zookeeper.session.timeout.ms") / 1000
+
+    def _session_changed(self, state: SessionState) -> None:
+        """After a session was lost everything ephemeral is gone: with the next one, announce it again."""
+        logger.warning("the session with ZooKeeper is %s", state.value)
+        if state is SessionState.LOST:
+            self._lost = True
+            self._lease_until = 0.0
+            self._resign()
+        elif state is SessionState.CONNECTED and self._announced:
+            if not self._lost:
+                self.view.refresh()
+            else:
+                self._start_rejoining()
+
+    def _start_rejoining(self) -> None:
+        if self._rejoining is None or self._rejoining.done():
+            self._rejoining = self._broker.loop.create_task(self._rejoin())
+
+    async def _rejoin(self) -> None:
+        """Announce the broker again, however often it takes: out of the cluster it is of no use."""
+        delay = FIRST_RETRY_S
+        while self._lost:
+            self._lost = False
+            try:
+                await self._announce()
+            except (CoordinationError, StorageError, StartRefused, OSError) as error:
+                self._lost = True
+                logger.warning("could not join the cluster again, trying on: %s", error)
+                await asyncio.sleep(delay)
+                delay = min(2 * delay, LAST_RETRY_S)
+            else:
+                logger.info("joined the cluster again")
+
+    def _extend_lease(self, heard_at: float) -> None:
+        self._lease_until = heard_at + self._session_timeout_s
+
+    async def _renew_lease(self) -> None:
+        """As long as ZooKeeper answers, nobody can have taken this broker for dead."""
+        while True:
+            asked_at = self._broker.loop.time()
+            try:
+                if await self._broker.session.exists(f"{znodes.BROKER_IDS}/{self._broker.broker_id}"):
+                    self._extend_lease(asked_at)
+            except CoordinationError as error:
+                logger.debug("the lease could not be renewed: %s", error)
+            await asyncio.sleep(self._session_timeout_s / 6)
+
+    def ensure_lease(self, partition: Partition) -> None:
+        """Raise if others may lead this partition by now: what is not committed yet may be lost then."""
+        if len(partition.replicas) > 1 and self._broker.loop.time() > self._lease_until:
+            raise NotLeader(
+                f"broker {self._broker.broker_id} may have been replaced as {partition.id}'s leader"
+            )
+
+    # -- the controller ------------------------------------------------------------------------
+
+    async def _brokers_changed(self) -> None:
+        if self.controller is not None:
+            await self.controller.brokers_changed(
+                dict(self.view.registrations),
+                {each: self.view.broker_epochs[each] for each in self.view.registrations},
+            )
+
+    async def _controller_changed(self, broker_id: int) -> None:
+        self._controller_id = broker_id
+        self._drop_peer()
+        if broker_id != self._broker.broker_id:
+            self._resign()
+        if broker_id == -1:
+            self._controller_known.clear()
+            await self._run_for_office()
+        else:
+            self._controller_known.set()
+            if broker_id == self._broker.broker_id and self.controller is None:
+                await self._run_for_office()
+
+    async def _run_for_office(self) -> None:
+        """There is no controller: be it, unless another broker is quicker. The watch tells who it is."""
+        async with self._running:
+            if self.controller is None:
+                await self._take_office()
+
+    async def _take_office(self) -> None:
+        broker = self._broker
+        office = await take_office(
+            broker.session, znodes.Controller(broker_id=broker.broker_id, timestamp_ms=broker.now_ms())
+        )
+        if office is None:
+            return
+        logger.info("broker %d is the controller, in epoch %d", broker.broker_id, office.epoch)
+        controller = Controller(
+            broker.session,
+            broker.broker_id,
+            office,
+            rules=self._rules,
+            connect=self._connect_for_controller,
+            on_resigned=self._resigned,
+        )
+        await broker.topic_admin.finish_deletions()
+        await controller.begin(
+            dict(self.view.registrations),
+            {each: self.view.broker_epochs[each] for each in self.view.registrations},
+        )
+        self.controller = controller
+        self._controller_id = broker.broker_id
+        self._controller_known.set()
+
+    def _rules(self, configs: "Mapping[str, str]") -> TopicRules:
+        config = self._broker.config
+        return TopicRules(config.min_insync_replicas(configs), config.unclean_allowed(configs))
+
+    def _resign(self) -> None:
+        controller, self.controller = self.controller, None
+        if controller is not None:
+            logger.warning("broker %d is not the controller any more", self._broker.broker_id)
+            controller.resign()
+
+    def _resigned(self) -> None:
+        self.controller = None
+
+    async def _connect_for_controller(self, broker_id: int, registration: BrokerRegistration) -> Link:
+        if broker_id == self._broker.broker_id:
+            return SelfLink(self._broker)
+        return await Peer.connect(registration.host, registration.port, self._client_id, self._broker.buffers)
+
+    @property
+    def _client_id(self) -> str:
+        return f"broker-{self._broker.broker_id}"
+
+    async def connect_to(self, broker_id: int) -> Peer:
+        """A connection to another broker; PeerGone if it cannot be had."""
+        for node in self._broker.image.nodes(self._broker.endpoints[0].name):
+            if node.id == broker_id:
+                return await Peer.connect(node.host, node.port, self._client_id, self._broker.buffers)
+        raise PeerGone(f"broker {broker_id} is not there")
+
+    async def ask_controller(self, request: Message, version: int, *, timeout_s: float) -> Any:
+        """What the controller answers, wherever it is; NotController or PeerGone if there is none."""
+        try:
+            async with asyncio.timeout(_CONTROLLER_PATIENCE_S):
+                await self._controller_known.wait()
+        except TimeoutError:
+            raise NotController("there is no controller at the moment") from None
+        if self.controller is not None:
+            return await self._broker.handle_locally(request, version)
+        if self._controller_id == self._broker.broker_id:
+            raise NotController("this broker is about to be the controller")
+        if self._peer is None or not self._peer.is_open:
+            self._peer = await self.connect_to(self._controller_id)
+        return await self._peer.ask(request, version, timeout_s=timeout_s)
+
+    def _drop_peer(self) -> None:
+        if self._peer is not None:
+            self._peer.close()
+            self._peer = None
+
+    # -- leaving -------------------------------------------------------------------------------
+
+    async def leave(self) -> None:
+        """Have others lead what is led here, as far as they can; then nobody has to notice that we go."""
+        if len(self._broker.image.brokers) < 2:
+            return
+        deadline = self._broker.loop.time() + _LEAVING_S
+        request = BrokerHeartbeatRequest(
+            broker_id=self._broker.broker_id,
+            broker_epoch=self.broker_epoch,
+            current_metadata_offset=0,
+            want_fence=False,
+            want_shut_down=True,
+        )
+        while self._broker.loop.time() < deadline:
+            try:
+                response = await self.ask_controller(request, 0, timeout_s=_LEAVING_S)
+            except (PeerGone, NotController, CoordinationError) as error:
+                logger.info("leaving without a word to the controller: %s", error)
+                return
+            if response.error_code or response.should_shut_down:
+                return
+            await asyncio.sleep(0.05)
+        logger.warning("leaving although some partitions are still led here")
+
+    def stop(self) -> None:
+        self._broker.session.on_state(lambda _state: None)
+        for task in (self._rejoining, self._renewing):
+            if task is not None:
+                task.cancel()
+        self._resign()
+        self._drop_peer()
+        self.view.close()
+
+
+class SelfLink:
+    """The controller's connection to its own broker, which needs no wire."""
+
+    def __init__(self, broker: "Broker") -> None:
+        self._broker = broker
+
+    async def ask(self, request: Message, version: int, *, timeout_s: float | None = None) -> Any:
+        del timeout_s  # there is nothing in between that could take time
+        return await self._broker.handle_locally(request, version)
+
+    async def closed(self) -> None:
+        await asyncio.get_running_loop().create_future()
+
+    def close(self) -> None:
+        """Nothing is open."""
+
+
+async def _answers(host: str, port: int) -> bool:
+    try:
+        _, writer = await asyncio.wait_for(asyncio.open_connection(host, port), 1)
+    except (OSError, TimeoutError):
+        return False
+    writer.close()
+    return True
