@@ -89,7 +89,9 @@ class Walk:
         )
 
     def _describe(self, _: Member) -> None:
-        self.desk.describe("g")
+        if self._group().group_state in {"Stable", "Empty"}:  # else Kafka may have forgotten the assignment
+            self.desk.describe("g")
+        self.desk.list()
         self.desk.fetch("g", {"three": [0, 1, 2]})
 
     def _leave(self, member: Member) -> None:
