@@ -120,8 +120,10 @@ class ClassicGroup:
         """Whether a member that speaks `protocols` has one in common with all the others."""
         if self.state is State.EMPTY:
             return bool(protocol_type and protocols)
-        return self.protocol_type == protocol_type and not self._common().isdisjoint(
-            name for name, _ in protocols
+        common = self._common()
+        # Nobody at all: they left while the group was waiting for more, and the next one may speak anything.
+        return self.protocol_type == protocol_type and any(
+            name in common or not self.members for name, _ in protocols
         )
 
     def choose_protocol(self) -> str:
@@ -312,7 +314,13 @@ class ClassicGroup:
         self.state_timestamp_ms = value.current_state_timestamp
         had, self.members, self.instances = self.members, {}, {}
         for recorded in value.members:
-            member = had.get(recorded.member_id) or _member_of(recorded, value.protocol)
+            member = _member_of(recorded, value.protocol)
+            known = had.get(recorded.member_id)
+            if known is not None and (value.protocol, recorded.subscription) in known.protocols:
+                known.session_timeout_ms = member.session_timeout_ms
+                known.rebalance_timeout_ms = member.rebalance_timeout_ms
+                known.client_id, known.client_host = member.client_id, member.client_host
+                member = known
             member.assignment = recorded.assignment
             self.members[member.member_id] = member
             if member.instance_id is not None:

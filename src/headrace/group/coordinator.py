@@ -348,6 +348,8 @@ class GroupCoordinator:
     def expire(self, now_ms: int) -> Iterator[Decision]:
         """What time has decided by now. Each has to be carried out before the next is asked for."""
         for timer in self.deadlines.due(now_ms):
+            if timer in self.deadlines:
+                continue  # what was due before it has moved it on
             decision = Decision(now_ms)
             group = self.groups.get(timer.group_id)
             if isinstance(group, ClassicGroup):

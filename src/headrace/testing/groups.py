@@ -1,0 +1,228 @@
+"""A group coordinator for tests, at a desk: its log is a list, its clock is set by hand, it can crash.
+
+    desk = GroupDesk(initial_rebalance_delay_ms=0)
+    desk.set_topics(orders=3)
+    waiter = desk.join(join_request(member_id="", asks_for_id=False))
+    desk.pass_time(10_000)
+    desk.crash()
+
+Every record goes through its bytes on the way to the log and back, as it does in a broker.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Self
+
+from headrace.group.classic_protocol import Join, Leaving, Sync
+from headrace.group.consumer_protocol import Beaten, Heartbeat
+from headrace.group.coordinator import Commit, GroupCoordinator
+from headrace.group.decision import Client, Decision
+from headrace.group.errors import GroupError
+from headrace.group.limits import GroupLimits
+from headrace.group.offsets import Committed
+from headrace.group.records import GroupRecord, decode_record, encode_record
+from headrace.group.topics import Topic, Topics
+from headrace.protocol.consumer_protocol import ConsumerProtocolSubscription, encode_subscription
+
+LogEntry = tuple[bytes, bytes | None]
+CLIENT = Client("client", "/127.0.0.1")
+INTERNAL = frozenset({"__consumer_offsets", "__transaction_state"})
+
+
+class Waiter:
+    """Whoever waits for an answer; more than one is one too many."""
+
+    def __init__(self) -> None:
+        self.answers: list[Any] = []
+
+    def __repr__(self) -> str:
+        return f"Waiter({self.answers})"
+
+    @property
+    def is_answered(self) -> bool:
+        return bool(self.answers)
+
+    @property
+    def answer(self) -> Any:
+        (answer,) = self.answers
+        return answer
+
+
+class GroupDesk:
+    """One coordinator and what a broker does for it: write, apply, answer, keep time."""
+
+    def __init__(self, limits: GroupLimits | None = None, *, now_ms: int = 1_000_000, **some: Any) -> None:
+        self.limits = limits or GroupLimits(**some)
+        self.now_ms = now_ms
+        self.log: list[LogEntry] = []
+        self.topics = Topics()
+        self._ids = 0
+        self.coordinator = GroupCoordinator(self.limits, self._new_id)
+
+    def _new_id(self) -> str:
+        self._ids += 1
+        return f"id{self._ids}"
+
+    def set_topics(self, **partitions: int) -> Self:
+        """From now on there are these topics; one that was there before keeps its id."""
+        by_name = {
+            name: Topic(self.topics.by_name[name].topic_id, count)
+            if name in self.topics.by_name
+            else Topic(f"{name}/{self.topics.version + 1}".encode().ljust(16)[:16], count)
+            for name, count in partitions.items()
+        }
+        self.topics = Topics.of(self.topics.version + 1, by_name, INTERNAL)
+        return self
+
+    def topic_id(self, name: str) -> bytes:
+        return self.topics.by_name[name].topic_id
+
+    # -- requests ------------------------------------------------------------------------------
+
+    def decide(self, decide: Callable[[GroupCoordinator, int], Decision]) -> Any:
+        """Carry out what is decided; the answer to whoever asked."""
+        self.coordinator.topics = self.topics
+        decision = decide(self.coordinator, self.now_ms)
+        self.carry_out(decision)
+        return decision.answer
+
+    def carry_out(self, decision: Decision) -> None:
+        entries = [encode_record(record) for record in decision.records]
+        self.log += entries
+        for entry in entries:
+            self.apply(_decoded(entry))
+        for waiter, answer in decision.replies:
+            self.reply(waiter, answer)
+
+    def apply(self, record: GroupRecord) -> None:
+        self.coordinator.apply(record)
+
+    def reply(self, waiter: Waiter, answer: Any) -> None:
+        waiter.answers.append(answer)
+        assert len(waiter.answers) == 1, f"answered {len(waiter.answers)} times: {waiter.answers}"
+
+    def join(self, join: Join) -> Waiter:
+        waiter = Waiter()
+        self.decide(lambda coordinator, now_ms: coordinator.join(join, waiter, now_ms))
+        return waiter
+
+    def sync(self, sync: Sync) -> Waiter:
+        waiter = Waiter()
+        self.decide(lambda coordinator, now_ms: coordinator.sync(sync, waiter, now_ms))
+        return waiter
+
+    def heartbeat(
+        self, member_id: str, generation: int, instance_id: str | None = None, group_id: str = "g"
+    ) -> None:
+        self.coordinator.topics = self.topics
+        self.coordinator.heartbeat(group_id, member_id, instance_id, generation, self.now_ms)
+
+    def leave(self, *leaving: tuple[str, str | None], group_id: str = "g") -> list[GroupError | None]:
+        members = [Leaving(*each) for each in leaving]
+        answer: list[GroupError | None] = self.decide(lambda c, now_ms: c.leave(group_id, members, now_ms))
+        return answer
+
+    def beat(self, beat: Heartbeat) -> Beaten:
+        answer: Beaten = self.decide(lambda c, now_ms: c.consumer_heartbeat(beat, now_ms))
+        return answer
+
+    def commit(self, commit: Commit) -> None:
+        self.decide(lambda coordinator, now_ms: coordinator.commit(commit, now_ms))
+
+    # -- time and crashes ----------------------------------------------------------------------
+
+    def pass_time(self, ms: int) -> None:
+        """Let time pass, and what is due happen when it is due."""
+        until = self.now_ms + ms
+        while (due_ms := self.coordinator.deadlines.next_ms()) is not None and due_ms <= until:
+            self.now_ms = max(self.now_ms, due_ms)
+            self.expire()
+        self.now_ms = until
+
+    def expire(self) -> None:
+        """Let happen what is due by now, all at once."""
+        self.coordinator.topics = self.topics
+        for decision in self.coordinator.expire(self.now_ms):
+            self.carry_out(decision)
+
+    def crash(self) -> None:
+        """Forget all but the log, and read that."""
+        self.coordinator = self.replayed()
+        self.coordinator.topics = self.topics
+        self.coordinator.start(self.now_ms)
+
+    def replayed(self, log: Iterable[LogEntry] | None = None) -> GroupCoordinator:
+        """A new coordinator that has read the log, and done nothing else yet."""
+        coordinator = GroupCoordinator(self.limits, self._new_id)
+        for entry in self.log if log is None else log:
+            coordinator.apply(_decoded(entry))
+        return coordinator
+
+
+def compacted(log: Iterable[LogEntry]) -> list[LogEntry]:
+    """The log as a cleaner leaves it: the last of each key, and no tombstones."""
+    last: dict[bytes, bytes | None] = {}
+    for key, value in log:
+        last.pop(key, None)  # so that it stands where it was written last
+        last[key] = value
+    return [(key, value) for key, value in last.items() if value is not None]
+
+
+def _decoded(entry: LogEntry) -> GroupRecord:
+    record = decode_record(*entry)
+    assert record is not None, f"{entry!r} is of no kind that we write"
+    assert encode_record(record) == entry, f"{record} does not come back as it was written"
+    return record
+
+
+# -- requests with everything in them that a test does not care about ------------------------------
+
+
+def subscription(*topics: str) -> bytes:
+    return encode_subscription(ConsumerProtocolSubscription(topics=list(topics)), 0)
+
+
+def join_request(member_id: str = "", instance_id: str | None = None, **some: Any) -> Join:
+    usual = Join(
+        group_id="g",
+        member_id=member_id,
+        instance_id=instance_id,
+        client=CLIENT,
+        session_timeout_ms=10_000,
+        rebalance_timeout_ms=60_000,
+        protocol_type="consumer",
+        protocols=(("range", subscription("orders")),),
+        asks_for_id=False,
+        may_skip_assignment=True,
+    )
+    return usual._replace(**some)
+
+
+def sync_request(
+    member_id: str, generation: int, assignments: dict[str, bytes] | None = None, **some: Any
+) -> Sync:
+    usual = Sync(
+        group_id="g",
+        member_id=member_id,
+        instance_id=None,
+        generation=generation,
+        protocol_type="consumer",
+        protocol_name=None,
+        assignments=assignments or {},
+    )
+    return usual._replace(**some)
+
+
+def beat_request(member_id: str, epoch: int, **some: Any) -> Heartbeat:
+    """A heartbeat of a member that stays; with epoch 0, of one that joins and subscribes to `orders`."""
+    usual = Heartbeat("g", member_id, epoch, CLIENT)
+    if epoch == 0:
+        usual = usual._replace(rebalance_timeout_ms=60_000, topics=frozenset({"orders"}), owned={})
+    return usual._replace(**some)
+
+
+def commit_request(
+    offsets: Sequence[tuple[str, int, int]], member_id: str = "", generation: int = -1, **some: Any
+) -> Commit:
+    """An OffsetCommit of (topic, partition, offset); who names no member is in no group."""
+    committed = [(topic, partition, Committed(offset, -1, "", 0)) for topic, partition, offset in offsets]
+    return Commit("g", member_id, None, generation, committed, version=9)._replace(**some)
