@@ -204,8 +204,6 @@ class ClassicProtocolMachine:
     def _prepare(self, group: ClassicGroup, decision: Decision) -> None:
         """Wait for everybody to join, at most as long as the most patient member wants."""
         if group.state is State.COMPLETING:
-            for member in group.members.values():
-                member.assignment = b""
             comes_anew = RebalanceInProgress(f"group {group.group_id!r} comes together anew")
             self._answer_syncing(group, comes_anew, decision)
         self._clear_sync(group)

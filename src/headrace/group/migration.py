@@ -1,5 +1,7 @@
 """Turning a classic group into a consumer group and back, with its members in it."""
 
+from collections.abc import Sequence
+
 from headrace.group.assignors import Assignment
 from headrace.group.classic import CONSUMER, ClassicGroup, ClassicMember, State
 from headrace.group.classic_members import read_subscription, write_assignment
@@ -23,22 +25,33 @@ from headrace.protocol.errors import ProtocolError
 def upgrade(group: ClassicGroup, topics: Topics) -> list[GroupRecord]:
     """The records that make a consumer group of a classic one: every member keeps what it was assigned.
 
-    The group's epoch, its target's and every member's are its generation. Members that were joining or
-    syncing join again, and only then move on.
+    The group's epoch, its target's and every member's are its generation, if that has begun. Members that
+    were joining or syncing join again, and only then move on.
     """
-    group_id, epoch = group.group_id, group.generation
-    members = [_upgraded(group, member, topics) for member in group.members.values()]
-    subscribed = {topic for member in members for topic in member.topics}
+    group_id, epoch = group.group_id, max(group.generation, 1)
+    members = [_upgraded(group, member, topics, epoch) for member in group.members.values()]
     return [
         *(member_record(group_id, member) for member in members),
-        epoch_record(group_id, epoch, topics.digest(subscribed)),
+        epoch_record(group_id, epoch, _digest(members, topics)),
         *(target_record(group_id, member.member_id, member.assigned) for member in members),
         target_epoch_record(group_id, epoch),
         *(current_record(group_id, member) for member in members),
     ]
 
 
-def _upgraded(group: ClassicGroup, member: ClassicMember, topics: Topics) -> ConsumerMember:
+def _digest(members: Sequence[ConsumerMember], topics: Topics) -> int:
+    """The hash of the topics that they read; none if they read less, so that they are assigned the rest."""
+    subscribed = {name for member in members for name in member.topics if name in topics.by_name}
+    wanted = {
+        (topics.by_name[name].topic_id, number)
+        for name in subscribed
+        for number in range(topics.by_name[name].partitions)
+    }
+    assigned = {owned for member in members for owned in member.owns()}
+    return topics.digest(subscribed) if wanted <= assigned else 0
+
+
+def _upgraded(group: ClassicGroup, member: ClassicMember, topics: Topics, epoch: int) -> ConsumerMember:
     try:
         subscription = read_subscription(member.protocols)
         assigned = _read_assigned(member.assignment, topics)
@@ -53,8 +66,8 @@ def _upgraded(group: ClassicGroup, member: ClassicMember, topics: Topics) -> Con
         topics=frozenset(subscription.topics),
         rebalance_timeout_ms=member.rebalance_timeout_ms,
         classic=ClassicTraits(member.session_timeout_ms, tuple(member.protocols)),
-        epoch=group.generation,
-        previous_epoch=group.generation,
+        epoch=epoch,
+        previous_epoch=epoch,
         assigned=assigned,
     )
 
