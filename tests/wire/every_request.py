@@ -7,6 +7,11 @@ from headrace.broker.dispatch import HANDLERS, load_handlers
 from headrace.protocol.message import Message
 from headrace.protocol.schema.alter_configs import AlterableConfig, AlterConfigsRequest, AlterConfigsResource
 from headrace.protocol.schema.alter_partition import AlterPartitionRequest
+from headrace.protocol.schema.alter_partition_reassignments import (
+    AlterPartitionReassignmentsRequest,
+    ReassignablePartition,
+    ReassignableTopic,
+)
 from headrace.protocol.schema.api_versions import ApiVersionsRequest
 from headrace.protocol.schema.broker_heartbeat import BrokerHeartbeatRequest
 from headrace.protocol.schema.create_partitions import CreatePartitionsRequest, CreatePartitionsTopic
@@ -26,6 +31,7 @@ from headrace.protocol.schema.describe_topic_partitions import (
     DescribeTopicPartitionsRequest,
 )
 from headrace.protocol.schema.describe_topic_partitions import TopicRequest as DescribedTopic
+from headrace.protocol.schema.elect_leaders import ElectLeadersRequest, TopicPartitions
 from headrace.protocol.schema.find_coordinator import FindCoordinatorRequest
 from headrace.protocol.schema.incremental_alter_configs import AlterableConfig as IncrementalConfig
 from headrace.protocol.schema.incremental_alter_configs import AlterConfigsResource as IncrementalResource
@@ -33,12 +39,14 @@ from headrace.protocol.schema.incremental_alter_configs import IncrementalAlterC
 from headrace.protocol.schema.index import ApiKey
 from headrace.protocol.schema.init_producer_id import InitProducerIdRequest
 from headrace.protocol.schema.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
+from headrace.protocol.schema.list_partition_reassignments import ListPartitionReassignmentsRequest
 from headrace.protocol.schema.metadata import MetadataRequest, MetadataRequestTopic
 from headrace.protocol.schema.offset_for_leader_epoch import (
     OffsetForLeaderEpochRequest,
     OffsetForLeaderPartition,
     OffsetForLeaderTopic,
 )
+from headrace.protocol.schema.unregister_broker import UnregisterBrokerRequest
 from wire.every_group_request import GROUP_REQUESTS, GroupRequest
 from wire.raw import RawClient
 from wire.requests import create_topic, fetch_request, fresh_name, produce, produce_request
@@ -168,5 +176,17 @@ REQUESTS: Final[dict[int, Callable[[Target, int], Message]]] = {
     ApiKey.BROKER_HEARTBEAT: lambda *_: BrokerHeartbeatRequest(
         broker_id=1, current_metadata_offset=0, want_fence=False, want_shut_down=False
     ),
+    ApiKey.ELECT_LEADERS: lambda t, _: ElectLeadersRequest(
+        topic_partitions=[TopicPartitions(topic=t.name, partitions=[0])]
+    ),
+    ApiKey.ALTER_PARTITION_REASSIGNMENTS: lambda t, _: AlterPartitionReassignmentsRequest(
+        topics=[
+            ReassignableTopic(
+                name=t.name, partitions=[ReassignablePartition(partition_index=0, replicas=[1])]
+            )
+        ]
+    ),
+    ApiKey.LIST_PARTITION_REASSIGNMENTS: lambda *_: ListPartitionReassignmentsRequest(),
+    ApiKey.UNREGISTER_BROKER: lambda *_: UnregisterBrokerRequest(broker_id=99),
     **{key: _about_a_group(make) for key, make in GROUP_REQUESTS.items()},
 }

@@ -33,6 +33,7 @@ MAY_FAIL: Final = {  # these are about a group, or a member, that is not there
     ApiKey.DELETE_GROUPS: ErrorCode.GROUP_ID_NOT_FOUND,
     ApiKey.CONSUMER_GROUP_DESCRIBE: ErrorCode.GROUP_ID_NOT_FOUND,
     ApiKey.ALTER_PARTITION: ErrorCode.STALE_BROKER_EPOCH,
+    ApiKey.ELECT_LEADERS: ErrorCode.ELECTION_NOT_NEEDED,
 }
 
 

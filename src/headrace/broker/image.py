@@ -64,6 +64,10 @@ class ClusterImage:
             self.topic_configs.pop(name, None)
             self.version += 1
 
+    def offline(self, replicas: Sequence[int]) -> list[int]:
+        """Those of `replicas` whose broker is not there."""
+        return [each for each in replicas if each not in self.brokers]
+
     def nodes(self, listener: str) -> list[Node]:
         """The live brokers that have `listener`, by id."""
         found = []

@@ -1,26 +1,56 @@
-"""Which brokers get the replicas of a new topic. Pure; racks come with clusters."""
+"""Which brokers get the replicas of a new topic. Pure."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from itertools import chain, zip_longest
 
 from headrace.broker.errors import InvalidPartitions, InvalidReplicaAssignment, InvalidReplicationFactor
 
 MAX_PARTITIONS = 10_000  # of one topic: more in one request is a mistake
 
+Racks = Mapping[int, str | None]
+"""The brokers there are, each with its rack."""
 
-def spread(
-    partitions: int, replicas: int, brokers: Sequence[int], *, start: int
-) -> dict[int, tuple[int, ...]]:
-    """Replicas round robin from broker number `start` on, the first of each partition its leader.
 
-    Three partitions of two replicas on brokers 1, 2, 3 from the first: 0: (1, 2), 1: (2, 3), 2: (3, 1).
+def spread(partitions: int, replicas: int, brokers: Racks, *, start: int) -> dict[int, tuple[int, ...]]:
+    """Replicas of each partition, its leader first: leaders, followers and racks all come round in turn.
+
+    Three partitions of two replicas on brokers 1, 2, 3 from the first: 0: (1, 2), 1: (2, 3), 2: (3, 1). With
+    the next three the followers move on by one, so that no two brokers share everything they have. Every
+    rack gets a replica before any gets a second.
     """
     check_partitions(partitions)
     if not 1 <= replicas <= len(brokers):
         raise InvalidReplicationFactor(f"replication factor {replicas} with {len(brokers)} brokers alive")
+    order = _alternate(brokers)
     return {
-        partition: tuple(brokers[(start + partition + replica) % len(brokers)] for replica in range(replicas))
+        partition: _replicas(replicas, order, brokers, first=start + partition, shift=partition // len(order))
         for partition in range(partitions)
     }
+
+
+def _alternate(brokers: Racks) -> list[int]:
+    """The brokers, neighbours in different racks as far as that goes."""
+    by_rack: dict[str | None, list[int]] = {}
+    for broker_id in sorted(brokers):
+        by_rack.setdefault(brokers[broker_id], []).append(broker_id)
+    if len(by_rack) == 1:
+        return sorted(brokers)
+    rounds = zip_longest(*(by_rack[rack] for rack in sorted(by_rack, key=lambda rack: rack or "")))
+    return [broker_id for broker_id in chain.from_iterable(rounds) if broker_id is not None]
+
+
+def _replicas(count: int, order: list[int], racks: Racks, *, first: int, shift: int) -> tuple[int, ...]:
+    size = len(order)
+    leader = order[first % size]
+    others = [order[(first + 1 + (shift + each) % (size - 1)) % size] for each in range(size - 1)]
+    chosen = [leader]
+    used = {racks[leader]}
+    for broker_id in others:  # a rack that has none comes first
+        if len(chosen) < count and racks[broker_id] not in used:
+            chosen.append(broker_id)
+            used.add(racks[broker_id])
+    chosen += [each for each in others if each not in chosen][: count - len(chosen)]
+    return tuple(chosen)
 
 
 def check_partitions(count: int) -> None:
@@ -29,7 +59,7 @@ def check_partitions(count: int) -> None:
 
 
 def check_assignment(
-    assignment: Mapping[int, Sequence[int]], brokers: Sequence[int], *, first: int = 0
+    assignment: Mapping[int, Sequence[int]], brokers: Collection[int], *, first: int = 0
 ) -> None:
     """Refuse a manual assignment that leaves out a partition, repeats a broker or names an unknown one."""
     if sorted(assignment) != list(range(first, first + len(assignment))):

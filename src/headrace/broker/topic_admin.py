@@ -172,7 +172,7 @@ class TopicAdmin:
         if name in image.topics:
             raise TopicAlreadyExists(f"topic {name!r} exists already")
         self._check_collision(name)
-        brokers = sorted(image.brokers)
+        brokers = {each: found.rack for each, found in image.brokers.items()}
         if assignment:
             if (partitions, replicas) != (BROKER_DEFAULT, BROKER_DEFAULT):
                 raise InvalidRequest("name either an assignment or numbers of partitions and replicas")
@@ -193,7 +193,8 @@ class TopicAdmin:
     def _added(
         self, old: TopicAssignment, count: int, assignment: Sequence[Sequence[int]] | None
     ) -> dict[int, Sequence[int]]:
-        had, brokers = len(old.replicas), sorted(self._broker.image.brokers)
+        had = len(old.replicas)
+        brokers = {each: found.rack for each, found in self._broker.image.brokers.items()}
         if assignment is not None:
             added = dict(enumerate(assignment, start=had))
             check_assignment(added, brokers, first=had)

@@ -42,7 +42,7 @@ def describe_topic_partitions(
         indexes = [index for index in sorted(topic.replicas) if index >= first]
         if left == 0:
             return DescribeTopicPartitionsResponse(topics=described, next_cursor=_cursor(name, indexes[0]))
-        described.append(_known(topic, indexes[:left]))
+        described.append(_known(topic, indexes[:left], context))
         if len(indexes) > left:
             next_cursor = _cursor(name, indexes[left])
             return DescribeTopicPartitionsResponse(topics=described, next_cursor=next_cursor)
@@ -63,17 +63,17 @@ def _unknown(name: str) -> DescribeTopicPartitionsResponseTopic:
     return DescribeTopicPartitionsResponseTopic(error_code=code, name=name, topic_id=ZERO_UUID, partitions=())
 
 
-def _known(topic: TopicImage, indexes: list[int]) -> DescribeTopicPartitionsResponseTopic:
+def _known(topic: TopicImage, indexes: list[int], context: Context) -> DescribeTopicPartitionsResponseTopic:
     return DescribeTopicPartitionsResponseTopic(
         name=topic.name,
         topic_id=topic.topic_id,
         is_internal=topic.is_internal,
-        partitions=[_partition(topic, index) for index in indexes],
+        partitions=[_partition(topic, index, context) for index in indexes],
         topic_authorized_operations=ALL_ON_TOPIC,
     )
 
 
-def _partition(topic: TopicImage, index: int) -> DescribeTopicPartitionsResponsePartition:
+def _partition(topic: TopicImage, index: int, context: Context) -> DescribeTopicPartitionsResponsePartition:
     state = topic.states.get(index)
     leader = -1 if state is None else state.leader
     return DescribeTopicPartitionsResponsePartition(
@@ -83,7 +83,7 @@ def _partition(topic: TopicImage, index: int) -> DescribeTopicPartitionsResponse
         leader_epoch=-1 if state is None else state.leader_epoch,
         replica_nodes=topic.replicas[index],
         isr_nodes=() if state is None else state.isr,
-        eligible_leader_replicas=(),
-        last_known_elr=(),
-        offline_replicas=(),
+        eligible_leader_replicas=() if state is None else state.elr,
+        last_known_elr=() if state is None or state.last_leader < 0 else (state.last_leader,),
+        offline_replicas=context.broker.image.offline(topic.replicas[index]),
     )

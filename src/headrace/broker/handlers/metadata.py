@@ -56,7 +56,9 @@ def _everything(request: MetadataRequest, context: Context) -> Encoded:
     image, cache = context.broker.image, context.broker.metadata_cache
     known_at, body = cache.get(key, (-1, []))
     if known_at != image.version:
-        response = _reply(request, context, [_known(topic, request) for topic in image.topics.values()])
+        response = _reply(
+            request, context, [_known(topic, request, context) for topic in image.topics.values()]
+        )
         body = encode_response(ApiKey.METADATA, context.version, response)
         cache[key] = image.version, body
     return Encoded(body)
@@ -107,10 +109,10 @@ def _answer(topic: MetadataRequestTopic, request: MetadataRequest, context: Cont
         name = context.broker.image.topic_names.get(topic.topic_id)
         if name is None:
             return _unknown(topic, ErrorCode.UNKNOWN_TOPIC_ID)
-        return _known(_image(context)[name], request)
+        return _known(_image(context)[name], request, context)
     known = _image(context).get(topic.name or "")
     if known is not None:
-        return _known(known, request)
+        return _known(known, request, context)
     try:
         check_topic_name(topic.name or "")
     except FAILURES as error:
@@ -123,19 +125,19 @@ def _unknown(topic: MetadataRequestTopic, code: ErrorCode) -> MetadataResponseTo
     return MetadataResponseTopic(error_code=code, name=name, topic_id=topic.topic_id, partitions=())
 
 
-def _known(topic: TopicImage, request: MetadataRequest) -> MetadataResponseTopic:
+def _known(topic: TopicImage, request: MetadataRequest, context: Context) -> MetadataResponseTopic:
     return MetadataResponseTopic(
         name=topic.name,
         topic_id=topic.topic_id,
         is_internal=topic.is_internal,
-        partitions=[_partition(topic, index) for index in topic.replicas],
+        partitions=[_partition(topic, index, context) for index in topic.replicas],
         topic_authorized_operations=ALL_ON_TOPIC
         if request.include_topic_authorized_operations
         else NOT_ASKED,
     )
 
 
-def _partition(topic: TopicImage, index: int) -> MetadataResponsePartition:
+def _partition(topic: TopicImage, index: int, context: Context) -> MetadataResponsePartition:
     state = topic.states.get(index)
     leader = -1 if state is None else state.leader
     return MetadataResponsePartition(
@@ -145,6 +147,7 @@ def _partition(topic: TopicImage, index: int) -> MetadataResponsePartition:
         leader_epoch=-1 if state is None else state.leader_epoch,
         replica_nodes=topic.replicas[index],
         isr_nodes=() if state is None else state.isr,
+        offline_replicas=context.broker.image.offline(topic.replicas[index]),
     )
 
 

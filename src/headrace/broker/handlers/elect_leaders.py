@@ -1,0 +1,78 @@
+"""ElectLeaders (key 43), v0-v2.
+
+Behaviour: the preferred replica leads again, if it is in sync (type 0); or any live replica does, at the
+           price of records that it does not have, where nobody leads (type 1). Without partitions, all
+           that need it.
+Versions:  v1 unclean elections; v2 flexible.
+"""
+
+from headrace.broker.dispatch import Context, handles
+from headrace.broker.errors import NotController
+from headrace.broker.translate import FAILURES, error_code
+from headrace.controller import model
+from headrace.controller.model import Changes, ClusterModel, Key, Refused
+from headrace.controller.runner import Controller
+from headrace.controller.runner import NotController as Replaced
+from headrace.protocol.errors import ErrorCode
+from headrace.protocol.schema.elect_leaders import (
+    ElectLeadersRequest,
+    ElectLeadersResponse,
+    PartitionResult,
+    ReplicaElectionResult,
+)
+from headrace.protocol.schema.index import ApiKey
+
+_PREFERRED, _UNCLEAN = 0, 1
+_PREFERRED_CODES = {
+    model.UNKNOWN_PARTITION: ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+    model.NOT_NEEDED: ErrorCode.ELECTION_NOT_NEEDED,
+    model.NOT_AVAILABLE: ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE,
+}
+_UNCLEAN_CODES = _PREFERRED_CODES | {model.NOT_AVAILABLE: ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE}
+
+
+@handles(ApiKey.ELECT_LEADERS, range(3), on_controller=True)
+async def elect_leaders(request: ElectLeadersRequest, context: Context) -> ElectLeadersResponse:
+    controller = context.broker.membership.controller
+    if controller is None or request.election_type not in {_PREFERRED, _UNCLEAN}:
+        code = ErrorCode.NOT_CONTROLLER if controller is None else ErrorCode.INVALID_REQUEST
+        return ElectLeadersResponse(error_code=code, replica_election_results=[])
+    unclean = request.election_type == _UNCLEAN
+    if request.topic_partitions is None:
+        keys = _all_that_need_it(controller.model, unclean=unclean)
+    else:
+        keys = [Key(each.topic, index) for each in request.topic_partitions for index in each.partitions]
+    results: dict[str, list[PartitionResult]] = {}
+    try:
+        for key in keys:
+            results.setdefault(key.topic, []).append(await _elect(controller, key, unclean=unclean))
+    except (Replaced, NotController):
+        return ElectLeadersResponse(error_code=ErrorCode.NOT_CONTROLLER, replica_election_results=[])
+    except FAILURES as error:
+        return ElectLeadersResponse(error_code=error_code(error), replica_election_results=[])
+    await controller.told(request.timeout_ms / 1000)
+    return ElectLeadersResponse(
+        replica_election_results=[
+            ReplicaElectionResult(topic=topic, partition_result=each) for topic, each in results.items()
+        ]
+    )
+
+
+def _all_that_need_it(cluster: ClusterModel, *, unclean: bool) -> list[Key]:
+    if not unclean:
+        return cluster.unbalanced()
+    return [key for key, partition in cluster.items() if partition.leader not in cluster.live]
+
+
+async def _elect(controller: Controller, key: Key, *, unclean: bool) -> PartitionResult:
+    def decide(cluster: ClusterModel) -> Changes:
+        return cluster.force(key) if unclean else cluster.prefer(key)
+
+    try:
+        await controller.change(decide)
+    except Refused as error:
+        codes = _UNCLEAN_CODES if unclean else _PREFERRED_CODES
+        return PartitionResult(
+            partition_id=key.partition, error_code=codes[error.reason], error_message=str(error)
+        )
+    return PartitionResult(partition_id=key.partition)

@@ -1,0 +1,46 @@
+"""ListPartitionReassignments (key 46), v0.
+
+Behaviour: the partitions that are on their way to other brokers, of those asked for, or of all.
+"""
+
+from headrace.broker.dispatch import Context, handles
+from headrace.controller.model import ClusterModel, Key
+from headrace.protocol.errors import ErrorCode
+from headrace.protocol.schema.index import ApiKey
+from headrace.protocol.schema.list_partition_reassignments import (
+    ListPartitionReassignmentsRequest,
+    ListPartitionReassignmentsResponse,
+    OngoingPartitionReassignment,
+    OngoingTopicReassignment,
+)
+
+
+@handles(ApiKey.LIST_PARTITION_REASSIGNMENTS, range(1), on_controller=True)
+def list_partition_reassignments(
+    request: ListPartitionReassignmentsRequest, context: Context
+) -> ListPartitionReassignmentsResponse:
+    controller = context.broker.membership.controller
+    if controller is None:
+        return ListPartitionReassignmentsResponse(error_code=ErrorCode.NOT_CONTROLLER, topics=[])
+    moves = controller.model.moves()
+    if request.topics is not None:
+        asked = {Key(topic.name, index) for topic in request.topics for index in topic.partition_indexes}
+        moves = [key for key in moves if key in asked]
+    return ListPartitionReassignmentsResponse(
+        topics=[
+            OngoingTopicReassignment(
+                name=name, partitions=[_ongoing(controller.model, key) for key in moves if key.topic == name]
+            )
+            for name in dict.fromkeys(key.topic for key in moves)
+        ]
+    )
+
+
+def _ongoing(cluster: ClusterModel, key: Key) -> OngoingPartitionReassignment:
+    partition = cluster.find(key)
+    return OngoingPartitionReassignment(
+        partition_index=key.partition,
+        replicas=partition.replicas,
+        adding_replicas=partition.adding,
+        removing_replicas=partition.removing,
+    )

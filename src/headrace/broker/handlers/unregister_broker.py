@@ -1,0 +1,31 @@
+"""UnregisterBroker (key 64), v0.
+
+Behaviour: says whether a broker is gone for good: it must not be running, and no partition may be on it. With
+           ZooKeeper a broker's registration goes with its session, so there is nothing else to remove.
+"""
+
+from headrace.broker.dispatch import Context, handles
+from headrace.protocol.errors import ErrorCode
+from headrace.protocol.schema.index import ApiKey
+from headrace.protocol.schema.unregister_broker import UnregisterBrokerRequest, UnregisterBrokerResponse
+
+
+@handles(ApiKey.UNREGISTER_BROKER, range(1), on_controller=True)
+def unregister_broker(request: UnregisterBrokerRequest, context: Context) -> UnregisterBrokerResponse:
+    controller = context.broker.membership.controller
+    if controller is None:
+        return _refused(ErrorCode.NOT_CONTROLLER, "another broker is the controller")
+    broker_id, cluster = request.broker_id, controller.model
+    if broker_id in cluster.live:
+        return _refused(ErrorCode.INVALID_REQUEST, f"broker {broker_id} is running: stop it first")
+    left = cluster.on([broker_id])
+    if left:
+        return _refused(
+            ErrorCode.INVALID_REQUEST,
+            f"{len(left)} partitions have a replica on broker {broker_id}: move them to others first",
+        )
+    return UnregisterBrokerResponse()
+
+
+def _refused(code: ErrorCode, why: str) -> UnregisterBrokerResponse:
+    return UnregisterBrokerResponse(error_code=code, error_message=why)
