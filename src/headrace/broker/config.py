@@ -121,6 +121,11 @@ class BrokerConfig:
         assert isinstance(value, int), value
         return value
 
+    @property
+    def sends_to_nearest(self) -> bool:
+        """Whether consumers are sent to a replica in their own rack."""
+        return "RackAware" in str(self.values["replica.selector.class"])
+
     def unclean_allowed(self, own: Mapping[str, str]) -> bool:
         """Whether a replica that was not in sync may lead a topic, given what it sets itself."""
         return bool(topic_values(self.values, own)["unclean.leader.election.enable"])

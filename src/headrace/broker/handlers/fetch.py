@@ -8,7 +8,8 @@ Versions:  v4 isolation levels; v5 log start offset; v7 incremental sessions; v9
            v12 flexible, diverging epochs; v13 topics by id; v15 replica state is a tag; v16 new leaders in
            replies (not yet).
 Replicas:  a follower reads up to the log's end, and what it asks for says what it has. One whose log has
-           parted from the leader's is told where. A consumer may read from any replica in sync.
+           parted from the leader's is told where. A consumer may read from any replica in sync, and is sent
+           to one in its rack if replica.selector.class says so.
 Not yet:   quotas.
 """
 
@@ -119,7 +120,12 @@ def _read(plan: Plan, request: FetchRequest, context: Context, replica: _Replica
             limit = max(0, min(room - found.size, entry.max_bytes))
             first = found.size == 0
             if replica is None:
-                data = _read_one(partition, entry, limit, isolation, first=first)
+                nearer = _nearer(partition, entry, request.rack_id, context) if request.rack_id else None
+                if nearer is not None:
+                    data = _elsewhere(partition, entry, nearer)
+                    found.failed = True  # there is something to say, so nobody waits
+                else:
+                    data = _read_one(partition, entry, limit, isolation, first=first)
             else:
                 data = _read_for_replica(partition, entry, limit, replica, first=first)
                 if replica.broker_id not in partition.isr:
@@ -150,6 +156,34 @@ def _read_one(
             AbortedTransaction(producer_id=txn.producer_id, first_offset=txn.first_offset) for txn in aborted
         ],
         records=fetched.data,
+    )
+
+
+def _nearer(partition: Partition, entry: Wanted, rack: str, context: Context) -> int | None:
+    """A replica in sync, in the consumer's rack, that has what it asks for (KIP-392)."""
+    leadership, broker = partition.leadership, context.broker
+    if leadership is None or rack == broker.config.rack or not broker.config.sends_to_nearest:
+        return None
+    near = [
+        (follower.log_end_offset, broker_id)
+        for broker_id, follower in leadership.followers.items()
+        if broker_id in leadership.isr
+        and follower.log_end_offset >= entry.offset
+        and broker_id in broker.image.brokers
+        and broker.image.brokers[broker_id].rack == rack
+    ]
+    return max(near)[1] if near else None
+
+
+def _elsewhere(partition: Partition, entry: Wanted, broker_id: int) -> PartitionData:
+    return PartitionData(
+        partition_index=entry.partition,
+        high_watermark=partition.high_watermark,
+        last_stable_offset=partition.log.last_stable_offset(partition.high_watermark),
+        log_start_offset=partition.log.log_start_offset,
+        preferred_read_replica=broker_id,
+        aborted_transactions=None,
+        records=b"",
     )
 
 
