@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 _CONTROLLER_PATIENCE_S = 10.0  # how long a request waits for there to be a controller
 _LEAVING_S = 10.0
+_REFUSALS, _REFUSAL_S = 2, 0.02  # in a row, before a process counts as gone
 _JOINING_S = 60.0
 
 logger = logging.getLogger(__name__)
@@ -44,6 +45,7 @@ class Membership:
         self._running = asyncio.Lock()
         self._lease_until = 0.0
         self._renewing: asyncio.Task[None] | None = None
+        self._watching: asyncio.Task[None] | None = None
         self._lost = False
         self._announced = False  # once, at the start
         self._rejoining: asyncio.Task[None] | None = None
@@ -63,6 +65,7 @@ class Membership:
         broker.session.on_state(self._session_changed)
         await self._announce()
         self._renewing = broker.loop.create_task(self._renew_lease())
+        self._watching = broker.loop.create_task(self._watch_controller())
         try:
             async with asyncio.timeout(_JOINING_S):
                 await broker.ready.wait()
@@ -265,6 +268,46 @@ class Membership:
     def _client_id(self) -> str:
         return f"broker-{self._broker.broker_id}"
 
+    async def _watch_controller(self) -> None:
+        """Keep a connection to the controller. One that breaks, to a port that then refuses, says that it is
+        gone: then somebody else can be the controller before its session expires.
+        """
+        refusals = 0
+        while True:
+            await self._controller_known.wait()
+            controller_id = self._controller_id
+            registration = self.view.registrations.get(controller_id)
+            if controller_id == self._broker.broker_id or registration is None:
+                await asyncio.sleep(FIRST_RETRY_S)
+                continue
+            try:
+                self._peer = await Peer.connect(
+                    registration.host, registration.port, self._client_id, self._broker.buffers
+                )
+                refusals = 0
+                await self._peer.closed()
+            except PeerGone as error:
+                refusals = refusals + 1 if error.refused else 0
+                if refusals == _REFUSALS:
+                    await self._depose(controller_id)
+                await asyncio.sleep(_REFUSAL_S)
+
+    async def _depose(self, controller_id: int) -> None:
+        """The controller's process has ended: do not wait for its session to do the same.
+
+        Were it alive after all, it would write nothing more: whoever follows it has a newer epoch.
+        """
+        session = self._broker.session
+        try:
+            found = await session.get(znodes.Controller.path)
+            if found is not None and znodes.Controller.decode(found.data).broker_id == controller_id:
+                logger.warning(
+                    "broker %d, the controller, refuses connections: it counts as gone", controller_id
+                )
+                await session.delete(znodes.Controller.path, found.version)
+        except CoordinationError as error:
+            logger.debug("the controller's znode was not removed: %s", error)
+
     async def connect_to(self, broker_id: int) -> Peer:
         """A connection to another broker; PeerGone if it cannot be had."""
         for node in self._broker.image.nodes(self._broker.endpoints[0].name):
@@ -273,19 +316,18 @@ class Membership:
         raise PeerGone(f"broker {broker_id} is not there")
 
     async def ask_controller(self, request: Message, version: int, *, timeout_s: float) -> Any:
-        """What the controller answers, wherever it is; NotController or PeerGone if there is none."""
-        try:
-            async with asyncio.timeout(_CONTROLLER_PATIENCE_S):
-                await self._controller_known.wait()
-        except TimeoutError:
-            raise NotController("there is no controller at the moment") from None
-        if self.controller is not None:
-            return await self._broker.handle_locally(request, version)
-        if self._controller_id == self._broker.broker_id:
-            raise NotController("this broker is about to be the controller")
-        if self._peer is None or not self._peer.is_open:
-            self._peer = await self.connect_to(self._controller_id)
-        return await self._peer.ask(request, version, timeout_s=timeout_s)
+        """What the controller answers, wherever it is; NotController or PeerGone if there is none.
+
+        Between two controllers it waits for the next.
+        """
+        deadline = self._broker.loop.time() + _CONTROLLER_PATIENCE_S
+        while self._broker.loop.time() < deadline:
+            if self.controller is not None:
+                return await self._broker.handle_locally(request, version)
+            if self._peer is not None and self._peer.is_open:
+                return await self._peer.ask(request, version, timeout_s=timeout_s)
+            await asyncio.sleep(_REFUSAL_S)
+        raise NotController("there is no controller at the moment")
 
     def _drop_peer(self) -> None:
         if self._peer is not None:
@@ -319,7 +361,7 @@ class Membership:
 
     def stop(self) -> None:
         self._broker.session.on_state(lambda _state: None)
-        for task in (self._rejoining, self._renewing):
+        for task in (self._rejoining, self._renewing, self._watching):
             if task is not None:
                 task.cancel()
         self._resign()

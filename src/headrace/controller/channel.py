@@ -80,11 +80,15 @@ class Channel:
         async with self._news:
             await self._news.wait_for(lambda: self._told >= wanted)
 
-    async def ask(self, request: Message, version: int, *, timeout_s: float) -> Any:
+    @property
+    def is_open(self) -> bool:
+        return self._link is not None
+
+    async def ask(self, request: Message, version: int) -> Any:
         """What the broker answers; PeerGone if there is no connection."""
         if self._link is None:
             raise PeerGone(f"there is no connection to broker {self._broker_id}")
-        return await self._link.ask(request, version, timeout_s=timeout_s)
+        return await self._link.ask(request, version)
 
     def close(self) -> None:
         self._task.cancel()

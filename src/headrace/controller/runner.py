@@ -4,6 +4,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 from headrace.controller.channel import Channel, Link, PeerGone
 from headrace.controller.model import Changes, ClusterModel, Key, Member, Refused, Survey, TopicModel
@@ -208,9 +209,6 @@ class Controller:
         return found
 
     async def _ask_progress(self, broker_id: int, keys: list[Key]) -> dict[Key, Progress]:
-        channel = self._channels.get(broker_id)
-        if channel is None:
-            return {}
         topics: dict[str, list[ListOffsetsPartition]] = {}
         for key in keys:
             entry = ListOffsetsPartition(partition_index=key.partition, timestamp=_LATEST)
@@ -220,8 +218,9 @@ class Controller:
             topics=[ListOffsetsTopic(name=name, partitions=entries) for name, entries in topics.items()],
         )
         try:
-            response = await channel.ask(request, _SURVEY_VERSION, timeout_s=_SURVEY_TIMEOUT_S)
-        except PeerGone:
+            async with asyncio.timeout(_SURVEY_TIMEOUT_S):
+                response = await self._ask(broker_id, request, _SURVEY_VERSION)
+        except (PeerGone, TimeoutError):
             return {}
         return {
             Key(topic.name, entry.partition_index): Progress(entry.leader_epoch, entry.offset)
@@ -229,6 +228,17 @@ class Controller:
             for entry in topic.partitions
             if entry.error_code == ErrorCode.NONE
         }
+
+    async def _ask(self, broker_id: int, request: Message, version: int) -> Any:
+        """What a broker answers, over its channel or, before that is open, over a connection for this."""
+        channel = self._channels.get(broker_id)
+        if channel is not None and channel.is_open:
+            return await channel.ask(request, version)
+        link = await self._connect(broker_id, self._registrations[broker_id])
+        try:
+            return await link.ask(request, version)
+        finally:
+            link.close()
 
     async def _write(self, changes: Changes) -> None:
         """Write changes down, take them over, and have them told."""
