@@ -120,7 +120,7 @@ class Membership:
         if found.ephemeral_owner == broker.session.session_id:
             return True
         other = BrokerRegistration.decode(broker.broker_id, found.data)
-        if other.endpoints == registration.endpoints:
+        if tuple(other.endpoints) == tuple(registration.endpoints):
             try:
                 await broker.session.delete(registration.path, found.version)
             except Conflict:
