@@ -4,11 +4,13 @@ Behaviour: who is in sync from now on, as the leader proposes it, if it still le
 Versions:  v3 the epochs of the brokers, so that one that has restarted is not taken for its former self.
 """
 
+from collections.abc import Iterator
+
 from headrace.broker.dispatch import Context, handles
 from headrace.broker.translate import FAILURES, error_code
 from headrace.controller import model
 from headrace.controller.model import Changes, ClusterModel, Key, Refused
-from headrace.controller.runner import Controller, NotController
+from headrace.controller.runner import NotController
 from headrace.protocol.errors import ErrorCode
 from headrace.protocol.schema.alter_partition import (
     AlterPartitionRequest,
@@ -36,59 +38,77 @@ async def alter_partition(request: AlterPartitionRequest, context: Context) -> A
     member = controller.model.members.get(request.broker_id)
     if member is None or member.epoch != request.broker_epoch:
         return AlterPartitionResponse(error_code=ErrorCode.STALE_BROKER_EPOCH, topics=[])
+    refused: dict[Key, Refused] = {}
+
+    def decide(cluster: ClusterModel) -> Changes:
+        changes: Changes = {}
+        for key, entry in _entries(request, context):
+            try:
+                changes |= cluster.alter(
+                    key,
+                    broker_id=request.broker_id,
+                    leader_epoch=entry.leader_epoch,
+                    version=entry.partition_epoch,
+                    isr=_isr(entry, context.version),
+                )
+            except Refused as error:
+                refused[key] = error
+        return changes
+
     try:
-        topics = [
-            AlterPartitionResponseTopicData(
-                topic_id=topic.topic_id,
-                partitions=[
-                    await _alter(controller, topic.topic_id, entry, request.broker_id, context)
-                    for entry in topic.partitions
-                ],
-            )
-            for topic in request.topics
-        ]
+        await controller.change(decide)
     except NotController:
         return AlterPartitionResponse(error_code=ErrorCode.NOT_CONTROLLER, topics=[])
     except FAILURES as error:
         return AlterPartitionResponse(error_code=error_code(error), topics=[])
-    return AlterPartitionResponse(topics=topics)
+    answers: dict[bytes, list[AlterPartitionResponsePartitionData]] = {}
+    for topic in request.topics:
+        name = _name(topic.topic_id, context)
+        answers[topic.topic_id] = [
+            _answer(controller.model, Key(name, entry.partition_index), refused) for entry in topic.partitions
+        ]
+    return AlterPartitionResponse(
+        topics=[
+            AlterPartitionResponseTopicData(topic_id=topic_id, partitions=partitions)
+            for topic_id, partitions in answers.items()
+        ]
+    )
 
 
-async def _alter(
-    controller: Controller,
-    topic_id: bytes,
-    entry: AlterPartitionRequestPartitionData,
-    broker_id: int,
-    context: Context,
+def _name(topic_id: bytes, context: Context) -> str:
+    return context.broker.image.topic_names.get(topic_id, "")
+
+
+def _entries(
+    request: AlterPartitionRequest, context: Context
+) -> Iterator[tuple[Key, AlterPartitionRequestPartitionData]]:
+    for topic in request.topics:
+        for entry in topic.partitions:
+            yield Key(_name(topic.topic_id, context), entry.partition_index), entry
+
+
+def _isr(entry: AlterPartitionRequestPartitionData, version: int) -> dict[int, int]:
+    """The proposed set, with the epochs that the leader knows its members by."""
+    if version < _WITH_EPOCHS:
+        return dict.fromkeys(entry.new_isr, -1)
+    return {each.broker_id: each.broker_epoch for each in entry.new_isr_with_epochs}
+
+
+def _answer(
+    cluster: ClusterModel, key: Key, refused: dict[Key, Refused]
 ) -> AlterPartitionResponsePartitionData:
-    key = Key(context.broker.image.topic_names.get(topic_id, ""), entry.partition_index)
-    isr = {each.broker_id: each.broker_epoch for each in entry.new_isr_with_epochs}
-    if context.version < _WITH_EPOCHS:
-        isr = dict.fromkeys(entry.new_isr, -1)
-
-    def decide(cluster: ClusterModel) -> Changes:
-        return cluster.alter(
-            key,
-            broker_id=broker_id,
-            leader_epoch=entry.leader_epoch,
-            version=entry.partition_epoch,
-            isr=isr,
-        )
-
-    try:
-        await controller.change(decide)
-        now = controller.model.find(key)
-    except Refused as error:
+    if key in refused:
         return AlterPartitionResponsePartitionData(
-            partition_index=entry.partition_index,
-            error_code=_CODES[error.reason],
+            partition_index=key.partition,
+            error_code=_CODES[refused[key].reason],
             leader_id=-1,
             leader_epoch=-1,
             isr=[],
             partition_epoch=-1,
         )
+    now = cluster.find(key)
     return AlterPartitionResponsePartitionData(
-        partition_index=entry.partition_index,
+        partition_index=key.partition,
         leader_id=now.leader,
         leader_epoch=now.leader_epoch,
         isr=now.isr,
