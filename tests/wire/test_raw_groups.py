@@ -187,7 +187,7 @@ def test_members_leave_by_id_and_by_instance(talk: Talk) -> None:
 
 
 def test_a_silent_member_is_removed_and_the_others_join_again(talk: Talk) -> None:
-    a, b = Member(talk, "a"), Member(talk, "b", session_ms=200)
+    a, b = Member(talk, "a"), Member(talk, "b", session_ms=500)
     stable(a, b)
 
     talk.until("b is gone", lambda: code(a.heartbeat()) == ErrorCode.REBALANCE_IN_PROGRESS)
@@ -197,7 +197,7 @@ def test_a_silent_member_is_removed_and_the_others_join_again(talk: Talk) -> Non
 
 
 def test_who_does_not_join_again_in_time_is_removed(talk: Talk) -> None:
-    a, b, c = (Member(talk, name, rebalance_ms=200) for name in "abc")
+    a, b, c = (Member(talk, name, rebalance_ms=1000) for name in "abc")
     stable(a, b)
     entering = c.enter_call()
 
