@@ -62,8 +62,8 @@ def _topic_table(settings: Iterable[Setting]) -> Iterator[str]:
     yield "| setting | type | default | meaning | of the broker |"
     yield "| --- | --- | --- | --- | --- |"
     for each in sorted(settings, key=lambda each: each.name):
-        synonym = BROKER_SYNONYMS[each.name]
-        yield f"| `{each.name}` | {_kind(each)} | {_default(each)} | {_cell(each.doc)} | `{synonym}` |"
+        synonym = f"`{BROKER_SYNONYMS[each.name]}`" if each.name in BROKER_SYNONYMS else ""
+        yield f"| `{each.name}` | {_kind(each)} | {_default(each)} | {_cell(each.doc)} | {synonym} |"
 
 
 def _kind(setting: Setting) -> str:

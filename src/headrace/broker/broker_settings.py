@@ -27,6 +27,7 @@ def _topic_defaults() -> list[Setting]:
             scope=Scope.CLUSTER_WIDE,
         )
         for topic in TOPIC_SETTINGS.by_name.values()
+        if topic.name in BROKER_SYNONYMS
     ]
 
 

@@ -1,6 +1,6 @@
 """A broker's configuration: defaults, under a file, under the environment, under the command line."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -129,6 +129,13 @@ class BrokerConfig:
     def unclean_allowed(self, own: Mapping[str, str]) -> bool:
         """Whether a replica that was not in sync may lead a topic, given what it sets itself."""
         return bool(topic_values(self.values, own)["unclean.leader.election.enable"])
+
+    def throttled_replicas(self, own: Mapping[str, str]) -> tuple[Collection[str], Collection[str]]:
+        """The replicas of a topic that are throttled: at their leaders, and as followers."""
+        values = topic_values(self.values, own)
+        lists = [values[f"{role}.replication.throttled.replicas"] for role in ("leader", "follower")]
+        assert all(isinstance(each, tuple) for each in lists), lists
+        return lists[0], lists[1]  # type: ignore[return-value]
 
     def group_limits(self) -> GroupLimits:
         """What the broker lets its groups do."""

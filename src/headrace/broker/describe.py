@@ -54,7 +54,10 @@ def describe_topic(config: BrokerConfig, own: Mapping[str, str]) -> Iterator[Des
     """Every setting of a topic that sets `own` itself."""
     for name, setting in TOPIC_SETTINGS.by_name.items():
         places = [Synonym(name, own[name], Source.TOPIC)] if name in own else []
-        places += _broker_places(config, BROKER_SYNONYMS[name])
+        if name in BROKER_SYNONYMS:
+            places += _broker_places(config, BROKER_SYNONYMS[name])
+        else:
+            places.append(Synonym(name, show(setting.default), Source.DEFAULT))
         yield Described(setting, tuple(places), read_only=False)
 
 

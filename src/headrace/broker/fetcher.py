@@ -251,9 +251,18 @@ class Fetcher:
                     high_watermark=data.high_watermark,
                     log_start_offset=data.log_start_offset,
                 )
+                if partition.throttled_as_follower:
+                    self._throttle(partition, len(data.records or b""))
         except FAILURES as error:
             logger.warning("following %s failed: %s", partition.id, error)
             self._rest(partition, str(error))
+
+    def _throttle(self, partition: Partition, size: int) -> None:
+        """Let a replica that is not in sync yet wait, once it is ahead of its rate."""
+        rate, now = self._broker.replicas.rate_as_follower, self._broker.loop.time()
+        rate.spend(size, now)
+        if rate.is_exceeded(now) and self._broker.broker_id not in partition.isr:
+            self._resting[partition.id] = min(rate.until_s(), now + 1)
 
     def _rest(self, partition: Partition, why: str) -> None:
         logger.debug("not following %s for a while: %s", partition.id, why)

@@ -55,6 +55,8 @@ class Partition:
         self.log = log
         self.high_watermark = max(log.log_start_offset, min(high_watermark, log.log_end_offset))
         self.min_insync_replicas = 1
+        self.throttled_for_followers = False  # as long as they are not in sync
+        self.throttled_as_follower = False
         self.replicas: Sequence[int] = ()
         self.leadership: Leader | None = None  # while this broker leads
         self._broker_id = broker_id

@@ -5,6 +5,7 @@ import logging
 from collections.abc import Collection
 from typing import TYPE_CHECKING
 
+from headrace.broker.config import BrokerConfig
 from headrace.broker.fetcher import Fetchers
 from headrace.broker.groups import OFFSETS_TOPIC
 from headrace.broker.image import TopicImage
@@ -20,6 +21,7 @@ from headrace.protocol.update_metadata import (
     UpdateMetadataRequest,
     UpdateMetadataTopicState,
 )
+from headrace.replication.rate import Rate, is_throttled
 from headrace.storage.topics import TopicPartition
 
 if TYPE_CHECKING:
@@ -36,7 +38,16 @@ class Replicas:
         self.partitions: dict[TopicPartition, Partition] = {}
         self.fetchers = Fetchers(broker)
         self.isr_changes = IsrChanges(broker)
+        self.rate_to_followers = Rate(_rate(broker.config, "leader"))
+        self.rate_as_follower = Rate(_rate(broker.config, "follower"))
         self._controller_epoch = 0  # the newest that was heard of
+
+    def use_config(self, config: BrokerConfig) -> None:
+        """The broker's settings have changed."""
+        self.rate_to_followers.bytes_per_second = _rate(config, "leader")
+        self.rate_as_follower.bytes_per_second = _rate(config, "follower")
+        for topic in self._broker.image.topics.values():
+            self.use(topic)
 
     # -- what the controller says --------------------------------------------------------------
 
@@ -138,6 +149,9 @@ class Replicas:
             partition = self._ensure(id_, topic.topic_id)
             partition.log.config = config
             partition.use_min_insync_replicas(min_insync_replicas)
+            leader_list, follower_list = broker.config.throttled_replicas(own)
+            partition.throttled_for_followers = is_throttled(leader_list, index, broker.broker_id)
+            partition.throttled_as_follower = is_throttled(follower_list, index, broker.broker_id)
             state = topic.states.get(index)
             if state is not None and partition.become(state, replicas, partition.log.now_ms()):
                 self.fetchers.follow(partition)
@@ -196,6 +210,10 @@ class Replicas:
     def stop(self) -> None:
         self.isr_changes.stop()
         self.fetchers.stop()
+
+
+def _rate(config: BrokerConfig, role: str) -> int:
+    return max(1, config.integer(f"{role}.replication.throttled.rate"))
 
 
 def _registration(broker: UpdateMetadataBroker) -> BrokerRegistration:

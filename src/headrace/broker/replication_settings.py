@@ -2,16 +2,29 @@
 
 from typing import Final
 
-from headrace.broker.settings import Kind, Setting
+from headrace.broker.settings import Kind, Scope, Setting
 
 _MANY: Final = 2**31 - 1
+_NO_LIMIT: Final = 2**63 - 1
 
 
 def _number(name: str, default: int, doc: str, low: int) -> Setting:
     return Setting(name=name, kind=Kind.INT, default=default, doc=doc, low=low, high=_MANY)
 
 
+def _rate(name: str, doc: str) -> Setting:
+    return Setting(name=name, kind=Kind.LONG, default=_NO_LIMIT, doc=doc, low=0, scope=Scope.CLUSTER_WIDE)
+
+
 REPLICATION_SETTINGS: Final = [
+    _rate(
+        "leader.replication.throttled.rate",
+        "How many bytes a second go to throttled replicas that are not in sync yet.",
+    ),
+    _rate(
+        "follower.replication.throttled.rate",
+        "How many bytes a second throttled replicas fetch that are not in sync yet.",
+    ),
     _number(
         "replica.lag.time.max.ms",
         30_000,

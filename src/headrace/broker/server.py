@@ -334,8 +334,7 @@ class Broker:
     def _use(self, config: BrokerConfig) -> None:
         self.config = config
         self.groups.use(config.group_limits())
-        for topic in self.image.topics.values():
-            self.replicas.use(topic)
+        self.replicas.use_config(config)
 
     # -- other brokers -------------------------------------------------------------------------
 

@@ -53,6 +53,18 @@ TOPIC_SETTINGS: Final = Settings(
         ),
         _setting("max.message.bytes", Kind.INT, 1024**2 + 12, "The largest batch that is accepted.", low=0),
         _setting(
+            "leader.replication.throttled.replicas",
+            Kind.LIST,
+            (),
+            "Replicas that leader.replication.throttled.rate is for: PARTITION:BROKER,… or *.",
+        ),
+        _setting(
+            "follower.replication.throttled.replicas",
+            Kind.LIST,
+            (),
+            "Replicas that follower.replication.throttled.rate is for: PARTITION:BROKER,… or *.",
+        ),
+        _setting(
             "message.timestamp.after.max.ms",
             Kind.LONG,
             3_600_000,
@@ -144,14 +156,14 @@ BROKER_SYNONYMS: Final = {
     "segment.ms": "log.roll.ms",
     "unclean.leader.election.enable": "unclean.leader.election.enable",
 }
-"""The broker's setting that a topic's falls back to."""
+"""The broker's setting that a topic's falls back to; some have none."""
 
 
 def topic_values(defaults: Mapping[str, Value | None], own: Mapping[str, str]) -> dict[str, Value]:
     """Every topic setting: what the topic set itself, else what the broker says."""
     values: dict[str, Value] = {}
     for name, setting in TOPIC_SETTINGS.by_name.items():
-        inherited = defaults.get(BROKER_SYNONYMS[name])
+        inherited = defaults.get(BROKER_SYNONYMS.get(name, ""))
         default = setting.default if inherited is None else inherited
         assert default is not None, name
         values[name] = setting.parse(own[name]) if name in own else default

@@ -71,8 +71,10 @@ def test_listeners_may_name_any_address_or_none() -> None:
 
 
 def test_every_topic_setting_falls_back_to_a_broker_setting_of_the_same_kind() -> None:
-    for name, setting in TOPIC_SETTINGS.by_name.items():
-        synonym = BROKER_SETTINGS.find(BROKER_SYNONYMS[name])
+    alone = {"leader.replication.throttled.replicas", "follower.replication.throttled.replicas"}
+    assert TOPIC_SETTINGS.by_name.keys() - BROKER_SYNONYMS.keys() == alone
+    for name, other in BROKER_SYNONYMS.items():
+        setting, synonym = TOPIC_SETTINGS.find(name), BROKER_SETTINGS.find(other)
         assert (synonym.kind, synonym.default) == (setting.kind, setting.default), name
 
 

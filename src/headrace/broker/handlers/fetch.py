@@ -127,9 +127,15 @@ def _read(plan: Plan, request: FetchRequest, context: Context, replica: _Replica
                 else:
                     data = _read_one(partition, entry, limit, isolation, first=first)
             else:
-                data = _read_for_replica(partition, entry, limit, replica, first=first)
-                if replica.broker_id not in partition.isr:
+                in_sync = replica.broker_id in partition.isr
+                if partition.throttled_for_followers and not in_sync:
+                    limit = _throttled(limit, context)
+                data = _read_for_replica(partition, entry, limit, replica, first=first and limit > 0)
+                if not in_sync:
                     context.broker.replicas.isr_changes.consider(partition)
+                    if partition.throttled_for_followers:
+                        spent = len(data.records or b"")
+                        context.broker.replicas.rate_to_followers.spend(spent, context.broker.loop.time())
                 found.failed = found.failed or data.diverging_epoch.epoch != -1
         except FAILURES as error:
             data = _failed(entry, error)
@@ -185,6 +191,11 @@ def _elsewhere(partition: Partition, entry: Wanted, broker_id: int) -> Partition
         aborted_transactions=None,
         records=b"",
     )
+
+
+def _throttled(limit: int, context: Context) -> int:
+    rate = context.broker.replicas.rate_to_followers
+    return 0 if rate.is_exceeded(context.broker.loop.time()) else limit
 
 
 def _read_for_replica(
