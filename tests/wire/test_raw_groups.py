@@ -1,11 +1,12 @@
 """Classic groups, request by request: what Apache Kafka was seen to answer, and where we do better."""
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 from compat.group_conversations.alone import broker_for_groups, code, talk_with
-from compat.group_conversations.brokers import MAX_SIZE
+from compat.group_conversations.brokers import ALIKE, MAX_SIZE
 from compat.group_conversations.classic import Member, assembled, stable, subscription
 from compat.group_conversations.desk import Desk
 from compat.group_conversations.talk import Talk
@@ -70,6 +71,15 @@ def test_a_follower_gets_what_the_leader_assigns(talk: Talk) -> None:
     assert a.sync({a: b"for a", b: b"for b"}).assignment == b"for a"
     assert waiting.answer().assignment == b"for b"
     assert b.sync().assignment == b"for b"  # again, whenever it asks
+
+
+def test_a_new_group_waits_for_more_members(tmp_path: Path) -> None:
+    settings = {**ALIKE, "group.initial.rebalance.delay.ms": "500"}
+    with BrokerProcess(tmp_path, settings) as broker, talk_with(broker, "delayed") as talk:
+        a, b = Member(talk, "a"), Member(talk, "b")
+        calls = [a.enter_call(), b.enter_call()]
+
+        assert [call.answer().generation_id for call in calls] == [1, 1]
 
 
 def test_what_cannot_join(talk: Talk) -> None:
