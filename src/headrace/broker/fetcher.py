@@ -25,6 +25,8 @@ from headrace.protocol.schema.fetch import (
     ReplicaState,
 )
 from headrace.protocol.schema.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
+from headrace.replication import follower
+from headrace.replication.follower import EpochEnd, Position
 from headrace.storage.topics import TopicPartition
 
 if TYPE_CHECKING:
@@ -49,9 +51,7 @@ logger = logging.getLogger(__name__)
 class _Asked(NamedTuple):
     """What was last said of a partition in the session with its leader."""
 
-    offset: int
-    last_epoch: int
-    leader_epoch: int
+    position: Position
     log_start_offset: int
 
 
@@ -178,8 +178,13 @@ class Fetcher:
             for data in topic.partitions:
                 id_ = TopicPartition(names.get(topic.topic_id, ""), data.partition_index)
                 partition = self._partitions.get(id_)
-                if partition is not None and partition.leader == self._leader:
+                if partition is not None and self._stands_where_it_asked(partition):
                     await self._take(partition, data)
+
+    def _stands_where_it_asked(self, partition: Partition) -> bool:
+        """Whether an answer still counts: it is about the log as it was, and from the leader that it had."""
+        asked = self._asked.get(partition.id)
+        return asked is not None and asked.position == _position(partition)
 
     def _begin_session(self) -> None:
         self._session_id = self._session_epoch = 0
@@ -188,7 +193,7 @@ class Fetcher:
     def _request(self) -> FetchRequest:
         now = self._broker.loop.time()
         wanted = {
-            id_: _position(partition)
+            id_: _Asked(_position(partition), partition.log.log_start_offset)
             for id_, partition in self._partitions.items()
             if self._resting.get(id_, 0) <= now
         }
@@ -217,9 +222,9 @@ class Fetcher:
             by_topic.setdefault(self._partitions[id_].topic_id, []).append(
                 FetchPartition(
                     partition=id_.partition,
-                    current_leader_epoch=asked.leader_epoch,
-                    fetch_offset=asked.offset,
-                    last_fetched_epoch=asked.last_epoch,
+                    current_leader_epoch=asked.position.leader_epoch,
+                    fetch_offset=asked.position.offset,
+                    last_fetched_epoch=asked.position.last_epoch,
                     log_start_offset=asked.log_start_offset,
                     partition_max_bytes=each_bytes,
                 )
@@ -244,7 +249,7 @@ class Fetcher:
                 self._rest(partition, f"error {data.error_code}")
             elif data.diverging_epoch.epoch >= 0:
                 parted = data.diverging_epoch
-                await self._go_back(partition, parted.epoch, parted.end_offset)
+                await self._go_back(partition, EpochEnd(parted.epoch, parted.end_offset))
             else:
                 partition.append_as_follower(
                     data.records or b"",
@@ -268,11 +273,10 @@ class Fetcher:
         logger.debug("not following %s for a while: %s", partition.id, why)
         self._resting[partition.id] = self._broker.loop.time() + _PATIENCE_S
 
-    async def _go_back(self, partition: Partition, epoch: int, end_offset: int) -> None:
-        """Drop what the leader does not have. Of an older epoch than ours, only what both agree on stays."""
+    async def _go_back(self, partition: Partition, parted: EpochEnd) -> None:
+        """Drop what the leader does not have."""
         log = partition.log
-        own = log.epochs.end_of(epoch, log.log_end_offset)
-        keep = min(end_offset, own.start_offset) if own.start_offset >= 0 else end_offset
+        keep = follower.keeps(log.epochs, parted, start=log.log_start_offset, end=log.log_end_offset)
         logger.info(
             "%s: going back from %d to %d, where broker %d goes on",
             partition.id,
@@ -280,39 +284,51 @@ class Fetcher:
             keep,
             self._leader,
         )
-        partition.truncate_to(max(keep, log.log_start_offset))
+        partition.truncate_to(keep)
         await self._broker.note_truncation(partition)
 
     async def _start_over(self, partition: Partition) -> None:
         """The leader has nothing at our log's end: it begins later, or ends earlier."""
         start, end = await self._range(partition)
-        if partition.log.log_end_offset > end:
-            partition.truncate_to(end)
-        elif partition.log.log_end_offset < start:
-            logger.info("%s: starting over at %d", partition.id, start)
-            partition.start_over_at(start)
+        if not self._stands_where_it_asked(partition):
+            return  # others lead by now, perhaps this broker
+        where = follower.restart(partition.log.log_end_offset, leader_start=start, leader_end=end)
+        if where is None:
+            return
+        if where.from_nothing:
+            logger.info("%s: starting over at %d", partition.id, where.offset)
+            partition.start_over_at(where.offset)
+        else:
+            partition.truncate_to(where.offset)
         await self._broker.note_truncation(partition)
 
     async def _range(self, partition: Partition) -> tuple[int, int]:
-        """Where the leader's log begins and ends."""
+        """Where the leader's log begins and ends.
+
+        Where it begins is asked last, and only of the leader that we know: it led all the while, then.
+        """
+        end = await self._ask_offset(partition, _LATEST, _ANY_REPLICA)
+        return await self._ask_offset(partition, _EARLIEST, self._broker.broker_id), end
+
+    async def _ask_offset(self, partition: Partition, timestamp: int, replica_id: int) -> int:
         if self._peer is None:
             raise PeerGone("the connection has ended")
-        found = []
-        for timestamp in (_EARLIEST, _LATEST):
-            entry = ListOffsetsPartition(partition_index=partition.id.partition, timestamp=timestamp)
-            topic = ListOffsetsTopic(name=partition.id.topic, partitions=[entry])
-            replica_id = _ANY_REPLICA if timestamp == _LATEST else self._broker.broker_id
-            request = ListOffsetsRequest(replica_id=replica_id, topics=[topic])
-            response = await self._peer.ask(request, _LIST_OFFSETS_VERSION, timeout_s=_TIMEOUT_S)
-            answer = response.topics[0].partitions[0]
-            if answer.error_code:
-                raise NotLeader(f"broker {self._leader} does not say where {partition.id} begins and ends")
-            found.append(answer.offset)
-        return found[0], found[1]
+        entry = ListOffsetsPartition(
+            partition_index=partition.id.partition,
+            current_leader_epoch=partition.leader_epoch,
+            timestamp=timestamp,
+        )
+        topic = ListOffsetsTopic(name=partition.id.topic, partitions=[entry])
+        request = ListOffsetsRequest(replica_id=replica_id, topics=[topic])
+        response = await self._peer.ask(request, _LIST_OFFSETS_VERSION, timeout_s=_TIMEOUT_S)
+        answer = response.topics[0].partitions[0]
+        if answer.error_code:
+            raise NotLeader(f"broker {self._leader} does not say where {partition.id} begins and ends")
+        return int(answer.offset)
 
 
-def _position(partition: Partition) -> _Asked:
+def _position(partition: Partition) -> Position:
     log = partition.log
-    end = log.log_end_offset
-    last = log.epochs.at(end - 1) if end > log.log_start_offset else -1
-    return _Asked(end, last, partition.leader_epoch, log.log_start_offset)
+    return follower.position(
+        log.epochs, start=log.log_start_offset, end=log.log_end_offset, leader_epoch=partition.leader_epoch
+    )

@@ -18,8 +18,8 @@ from headrace.broker.purgatory import WaitingFetch
 from headrace.coordination.znodes import PartitionState
 from headrace.protocol.compression import Buffer
 from headrace.protocol.errors import KafkaError
+from headrace.replication.follower import UNKNOWN, EpochEnd, where_parted
 from headrace.replication.leader import Leader
-from headrace.storage.epochs import UNKNOWN_OFFSET, EpochStart
 from headrace.storage.errors import OffsetOutOfRange
 from headrace.storage.log import Appended, Log
 from headrace.storage.time_lookup import FoundOffset
@@ -259,12 +259,12 @@ class Partition:
             live=live,
         )
 
-    def diverges(self, offset: int, last_epoch: int) -> EpochStart | None:
+    def diverges(self, offset: int, last_epoch: int) -> EpochEnd | None:
         """Where a follower's log parted from this one, if it did; it has to go back to there."""
-        end = self.log.epochs.end_of(last_epoch, self.log.log_end_offset)
-        if end.start_offset == UNKNOWN_OFFSET:
+        parted = where_parted(self.log.epochs, self.log.log_end_offset, offset=offset, last_epoch=last_epoch)
+        if parted is not None and parted.end_offset == UNKNOWN:
             raise OffsetOutOfRange(offset, start=self.log.log_start_offset, end=self.log.log_end_offset)
-        return end if end.epoch < last_epoch or end.start_offset < offset else None
+        return parted
 
     def append_as_follower(self, data: Buffer, *, high_watermark: int, log_start_offset: int) -> None:
         """Take over what the leader sent."""

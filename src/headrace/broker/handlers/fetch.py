@@ -207,7 +207,7 @@ def _read_for_replica(
         return PartitionData(
             partition_index=entry.partition,
             high_watermark=partition.high_watermark,
-            diverging_epoch=EpochEndOffset(epoch=parted.epoch, end_offset=parted.start_offset),
+            diverging_epoch=EpochEndOffset(epoch=parted.epoch, end_offset=parted.end_offset),
             aborted_transactions=None,
             records=b"",
         )
