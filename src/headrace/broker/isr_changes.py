@@ -4,7 +4,7 @@ import asyncio
 import logging
 from typing import TYPE_CHECKING
 
-from headrace.broker.partition import Partition
+from headrace.broker.partition import Partition, monotonic_ms
 from headrace.broker.translate import FAILURES
 from headrace.controller.channel import PeerGone
 from headrace.coordination.znodes import PartitionState
@@ -58,7 +58,7 @@ class IsrChanges:
 
     def _wanted(self, partition: Partition) -> frozenset[int] | None:
         return partition.wanted_isr(
-            now_ms=partition.log.now_ms(),
+            now_ms=monotonic_ms(),
             max_lag_ms=self._broker.config.integer("replica.lag.time.max.ms"),
             live=self._broker.image.brokers.keys(),
         )
@@ -118,7 +118,7 @@ class IsrChanges:
                 version=answer.partition_epoch,
             ),
             partition.replicas,
-            partition.log.now_ms(),
+            monotonic_ms(),
         )
 
     def _epoch_of(self, broker_id: int, leadership: Leader) -> int:

@@ -1,6 +1,7 @@
 """One partition on this broker: its log, who leads it, and how far its records are committed."""
 
 import asyncio
+import time
 from collections import deque
 from collections.abc import Collection, Sequence
 from enum import IntEnum
@@ -27,6 +28,11 @@ from headrace.storage.topics import TopicPartition
 from headrace.storage.txn_index import AbortedTxn
 
 ANY_EPOCH = -1
+
+
+def monotonic_ms() -> int:
+    """The clock by which followers lag: nobody can set it."""
+    return time.monotonic_ns() // 1_000_000
 
 
 class Isolation(IntEnum):
@@ -248,9 +254,15 @@ class Partition:
         self._commit()
 
     def wanted_isr(self, *, now_ms: int, max_lag_ms: int, live: Collection[int]) -> frozenset[int] | None:
-        """The set that this leader would have in sync, if that is another than it is."""
+        """The set that this leader would have in sync, if that is another than it is.
+
+        One whose log has failed wants to be without itself, so that another leads.
+        """
         if self.leadership is None:
             return None
+        if self.log.offline is not None:
+            others = self.leadership.isr & set(live) - {self._broker_id}
+            return frozenset(others) or None
         return self.leadership.wants(
             high_watermark=self.high_watermark,
             log_end_offset=self.log.log_end_offset,

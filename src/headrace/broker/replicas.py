@@ -10,7 +10,7 @@ from headrace.broker.fetcher import Fetchers
 from headrace.broker.groups import OFFSETS_TOPIC
 from headrace.broker.image import TopicImage
 from headrace.broker.isr_changes import IsrChanges
-from headrace.broker.partition import Partition
+from headrace.broker.partition import Partition, monotonic_ms
 from headrace.broker.settings import InvalidSetting
 from headrace.coordination.znodes import BrokerRegistration, PartitionState
 from headrace.protocol.errors import ErrorCode
@@ -153,7 +153,7 @@ class Replicas:
             partition.throttled_for_followers = is_throttled(leader_list, index, broker.broker_id)
             partition.throttled_as_follower = is_throttled(follower_list, index, broker.broker_id)
             state = topic.states.get(index)
-            if state is not None and partition.become(state, replicas, partition.log.now_ms()):
+            if state is not None and partition.become(state, replicas, monotonic_ms()):
                 self.fetchers.follow(partition)
         if len(broker.logs.logs) != had:
             broker.logs.sync()

@@ -168,14 +168,19 @@ class ClusterModel:
             raise Refused(STALE, f"broker {partition.leader} leads at epoch {partition.leader_epoch}")
         if version != partition.version:
             raise Refused(INVALID_UPDATE, f"the partition is at version {partition.version}, not {version}")
-        if broker_id not in isr or not set(isr) <= set(partition.replicas):
-            raise Refused(INVALID_UPDATE, f"{sorted(isr)} is no set of replicas with its leader")
+        if not isr or not set(isr) <= set(partition.replicas):
+            raise Refused(INVALID_UPDATE, f"{sorted(isr)} is no set of replicas")
         for each, epoch in isr.items():
             member = self.members.get(each)
             gone = member is None or each in self.unreachable or each in self.leaving
             if each not in partition.isr and (gone or (epoch != -1 and member and epoch != member.epoch)):
                 raise Refused(INELIGIBLE, f"broker {each} cannot be in sync: it is not here as it was")
-        wanted = finish_move(accept_isr(partition, tuple(isr)), self.live)
+        wanted = accept_isr(partition, tuple(isr))
+        if broker_id not in isr:  # its log has failed: it asks to be replaced
+            wanted = elect(replace(wanted, leader=NOBODY, last_leader=broker_id), self.live - self.leaving)
+            if wanted.leader == NOBODY:
+                raise Refused(INELIGIBLE, f"nobody can lead instead of broker {broker_id}")
+        wanted = finish_move(wanted, self.live)
         return {key: wanted} if wanted != partition else {}
 
     def prefer(self, key: Key) -> Changes:

@@ -20,7 +20,7 @@ from typing import NamedTuple
 from headrace.broker.dispatch import Context, handles
 from headrace.broker.errors import UnknownTopicId, UnknownTopicOrPartition
 from headrace.broker.fetch_sessions import Plan, Wanted
-from headrace.broker.partition import Isolation, Partition
+from headrace.broker.partition import Isolation, Partition, monotonic_ms
 from headrace.broker.purgatory import WaitingFetch
 from headrace.broker.translate import FAILURES, Failure, error_code
 from headrace.protocol.batch import read_header
@@ -216,7 +216,7 @@ def _read_for_replica(
         replica.broker_id,
         entry.offset,
         broker_epoch=replica.broker_epoch,
-        now_ms=partition.log.now_ms(),
+        now_ms=monotonic_ms(),
     )
     return PartitionData(
         partition_index=entry.partition,

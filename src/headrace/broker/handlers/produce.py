@@ -27,7 +27,7 @@ from headrace.protocol.schema.produce import (
     TopicProduceData,
     TopicProduceResponse,
 )
-from headrace.storage.errors import InvalidTopic
+from headrace.storage.errors import InvalidTopic, StorageError
 
 BY_ID = 13
 _ALL = -1
@@ -106,9 +106,12 @@ def _append(
         if topic in INTERNAL_TOPICS:
             raise InvalidTopic(f"{topic} is the broker's own: clients can read it, and not write to it")
         partition = context.broker.partition(topic, data.index)
-        context.broker.ensure_lease(partition)
+        if acks != _ALL:  # that is answered when others have the record, who would not follow a leader of old
+            context.broker.ensure_lease(partition)
         appended = partition.append(data.records, all_in_sync=acks == _ALL)
     except FAILURES as error:
+        if isinstance(error, StorageError):
+            context.broker.replicas.isr_changes.look_at_all()  # somebody else may have to lead
         return _refused(data.index, error)
     reply = PartitionProduceResponse(
         index=data.index,
