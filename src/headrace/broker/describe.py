@@ -1,13 +1,22 @@
 """Settings as DescribeConfigs shows them: value, where it comes from, and what else it might have been."""
 
+import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from enum import IntEnum
+from typing import Final
 
 from headrace.broker.broker_settings import BROKER_SETTINGS, COARSER
 from headrace.broker.config import BrokerConfig, coarser_times
-from headrace.broker.settings import Scope, Setting, show
+from headrace.broker.settings import Kind, Scope, Setting, show
 from headrace.broker.topic_settings import BROKER_SYNONYMS, TOPIC_SETTINGS
+
+PROCESS: Final = Setting(
+    name="headrace.pid",
+    kind=Kind.INT,
+    default=None,
+    doc="The process that this broker is; nobody can set it.",
+)
 
 
 class Source(IntEnum):
@@ -62,10 +71,11 @@ def describe_topic(config: BrokerConfig, own: Mapping[str, str]) -> Iterator[Des
 
 
 def describe_broker(config: BrokerConfig) -> Iterator[Described]:
-    """Every setting of this broker."""
+    """Every setting of this broker, and which process it is: there is no other way to ask that over the wire."""
     for name, setting in BROKER_SETTINGS.by_name.items():
         places = tuple(_broker_places(config, name))
         yield Described(setting, places, read_only=setting.scope is Scope.READ_ONLY)
+    yield Described(PROCESS, (Synonym(PROCESS.name, str(os.getpid()), Source.DEFAULT),), read_only=True)
 
 
 def describe_all_brokers(config: BrokerConfig) -> Iterator[Described]:

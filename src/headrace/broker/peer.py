@@ -44,9 +44,9 @@ class Peer(asyncio.BufferedProtocol):
         """A connection to the broker there; PeerGone if there is none to be had."""
         loop = asyncio.get_running_loop()
         try:
-            _, peer = await asyncio.wait_for(
-                loop.create_connection(lambda: cls(client_id, pool), host, port), CONNECT_TIMEOUT_S
-            )
+            # Not `wait_for`: in Python 3.11 it may lose the cancellation of whoever waits.
+            async with asyncio.timeout(CONNECT_TIMEOUT_S):
+                _, peer = await loop.create_connection(lambda: cls(client_id, pool), host, port)
         except ConnectionRefusedError as error:
             raise PeerGone(f"{host}:{port} refuses connections", refused=True) from error
         except (OSError, TimeoutError) as error:
@@ -82,7 +82,8 @@ class Peer(asyncio.BufferedProtocol):
         self._asked.append(_Asked(key, version, correlation_id, future))
         self._transport.writelines(encode_frame(encode_request_header(header), request.encode(version)))
         try:
-            return await asyncio.wait_for(future, timeout_s)
+            async with asyncio.timeout(timeout_s):
+                return await future
         except TimeoutError:
             self.close()  # answers come in order: one that is late would be taken for the next
             raise PeerGone(f"no answer within {timeout_s} s") from None

@@ -393,6 +393,10 @@ class Broker:
     def ensure_lease(self, partition: Partition) -> None:
         self.membership.ensure_lease(partition)
 
+    def disk_failed(self) -> None:
+        """A log cannot be written: somebody else may have to lead."""
+        self.replicas.isr_changes.look_at_all()
+
     async def note_truncation(self, partition: Partition) -> None:
         await self.replicas.note_truncation(partition)
 

@@ -26,6 +26,9 @@ class BrokenBroker:
     def partition(self, _topic: str, _index: int) -> Any:
         raise StorageError("the disk is gone")
 
+    def disk_failed(self) -> None:
+        """Nobody else can lead."""
+
 
 def ask(request: Message, version: int) -> Any:
     load_handlers()

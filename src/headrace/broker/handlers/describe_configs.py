@@ -1,7 +1,8 @@
 """DescribeConfigs (key 32), v1-v4.
 
 Behaviour: every setting of a topic or of this broker, with its value, where it was set and what else would
-           count. Names that are asked for and unknown are left out.
+           count. Names that are asked for and unknown are left out. A broker also tells its process,
+           as `headrace.pid`.
 Versions:  v1 synonyms; v3 types and documentation; v4 flexible.
 Not yet:   broker loggers, client metrics, groups.
 """

@@ -111,7 +111,7 @@ def _append(
         appended = partition.append(data.records, all_in_sync=acks == _ALL)
     except FAILURES as error:
         if isinstance(error, StorageError):
-            context.broker.replicas.isr_changes.look_at_all()  # somebody else may have to lead
+            context.broker.disk_failed()
         return _refused(data.index, error)
     reply = PartitionProduceResponse(
         index=data.index,
