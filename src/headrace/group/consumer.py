@@ -57,6 +57,12 @@ class MemberState(IntEnum):
     STABLE = 0
     UNREVOKED = 1
     UNRELEASED = 2
+    UNKNOWN = 127
+
+    @classmethod
+    def _missing_(cls, _value: object) -> "MemberState":
+        """What a later version has written."""
+        return cls.UNKNOWN
 
 
 class ClassicTraits(NamedTuple):

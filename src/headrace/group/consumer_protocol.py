@@ -331,7 +331,8 @@ def _check_epoch(member: ConsumerMember, beat: Heartbeat) -> None:
     """Raise unless the member is where we think, or one step behind because an answer of ours got lost."""
     if beat.epoch == member.epoch:
         return
-    missed_an_answer = beat.epoch == member.previous_epoch and _is_part(beat.owned, member.assigned)
+    is_behind = beat.epoch == member.previous_epoch < member.epoch  # and not away
+    missed_an_answer = is_behind and _is_part(beat.owned, member.assigned)
     if not missed_an_answer:
         raise FencedMemberEpoch(
             f"member {member.member_id} is at epoch {member.epoch}, not {beat.epoch}: "

@@ -5,6 +5,7 @@ from dataclasses import replace
 
 from headrace.group.assignors import Assignment
 from headrace.group.consumer import ConsumerMember, MemberState
+from headrace.group.errors import FencedMemberEpoch
 
 Owned = Mapping[bytes, Collection[int]]
 """What a member says that it has."""
@@ -29,6 +30,8 @@ def reconcile(
     """
     if member.is_reconciled(target_epoch):
         return member
+    if member.state is MemberState.UNKNOWN and (owned is None or owned):
+        raise FencedMemberEpoch(f"nobody knows how far {member.member_id} is: it has to join again")
     if member.state is MemberState.UNREVOKED and _has_any(member.revoking, owned):
         return member if subscribed is None else _without_others(member, subscribed)
     kept, revoked, added, waits = _compare(member, target, taken)

@@ -205,7 +205,7 @@ def sync_request(
         member_id=member_id,
         instance_id=None,
         generation=generation,
-        protocol_type="consumer",
+        protocol_type=None,
         protocol_name=None,
         assignments=assignments or {},
     )

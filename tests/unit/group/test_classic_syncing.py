@@ -127,11 +127,12 @@ def test_a_sync_in_another_protocol_is_refused(some: dict[str, Any]) -> None:
     assert classic(at).state is State.COMPLETING
 
 
-def test_old_clients_do_not_name_the_protocol() -> None:
+def test_a_sync_may_name_the_protocol_that_the_group_speaks() -> None:
     at = desk()
     (member_id,) = completing_group(at)
+    sync = sync_request(member_id, 1, {member_id: b"a"}, protocol_type="consumer", protocol_name="range")
 
-    answer = at.sync(sync_request(member_id, 1, {member_id: b"a"}, protocol_type=None)).answer
+    answer = at.sync(sync).answer
 
     assert answer == Synced("consumer", "range", b"a")
 

@@ -1,0 +1,74 @@
+from headrace.group.deadlines import Deadlines
+
+
+def test_what_is_due_is_forgotten_earliest_first() -> None:
+    deadlines: Deadlines[str] = Deadlines()
+    for key, at_ms in (("b", 20), ("a", 10), ("c", 30)):
+        deadlines.set(key, at_ms)
+
+    assert deadlines.next_ms() == 10
+    assert deadlines.due(9) == []
+    assert deadlines.due(20) == ["a", "b"]
+    assert deadlines.due(20) == []
+    assert deadlines.next_ms() == 30
+
+
+def test_what_is_due_at_one_moment_comes_in_the_order_it_was_set_in() -> None:
+    deadlines: Deadlines[str] = Deadlines()
+    for key in "cab":
+        deadlines.set(key, 10)
+
+    assert deadlines.due(10) == ["c", "a", "b"]
+
+
+def test_a_deadline_that_is_moved_on_is_due_then() -> None:
+    deadlines: Deadlines[str] = Deadlines()
+    deadlines.set("a", 10)
+    deadlines.set("a", 30)
+
+    assert deadlines.due(29) == []
+    assert deadlines.next_ms() == 30
+    assert deadlines.due(30) == ["a"]
+
+
+def test_a_deadline_that_is_moved_forward_is_due_once() -> None:
+    deadlines: Deadlines[str] = Deadlines()
+    deadlines.set("a", 30)
+    deadlines.set("a", 10)
+
+    assert deadlines.next_ms() == 10
+    assert deadlines.due(40) == ["a"]
+    assert deadlines.due(40) == []
+
+
+def test_what_is_cleared_is_never_due() -> None:
+    deadlines: Deadlines[str] = Deadlines()
+    deadlines.set("a", 10)
+    deadlines.clear("a")
+    deadlines.clear("b")
+
+    assert "a" not in deadlines
+    assert len(deadlines) == 0
+    assert deadlines.due(10) == []
+    assert deadlines.next_ms() is None
+
+
+def test_what_is_cleared_can_be_set_again() -> None:
+    deadlines: Deadlines[str] = Deadlines()
+    deadlines.set("a", 10)
+    deadlines.clear("a")
+    deadlines.set("a", 5)
+
+    assert "a" in deadlines
+    assert deadlines.due(5) == ["a"]
+    deadlines.set("a", 20)
+    assert deadlines.due(10) == []
+    assert deadlines.due(20) == ["a"]
+
+
+def test_a_deadline_that_heartbeats_move_on_stands_in_the_heap_once() -> None:
+    deadlines: Deadlines[str] = Deadlines()
+    for now_ms in range(10_000):
+        deadlines.set("a", now_ms + 10)
+
+    assert len(deadlines._heap) == 1

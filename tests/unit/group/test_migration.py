@@ -1,0 +1,396 @@
+"""A classic group becomes a consumer group when a consumer joins it, and is classic again without any."""
+
+from typing import Any
+
+import pytest
+
+from headrace.group.classic import ClassicGroup, State
+from headrace.group.consumer import ConsumerGroup
+from headrace.group.decision import Joined
+from headrace.group.errors import GroupIdNotFound, RebalanceInProgress
+from headrace.protocol.consumer_protocol import (
+    ConsumerProtocolAssignment,
+    decode_assignment,
+    encode_assignment,
+)
+from headrace.protocol.schema.consumer_protocol_assignment import TopicPartition
+from headrace.testing.groups import (
+    GroupDesk,
+    beat_request,
+    commit_request,
+    compacted,
+    join_request,
+    subscription,
+    sync_request,
+)
+from unit.group.stories import classic, completing_group, consumers, desk, numbers, settle_consumers
+
+
+def assigning(*partitions: int) -> bytes:
+    each = [TopicPartition(topic="orders", partitions=list(partitions))]
+    return encode_assignment(ConsumerProtocolAssignment(assigned_partitions=each), 1)
+
+
+def classic_group(at: GroupDesk, *shares: tuple[int, ...], **some: Any) -> list[str]:
+    """A stable classic group of consumers, one for each share."""
+    member_ids = completing_group(at, len(shares), **some)
+    assignments = {member_id: assigning(*share) for member_id, share in zip(member_ids, shares, strict=True)}
+    generation = classic(at).generation
+    for member_id in [*member_ids[1:], member_ids[0]]:
+        at.sync(sync_request(member_id, generation, assignments if member_id == member_ids[0] else {}))
+    return member_ids
+
+
+def places(assignment: bytes) -> set[int]:
+    return {n for each in decode_assignment(assignment).assigned_partitions for n in each.partitions}
+
+
+# -- up --------------------------------------------------------------------------------------------
+
+
+def test_a_consumer_makes_a_classic_group_its_own_and_members_keep_what_they_have() -> None:
+    at = desk()
+    first, second = classic_group(at, (0, 1), (2,))
+
+    answer = at.beat(beat_request("a", 0))
+
+    group = consumers(at)
+    assert (answer.epoch, answer.assignment) == (3, {})
+    assert {each.epoch for each in (group.members[first], group.members[second])} == {2}
+    assert numbers(at, group.members[first].assigned) == {0, 1}
+    assert numbers(at, group.members[second].assigned) == {2}
+    assert len(group.classic_members()) == 2
+
+
+def test_classic_members_are_told_to_join_again_by_their_heartbeats_and_then_share() -> None:
+    at = desk()
+    first, second = classic_group(at, (0, 1), (2,))
+    epoch = at.beat(beat_request("a", 0)).epoch
+
+    for member_id in (first, second):
+        with pytest.raises(RebalanceInProgress):
+            at.heartbeat(member_id, 2)
+        at.join(join_request(member_id))
+        at.sync(sync_request(member_id, epoch))
+    given = numbers(at, at.beat(beat_request("a", epoch)).assignment)
+
+    assert len(given) == 1
+    assert consumers(at).state == "Stable"
+
+
+def test_their_sessions_go_on() -> None:
+    at = desk()
+    classic_group(at, (0, 1, 2))
+    at.beat(beat_request("a", 0))
+
+    at.pass_time(10_000)
+
+    assert list(consumers(at).members) == ["a"]
+    assert settle_consumers(at, "a") == {"a": {0, 1, 2}}
+
+
+def test_whoever_waits_is_told_to_join_again() -> None:
+    at = desk()
+    first, second = classic_group(at, (0, 1), (2,))
+    waiting = at.join(join_request(first))
+
+    at.beat(beat_request("a", 0))
+
+    assert isinstance(waiting.answer, RebalanceInProgress)
+    assert consumers(at).members.keys() == {first, second, "a"}
+
+
+def test_whoever_waits_for_an_assignment_is_told_to_join_again() -> None:
+    at = desk()
+    first, second = completing_group(at, 2)
+    waiting = at.sync(sync_request(second, 2))
+
+    at.beat(beat_request("a", 0))
+
+    assert isinstance(waiting.answer, RebalanceInProgress)
+    assert consumers(at).members[first].assigned == {}
+
+
+def test_a_cooperative_member_keeps_what_it_had_before_a_generation_that_came_to_nothing() -> None:
+    """It may still be reading it, and has not been asked to stop."""
+    at = desk()
+    (first,) = classic_group(at, (0, 1, 2))
+    at.join(join_request())
+    at.join(join_request(first))
+    at.join(join_request())
+    assert classic(at).state is State.PREPARING
+
+    answer = at.beat(beat_request("a", 0))
+
+    assert answer.assignment == {}
+    assert numbers(at, consumers(at).members[first].assigned) == {0, 1, 2}
+
+
+def test_a_group_that_had_not_begun_begins_at_an_epoch_that_can_be_told() -> None:
+    at = GroupDesk(initial_rebalance_delay_ms=3_000).set_topics(orders=3)
+    at.join(join_request(instance_id="i1"))
+
+    answer = at.beat(beat_request("a", 0, instance_id="i1"))
+
+    assert answer.epoch > 0
+    assert numbers(at, answer.assignment) == {0, 1, 2}
+
+
+def test_what_nobody_was_assigned_is_assigned_even_if_no_subscription_changes() -> None:
+    at = desk()
+    member_id = at.join(join_request(instance_id="i1")).answer.member_id
+    at.sync(sync_request(member_id, 1, {member_id: assigning(0, 1)}, instance_id="i1"))
+
+    answer = at.beat(beat_request("a", 0, instance_id="i1"))
+
+    assert numbers(at, answer.assignment) == {0, 1, 2}
+
+
+def test_a_consumer_takes_the_place_of_a_static_member_without_a_new_epoch() -> None:
+    at = desk()
+    member_id = at.join(join_request(instance_id="i1")).answer.member_id
+    at.sync(sync_request(member_id, 1, {member_id: assigning(0, 1, 2)}, instance_id="i1"))
+
+    answer = at.beat(beat_request("a", 0, instance_id="i1"))
+
+    assert (answer.epoch, numbers(at, answer.assignment)) == (1, {0, 1, 2})
+    assert list(consumers(at).members) == ["a"]
+
+
+def test_offsets_stay() -> None:
+    at = desk()
+    (first,) = classic_group(at, (0, 1, 2))
+    at.commit(commit_request([("orders", 0, 5)], first, 1))
+
+    at.beat(beat_request("a", 0))
+
+    assert at.coordinator.offsets.get("g", "orders", 0) is not None
+
+
+def test_an_upgraded_group_is_read_from_its_log() -> None:
+    at = desk()
+    first, _ = classic_group(at, (0, 1), (2,))
+    at.commit(commit_request([("orders", 0, 5)], first, 2))
+    at.beat(beat_request("a", 0))
+    before = dict(consumers(at).members)
+
+    at.log = compacted(at.log)
+    at.crash()
+
+    assert consumers(at).members == before
+    assert at.coordinator.offsets.get("g", "orders", 0) is not None
+
+
+def test_topics_that_are_gone_are_not_taken_along() -> None:
+    at = desk()
+    (first,) = classic_group(at, (0, 1, 2))
+    at.set_topics(people=1)
+
+    at.beat(beat_request("a", 0, topics=frozenset({"people"})))
+
+    assert consumers(at).members[first].assigned == {}
+
+
+@pytest.mark.parametrize("holds", ["nothing", "offsets", "a generation"])
+def test_a_classic_group_without_members_gives_way(holds: str) -> None:
+    at = desk()
+    if holds == "offsets":
+        at.commit(commit_request([("orders", 0, 5)]))
+    elif holds == "a generation":
+        (member_id,) = classic_group(at, (0,))
+        at.leave((member_id, None))
+
+    assert at.beat(beat_request("a", 0)).epoch == 2
+    at.crash()
+
+    assert isinstance(at.coordinator.groups["g"], ConsumerGroup)
+    assert len(at.coordinator.offsets.of("g")) == (holds == "offsets")
+
+
+@pytest.mark.parametrize(
+    ("limits", "some", "assignment"),
+    [
+        ({"may_upgrade": False}, {}, b""),
+        ({"consumer_max_size": 1}, {}, b""),
+        ({}, {"protocol_type": "connect"}, b""),
+        ({}, {"protocols": (("range", b"no subscription"),)}, b""),
+        ({}, {}, b"\x00"),
+    ],
+    ids=["not allowed", "too large", "no consumers", "unreadable subscription", "unreadable assignment"],
+)
+def test_a_group_that_cannot_be_upgraded_stays_as_it_is(
+    limits: dict[str, Any], some: dict[str, Any], assignment: bytes
+) -> None:
+    at = desk(**limits)
+    first, second = completing_group(at, 2, **some)
+    waiting = at.sync(sync_request(second, 2))
+    at.sync(sync_request(first, 2, {first: assignment}))
+    written = len(at.log)
+
+    with pytest.raises(GroupIdNotFound):
+        at.beat(beat_request("a", 0))
+
+    assert waiting.is_answered
+    assert len(at.log) == written
+    at.heartbeat(first, 2)
+
+
+# -- down ------------------------------------------------------------------------------------------
+
+
+def mixed(at: GroupDesk, **some: Any) -> list[str]:
+    """Two classic members and a consumer, `a`, settled."""
+    member_ids = classic_group(at, (0, 1), (2,), **some)
+    epoch = at.beat(beat_request("a", 0)).epoch
+    for member_id in member_ids:
+        at.join(join_request(member_id, **some))
+        at.sync(sync_request(member_id, epoch))
+    at.beat(beat_request("a", epoch))
+    assert consumers(at).state == "Stable"
+    return member_ids
+
+
+def test_when_the_last_consumer_leaves_the_group_is_classic_again() -> None:
+    at = desk()
+    first, second = mixed(at)
+    epoch = consumers(at).epoch
+
+    at.beat(beat_request("a", -1))
+
+    group = classic(at)
+    assert (group.state, group.generation, group.protocol_name) == (State.STABLE, epoch, "range")
+    assert group.members.keys() == {first, second}
+    assert len(places(group.members[first].assignment) | places(group.members[second].assignment)) == 2
+
+
+def test_everybody_then_joins_again_and_the_rest_is_shared() -> None:
+    at = desk()
+    first, second = mixed(at)
+    epoch = consumers(at).epoch
+    at.beat(beat_request("a", -1))
+    at.pass_time(0)
+
+    with pytest.raises(RebalanceInProgress):
+        at.heartbeat(first, epoch)
+    waiters = [at.join(join_request(member_id)) for member_id in (first, second)]
+
+    assert {waiter.answer.generation for waiter in waiters} == {epoch + 1}
+    assert sum(waiter.answer.leader == waiter.answer.member_id for waiter in waiters) == 1
+
+
+def test_when_the_last_consumer_is_silent_the_group_is_classic_again() -> None:
+    at = desk()
+    member_ids = mixed(at)
+    epoch = consumers(at).epoch
+    for _ in range(9):
+        at.pass_time(5_000)
+        for member_id in member_ids:
+            if isinstance(at.coordinator.groups["g"], ConsumerGroup):
+                at.heartbeat(member_id, epoch)
+
+    assert isinstance(at.coordinator.groups["g"], ClassicGroup)
+
+
+def test_a_downgraded_group_is_read_from_its_log() -> None:
+    at = desk()
+    first, second = mixed(at)
+    at.beat(beat_request("a", -1))
+    assignments = {each.member_id: each.assignment for each in classic(at).members.values()}
+
+    at.log = compacted(at.log)
+    at.crash()
+
+    assert len(at.log) == 1
+    assert {each.member_id: each.assignment for each in classic(at).members.values()} == assignments
+    at.heartbeat(first, classic(at).generation)
+    at.heartbeat(second, classic(at).generation)
+
+
+def test_a_consumer_that_is_not_the_last_leaves_a_consumer_group() -> None:
+    at = desk()
+    mixed(at)
+    at.beat(beat_request("b", 0))
+
+    at.beat(beat_request("a", -1))
+
+    assert isinstance(at.coordinator.groups["g"], ConsumerGroup)
+
+
+def test_a_static_consumer_that_is_away_is_still_there() -> None:
+    at = desk()
+    classic_group(at, (0, 1, 2))
+    at.beat(beat_request("a", 0, instance_id="i1"))
+
+    at.beat(beat_request("a", -2, instance_id="i1"))
+
+    assert isinstance(at.coordinator.groups["g"], ConsumerGroup)
+
+
+def test_the_last_consumer_replaced_by_a_classic_member_makes_the_group_classic_at_once() -> None:
+    at = desk()
+    (first,) = classic_group(at, (0, 1, 2))
+    epoch = at.beat(beat_request("a", 0, instance_id="i1")).epoch
+    at.join(join_request(first))
+    at.sync(sync_request(first, epoch))
+    at.beat(beat_request("a", epoch, instance_id="i1"))
+
+    back = at.join(join_request(instance_id="i1")).answer
+
+    assert isinstance(back, Joined)
+    group = classic(at)
+    assert (group.state, group.generation) == (State.STABLE, back.generation)
+    at.heartbeat(first, epoch)
+    synced = [
+        at.sync(sync_request(member_id, epoch, instance_id=instance_id)).answer.assignment
+        for member_id, instance_id in ((first, None), (back.member_id, "i1"))
+    ]
+    assert sorted(places(synced[0]) | places(synced[1])) == [0, 1, 2]
+    assert places(synced[0]).isdisjoint(places(synced[1]))
+
+
+@pytest.mark.parametrize(
+    "limits", [{"may_downgrade": False}, {"max_size": 1}], ids=["not allowed", "too large"]
+)
+def test_a_group_that_cannot_be_downgraded_stays_a_consumer_group(limits: dict[str, Any]) -> None:
+    at = desk()
+    first, second = mixed(at)
+    at.limits = at.limits.__class__(**limits)
+    at.coordinator.use(at.limits)
+
+    at.beat(beat_request("a", -1))
+
+    assert consumers(at).members.keys() == {first, second}
+    epoch = consumers(at).epoch
+    for member_id in (first, second):
+        assert at.join(join_request(member_id)).answer.generation == epoch
+        at.sync(sync_request(member_id, epoch))
+    assert consumers(at).state == "Stable"
+    shares = [numbers(at, consumers(at).members[each].assigned) for each in (first, second)]
+    assert sorted(shares[0] | shares[1]) == [0, 1, 2]
+
+
+def test_members_of_a_downgraded_group_may_choose_another_protocol_when_they_join_again() -> None:
+    at = desk()
+    protocols = (("range", subscription("orders")), ("sticky", subscription("orders")))
+    first, second = mixed(at, protocols=protocols)
+
+    at.beat(beat_request("a", -1))
+
+    assert classic(at).choose_protocol() == "range"
+    assert tuple(classic(at).members[first].protocols) == (("range", subscription("orders")),)
+    at.pass_time(0)
+    waiters = [at.join(join_request(each, protocols=protocols[::-1])) for each in (first, second)]
+    assert waiters[0].answer.protocol_name == "sticky"
+
+
+def test_an_empty_consumer_group_gives_way_to_a_classic_one() -> None:
+    at = desk()
+    at.beat(beat_request("a", 0))
+    at.commit(commit_request([("orders", 0, 5)], "a", 2))
+    at.beat(beat_request("a", -1))
+
+    assert at.join(join_request()).answer.generation == 1
+    at.crash()
+
+    assert isinstance(at.coordinator.groups["g"], ClassicGroup)
+    assert at.coordinator.offsets.get("g", "orders", 0) is not None
