@@ -10,6 +10,7 @@ from headrace.broker.partition import Partition
 from headrace.broker.peer import Peer
 from headrace.controller.channel import Link, PeerGone
 from headrace.controller.runner import Controller
+from headrace.controller.runner import NotController as Replaced
 from headrace.controller.store import TopicRules, take_office
 from headrace.coordination import znodes
 from headrace.coordination.errors import CoordinationError
@@ -197,10 +198,16 @@ class Membership:
 
     async def _brokers_changed(self) -> None:
         if self.controller is not None:
-            await self.controller.brokers_changed(
-                dict(self.view.registrations),
-                {each: self.view.broker_epochs[each] for each in self.view.registrations},
-            )
+            try:
+                await self.controller.brokers_changed(*self._brokers)
+            except Replaced as error:
+                logger.info("leaving it to the next controller who is here: %s", error)
+
+    @property
+    def _brokers(self) -> "tuple[dict[int, BrokerRegistration], dict[int, int]]":
+        """Who is registered, and since when."""
+        registrations = dict(self.view.registrations)
+        return registrations, {each: self.view.broker_epochs[each] for each in registrations}
 
     async def _controller_changed(self, broker_id: int) -> None:
         self._controller_id = broker_id
@@ -238,13 +245,17 @@ class Membership:
             on_resigned=self._resigned,
         )
         await broker.topic_admin.finish_deletions()
-        await controller.begin(
-            dict(self.view.registrations),
-            {each: self.view.broker_epochs[each] for each in self.view.registrations},
-        )
+        seen = self._brokers
+        try:
+            await controller.begin(*seen)
+        except Replaced as error:
+            logger.info("another broker is the controller already: %s", error)
+            return
         self.controller = controller
         self._controller_id = broker.broker_id
         self._controller_known.set()
+        if self._brokers != seen:  # while it began, there was no controller to be told
+            await self._brokers_changed()
 
     def _rules(self, configs: "Mapping[str, str]") -> TopicRules:
         config = self._broker.config

@@ -126,8 +126,10 @@ class Channel:
                     continue
                 self._wake.clear()
                 waking = asyncio.ensure_future(self._wake.wait())
-                await asyncio.wait({waking, closed}, return_when=asyncio.FIRST_COMPLETED)
-                waking.cancel()
+                try:
+                    await asyncio.wait({waking, closed}, return_when=asyncio.FIRST_COMPLETED)
+                finally:
+                    waking.cancel()
                 if closed.done():
                     raise PeerGone("the connection has ended")
         finally:

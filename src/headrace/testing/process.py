@@ -28,9 +28,16 @@ class ServerProcess:
     """
 
     def __init__(
-        self, arguments: Sequence[str], log: Path, environment: Mapping[str, str] | None = None
+        self,
+        arguments: Sequence[str],
+        log: Path,
+        environment: Mapping[str, str] | None = None,
+        *,
+        inside: Sequence[str] = (),
     ) -> None:
+        """`inside` is a command that runs another one: `ip netns exec NAME`, say."""
         self.arguments = list(arguments)
+        self._inside = list(inside)
         self.log = log
         self.address = ""  # what the ready line says
         self.returncode: int | None = None  # of the last run
@@ -60,7 +67,7 @@ class ServerProcess:
         assert not self.running, self.arguments
         with self.log.open("ab") as log:
             self._process = subprocess.Popen(  # noqa: S603  our own program
-                [*_HEADRACE, *self.arguments],
+                [*self._inside, *_HEADRACE, *self.arguments],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
                 stderr=log,
