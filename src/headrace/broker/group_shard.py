@@ -21,6 +21,7 @@ from headrace.protocol.records import Record, encode_batch
 if TYPE_CHECKING:
     from headrace.broker.groups import Groups
 
+_PART = 500  # records to forget, each with a name or two in it: far less than a batch may have
 _STALL_MS = 1_000  # so late, a timer says that the broker itself has stood still
 
 logger = logging.getLogger(__name__)
@@ -97,6 +98,14 @@ class GroupShard:
         self.carry_out(decision)
         return decision.answer
 
+    def decide_in_parts(self, decide: Callable[[GroupCoordinator, int], Decision]) -> None:
+        """The same for any number of records that need not be written together, but in this order."""
+        self.ensure_ready()
+        decision = decide(self.coordinator, self.now_ms)
+        for start in range(0, len(decision.records), _PART):
+            part = decision.records[start : start + _PART]
+            self.carry_out(Decision(decision.now_ms, records=part))
+
     def ask(
         self, decide: Callable[[GroupCoordinator, "asyncio.Future[Any]", int], Decision]
     ) -> "asyncio.Future[Any]":
@@ -158,13 +167,14 @@ class GroupShard:
             self._call_at(self._loop.time() + _STALL_MS / 1000)
             return
         self._groups.show_topics(self.coordinator)
-        try:
-            for decision in self.coordinator.expire(self.now_ms):
+        for decision in self.coordinator.expire(self.now_ms):
+            try:
                 self.carry_out(decision)
-        except GroupError as error:
-            logger.warning("groups: what was due in %s could not be done: %s", self.partition.id, error)
-        if self.is_ready:
-            self._set_timer()
+            except GroupError as error:
+                logger.warning("groups: what was due in %s could not be done: %s", self.partition.id, error)
+                if not self.is_ready:
+                    return  # the next coordinator reads what is in the log
+        self._set_timer()
 
     # -- the end -------------------------------------------------------------------------------
 

@@ -140,14 +140,17 @@ class Groups:
             return
         for shard in self.shards:
             try:
-                shard.decide(lambda coordinator, now_ms: coordinator.forget_topic(name, now_ms))
+                shard.decide_in_parts(lambda coordinator, now_ms: coordinator.forget_topic(name, now_ms))
             except GroupError as error:
                 logger.warning("groups: offsets of topic %s could not be forgotten: %s", name, error)
 
     def expire_offsets(self) -> None:
         """Forget offsets that are older than their retention."""
         for shard in self.shards:
-            shard.decide(GroupCoordinator.expire_offsets)
+            try:
+                shard.decide_in_parts(GroupCoordinator.expire_offsets)
+            except GroupError as error:
+                logger.warning("groups: offsets in %s could not expire: %s", shard.partition.id, error)
 
     def stop(self) -> None:
         for shard in self._shards.values():
