@@ -83,6 +83,10 @@ class ClusterView:
         for what in self._loaders:
             self._changed(what)
 
+    def look_for_controller(self) -> None:
+        """Find out again who the controller is, in the background."""
+        self._changed(Controller.path)
+
     def close(self) -> None:
         self._closed = True
         if self._refreshing is not None:

@@ -74,9 +74,16 @@ class IsrChanges:
                     if wanted is not None:
                         proposals[partition] = wanted
                         partition.leadership.propose(wanted)
-            if proposals and not await self._propose(proposals):
+            if proposals and not await self._propose_safely(proposals):
                 await asyncio.sleep(_RETRY_S)
                 self._candidates.update(proposals)
+
+    async def _propose_safely(self, proposals: dict[Partition, frozenset[int]]) -> bool:
+        try:
+            return await self._propose(proposals)
+        except Exception:  # proposals that ended here would never be missed
+            logger.exception("proposing who is in sync failed and is tried again")
+            return False
 
     async def _propose(self, proposals: dict[Partition, frozenset[int]]) -> bool:
         """False if there is no answer: what was proposed then still counts, for it may have been done."""

@@ -268,7 +268,11 @@ class Membership:
             controller.resign()
 
     def _resigned(self) -> None:
-        self.controller = None
+        """The controller has given up by itself. If the office is still ours, a new term begins."""
+        if self.controller is not None:
+            self.controller = None
+            self._controller_known.clear()
+            self.view.look_for_controller()
 
     async def _connect_for_controller(self, broker_id: int, registration: BrokerRegistration) -> Link:
         if broker_id == self._broker.broker_id:

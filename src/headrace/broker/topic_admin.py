@@ -19,7 +19,7 @@ from headrace.broker.placement import check_assignment, spread
 from headrace.broker.settings import InvalidSetting
 from headrace.broker.topic_settings import TOPIC_SETTINGS
 from headrace.controller.runner import Controller
-from headrace.controller.store import MAX_TRANSACTION_BYTES, size_of
+from headrace.controller.store import MAX_TRANSACTION_BYTES, delete_topic, size_of
 from headrace.coordination.session import Conflict, Create, Operation, Set
 from headrace.coordination.znodes import (
     DELETED_TOPICS,
@@ -75,8 +75,9 @@ class TopicAdmin:
         if await self._broker.session.exists(deleted_topic_path(topic.topic)):
             await self._finish_deletion(topic.topic)  # or the mark would be taken for the new topic's
         controller = self._controller
-        await self._write_new(topic, own)
-        controller.add_topic(topic.topic, topic.topic_id, topic.replicas, own)
+        async with controller.exclusively():
+            await self._write_new(topic, own)
+            controller.add_topic(topic.topic, topic.topic_id, topic.replicas, own)
         await controller.told(_TOLD_S)
 
     async def add_partitions(
@@ -111,8 +112,9 @@ class TopicAdmin:
     async def _grow(self, topic: TopicAssignment, version: int, added: Mapping[int, Sequence[int]]) -> None:
         states = self._state_operations(topic.topic, added)
         controller = self._controller
-        await self._write([Set(topic.path, topic.encode(), version), *states])
-        controller.grow_topic(topic.topic, version + 1, added)
+        async with controller.exclusively():
+            await self._write([Set(topic.path, topic.encode(), version), *states])
+            controller.grow_topic(topic.topic, version + 1, added)
         await controller.told(_TOLD_S)
 
     async def delete(self, name: str) -> None:
@@ -147,13 +149,16 @@ class TopicAdmin:
             topic_id = TopicAssignment.decode(name, topic.data).topic_id
             is_meant = encode_id(topic_id).encode() == mark.data
         if is_meant:
-            await session.delete_tree(Config.path_of("topics", name))
-            await session.delete_tree(topic_path(name))
-            controller = self._broker.membership.controller
-            if controller is not None:
-                controller.remove_topic(name)
-                await controller.told(_TOLD_S)
+            await self._remove(name)
         await session.delete_tree(deleted_topic_path(name))
+
+    async def _remove(self, name: str) -> None:
+        controller = self._controller
+        async with controller.exclusively():
+            await self._broker.session.delete_tree(Config.path_of("topics", name))
+            await delete_topic(self._broker.session, controller.office, name)
+            controller.remove_topic(name)
+        await controller.told(_TOLD_S)
 
     def _checked_configs(self, configs: Mapping[str, str | None]) -> dict[str, str]:
         own = {name: value for name, value in configs.items() if value is not None}

@@ -74,6 +74,12 @@ class Channel:
         self._wanted += 1
         self._wake.set()
 
+    def tell_everything(self) -> None:
+        """Have the broker told of all there is."""
+        self._everything = True
+        self._wanted += 1
+        self._wake.set()
+
     async def told(self) -> None:
         """Return when the broker knows all that it was to be told before now."""
         wanted = self._wanted
@@ -112,6 +118,9 @@ class Channel:
                         self._on_reachable(self._broker_id, False)
                 await asyncio.sleep(delay)
                 delay = min(2 * delay, _LAST_RETRY_S)
+            except Exception:  # a channel that ended here would never be missed
+                logger.exception("telling broker %d failed and is tried again", self._broker_id)
+                await asyncio.sleep(_LAST_RETRY_S)
             finally:
                 if self._link is not None:
                     self._link.close()

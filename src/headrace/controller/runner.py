@@ -2,7 +2,8 @@
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import Any
 
@@ -88,8 +89,23 @@ class Controller:
             self._on_resigned()
 
     async def _read(self) -> None:
+        """Read all topics; what brokers have been told of them may be wrong, so they are told again."""
         self.model.topics = await read_topics(self._session, self.model.members, self._rules)
         self._stale = False
+        for channel in self._channels.values():
+            channel.tell_everything()
+
+    @asynccontextmanager
+    async def exclusively(self) -> AsyncIterator[None]:
+        """Write topics, with nobody else writing; what does not end well is found out by reading again."""
+        async with self._lock:
+            if self._resigned:
+                raise NotController("this broker is not the controller any more")
+            if self._stale:
+                await self._read()
+            self._stale = True
+            yield
+            self._stale = False
 
     # -- brokers -------------------------------------------------------------------------------
 
@@ -175,10 +191,16 @@ class Controller:
                 return
             except CoordinationError as error:
                 logger.warning("could not put the cluster in order, trying again: %s", error)
-                self._unsettled = True
-                await asyncio.sleep(_RETRY_S)
+                await self._try_later()
+            except Exception:  # a controller that stopped here would never be missed
+                logger.exception("could not put the cluster in order, trying again")
+                await self._try_later()
             else:
                 self._tell_all(())
+
+    async def _try_later(self) -> None:
+        self._unsettled = self._stale = True
+        await asyncio.sleep(_RETRY_S)
 
     async def _settle(self) -> None:
         if self._stale:

@@ -4,13 +4,14 @@ Every write is a transaction that also checks the controller's epoch: one that i
 """
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import replace
 from typing import NamedTuple
 
 from headrace.controller.model import Changes, ClusterModel, Key, Member, TopicModel
-from headrace.coordination.session import Check, Conflict, Create, Operation, Set, ZooKeeperSession
+from headrace.coordination.session import Check, Conflict, Create, Delete, Operation, Set, ZooKeeperSession
 from headrace.coordination.znodes import (
+    DELETED_TOPICS,
     TOPICS,
     BrokerRegistration,
     Config,
@@ -18,12 +19,15 @@ from headrace.coordination.znodes import (
     ControllerEpoch,
     PartitionState,
     TopicAssignment,
+    deleted_topic_path,
+    encode_id,
     topic_path,
 )
 from headrace.replication.election import NOBODY, Partition, distrust
 
 MAX_TRANSACTION_BYTES = 512 * 1024  # ZooKeeper takes a megabyte
 _READS = 64  # topics at a time
+_DELETES = 1000  # znodes in one transaction
 
 
 class TopicRules(NamedTuple):
@@ -86,16 +90,25 @@ async def _office_we_have(session: ZooKeeperSession) -> Office | None:
 async def read_topics(
     session: ZooKeeperSession, members: Mapping[int, Member], rules: Rules
 ) -> dict[str, TopicModel]:
-    """All topics, as a new controller finds them."""
+    """All topics, as a new controller finds them, without those whose deletion has begun."""
     names = await session.children(TOPICS)
+    marked = await session.children(DELETED_TOPICS)
     limit = asyncio.Semaphore(_READS)
 
     async def read(name: str) -> TopicModel | None:
         async with limit:
-            return await read_topic(session, name, members, rules)
+            topic = await read_topic(session, name, members, rules)
+            if topic is not None and name in marked and await _is_doomed(session, name, topic.topic_id):
+                return None
+            return topic
 
     topics = await asyncio.gather(*(read(name) for name in names))
     return {name: topic for name, topic in zip(names, topics, strict=True) if topic is not None}
+
+
+async def _is_doomed(session: ZooKeeperSession, name: str, topic_id: bytes) -> bool:
+    mark = await session.get(deleted_topic_path(name))
+    return mark is not None and mark.data in {b"", encode_id(topic_id).encode()}
 
 
 async def read_topic(
@@ -268,3 +281,20 @@ def size_of(operation: Operation) -> int:
     """Bytes that an operation takes in a transaction, and some to spare."""
     data = operation.data if isinstance(operation, Create | Set) else b""
     return len(operation.path) + len(data) + 100
+
+
+async def delete_topic(session: ZooKeeperSession, office: Office, name: str) -> None:
+    """Remove a topic's znodes, the topic itself last, as long as this is the controller."""
+    paths = [path async for path in _tree(session, topic_path(name))]
+    while paths:
+        part, paths = paths[:_DELETES], paths[_DELETES:]
+        await session.multi([office.check, *(Delete(path) for path in part)])
+
+
+async def _tree(session: ZooKeeperSession, path: str) -> AsyncIterator[str]:
+    """A znode and all below it, children before their parents."""
+    for child in await session.children(path):
+        async for below in _tree(session, f"{path}/{child}"):
+            yield below
+    if await session.exists(path):
+        yield path
