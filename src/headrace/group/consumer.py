@@ -116,6 +116,7 @@ class ConsumerGroup:
     target: dict[str, Assignment] = field(default_factory=dict)
     resolved: dict[str, frozenset[str]] = field(default_factory=dict)  # topics by regular expression
     owners: dict[tuple[bytes, int], str] = field(default_factory=dict)
+    changed_ms: int = -(2**62)  # when the epoch last changed; not written
     seen_topics: int = -1  # the version of the topics that the hash was last compared with; not written
 
     def draft(self) -> "ConsumerGroup":

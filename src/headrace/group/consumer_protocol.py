@@ -36,6 +36,9 @@ from headrace.group.reconcile import Owned, reconcile
 from headrace.group.records import GroupRecord
 from headrace.group.topics import Topics, compile_expression
 
+_MOVING_MS = 10_000  # after a change, heartbeats come more often for so long
+_MOVING_INTERVAL_MS = 1_000
+
 
 class Heartbeat(NamedTuple):
     """A ConsumerGroupHeartbeat. What is None, or -1, has not changed since the last one."""
@@ -155,13 +158,20 @@ class ConsumerProtocolMachine:
         session_ms = self.limits.consumer_session_timeout_ms
         self.expect(group.group_id, updated.member_id, session_ms, decision.now_ms)
         self._watch_revocation(group.group_id, updated, decision.now_ms)
+        if draft.group.epoch != group.epoch and group.members:  # who is alone has nobody to wait for
+            group.changed_ms = decision.now_ms
         changed = beat.is_full or updated.assigned != member.assigned
-        return Beaten(
-            updated.member_id,
-            updated.epoch,
-            self.limits.consumer_heartbeat_interval_ms,
-            updated.assigned if changed else None,
-        )
+        interval_ms = self._interval(group, decision.now_ms)
+        return Beaten(updated.member_id, updated.epoch, interval_ms, updated.assigned if changed else None)
+
+    def _interval(self, group: ConsumerGroup, now_ms: int) -> int:
+        """How soon to be heard from again: sooner while the group is finding its new shape.
+
+        What one member gives up reaches another with the heartbeats of both.
+        """
+        interval_ms = self.limits.consumer_heartbeat_interval_ms
+        moving = now_ms - group.changed_ms < _MOVING_MS
+        return min(interval_ms, _MOVING_INTERVAL_MS) if moving else interval_ms
 
     def _find_member(self, draft: Draft, beat: Heartbeat) -> ConsumerMember:
         """The member that heartbeats, as it was; a new one if it joins."""
