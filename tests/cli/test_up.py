@@ -148,7 +148,7 @@ def test_settings_come_from_set_and_from_the_environment(tmp_path: Path) -> None
         ("--set=num.partition=3", "there is no setting 'num.partition'; did you mean num.partitions?"),
         ("--set=num.partitions=0", "num.partitions=0: expected a whole number of at least 1"),
         ("--set=log.dirs=/x", "log.dirs is not for `headrace up` to be told: use --data"),
-        ("--brokers=3", "--brokers 3: one broker is all that `headrace up` can run so far"),
+        ("--set=broker.id=7", "broker.id is not for `headrace up` to be told: they are 1, 2, 3 and so on"),
     ],
 )
 def test_what_cannot_be_is_refused_in_a_sentence(

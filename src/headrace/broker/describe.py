@@ -71,7 +71,7 @@ def describe_topic(config: BrokerConfig, own: Mapping[str, str]) -> Iterator[Des
 
 
 def describe_broker(config: BrokerConfig) -> Iterator[Described]:
-    """Every setting of this broker, and which process it is: there is no other way to ask that over the wire."""
+    """Every setting of this broker, and which process it is: nothing else on the wire tells that."""
     for name, setting in BROKER_SETTINGS.by_name.items():
         places = tuple(_broker_places(config, name))
         yield Described(setting, places, read_only=setting.scope is Scope.READ_ONLY)

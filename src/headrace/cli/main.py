@@ -14,6 +14,9 @@ from headrace.cli.texts import INTERRUPTED
 
 COMMANDS: Final = {
     "broker": Lazy("headrace.cli.broker", "broker", "Run one broker."),
+    "cluster": Lazy(
+        "headrace.cli.cluster", "cluster", "Show a cluster's state; move partitions, leaders and brokers."
+    ),
     "config": Lazy("headrace.cli.config", "config", "Show and change settings of topics and brokers."),
     "consume": Lazy(
         "headrace.cli.consume", "consume", "Print the records of topics, alone or as a member of a group."
@@ -24,7 +27,7 @@ COMMANDS: Final = {
     "log": Lazy("headrace.cli.log", "log", "Look at a partition's files on disk."),
     "produce": Lazy("headrace.cli.produce", "produce", "Write records to a topic."),
     "topic": Lazy("headrace.cli.topic", "topic", "Create, list, describe, alter and delete topics."),
-    "up": Lazy("headrace.cli.up", "up", "Run a broker with all it needs."),
+    "up": Lazy("headrace.cli.up", "up", "Run a broker, or a cluster of them, with all it needs."),
     "zookeeper": Lazy("headrace.cli.zookeeper", "zookeeper", "Run Apache ZooKeeper itself."),
 }
 
@@ -57,12 +60,12 @@ def main() -> NoReturn:
     except (click.Abort, KeyboardInterrupt):
         sys.exit(INTERRUPTED)
     except Exception as error:
-        if not isinstance(error, _known()):
+        if not isinstance(error, known_errors()):
             raise
         _fail(str(error), 1)
 
 
-def _known() -> tuple[type[Exception], ...]:
+def known_errors() -> tuple[type[Exception], ...]:
     """The errors whose message is a sentence for a person. Imported only when there is one to look at."""
     from headrace.broker.errors import StartRefused  # noqa: PLC0415
     from headrace.broker.settings import InvalidSetting  # noqa: PLC0415

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from headrace.client.admin import Admin
+    from headrace.client.cluster import Cluster
     from headrace.client.group_admin import GroupAdmin
 
 BOOTSTRAP: Final = "127.0.0.1:9092"
@@ -41,6 +42,12 @@ class Session:
         from headrace.client.group_admin import GroupAdmin  # noqa: PLC0415
 
         return GroupAdmin(self.bootstrap)
+
+    @cached_property
+    def cluster(self) -> "Cluster":
+        from headrace.client.cluster import Cluster  # noqa: PLC0415
+
+        return Cluster(self.bootstrap)
 
     def show(self, result: object, text: "str | Callable[[], RenderableType]") -> None:
         """Print `result` as JSON if a machine reads, otherwise `text`: a sentence, or what rich can draw."""

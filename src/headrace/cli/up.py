@@ -1,33 +1,16 @@
-"""`headrace up`: a broker and, unless there is a ZooKeeper, its coordinator, in one process."""
+"""`headrace up`: a broker and its coordinator in one process, or a cluster of processes on one machine."""
 
 import asyncio
-from collections.abc import Mapping
 from contextlib import AsyncExitStack
 from pathlib import Path
-from typing import Final
 
 import click
 
 from headrace.broker.config import BrokerConfig
-from headrace.broker.server import Broker
 from headrace.cli import process, settings
+from headrace.cli.machine.directory import DataDirectory
+from headrace.cli.machine.layout import EMBEDDED, Layout
 from headrace.cli.texts import pairs
-
-BROKER_ID: Final = 1
-_FOR_ONE_BROKER = {
-    # Long enough for consumers that start together, short enough that nobody waits for a first message.
-    "group.initial.rebalance.delay.ms": "100",
-    "offsets.topic.num.partitions": "10",  # each of them is a directory and takes its time at every start
-}
-"""What a cluster on one machine is better off with than with Kafka's defaults; a setting still wins."""
-
-
-_DECIDED: Final = {
-    "broker.id": "it is 1",
-    "log.dirs": "use --data",
-    "listeners": "use --host and --port",
-    "zookeeper.connect": "use --zookeeper",
-}
 
 
 @click.command()
@@ -38,58 +21,84 @@ _DECIDED: Final = {
     required=True,
     help="Where everything is kept; made if it is not there.",
 )
+@click.option(
+    "--brokers",
+    type=click.IntRange(1, 100),
+    default=1,
+    show_default=True,
+    help="More than one: each is a process of its own, and started again if it dies.",
+)
 @click.option("--host", default="127.0.0.1", show_default=True, help="Where to listen.")
 @click.option(
-    "--port", type=click.IntRange(0, 65535), default=9092, show_default=True, help="0: any free one."
+    "--port",
+    type=click.IntRange(0, 65535),
+    default=9092,
+    show_default=True,
+    help="The first broker's; the next have the next. 0: any free ones.",
 )
-@click.option("--brokers", type=click.IntRange(1), default=1, show_default=True, help="One, so far.")
-@click.option("--zookeeper", metavar="HOST:PORT,...", help="Use this ensemble, start no coordinator.")
+@click.option(
+    "--zookeeper",
+    metavar="embedded|ensemble|HOST:PORT,...",
+    default=EMBEDDED,
+    show_default=True,
+    help="What coordinates the brokers: a coordinator of ours, three ZooKeeper servers, or those there.",
+)
+@click.option("--racks", metavar="NAME,...", help="Where the brokers stand, one name for each.")
 @settings.set_option
-def up(*, data_dir: Path, host: str, port: int, brokers: int, zookeeper: str | None, sets: list[str]) -> None:
+def up(
+    *, data_dir: Path, brokers: int, host: str, port: int, zookeeper: str, racks: str | None, sets: list[str]
+) -> None:
     """Run a broker with all it needs:  headrace up --data DIR
 
-    Prints `ready bootstrap=HOST:PORT` when clients can connect. TERM or Ctrl-C stops everything; the same
+    Or a cluster on this machine:  headrace up --brokers 3 --data DIR
+
+    Prints `ready bootstrap=HOST:PORT,...` when clients can connect. TERM or Ctrl-C stops everything; the same
     command with the same DIR continues with the data. Settings are those of `headrace broker --settings`.
     """
-    if brokers > 1:
-        raise process.Refused(f"--brokers {brokers}: one broker is all that `headrace up` can run so far")
-    given = pairs(sets, "--set")
-    config = _config(data_dir, host, port, zookeeper, given)
-    process.run(_serve(data_dir, config, embedded=zookeeper is None))
-
-
-def _config(
-    data_dir: Path, host: str, port: int, zookeeper: str | None, given: Mapping[str, str]
-) -> BrokerConfig:
-    asked = settings.load(None, given)
-    for name, instead in _DECIDED.items():
-        if name in asked.given:
-            raise process.Refused(f"{name} is not for `headrace up` to be told: {instead}")
-    bound = f"[{host}]" if ":" in host else host
-    return BrokerConfig.of(
-        {
-            **_FOR_ONE_BROKER,
-            **asked.given,
-            "broker.id": str(BROKER_ID),
-            "log.dirs": str(data_dir / f"broker-{BROKER_ID}"),
-            "listeners": f"PLAINTEXT://{bound}:{port}",
-            "zookeeper.connect": zookeeper or "",
-        }
+    directory = DataDirectory(data_dir.absolute())
+    layout = Layout(
+        directory=directory,
+        brokers=brokers,
+        host=host,
+        port=port,
+        zookeeper=zookeeper,
+        racks=_names(racks, brokers),
+        given=settings.load(None, pairs(sets, "--set")).given,
     )
+    layout.check()
+    with directory.held() as hold:
+        if layout.is_one_process:
+            process.run(_serve_in_one_process(layout))
+        else:
+            from headrace.cli.machine.cluster import Cluster  # noqa: PLC0415  not for one broker
+
+            process.run(Cluster(layout, hold).serve())
 
 
-async def _serve(data_dir: Path, config: BrokerConfig, *, embedded: bool) -> None:
+def _names(racks: str | None, brokers: int) -> list[str]:
+    names = [] if racks is None else [name.strip() for name in racks.split(",")]
+    if racks is not None and (len(names) != brokers or not all(names)):
+        raise click.UsageError(f"--racks {racks}: expected a name for each of the {brokers} brokers.")
+    return names
+
+
+async def _serve_in_one_process(layout: Layout) -> None:
+    from headrace.broker.server import Broker  # noqa: PLC0415  not in the parent of several
+    from headrace.cli.machine.left_out import refuse_loss  # noqa: PLC0415
+
     async with AsyncExitStack() as stack:
         failure: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        if embedded:
+        zookeeper = layout.zookeeper
+        if zookeeper == EMBEDDED:
             from headrace.coordination.embedded.server import Coordinator  # noqa: PLC0415  not with --zookeeper
 
-            coordinator = await stack.enter_async_context(Coordinator(data_dir / "coordinator", port=0))
+            coordinator = await stack.enter_async_context(Coordinator(layout.directory.coordinator, port=0))
             coordinator.end_sessions()  # of brokers that ended with an earlier process
-            config = BrokerConfig.of({**config.given, "zookeeper.connect": coordinator.address})
+            zookeeper = coordinator.address
             failure = asyncio.ensure_future(coordinator.wait_failed())
             stack.callback(failure.cancel)
-        broker = Broker(config)
+        await refuse_loss(layout.directory, layout.brokers, zookeeper)
+        broker = Broker(BrokerConfig.of(layout.broker(1, layout.port, zookeeper)))
         await broker.start()
         stack.push_async_callback(broker.stop)
         process.Readiness().say(f"ready bootstrap={broker.bootstrap}")

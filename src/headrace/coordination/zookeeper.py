@@ -133,8 +133,8 @@ class Server:
     def pid(self) -> int | None:
         return self._process.pid if self._process else None
 
-    def launch(self) -> None:
-        """Start the process; it serves some seconds later."""
+    def prepare(self) -> list[str]:
+        """Write its configuration, and return the command that runs it."""
         data = self._directory / "data"
         data.mkdir(parents=True, exist_ok=True)
         (data / "myid").write_text(f"{self._number}\n")
@@ -143,9 +143,14 @@ class Server:
         log_config = self._directory / "log4j2.properties"
         log_config.write_text(LOG_CONFIG)
         options = [f"-Dlog4j2.configurationFile={log_config}", "-Djava.awt.headless=true"]
+        return [*self._command[:1], *options, *self._command[1:], MAIN_CLASS, str(config)]
+
+    def launch(self) -> None:
+        """Start the process; it serves some seconds later."""
+        command = self.prepare()
         with self._log.open("ab") as log:
             self._process = subprocess.Popen(  # noqa: S603 - the command is ours
-                [*self._command[:1], *options, *self._command[1:], MAIN_CLASS, config],
+                command,
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
@@ -155,10 +160,14 @@ class Server:
     def wait_until_serving(self, deadline: float) -> None:
         while time.monotonic() < deadline:
             self.check()
-            if "Mode:" in self.four_letter_word("srvr", POLL_TIMEOUT_S):
+            if self.serves():
                 return
             time.sleep(POLL_S)
         raise CoordinationError(f"ZooKeeper on {self.address} is not serving; {self._last_words()}")
+
+    def serves(self) -> bool:
+        """Whether it answers requests now: it runs, and there is a majority."""
+        return "Mode:" in self.four_letter_word("srvr", POLL_TIMEOUT_S)
 
     def check(self) -> None:
         if self._process is not None and self._process.poll() is not None:

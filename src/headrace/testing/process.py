@@ -6,7 +6,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
@@ -154,7 +154,8 @@ class UpProcess(ServerProcess):
 
     @property
     def port(self) -> int:
-        return int(self.address.rpartition(":")[2])
+        """Of the first broker."""
+        return int(self.address.partition(",")[0].rpartition(":")[2])
 
     def start(self) -> None:
         """Start it, at the port it had before if there was one, and return once clients can connect."""
@@ -163,6 +164,59 @@ class UpProcess(ServerProcess):
 
     def _arguments(self, port: int) -> list[str]:
         return ["up", f"--data={self.data}", f"--port={port}", *self._options]
+
+
+class ClusterProcess(UpProcess):
+    """`headrace up --brokers N`: a process that runs others, each of which a test may kill."""
+
+    def __init__(
+        self,
+        root: Path,
+        brokers: int = 3,
+        settings: Mapping[str, str] | None = None,
+        arguments: Sequence[str] = (),
+        environment: Mapping[str, str] | None = None,
+    ) -> None:
+        super().__init__(root, settings, [f"--brokers={brokers}", *arguments], environment)
+
+    @property
+    def members(self) -> dict[str, int]:
+        """The processes it runs now, by their names: `broker-1`, `coordinator`."""
+        return {
+            name: pid
+            for pid, parent, name in _members()
+            if self._process is not None and parent == self._process.pid
+        }
+
+    def kill_all(self) -> None:
+        """End all of it at once, as the loss of the machine's power would."""
+        pids = [self.pid, *self.members.values()]
+        for pid in pids:
+            os.kill(pid, signal.SIGKILL)
+        self.kill()
+
+    def wait_for_member(self, name: str, *, but: int) -> int:
+        """Return the process that is `name` once there is one other than `but`."""
+        deadline = time.monotonic() + START_TIMEOUT_S
+        while True:
+            pid = self.members.get(name)
+            if pid is not None and pid != but:
+                return pid
+            if time.monotonic() > deadline:
+                raise TimeoutError(f"{name} is not started again:\n{self.log_tail()}")
+            time.sleep(0.01)
+
+
+def _members() -> Iterator[tuple[int, int, str]]:
+    """Every process that some `headrace up` runs: its number, its parent's, its name."""
+    for directory in Path("/proc").glob("[0-9]*"):
+        try:
+            arguments = (directory / "cmdline").read_bytes().decode(errors="replace").split("\0")
+            parent = int((directory / "stat").read_text().rpartition(")")[2].split()[1])
+        except (FileNotFoundError, ProcessLookupError):
+            continue  # it has just ended
+        if "headrace.cli.machine.member" in arguments:
+            yield int(directory.name), parent, arguments[arguments.index("headrace.cli.machine.member") + 1]
 
 
 def clean_environment() -> dict[str, str]:

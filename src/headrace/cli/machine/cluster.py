@@ -1,0 +1,119 @@
+"""A cluster on one machine as processes: a coordinator or ZooKeeper, and brokers that are kept running."""
+
+import asyncio
+import logging
+from contextlib import ExitStack
+from typing import Final
+
+from headrace.cli.machine.layout import EMBEDDED, ENSEMBLE, Layout
+from headrace.cli.machine.left_out import refuse_loss
+from headrace.cli.machine.ports import reserved
+from headrace.cli.machine.process import Member, Program, Service
+from headrace.cli.machine.supervisor import Supervisor
+from headrace.cli.process import LOG_FORMAT, Readiness
+from headrace.coordination.zookeeper import Server, ZooKeeper
+
+LOOPBACK: Final = "127.0.0.1"
+ZOOKEEPER_SERVERS: Final = 3
+
+logger = logging.getLogger("headrace")
+
+
+class Cluster:
+    """The processes of a layout. `hold` is a file that they have open: so long the directory is theirs."""
+
+    def __init__(self, layout: Layout, hold: int) -> None:
+        self._layout = layout
+        self._directory = layout.directory
+        self._hold = hold
+
+    async def serve(self) -> None:
+        """Start everything, say so once clients can connect, and keep it running until it is cancelled."""
+        layout = self._layout
+        self._log_to_file()
+        with ExitStack() as stack:
+            ports = stack.enter_context(reserved(layout.host, layout.port, layout.brokers))
+            zookeeper, coordination = self._coordination(stack)
+            self._say_what_is_new()
+            brokers = [self._broker(number, port, zookeeper) for number, port in enumerate(ports, start=1)]
+            supervisor = Supervisor([coordination, brokers])
+            try:
+                await self._start(supervisor, coordination, brokers, zookeeper)
+                Readiness().say(f"ready bootstrap={','.join(self._address(port) for port in ports)}")
+                await supervisor.watch()
+            finally:
+                await supervisor.stop()
+
+    async def _start(
+        self, supervisor: Supervisor, coordination: list[Member], brokers: list[Member], zookeeper: str
+    ) -> None:
+        layout = self._layout
+        if layout.zookeeper == EMBEDDED and max(self._directory.brokers(), default=0) <= layout.brokers:
+            await supervisor.start([*coordination, *brokers])  # it is there before they are
+        else:
+            await supervisor.start(coordination)
+            await refuse_loss(self._directory, layout.brokers, zookeeper)
+            await supervisor.start(brokers)
+
+    # -- which processes -----------------------------------------------------------------------
+
+    def _broker(self, broker_id: int, port: int, zookeeper: str) -> Member:
+        name = f"broker-{broker_id}"
+        return Service(
+            name,
+            self._directory.log(name),
+            self._hold,
+            module="headrace.cli.machine.broker",
+            settings=self._layout.broker(broker_id, port, zookeeper),
+        )
+
+    def _coordination(self, stack: ExitStack) -> tuple[str, list[Member]]:
+        """Where the brokers find their coordination, and the processes that are it."""
+        if self._layout.zookeeper == EMBEDDED:
+            (port,) = stack.enter_context(reserved(LOOPBACK, 0, 1))
+            return f"{LOOPBACK}:{port}", [self._coordinator(port)]
+        if self._layout.zookeeper == ENSEMBLE:
+            ensemble = ZooKeeper(self._directory.zookeeper, servers=ZOOKEEPER_SERVERS, host=LOOPBACK, port=0)
+            return ensemble.address, [
+                self._zookeeper(number, server) for number, server in enumerate(ensemble.servers, start=1)
+            ]
+        return self._layout.zookeeper, []
+
+    def _coordinator(self, port: int) -> Member:
+        return Service(
+            "coordinator",
+            self._directory.log("coordinator"),
+            self._hold,
+            module="headrace.cli.machine.coordinator",
+            settings={"data": str(self._directory.coordinator), "port": port, "first": False},
+            first={"first": True},
+        )
+
+    def _zookeeper(self, number: int, server: Server) -> Member:
+        async def serves() -> bool:
+            return await asyncio.to_thread(server.serves)
+
+        name = f"zookeeper-{number}"
+        return Program(name, self._directory.log(name), self._hold, command=server.prepare(), serves=serves)
+
+    # -- what is said --------------------------------------------------------------------------
+
+    def _address(self, port: int) -> str:
+        host = {"": LOOPBACK, "0.0.0.0": LOOPBACK, "::": LOOPBACK}.get(self._layout.host, self._layout.host)  # noqa: S104
+        return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+    def _log_to_file(self) -> None:
+        to_file = logging.FileHandler(self._directory.log("up"))
+        to_file.setFormatter(logging.Formatter(LOG_FORMAT))
+        logging.getLogger().addHandler(to_file)
+        logger.info("everything is logged in %s, warnings here as well", self._directory.logs)
+
+    def _say_what_is_new(self) -> None:
+        before = self._directory.brokers()
+        new = [each for each in range(1, self._layout.brokers + 1) if each not in before]
+        if before and new:
+            logger.info(
+                "new and empty: broker %s. Topics stay where they are until `headrace cluster reassign` "
+                "moves them; that goes for __consumer_offsets, too",
+                ", ".join(map(str, new)),
+            )

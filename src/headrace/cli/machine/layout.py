@@ -1,0 +1,79 @@
+"""What `headrace up` was asked for, and the settings of each broker that follow from it."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from headrace.broker.config import BrokerConfig
+from headrace.cli.machine.directory import DataDirectory
+from headrace.cli.process import Refused
+
+EMBEDDED: Final = "embedded"
+ENSEMBLE: Final = "ensemble"
+
+_DECIDED: Final = {
+    "broker.id": "they are 1, 2, 3 and so on",
+    "log.dirs": "use --data",
+    "listeners": "use --host and --port",
+    "zookeeper.connect": "use --zookeeper",
+}
+_DECIDED_FOR_SEVERAL: Final = {
+    "advertised.listeners": "brokers cannot share an address",
+    "broker.rack": "use --racks",
+}
+_FOR_ONE_MACHINE: Final = {
+    # Long enough for consumers that start together, short enough that nobody waits for a first message.
+    "group.initial.rebalance.delay.ms": "100",
+    "offsets.topic.num.partitions": "10",  # each of them is a directory and takes its time at every start
+}
+"""What a cluster on one machine is better off with than with Kafka's defaults; a setting still wins."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Layout:
+    """A cluster on one machine; `given` are the settings that somebody has given to all its brokers."""
+
+    directory: DataDirectory
+    brokers: int
+    host: str
+    port: int
+    zookeeper: str  # EMBEDDED, ENSEMBLE, or where it is
+    racks: Sequence[str]
+    given: Mapping[str, str]
+
+    @property
+    def is_one_process(self) -> bool:
+        return self.brokers == 1 and self.zookeeper != ENSEMBLE
+
+    def check(self) -> None:
+        """Refused, or InvalidSetting, for the first setting that cannot be."""
+        decided = _DECIDED if self.brokers == 1 else _DECIDED | _DECIDED_FOR_SEVERAL
+        for name, instead in decided.items():
+            if name in self.given:
+                raise Refused(f"{name} is not for `headrace up` to be told: {instead}")
+        BrokerConfig.of(self.broker(1, self.port, ""))
+
+    def broker(self, broker_id: int, port: int, zookeeper: str) -> dict[str, str]:
+        """The settings of one broker."""
+        bound = f"[{self.host}]" if ":" in self.host else self.host
+        rack = {"broker.rack": self.racks[broker_id - 1]} if self.racks else {}
+        return {
+            **_FOR_ONE_MACHINE,
+            **(_for_several(self.brokers) if self.brokers > 1 else {}),
+            **self.given,
+            **rack,
+            "broker.id": str(broker_id),
+            "log.dirs": str(self.directory.broker(broker_id)),
+            "listeners": f"PLAINTEXT://{bound}:{port}",
+            "zookeeper.connect": zookeeper,
+        }
+
+
+def _for_several(brokers: int) -> dict[str, str]:
+    replicas = str(min(3, brokers))
+    return {
+        "offsets.topic.replication.factor": replicas,
+        "transaction.state.log.replication.factor": replicas,
+        "transaction.state.log.min.isr": str(min(2, brokers)),
+        "zookeeper.session.timeout.ms": "6000",  # nothing gets lost between processes of one machine
+    }

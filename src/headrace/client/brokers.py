@@ -1,0 +1,108 @@
+"""The brokers of a cluster, asked in Kafka's own words: any of them, a certain one, or the controller.
+
+Brokers("127.0.0.1:9092").controller(ListPartitionReassignmentsRequest()).topics
+"""
+
+import time
+from collections.abc import Iterator
+from typing import Any, Final
+
+from headrace.client.errors import ClientError, Unreachable
+from headrace.client.wire import Address, Connection, NoAnswer
+from headrace.protocol.errors import ErrorCode
+from headrace.protocol.message import Message
+from headrace.protocol.schema.metadata import MetadataRequest, MetadataResponse
+
+PATIENCE_S: Final = 30.0  # with a cluster that is between two controllers
+RETRY_S: Final = 0.2
+
+
+class NoController(Unreachable):
+    """There are brokers, but none of them can decide anything just now."""
+
+
+class Brokers:
+    """Keeps a connection to each broker that was asked; not for several threads at a time."""
+
+    def __init__(self, bootstrap: str) -> None:
+        self._bootstrap = bootstrap
+        self._addresses = list(_addresses(bootstrap))
+        self._open: dict[Address, Connection] = {}
+
+    def any(self, request: Message) -> Any:
+        """The answer of the first broker that gives one; Unreachable if there is none."""
+        why = "expected HOST:PORT,..."
+        for address in list(self._addresses):
+            try:
+                return self.at(address, request)
+            except NoAnswer as error:
+                why = str(error)
+        raise Unreachable(f"no broker answers at {self._bootstrap}: {why}")
+
+    def at(self, address: Address, request: Message) -> Any:
+        """The answer of the broker at `address`; NoAnswer if it gives none."""
+        try:
+            return self._connection(address).ask(request)
+        except NoAnswer:
+            self._open.pop(address, None)
+            raise
+
+    def controller(self, request: Message, *, patience_s: float = PATIENCE_S) -> Any:
+        """The controller's answer, also if there has to be a new one first: so ask what may be asked twice.
+
+        ClientError if it refuses the request as a whole, NoController if there is none for so long.
+        """
+        deadline = time.monotonic() + patience_s
+        while True:
+            try:
+                response = self.at(self._controller(), request)
+            except NoAnswer as error:
+                why = str(error)
+            else:
+                if response.error_code not in {ErrorCode.NOT_CONTROLLER, ErrorCode.NETWORK_EXCEPTION}:
+                    raise_for(response.error_code, getattr(response, "error_message", None))
+                    return response
+                why = "it is not the controller any more"
+            if time.monotonic() > deadline:
+                raise NoController(f"the cluster has no controller that answers: {why}")
+            time.sleep(RETRY_S)
+
+    def metadata(self) -> MetadataResponse:
+        """Brokers, topics and partitions, as the controller sees them if it answers."""
+        request = MetadataRequest(topics=None, allow_auto_topic_creation=False)
+        found: MetadataResponse = self.any(request)
+        brokers = {each.node_id: Address(each.host, each.port) for each in found.brokers}
+        self._addresses = list(dict.fromkeys([*brokers.values(), *self._addresses]))
+        try:
+            if found.controller_id in brokers:
+                return self.at(brokers[found.controller_id], request)  # type: ignore[no-any-return]
+        except NoAnswer:
+            return found
+        return found
+
+    def _controller(self) -> Address:
+        found: MetadataResponse = self.any(MetadataRequest(topics=[], allow_auto_topic_creation=False))
+        for each in found.brokers:
+            if each.node_id == found.controller_id:
+                return Address(each.host, each.port)
+        raise NoAnswer("there is no controller at the moment")
+
+    def _connection(self, address: Address) -> Connection:
+        if address not in self._open:
+            self._open[address] = Connection(address)
+        return self._open[address]
+
+
+def raise_for(code: int, message: str | None, what: str | None = None) -> None:
+    """ClientError in the broker's words if `code` is one."""
+    if code == ErrorCode.NONE:
+        return
+    said = message or ErrorCode(code).name.replace("_", " ").lower()
+    raise ClientError(said if what is None else f"{what}: {said}")
+
+
+def _addresses(bootstrap: str) -> Iterator[Address]:
+    for text in bootstrap.split(","):
+        host, colon, port = text.strip().rpartition(":")
+        if colon and host and port.isdigit() and int(port) < 65536:
+            yield Address(host.strip("[]"), int(port))

@@ -1,0 +1,96 @@
+"""Partitions on their way to other brokers: where each is to be, and Kafka's file of such."""
+
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, Final
+
+from headrace.client.connection import Place
+from headrace.client.errors import ClientError
+
+_ANYWHERE: Final = "any"  # of a broker's directories, of which ours have one
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Move:
+    """Where a partition's replicas are to be, the preferred leader first."""
+
+    topic: str
+    partition: int
+    replicas: tuple[int, ...]
+
+    @property
+    def place(self) -> Place:
+        return Place(self.topic, self.partition)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reassignment:
+    """A move under way. `replicas` are all that the partition has meanwhile."""
+
+    topic: str
+    partition: int
+    replicas: tuple[int, ...]
+    adding: tuple[int, ...]
+    removing: tuple[int, ...]
+
+    @property
+    def place(self) -> Place:
+        return Place(self.topic, self.partition)
+
+    @property
+    def target(self) -> tuple[int, ...]:
+        return tuple(each for each in self.replicas if each not in self.removing)
+
+
+def read_plan(text: str, source: str) -> list[Move]:
+    """The moves in a file as `kafka-reassign-partitions` takes it; ClientError says what is wrong with it.
+
+    {"version": 1, "partitions": [{"topic": "orders", "partition": 0, "replicas": [1, 2, 3]}]}
+    """
+    try:
+        plan = json.loads(text)
+    except json.JSONDecodeError as error:
+        raise ClientError(f"{source} is not JSON: {error}") from None
+    match plan:
+        case {"version": 1, "partitions": [*entries]}:
+            moves = [_move(entry, source) for entry in entries]
+        case _:
+            raise ClientError(f'{source}: expected {{"version": 1, "partitions": [...]}}')
+    seen: set[Place] = set()
+    for move in moves:
+        if move.place in seen:
+            raise ClientError(f"{source}: {move.place} is there twice")
+        seen.add(move.place)
+    if not moves:
+        raise ClientError(f"{source}: there are no partitions in it")
+    return moves
+
+
+def plan_of(moves: Iterable[Move]) -> dict[str, Any]:
+    """The moves as `read_plan` and Kafka's tool read them."""
+    return {
+        "version": 1,
+        "partitions": [
+            {"topic": each.topic, "partition": each.partition, "replicas": list(each.replicas)}
+            for each in moves
+        ],
+    }
+
+
+def _move(entry: object, source: str) -> Move:
+    match entry:
+        case {"topic": str(topic), "partition": int(partition), "replicas": [*replicas], **rest} if (
+            replicas and all(type(each) is int for each in replicas)
+        ):
+            _refuse_directories(rest.get("log_dirs"), source)
+            return Move(topic=topic, partition=partition, replicas=tuple(replicas))
+    raise ClientError(
+        f"{source}: {json.dumps(entry)[:200]} is no partition; expected "
+        '{"topic": "orders", "partition": 0, "replicas": [1, 2, 3]}'
+    )
+
+
+def _refuse_directories(directories: object, source: str) -> None:
+    if isinstance(directories, list) and any(each != _ANYWHERE for each in directories):
+        raise ClientError(f"{source}: a broker has one directory here, so log_dirs can only be {_ANYWHERE!r}")
