@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 
 from cli.command import Command
-from headrace.testing.process import UpProcess
+from headrace.testing.process import ClusterProcess, UpProcess
 
 
 @pytest.fixture(scope="session")
@@ -19,3 +19,12 @@ def up(tmp_path_factory: pytest.TempPathFactory) -> Iterator[UpProcess]:
 @pytest.fixture
 def headrace(up: UpProcess) -> Command:
     return Command(up.bootstrap)
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ClusterProcess]:
+    """Three brokers; a test that needs them all leaves them running."""
+    with ClusterProcess(tmp_path_factory.mktemp("cluster")) as process:
+        yield process
+        assert process.running, process.log_tail()
+        assert len(process.members) == 4, process.log_tail()

@@ -8,12 +8,14 @@ import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from signal import Signals
 from types import TracebackType
 from typing import Final, Self
 
 START_TIMEOUT_S: Final = 30.0
 STOP_TIMEOUT_S: Final = 20.0
 
+_MEMBER: Final = "headrace.cli.machine.member"
 _HEADRACE: Final = (sys.executable, "-m", "headrace")
 
 
@@ -83,11 +85,11 @@ class ServerProcess:
         assert self._process is not None, "the process is not running"
         self._process.send_signal(number)
 
-    def stop(self, timeout_s: float = STOP_TIMEOUT_S) -> float:
+    def stop(self, timeout_s: float = STOP_TIMEOUT_S, number: Signals = Signals.SIGTERM) -> float:
         """Stop it cleanly, and return how many seconds that took."""
         assert self._process is not None, "the process is not running"
         began = time.monotonic()
-        self._process.terminate()
+        self._process.send_signal(number)
         self._process.wait(timeout_s)
         self._reap()
         return time.monotonic() - began
@@ -181,12 +183,8 @@ class ClusterProcess(UpProcess):
 
     @property
     def members(self) -> dict[str, int]:
-        """The processes it runs now, by their names: `broker-1`, `coordinator`."""
-        return {
-            name: pid
-            for pid, parent, name in _members()
-            if self._process is not None and parent == self._process.pid
-        }
+        """The processes it runs now, by their names: `broker-1`, `coordinator`, `zookeeper-1`."""
+        return {} if self._process is None else dict(_children(self._process.pid))
 
     def kill_all(self) -> None:
         """End all of it at once, as the loss of the machine's power would."""
@@ -207,16 +205,18 @@ class ClusterProcess(UpProcess):
             time.sleep(0.01)
 
 
-def _members() -> Iterator[tuple[int, int, str]]:
-    """Every process that some `headrace up` runs: its number, its parent's, its name."""
+def _children(parent: int) -> Iterator[tuple[str, int]]:
+    """The processes that a `headrace up` runs: the name of each, and its number."""
     for directory in Path("/proc").glob("[0-9]*"):
         try:
-            arguments = (directory / "cmdline").read_bytes().decode(errors="replace").split("\0")
-            parent = int((directory / "stat").read_text().rpartition(")")[2].split()[1])
+            arguments = (directory / "cmdline").read_bytes().decode(errors="replace").rstrip("\0").split("\0")
+            of = int((directory / "stat").read_text().rpartition(")")[2].split()[1])
         except (FileNotFoundError, ProcessLookupError):
             continue  # it has just ended
-        if "headrace.cli.machine.member" in arguments:
-            yield int(directory.name), parent, arguments[arguments.index("headrace.cli.machine.member") + 1]
+        if of == parent and _MEMBER in arguments:
+            yield arguments[arguments.index(_MEMBER) + 1], int(directory.name)
+        elif of == parent and arguments[-1].endswith("zoo.cfg"):
+            yield f"zookeeper-{Path(arguments[-1]).parent.name}", int(directory.name)
 
 
 def clean_environment() -> dict[str, str]:

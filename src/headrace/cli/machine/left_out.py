@@ -17,14 +17,15 @@ async def refuse_loss(directory: DataDirectory, brokers: int, zookeeper: str) ->
     if not left_out:
         return
     replicas = await _replicas(zookeeper)
-    for broker_id in left_out:
-        if on_it := sorted(replicas.get(broker_id, ())):
-            named = ", ".join(on_it[:_NAMED]) + (", ..." if len(on_it) > _NAMED else "")
-            raise Refused(
-                f"{directory.path} has been run with broker {broker_id}, where {len(on_it)} replicas are "
-                f"({named}): start it with --brokers {max(left_out)}, and have "
-                f"`headrace cluster drain {broker_id} --wait` move them, before you leave it out"
-            )
+    needed = [each for each in left_out if each in replicas]
+    if needed:
+        broker_id, on_it = needed[0], sorted(replicas[needed[0]])
+        named = ", ".join(on_it[:_NAMED]) + (", ..." if len(on_it) > _NAMED else "")
+        raise Refused(
+            f"{directory.path} has been run with broker {broker_id}, where {len(on_it)} replicas are "
+            f"({named}): start it with --brokers {needed[-1]}, and have "
+            f"`headrace cluster drain {broker_id} --wait` move them, before you leave it out"
+        )
 
 
 async def _replicas(zookeeper: str) -> dict[int, list[str]]:
