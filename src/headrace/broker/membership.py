@@ -44,6 +44,7 @@ class Membership:
         self._controller_known = asyncio.Event()
         self._peer: Peer | None = None  # to the controller
         self._running = asyncio.Lock()
+        self._leaving = False
         self._lease_until = 0.0
         self._renewing: asyncio.Task[None] | None = None
         self._watching: asyncio.Task[None] | None = None
@@ -264,7 +265,8 @@ class Membership:
     def _resign(self) -> None:
         controller, self.controller = self.controller, None
         if controller is not None:
-            logger.warning("broker %d is not the controller any more", self._broker.broker_id)
+            level = logging.INFO if self._leaving else logging.WARNING
+            logger.log(level, "broker %d is not the controller any more", self._broker.broker_id)
             controller.resign()
 
     def _resigned(self) -> None:
@@ -353,6 +355,7 @@ class Membership:
 
     async def leave(self) -> None:
         """Have others lead what is led here, as far as they can; then nobody has to notice that we go."""
+        self._leaving = True
         if len(self._broker.image.brokers) < 2:
             return
         deadline = self._broker.loop.time() + _LEAVING_S
