@@ -125,8 +125,10 @@ class Leader:
                 lags = now_ms - follower.caught_up_ms > max_lag_ms
                 if not lags or follower.log_end_offset == log_end_offset:
                     wanted.add(broker_id)
-            elif broker_id in live and follower.log_end_offset >= max(
-                high_watermark, self.epoch_start_offset
+            elif (
+                broker_id in live
+                and now_ms - follower.fetched_ms <= max_lag_ms  # or it would fall out again at once
+                and follower.log_end_offset >= max(high_watermark, self.epoch_start_offset)
             ):
                 wanted.add(broker_id)
         return frozenset(wanted) if wanted != self.isr else None
