@@ -298,11 +298,15 @@ class Membership:
                 await asyncio.sleep(FIRST_RETRY_S)
                 continue
             try:
-                self._peer = await Peer.connect(
+                peer = await Peer.connect(
                     registration.host, registration.port, self._client_id, self._broker.buffers
                 )
                 refusals = 0
-                await self._peer.closed()
+                if self._controller_id != controller_id:  # while we connected
+                    peer.close()
+                    continue
+                self._peer = peer
+                await peer.closed()
             except PeerGone as error:
                 refusals = refusals + 1 if error.refused else 0
                 if refusals == _REFUSALS:
