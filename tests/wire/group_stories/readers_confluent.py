@@ -67,4 +67,5 @@ def is_passing(error: KafkaError) -> bool:
         KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
         KafkaError.COORDINATOR_NOT_AVAILABLE,
         KafkaError.NOT_COORDINATOR,
+        KafkaError.REBALANCE_IN_PROGRESS,  # a join amid the move of a group to the other protocol
     }

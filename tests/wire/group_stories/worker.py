@@ -2,8 +2,8 @@
 
 python -m wire.group_stories.worker JSON
 
-Reads and commits until SIGTERM, then closes its client well. What happens stands in its diary before anything
-else is done about it, so that SIGKILL takes nothing back.
+Reads and commits until SIGTERM, or until its test is gone; then it closes its client well. What happens
+stands in its diary before anything else is done about it, so that SIGKILL takes nothing back.
 """
 
 import json
@@ -26,6 +26,7 @@ class Worker:
 
     def __init__(self, orders: dict[str, Any]) -> None:
         self._stopping = False
+        self._parent = os.getppid()
         self._uncommitted = 0
         self._commits_left = orders["commits"]
         signal.signal(signal.SIGTERM, self._stop)
@@ -35,7 +36,7 @@ class Worker:
         self._reader = kind.open(orders["bootstrap"], orders["group"], orders["topics"], self)
 
     def run(self) -> None:
-        while not self._stopping:
+        while not self._stopping and os.getppid() == self._parent:
             reads = self._reader.poll(POLL_S)
             for read in reads:
                 self._note(Entry("read", [read.place], read.offset, read.value.decode()))
