@@ -62,7 +62,7 @@ bench: install  ## print the figures
 	$(BIN)/python bench/log.py
 	$(BIN)/python bench/coordination.py
 
-compare: install  ## the same load on Headrace and on Apache Kafka: a table of ratios (ARGS=--quick: 3 minutes)
+compare: install  ## the same load on Headrace and on Apache Kafka: a table of ratios (ARGS=--quick: 7 minutes)
 	PYTHONPATH=bench:tests $(BIN)/python -m compare $(ARGS)
 
 groups: install  ## consumer groups in figures (ARGS=--kafka: beside Apache Kafka, ARGS=--quick: shorter)

@@ -17,7 +17,6 @@ from confluent_kafka import OFFSET_BEGINNING, OFFSET_END, Consumer, Producer, To
 from compare.producers import Load, send
 from compare.servers import Server
 from compare.table import Expected, Figures, Line
-from compare.wire import topic_id
 from compat.kafka_tools.server import client_settings
 
 TIMEOUT_S: Final = 60
@@ -34,7 +33,6 @@ class ConsumerLine:
 
     def prepare(self, server: Server) -> None:
         server.create_topic(self.topic, partitions=self.load.partitions)
-        topic_id(server.address, self.topic)
         send(server.bootstrap, self.topic, self.records, self.load)
 
     def finish(self, server: Server) -> None:
@@ -84,7 +82,6 @@ class LatencyLine:
 
     def prepare(self, server: Server) -> None:
         server.create_topic(self.topic)
-        topic_id(server.address, self.topic)
 
     def finish(self, server: Server) -> None:
         server.delete_topic(self.topic)
@@ -124,7 +121,7 @@ def _collect(consumer: Any, wanted: int, arrivals: list[float]) -> None:
             arrivals.append((time.perf_counter_ns() - sent) / 1e6)
 
 
-def lines(*, quick: bool) -> Iterator[Line]:
+def lines(*, quick: bool) -> Iterator[Line[Server]]:
     megabytes = 100 if quick else 300
     for record_size, partitions, batch_size in ((1024, 1, 16384), (1024, 12, 131072), (100, 12, 16384)):
         load = Load(batch_size=batch_size, record_size=record_size, partitions=partitions, acks="1")

@@ -43,7 +43,7 @@ def perf_test(java: KafkaJava, bootstrap: str, topic: str, records: int) -> floa
     return float(columns[PER_SECOND])
 
 
-def lines(*, quick: bool) -> Iterator[Line]:
+def lines(*, quick: bool) -> Iterator[Line[Server]]:
     megabytes = 300 if quick else 600
     for record_size, partitions, batch_size in ((1024, 12, 131072), (100, 12, 16384)):
         load = Load(batch_size=batch_size, record_size=record_size, partitions=partitions, acks="1")

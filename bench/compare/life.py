@@ -7,7 +7,7 @@ from compare.servers import MakeServer, Server
 from compare.table import Expected, Figures, Line
 
 
-def before_load(makers: Mapping[str, MakeServer], *, quick: bool) -> Iterator[Line]:
+def before_load(makers: Mapping[str, MakeServer], *, quick: bool) -> Iterator[Line[Server]]:
     """Fresh brokers beside the ones that the other lines use."""
     settle_s, idle_s = (2.0, 4.0) if quick else (5.0, 10.0)
 
@@ -36,7 +36,7 @@ def before_load(makers: Mapping[str, MakeServer], *, quick: bool) -> Iterator[Li
     )
 
 
-def after_load() -> Iterator[Line]:
+def after_load() -> Iterator[Line[Server]]:
     yield Line(
         name="after all of this load",
         run=lambda server: {"RSS MB": server.resident_bytes() / 1e6},

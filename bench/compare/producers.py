@@ -15,9 +15,8 @@ from typing import Any, Final
 
 from confluent_kafka import Producer
 
-from compare.servers import Server
+from compare.servers import Contender, Server
 from compare.table import Expected, Figures, Line
-from compare.wire import topic_id
 from compat.kafka_tools.java import KafkaJava, find_kafka
 
 TIMEOUT_S: Final = 120
@@ -51,19 +50,18 @@ class ProducerLine:
     records: int
     topic: str
 
-    def prepare(self, server: Server) -> None:
+    def prepare(self, server: Contender) -> None:
         server.create_topic(self.topic, partitions=self.load.partitions)
-        topic_id(server.address, self.topic)  # waits for leaders
 
-    def finish(self, server: Server) -> None:
+    def finish(self, server: Contender) -> None:
         server.delete_topic(self.topic)
 
-    def java(self, server: Server) -> Figures:
+    def java(self, server: Contender) -> Figures:
         cpu = server.cpu_seconds()
         per_second = perf_test(find_kafka(), server.bootstrap, self.topic, self.records, self.load)
         return self._figures(per_second, server.cpu_seconds() - cpu)
 
-    def confluent(self, server: Server) -> Figures:
+    def confluent(self, server: Contender) -> Figures:
         cpu = server.cpu_seconds()
         seconds = send(server.bootstrap, self.topic, self.records, self.load)
         return self._figures(self.records / seconds, server.cpu_seconds() - cpu)
@@ -116,7 +114,7 @@ def send(bootstrap: str, topic: str, records: int, load: Load) -> float:
     return seconds
 
 
-def lines(*, quick: bool) -> Iterator[Line]:
+def lines(*, quick: bool) -> Iterator[Line[Server]]:
     share = 2 if quick else 1
     for batch_size, record_size, partitions, acks in GRID:
         load = Load(batch_size=batch_size, record_size=record_size, partitions=partitions, acks=acks)
@@ -134,7 +132,7 @@ def _line(load: Load, records: int) -> ProducerLine:
     return ProducerLine(load=load, records=records, topic=next(_names))
 
 
-def _compared(name: str, line: ProducerLine, run: Any, **options: Any) -> Line:
+def _compared(name: str, line: ProducerLine, run: Any, **options: Any) -> Line[Server]:
     speed = 1.3 if line.load.batch_size == 16384 else 1.0
     return Line(
         name=name,

@@ -147,7 +147,7 @@ def warm_up(server: Server, seconds: float) -> None:
     line.finish(server)
 
 
-def lines(seconds: float) -> Iterator[Line]:
+def lines(seconds: float) -> Iterator[Line[Server]]:
     small = make_batch(1, record_size=100)
     yield _produce("100 B", small, 1, 1, seconds)
     yield _produce("100 B", small, 4, 5, seconds)
@@ -163,7 +163,7 @@ def lines(seconds: float) -> Iterator[Line]:
 
 def _produce(
     size: str, batch: Batch, connections: int, depth: int, seconds: float, *, speed: float = 1.0
-) -> Line:
+) -> Line[Server]:
     raw = RawLine(batch, connections, depth, seconds)
     return Line(
         name=f"raw produce {size}, {connections} conn x {depth} in flight",
@@ -172,7 +172,7 @@ def _produce(
     )
 
 
-def _fetch(size: str, batch: Batch, connections: int, seconds: float) -> Line:
+def _fetch(size: str, batch: Batch, connections: int, seconds: float) -> Line[Server]:
     raw = RawLine(batch, connections, 1, seconds)
     return Line(
         name=f"raw fetch {size}, {connections} conn",

@@ -14,12 +14,12 @@ import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Final, Self
+from typing import Any, Final, Protocol, Self
 
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from compare import process
-from compare.wire import Address, answers_metadata
+from compare.wire import Address, answers_metadata, topic_id
 from compat.kafka_tools.java import KafkaJava, find_kafka
 from compat.kafka_tools.server import CLUSTER_ID, SINGLE_NODE, client_settings
 
@@ -38,6 +38,25 @@ KAFKA_JVM: Final = (  # what bin/kafka-server-start.sh and bin/kafka-run-class.s
     "-Djava.awt.headless=true",
     "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn",
 )
+
+
+class Contender(Protocol):
+    """What a load needs of what it runs on: one broker, or a cluster of them."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def bootstrap(self) -> str: ...
+
+    def cpu_seconds(self) -> float: ...
+
+    def resident_bytes(self) -> int: ...
+
+    def create_topic(self, name: str, *, partitions: int = 1) -> None:
+        """Return when the leaders of all its partitions answer for them."""
+
+    def delete_topic(self, name: str) -> None: ...
 
 
 class Server:
@@ -115,6 +134,7 @@ class Server:
     def create_topic(self, name: str, *, partitions: int = 1) -> None:
         topic = NewTopic(name, num_partitions=partitions, replication_factor=1)
         self._client().create_topics([topic])[name].result(timeout=30)
+        topic_id(self.address, name)  # waits for leaders
 
     def delete_topic(self, name: str) -> None:
         self._client().delete_topics([name])[name].result(timeout=30)

@@ -3,12 +3,13 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
-from typing import Final
+from typing import Final, Generic, TypeVar
 
-from compare.servers import Server
+On = TypeVar("On")
+"""What a line runs on: a broker, a cluster, or what starts one."""
 
 Figures = Mapping[str, float]
-"""What one round on one broker showed, by name and unit: {"MB/s": 182.0, "CPU s/GB": 3.3}."""
+"""What one round on one contender showed, by name and unit: {"MB/s": 182.0, "CPU s/GB": 3.3}."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,21 +34,21 @@ class Expected:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Line:
-    """One load. `prepare` runs once per broker, `run` once per round, `finish` at the end."""
+class Line(Generic[On]):
+    """One load. `prepare` runs once per contender, `run` once per round, `finish` at the end."""
 
     name: str
-    run: Callable[[Server], Figures]
+    run: Callable[[On], Figures]
     expected: Sequence[Expected]
-    prepare: Callable[[Server], None] = lambda _server: None
-    finish: Callable[[Server], None] = lambda _server: None
+    prepare: Callable[[On], None] = lambda _server: None
+    finish: Callable[[On], None] = lambda _server: None
     warm_up: bool = True
     quick: bool = True
     rounds: int | None = None  # None: as many as the mode has
 
 
 HEADING: Final = (
-    f"{'load':<50} {'figure':<15} {'headrace':>10} {'kafka':>10} {'ratio':>7}  {'rounds':<13} "
+    f"{'load':<57} {'figure':<15} {'headrace':>10} {'kafka':>10} {'ratio':>7}  {'rounds':<13} "
     f"{'expected':<9} {'':<6} beside"
 )
 
@@ -82,13 +83,13 @@ class Row:
     def __str__(self) -> str:
         spread = f"{min(self.ratios):.2f}-{max(self.ratios):.2f}"
         return (
-            f"{self.load:<50} {self.expected.figure:<15} {_number(median(self.ours)):>10} "
+            f"{self.load:<57} {self.expected.figure:<15} {_number(median(self.ours)):>10} "
             f"{_number(median(self.kafkas)):>10} {self.ratio:>6.2f}x  {spread:<13} {self.expected!s:<9} "
             f"{self.verdict:<6} {self.beside}"
         ).rstrip()
 
 
-def rows(line: Line, ours: Sequence[Figures], kafkas: Sequence[Figures]) -> list[Row]:
+def rows(line: Line[On], ours: Sequence[Figures], kafkas: Sequence[Figures]) -> list[Row]:
     return [
         Row(
             load=line.name,

@@ -20,6 +20,8 @@ VERSIONS: Final = {  # topics by id, as Java 4.x sends them
     ApiKey.PRODUCE: 13,
     ApiKey.FETCH: 17,
     ApiKey.LIST_OFFSETS: 7,
+    ApiKey.API_VERSIONS: 0,
+    ApiKey.DESCRIBE_QUORUM: 0,
     ApiKey.FIND_COORDINATOR: 6,
     ApiKey.JOIN_GROUP: 9,
     ApiKey.SYNC_GROUP: 5,
