@@ -99,9 +99,9 @@ class Partition:
         """
         old = self._state
         if old is not None and (state.leader_epoch, state.version) <= (old.leader_epoch, old.version):
-            return (
-                False  # also if it is the same: a proposal of ours may be under way that it knows nothing of
-            )
+            if state.version == old.version:
+                self._use_replicas(replicas, now_ms)
+            return False  # if it is the same, a proposal may be under way that it knows nothing of
         is_new = old is None or state.leader_epoch > old.leader_epoch
         self._state, self.replicas = state, replicas
         if state.leader == self._broker_id:
@@ -112,6 +112,12 @@ class Partition:
         if is_new:
             self.wake()
         return is_new
+
+    def _use_replicas(self, replicas: Sequence[int], now_ms: int) -> None:
+        """Whoever answers a proposal says who is in sync, and not who has replicas: the update does."""
+        self.replicas = replicas
+        if self.leadership is not None:
+            self.leadership.use_replicas(replicas, now_ms)
 
     def _lead(self, state: PartitionState, now_ms: int, *, is_new: bool) -> None:
         if self.leadership is None or is_new:
