@@ -74,36 +74,39 @@ class IsrChanges:
                     if wanted is not None:
                         proposals[partition] = wanted
                         partition.leadership.propose(wanted)
-            if proposals and not await self._propose_safely(proposals):
-                await asyncio.sleep(_RETRY_S)
-                self._candidates.update(proposals)
+            if proposals:
+                await self._propose_safely(proposals)
+                open_ = [
+                    each for each in proposals if each.leadership is not None and each.leadership.proposed
+                ]
+                if open_:
+                    await asyncio.sleep(_RETRY_S)
+                    self._candidates.update(open_)
 
-    async def _propose_safely(self, proposals: dict[Partition, frozenset[int]]) -> bool:
+    async def _propose_safely(self, proposals: dict[Partition, frozenset[int]]) -> None:
         try:
-            return await self._propose(proposals)
+            await self._propose(proposals)
         except Exception:  # proposals that ended here would never be missed
             logger.exception("proposing who is in sync failed and is tried again")
-            return False
 
-    async def _propose(self, proposals: dict[Partition, frozenset[int]]) -> bool:
-        """False if there is no answer: what was proposed then still counts, for it may have been done."""
+    async def _propose(self, proposals: dict[Partition, frozenset[int]]) -> None:
+        """Ask once. What has no answer still counts, for it may have been done, and stays proposed."""
         try:
             response: AlterPartitionResponse = await self._broker.ask_controller(
                 self._request(proposals), VERSION, timeout_s=_TIMEOUT_S
             )
         except (PeerGone, *FAILURES) as error:
             logger.debug("could not propose who is in sync, trying again: %s", error)
-            return False
+            return
         if response.error_code:
             logger.debug("the controller refuses: error %d", response.error_code)
-            return False
+            return
         by_place = {(each.topic_id, each.id.partition): each for each in proposals}
         for topic in response.topics:
             for answer in topic.partitions:
                 partition = by_place.get((topic.topic_id, answer.partition_index))
                 if partition is not None:
                     self._take(partition, answer)
-        return True
 
     def _take(self, partition: Partition, answer: AlterPartitionResponsePartitionData) -> None:
         if answer.error_code in _REFUSED_FOR_GOOD:
@@ -111,7 +114,8 @@ class IsrChanges:
                 partition.leadership.withdraw()
             return
         if answer.error_code != ErrorCode.NONE:
-            # Somebody else leads, or the state has changed: the update that says so is on its way.
+            # Somebody else leads, or the state has changed, and the update that says so is on its way; or
+            # this was a controller of the past, which does not know the state yet that we have.
             logger.debug("%s: the set in sync was not changed: error %d", partition.id, answer.error_code)
             return
         partition.become(
