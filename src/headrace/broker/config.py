@@ -145,6 +145,7 @@ class BrokerConfig:
             min_session_timeout_ms=self.integer("group.min.session.timeout.ms"),
             max_session_timeout_ms=self.integer("group.max.session.timeout.ms"),
             max_size=self.integer("group.max.size"),
+            max_record_bytes=self.integer("message.max.bytes"),
             offset_metadata_max_bytes=self.integer("offset.metadata.max.bytes"),
             offsets_retention_ms=self.integer("offsets.retention.minutes") * MINUTE_MS,
             consumer_session_timeout_ms=self.integer("group.consumer.session.timeout.ms"),

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from headrace.broker.errors import NotEnoughReplicas
 from headrace.broker.group_loading import load
 from headrace.broker.partition import Partition
-from headrace.broker.translate import FAILURES, Failure
+from headrace.broker.translate import FAILURES
 from headrace.group.coordinator import GroupCoordinator
 from headrace.group.decision import Decision
 from headrace.group.errors import CoordinatorLoading, CoordinatorNotAvailable, GroupError, NotCoordinator
@@ -21,7 +21,8 @@ from headrace.protocol.records import Record, encode_batch
 if TYPE_CHECKING:
     from headrace.broker.groups import Groups
 
-_PART = 500  # records to forget, each with a name or two in it: far less than a batch may have
+_PART = 500  # records to forget at a time
+_CLOCK_SET_MS = 1_000  # so far from where it should be, a clock was set
 _STALL_MS = 1_000  # so late, a timer says that the broker itself has stood still
 
 logger = logging.getLogger(__name__)
@@ -40,8 +41,9 @@ class GroupShard:
         self.coordinator = GroupCoordinator(groups.limits, lambda: str(uuid.uuid4()))
         self._groups = groups
         self._loop = groups.loop
-        # Deadlines must not move when somebody sets the clock.
-        self._clock_offset_ms = time.time_ns() // 1_000_000 - int(self._loop.time() * 1000)
+        self._clock_offset_ms = self._measure_clock()
+        self._gone: set[str] = set()  # topics that went while the records were being read
+        self._not_before = 0.0  # when timers may next be looked at
         self._timer: asyncio.Handle | None = None
         self._timer_at = 0.0  # uvloop's handle does not say when, if that is at once
         self._failed: str | None = None
@@ -51,8 +53,16 @@ class GroupShard:
         else:
             self._loading = self._loop.create_task(self._load())
 
+    def _measure_clock(self) -> int:
+        return time.time_ns() // 1_000_000 - int(self._loop.time() * 1000)
+
     @property
     def now_ms(self) -> int:
+        """The time of day. If somebody sets the clock, or the machine slept, deadlines move with it."""
+        moved_ms = self._measure_clock() - self._clock_offset_ms
+        if abs(moved_ms) > _CLOCK_SET_MS:
+            self._clock_offset_ms += moved_ms
+            self.coordinator.deadlines.shift(moved_ms)
         return int(self._loop.time() * 1000) + self._clock_offset_ms
 
     @property
@@ -81,10 +91,16 @@ class GroupShard:
             self._failed = f"{self.partition.id} cannot be read: {error}"
             logger.error("groups: %s", self._failed)  # noqa: TRY400  the sentence says it all
             return
+        except Exception as error:  # half a coordinator would say that nothing was ever committed
+            self._failed = f"{self.partition.id} could not be read: {error!r}"
+            logger.exception("groups: %s", self._failed)
+            return
         finally:
             self._loading = None
         self.coordinator.start(self.now_ms)
         self._set_timer()
+        for name in self._gone:
+            self.forget_topic(name)
         took = self._loop.time() - began
         logger.info("groups: read %d records of %s in %.2f s", count, self.partition.id, took)
 
@@ -93,18 +109,53 @@ class GroupShard:
     def decide(self, decide: Callable[[GroupCoordinator, int], Decision]) -> Any:
         """Carry out what the coordinator decides; the answer to whoever asked."""
         self.ensure_ready()
+        self._ensure_writable()
         self._groups.show_topics(self.coordinator)
         decision = decide(self.coordinator, self.now_ms)
         self.carry_out(decision)
         return decision.answer
 
+    def _ensure_writable(self) -> None:
+        """Refuse before anything is decided: what could not be written would have to be undone."""
+        try:
+            self.partition.ensure_enough_replicas()
+        except NotEnoughReplicas as error:
+            raise CoordinatorNotAvailable(str(error)) from error
+
+    def heartbeat(self, group_id: str, member_id: str, instance_id: str | None, generation: int) -> None:
+        """Heartbeat, which writes nothing; it may set a deadline."""
+        try:
+            self.coordinator.heartbeat(group_id, member_id, instance_id, generation, self.now_ms)
+        finally:
+            self._set_timer()
+
+    def forget_topic(self, name: str) -> None:
+        """The topic is gone, and its offsets with it, now or as soon as they have been read."""
+        if self._loading is not None:
+            self._gone.add(name)
+            return
+        try:
+            self.decide_in_parts(lambda coordinator, now_ms: coordinator.forget_topic(name, now_ms))
+        except GroupError as error:
+            logger.warning("groups: offsets of topic %s could not be forgotten: %s", name, error)
+
     def decide_in_parts(self, decide: Callable[[GroupCoordinator, int], Decision]) -> None:
         """The same for any number of records that need not be written together, but in this order."""
         self.ensure_ready()
+        self._ensure_writable()
         decision = decide(self.coordinator, self.now_ms)
         for start in range(0, len(decision.records), _PART):
-            part = decision.records[start : start + _PART]
-            self.carry_out(Decision(decision.now_ms, records=part))
+            self._carry_out_part(decision.records[start : start + _PART], decision.now_ms)
+
+    def _carry_out_part(self, records: list[GroupRecord], now_ms: int) -> None:
+        try:
+            self.carry_out(Decision(now_ms, records=records))
+        except RecordsTooLarge:
+            if len(records) == 1:
+                raise
+            half = len(records) // 2
+            self._carry_out_part(records[:half], now_ms)
+            self._carry_out_part(records[half:], now_ms)
 
     def ask(
         self, decide: Callable[[GroupCoordinator, "asyncio.Future[Any]", int], Decision]
@@ -119,7 +170,7 @@ class GroupShard:
         if decision.records:
             try:
                 self._append(decision.records)
-            except FAILURES as error:
+            except Exception as error:
                 refused = _refusal(error)
                 _answer_all(decision, refused)
                 if not isinstance(refused, RecordsTooLarge):
@@ -127,7 +178,8 @@ class GroupShard:
                 raise refused from error
             for record in decision.records:
                 self.coordinator.apply(record)
-        committed = self.partition.committed() if decision.records else None
+        # Also without records of its own an answer may be made from some that are not committed yet.
+        committed = self.partition.committed() if decision.records or decision.replies else None
         if committed is None:
             _answer(decision)
         else:
@@ -148,7 +200,7 @@ class GroupShard:
         due_ms = self.coordinator.deadlines.next_ms()
         if due_ms is None:
             return
-        at = (due_ms - self._clock_offset_ms) / 1000
+        at = max((due_ms - self._clock_offset_ms) / 1000, self._not_before)
         if self._timer is not None:
             if self._timer_at <= at:
                 return
@@ -157,24 +209,39 @@ class GroupShard:
 
     def _call_at(self, at: float) -> None:
         self._timer = self._loop.call_at(at, self._time_is_up)
-        self._timer_at = at
+        self._timer_at = max(at, self._loop.time())  # what is due already is late only from now on
 
     def _time_is_up(self) -> None:
         late_ms = (self._loop.time() - self._timer_at) * 1000
         self._timer = None
         if late_ms > _STALL_MS:
-            logger.warning("groups: the broker stood still for %d ms; members get as long again", late_ms)
-            self._call_at(self._loop.time() + _STALL_MS / 1000)
+            logger.warning("groups: the broker stood still for %d ms; members get a second more", late_ms)
+            self._wait(_STALL_MS / 1000)
             return
-        self._groups.show_topics(self.coordinator)
-        for decision in self.coordinator.expire(self.now_ms):
-            try:
-                self.carry_out(decision)
-            except GroupError as error:
-                logger.warning("groups: what was due in %s could not be done: %s", self.partition.id, error)
+        try:
+            self._ensure_writable()
+            self._groups.show_topics(self.coordinator)
+            for decision in self.coordinator.expire(self.now_ms):
+                self._carry_out_due(decision)
                 if not self.is_ready:
                     return  # the next coordinator reads what is in the log
+        except GroupError as error:
+            logger.warning("groups: what is due in %s has to wait: %s", self.partition.id, error)
+            self._wait(_STALL_MS / 1000)
+        except Exception:  # else nothing would be due in this coordinator any more
+            logger.exception("groups: what was due in %s failed", self.partition.id)
         self._set_timer()
+
+    def _carry_out_due(self, decision: Decision) -> None:
+        try:
+            self.carry_out(decision)
+        except GroupError as error:
+            logger.warning("groups: what was due in %s could not be done: %s", self.partition.id, error)
+
+    def _wait(self, seconds: float) -> None:
+        """Look at what is due again after a while, whatever comes meanwhile."""
+        self._not_before = self._loop.time() + seconds
+        self._call_at(self._not_before)
 
     # -- the end -------------------------------------------------------------------------------
 
@@ -209,10 +276,13 @@ def _answer_all(decision: Decision, answer: GroupError) -> None:
             waiter.set_result(answer)
 
 
-def _refusal(error: Failure) -> GroupError:
+def _refusal(error: Exception) -> GroupError:
     """What clients are told when a group's records cannot be written."""
     if isinstance(error, GroupError):
         return error
     if isinstance(error, NotEnoughReplicas):
         return CoordinatorNotAvailable(str(error))
-    return NotCoordinator(str(error))
+    if isinstance(error, FAILURES):
+        return NotCoordinator(str(error))
+    logger.error("groups: a record cannot be written", exc_info=error)
+    return GroupError(f"what is to be remembered cannot be written: {error}")

@@ -2,8 +2,10 @@
 
 import asyncio
 import logging
+import struct
 from collections.abc import Awaitable, Callable
 from functools import lru_cache
+from operator import mul
 from typing import TYPE_CHECKING, Any
 
 from headrace.broker.dispatch import Context, HangUp
@@ -24,6 +26,8 @@ if TYPE_CHECKING:
 OFFSETS_TOPIC = "__consumer_offsets"
 _REPLICAS = 3  # of the topic, if nobody says how many and there are so many brokers
 _COMMIT_TIMEOUT_S = 5.0
+_CACHED_CHARS = 255
+_LONGEST = 2**15  # characters in a name, on the wire
 _CONFIGS = {"cleanup.policy": "compact", "compression.type": "producer"}
 
 logger = logging.getLogger(__name__)
@@ -35,7 +39,8 @@ class Groups:
     def __init__(self, broker: "Broker") -> None:
         self._broker = broker
         self._shards: dict[int, GroupShard] = {}
-        self._topics = Topics(version=-1)
+        self._topics = Topics()
+        self._image_seen = -1
         self._asked: set[GroupShard] = set()  # for the request in hand
         self.limits = broker.config.group_limits()
         self.loading = asyncio.Lock()  # one partition at a time: fifty slices at once are a long time
@@ -53,13 +58,20 @@ class Groups:
     def is_loading(self) -> bool:
         return any(shard.is_loading for shard in self._shards.values())
 
+    def ensure_all_ready(self) -> None:
+        """Raise unless every coordinator here has read its records."""
+        for shard in self._shards.values():
+            shard.ensure_ready()
+
     # -- finding -------------------------------------------------------------------------------
 
     async def find(self, group_id: str, listener: str) -> Node:
         """The broker that coordinates the group; the topic for its records is made if there is none."""
         if OFFSETS_TOPIC not in self._broker.image.topics:
             await self.create_topic()
-        topic = self._broker.image.topics[OFFSETS_TOPIC]
+        topic = self._broker.image.topics.get(OFFSETS_TOPIC)
+        if topic is None:  # somebody else made it, and we have not heard of it yet
+            raise CoordinatorNotAvailable(f"{OFFSETS_TOPIC} is being made")
         state = topic.states.get(self._index(group_id, topic))
         leader = -1 if state is None else state.leader
         for node in self._broker.image.nodes(listener):
@@ -79,6 +91,10 @@ class Groups:
         self._asked.add(shard)
         return shard
 
+    def begin_request(self) -> None:
+        """Nobody has been asked for this request yet."""
+        self._asked.clear()
+
     def uncommitted(self) -> list["asyncio.Future[KafkaError | None]"]:
         """What is in the logs of the coordinators that were asked since the last call, and not committed."""
         asked, self._asked = self._asked, set()
@@ -93,6 +109,10 @@ class Groups:
         replicas = config.integer("offsets.topic.replication.factor")
         if "offsets.topic.replication.factor" not in config.given:
             replicas = min(_REPLICAS, len(self._broker.image.brokers))
+            if replicas < _REPLICAS:
+                logger.warning(
+                    "%s is made with %d replicas: there are no more brokers", OFFSETS_TOPIC, replicas
+                )
         configs = {**_CONFIGS, "segment.bytes": str(config.integer("offsets.topic.segment.bytes"))}
         try:
             await self._broker.create_topic(
@@ -138,11 +158,8 @@ class Groups:
         if name == OFFSETS_TOPIC:
             self.stop()
             return
-        for shard in self.shards:
-            try:
-                shard.decide_in_parts(lambda coordinator, now_ms: coordinator.forget_topic(name, now_ms))
-            except GroupError as error:
-                logger.warning("groups: offsets of topic %s could not be forgotten: %s", name, error)
+        for shard in tuple(self._shards.values()):
+            shard.forget_topic(name)
 
     def expire_offsets(self) -> None:
         """Forget offsets that are older than their retention."""
@@ -167,11 +184,13 @@ class Groups:
     def show_topics(self, coordinator: GroupCoordinator) -> None:
         """Let a coordinator know the topics as they are now."""
         image = self._broker.image
-        if self._topics.version != image.version:
+        if self._image_seen != image.version:
+            self._image_seen = image.version
             by_name = {
                 topic.name: Topic(topic.topic_id, len(topic.replicas)) for topic in image.topics.values()
             }
-            self._topics = Topics.of(image.version, by_name, INTERNAL_TOPICS)
+            if by_name != self._topics.by_name:  # who leads what is nothing to a group
+                self._topics = Topics.of(self._topics.version + 1, by_name, INTERNAL_TOPICS)
         coordinator.topics = self._topics
 
 
@@ -179,7 +198,7 @@ def after_commit(function: Callable[[Any, Context], Message]) -> Callable[[Any, 
     """Let a handler's reply go when everything is committed that it was made from."""
 
     def handle(request: Any, context: Context) -> Message | Awaitable[Message]:
-        context.broker.groups.uncommitted()  # of whoever was asked before
+        context.broker.groups.begin_request()
         reply = function(request, context)
         waiting = context.broker.groups.uncommitted()
         return _hold(reply, waiting) if waiting else reply
@@ -197,13 +216,35 @@ async def _hold(reply: Message, waiting: list["asyncio.Future[KafkaError | None]
     return reply
 
 
-@lru_cache(maxsize=16_384)  # as many groups as are heard from in a few seconds
 def java_hash(text: str) -> int:
     """What Java's String.hashCode makes of a text, without its sign: groups are spread by it."""
-    value = 0
+    return _cached_hash(text) if len(text) <= _CACHED_CHARS else _hash(text)
+
+
+@lru_cache(
+    maxsize=16_384
+)  # as many groups as are heard from in a few seconds, unless their names are endless
+def _cached_hash(text: str) -> int:
+    return _hash(text)
+
+
+def _hash(text: str) -> int:
     data = text.encode("utf-16-be", "surrogatepass")
-    for at in range(0, len(data), 2):
-        value = (31 * value + (data[at] << 8 | data[at + 1])) & 0xFFFFFFFF
+    units = struct.unpack(f">{len(data) // 2}H", data)
+    value: int = sum(map(mul, reversed(units), _powers(len(units)))) & 0xFFFFFFFF
     if value == 0x80000000:  # the one number whose absolute value Java does not have
         return 0
     return value if value < 0x80000000 else 0x100000000 - value
+
+
+@lru_cache(maxsize=1)
+def _powers_to(count: int) -> list[int]:
+    powers = [1]
+    for _ in range(count - 1):
+        powers.append(powers[-1] * 31 & 0xFFFFFFFF)
+    return powers
+
+
+def _powers(count: int) -> list[int]:
+    """31 to the power of 0, 1, 2, …, as Java's integers overflow; at least `count` of them."""
+    return _powers_to(_LONGEST) if count <= _LONGEST else _powers_to(count)

@@ -167,7 +167,7 @@ class Partition:
         """
         self.ensure_leader()
         if all_in_sync:
-            self._ensure_enough_replicas()
+            self.ensure_enough_replicas()
         appended = self.log.append(data, leader_epoch=self.leader_epoch)
         if not appended.duplicate:
             self._grown(len(data))
@@ -176,12 +176,13 @@ class Partition:
     def append_internal(self, data: Buffer) -> Appended:
         """Append what this broker itself has to remember, as if with acks=all."""
         self.ensure_leader()
-        self._ensure_enough_replicas()
+        self.ensure_enough_replicas()
         appended = self.log.append_internal(data, leader_epoch=self.leader_epoch)
         self._grown(len(data))
         return appended
 
-    def _ensure_enough_replicas(self) -> None:
+    def ensure_enough_replicas(self) -> None:
+        """Raise while fewer replicas are in sync than the topic wants."""
         if len(self.isr) < self._wanted_in_sync:
             raise NotEnoughReplicas(
                 f"{self.id} has {len(self.isr)} replicas in sync, "

@@ -15,6 +15,7 @@ from headrace.broker.errors import (
     TopicAlreadyExists,
     UnknownTopicOrPartition,
 )
+from headrace.broker.image import INTERNAL_TOPICS
 from headrace.broker.placement import check_assignment, spread
 from headrace.broker.settings import InvalidSetting
 from headrace.broker.topic_settings import TOPIC_SETTINGS
@@ -96,6 +97,8 @@ class TopicAdmin:
                 raise UnknownTopicOrPartition(f"there is no topic {name!r}")
             old = TopicAssignment.decode(name, found.data)
             had = len(old.replicas)
+            if name in INTERNAL_TOPICS:
+                raise InvalidPartitions(f"{name} cannot grow: groups would be looked for where they are not")
             if count <= had:
                 raise InvalidPartitions(f"{name} has {had} partitions already, which cannot become {count}")
             added = self._added(old, count, assignment)

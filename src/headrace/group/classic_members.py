@@ -188,7 +188,7 @@ def read_owned(subscription: ConsumerProtocolSubscription, topics: Topics) -> Ma
 def write_assignment(assigned: Assignment, topics: Topics, *, like: bytes) -> bytes:
     """An assignment for a consumer whose subscription came in the version that `like` begins with."""
     newest = ConsumerProtocolAssignment.__codec__.versions[-1]
-    version = min(int.from_bytes(like[:2], "big", signed=True), newest)
+    version = max(0, min(int.from_bytes(like[:2], "big", signed=True), newest))
     partitions = [
         TopicPartition(topic=topics.names[topic_id], partitions=sorted(numbers))
         for topic_id, numbers in sorted(assigned.items())

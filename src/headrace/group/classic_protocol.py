@@ -14,6 +14,7 @@ from headrace.group.errors import (
     FencedInstance,
     GroupError,
     GroupIsFull,
+    GroupTooLarge,
     InconsistentProtocol,
     InvalidGroupRequest,
     MemberIdRequired,
@@ -21,6 +22,9 @@ from headrace.group.errors import (
     UnknownMember,
 )
 from headrace.group.limits import GroupLimits
+
+_MAX_PENDING = 10_000  # members that were given an id and have not come back with it
+_MAX_PROTOCOLS = 128  # of one member; real ones have a handful
 
 
 class Join(NamedTuple):
@@ -75,7 +79,7 @@ class ClassicProtocolMachine:
         if not self._has_room(group, join.member_id):
             group.remove(join.member_id)
             raise GroupIsFull(f"group {group.group_id!r} has as many members as it may").of("")
-        if not group.supports(join.protocol_type, join.protocols):
+        if len(join.protocols) > _MAX_PROTOCOLS or not group.supports(join.protocol_type, join.protocols):
             raise InconsistentProtocol(
                 f"group {group.group_id!r} speaks {group.protocol_type}, "
                 f"and nothing that all its members know is in {[name for name, _ in join.protocols]}"
@@ -107,6 +111,10 @@ class ClassicProtocolMachine:
             return
         member_id = self._new_member_id(join.client.client_id)
         if join.asks_for_id:
+            if len(group.pending) >= _MAX_PENDING:
+                raise GroupIsFull(
+                    f"{_MAX_PENDING} members of group {group.group_id!r} are on their way already"
+                )
             group.pending.add(member_id)
             self._expect(group, member_id, join.session_timeout_ms, decision.now_ms)
             decision.replies.append((waiter, MemberIdRequired(member_id)))
@@ -293,6 +301,9 @@ class ClassicProtocolMachine:
             raise UnknownMember(f"group {group.group_id!r} is empty")
         if group.state is State.PREPARING:
             raise RebalanceInProgress(f"group {group.group_id!r} comes together anew")
+        leads = member.member_id == group.leader
+        if group.state is State.COMPLETING and leads:
+            self._check_size(group, sync.assignments)
         self._has_synced(group, member.member_id)
         if group.state is State.STABLE:
             synced = Synced(group.protocol_type, group.protocol_name, member.assignment)
@@ -302,8 +313,16 @@ class ClassicProtocolMachine:
         if member.syncing is not None:
             decision.replies.append((member.syncing, RebalanceInProgress("the member has synced again")))
         member.syncing = waiter
-        if member.member_id == group.leader:
+        if leads:
             self._settle(group, sync.assignments, decision)
+
+    def _check_size(self, group: ClassicGroup, assignments: Mapping[str, bytes]) -> None:
+        size = sum(
+            len(member.metadata(group.protocol_name)) + len(assignments.get(member.member_id, b""))
+            for member in group.members.values()
+        )
+        if size > self.limits.max_record_bytes:
+            raise GroupTooLarge(f"{size} bytes of subscriptions and assignments are too much to remember")
 
     def _settle(self, group: ClassicGroup, assignments: Mapping[str, bytes], decision: Decision) -> None:
         decision.records.append(group.record(dict(assignments), decision.now_ms))

@@ -157,7 +157,9 @@ class ConsumerProtocolMachine:
         updated = self.advance(draft, member, beat.told_of(member), topics, beat.owned)
         session_ms = self.limits.consumer_session_timeout_ms
         self.expect(group.group_id, updated.member_id, session_ms, decision.now_ms)
-        self._watch_revocation(group.group_id, updated, decision.now_ms)
+        self._watch_revocation(
+            group.group_id, updated, decision.now_ms, anew=updated.revoking != member.revoking
+        )
         if draft.group.epoch != group.epoch and group.members:  # who is alone has nobody to wait for
             group.changed_ms = decision.now_ms
         changed = beat.is_full or updated.assigned != member.assigned
@@ -267,7 +269,10 @@ class ConsumerProtocolMachine:
     def _resolve(self, draft: Draft, topics: Topics) -> None:
         """Find out which topics the members' regular expressions mean now."""
         group_id, wanted = draft.group.group_id, draft.group.expressions()
+        unchanged = draft.group.seen_topics == topics.version
         for expression in sorted(wanted):
+            if unchanged and expression in draft.group.resolved:
+                continue
             found = topics.matching(expression)
             if draft.group.resolved.get(expression) != found:
                 record = expression_record(group_id, expression, found, topics.version, draft.decision.now_ms)
@@ -315,11 +320,13 @@ class ConsumerProtocolMachine:
     def expect(self, group_id: str, member_id: str, within_ms: int, now_ms: int) -> None:
         self._deadlines.set(Timer(Timed.SESSION, group_id, member_id), now_ms + within_ms)
 
-    def _watch_revocation(self, group_id: str, member: ConsumerMember, now_ms: int) -> None:
+    def _watch_revocation(
+        self, group_id: str, member: ConsumerMember, now_ms: int, *, anew: bool = False
+    ) -> None:
         timer = Timer(Timed.REVOCATION, group_id, member.member_id)
         if member.state is not MemberState.UNREVOKED:
             self._deadlines.clear(timer)
-        elif timer not in self._deadlines:
+        elif anew or timer not in self._deadlines:
             self._deadlines.set(timer, now_ms + max(member.rebalance_timeout_ms, 0))
 
     def restart(self, group: ConsumerGroup, now_ms: int) -> None:

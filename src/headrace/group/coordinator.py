@@ -52,6 +52,7 @@ from headrace.group.records import (
 from headrace.group.topics import Topics
 
 Group = ClassicGroup | ConsumerGroup
+_PREFIX_CHARS = 255  # of a client's id or an instance's, in the id of a member
 _KNOWS_GROUP_ID_NOT_FOUND = 9  # the first version of OffsetCommit whose clients do
 
 
@@ -76,7 +77,7 @@ class GroupCoordinator:
         self.deadlines: Deadlines[Timer] = Deadlines()
 
         def new_member_id(prefix: str) -> str:
-            return f"{prefix}-{new_id()}"
+            return f"{prefix[:_PREFIX_CHARS]}-{new_id()}"
 
         self._classic = ClassicProtocolMachine(limits, self.deadlines, new_member_id)
         self._consumer = ConsumerProtocolMachine(limits, self.deadlines, new_id)
@@ -137,6 +138,9 @@ class GroupCoordinator:
         decision = Decision(now_ms)
         group = self._member_group(sync.group_id)
         if isinstance(group, ClassicGroup):
+            if Timer(Timed.REBALANCE, sync.group_id) in self.deadlines:
+                # It was a consumer group a moment ago: what its members are to have, others may still have.
+                raise RebalanceInProgress(f"group {sync.group_id!r} comes together anew")
             self._classic.sync(group, sync, waiter, decision)
         else:
             self._classic_members.sync(group, sync, self.topics, waiter, decision)
@@ -338,10 +342,12 @@ class GroupCoordinator:
         return decision
 
     def _has_expired(self, group: Group, committed: Committed, now_ms: int) -> bool:
+        since = group.offsets_age_from(committed.committed_ms)
+        if since is None:
+            return False
         if committed.expires_ms != -1:
             return now_ms >= committed.expires_ms
-        since = group.offsets_age_from(committed.committed_ms)
-        return since is not None and now_ms - since >= self.limits.offsets_retention_ms
+        return now_ms - since >= self.limits.offsets_retention_ms
 
     # -- time ----------------------------------------------------------------------------------
 

@@ -56,6 +56,13 @@ class Deadlines(Generic[Key]):
                 found.append(key)
         return found
 
+    def shift(self, by_ms: int) -> None:
+        """Move every deadline: the clock was set."""
+        moved = {key: at_ms + by_ms for key, at_ms in self._at.items()}
+        self._at, self._queued, self._heap = {}, {}, []
+        for key, at_ms in moved.items():
+            self.set(key, at_ms)
+
     def next_ms(self) -> int | None:
         """When to call `due` next; perhaps too early, never too late."""
         return self._heap[0][0] if self._heap else None

@@ -39,6 +39,10 @@ class GroupIsFull(GroupError):
     code = ErrorCode.GROUP_MAX_SIZE_REACHED
 
 
+class GroupTooLarge(GroupError):
+    """What is to be remembered of the group does not fit in a batch."""
+
+
 class UnknownMember(GroupError):
     """The group has no such member; the client is to join again."""
 

@@ -12,6 +12,7 @@ class GroupLimits:
     max_session_timeout_ms: int = 1_800_000
     max_size: int = 2**31 - 1
     new_member_join_timeout_ms: int = 300_000  # not a setting: Kafka's constant
+    max_record_bytes: int = 1_000_000  # of one record
     offset_metadata_max_bytes: int = 4_096
     offsets_retention_ms: int = 7 * 24 * 3_600_000
     consumer_session_timeout_ms: int = 45_000

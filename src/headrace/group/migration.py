@@ -75,9 +75,12 @@ def _upgraded(group: ClassicGroup, member: ClassicMember, topics: Topics, epoch:
 def _read_assigned(assignment: bytes, topics: Topics) -> Assignment:
     if not assignment:
         return {}
+    message = decode_assignment(assignment)
+    if message.user_data:
+        raise InconsistentProtocol("what its assignor tells its members would be lost")
     return {
         topics.by_name[each.topic].topic_id: frozenset(each.partitions)
-        for each in decode_assignment(assignment).assigned_partitions
+        for each in message.assigned_partitions
         if each.topic in topics.by_name and each.partitions
     }
 

@@ -6,6 +6,8 @@ Versions:  v1 transactions; v3 flexible; v4 several keys; v6 share groups.
 Not yet:   transactional ids and share groups: COORDINATOR_NOT_AVAILABLE, which clients retry.
 """
 
+import asyncio
+
 from headrace.broker.dispatch import Context, handles
 from headrace.broker.errors import InvalidRequest
 from headrace.broker.image import Node
@@ -25,7 +27,10 @@ _GROUP, _TRANSACTION, _SHARE = 0, 1, 2
 @handles(ApiKey.FIND_COORDINATOR, range(7))
 async def find_coordinator(request: FindCoordinatorRequest, context: Context) -> FindCoordinatorResponse:
     if context.version >= _SEVERAL_KEYS:
-        found = [await _find(key, request.key_type, context) for key in request.coordinator_keys]
+        found = []
+        for key in request.coordinator_keys:
+            found.append(await _find(key, request.key_type, context))
+            await asyncio.sleep(0)  # others have questions, too
         return FindCoordinatorResponse(coordinators=found)
     one = await _find(request.key, request.key_type, context)
     return FindCoordinatorResponse(

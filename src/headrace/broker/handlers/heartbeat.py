@@ -16,13 +16,7 @@ _FINE = HeartbeatResponse()
 def heartbeat(request: HeartbeatRequest, context: Context) -> HeartbeatResponse:
     try:
         shard = context.broker.groups.shard(request.group_id)
-        shard.coordinator.heartbeat(
-            request.group_id,
-            request.member_id,
-            request.group_instance_id,
-            request.generation_id,
-            shard.now_ms,
-        )
+        shard.heartbeat(request.group_id, request.member_id, request.group_instance_id, request.generation_id)
     except FAILURES as error:
         return HeartbeatResponse(error_code=error_code(error))
     return _FINE

@@ -32,11 +32,11 @@ def join_group(
         instance_id=request.group_instance_id,
         client=client_of(context),
         session_timeout_ms=request.session_timeout_ms,
-        rebalance_timeout_ms=request.rebalance_timeout_ms
+        rebalance_timeout_ms=max(0, request.rebalance_timeout_ms)
         if context.version >= _HAS_REBALANCE_TIMEOUT
         else request.session_timeout_ms,
         protocol_type=request.protocol_type,
-        protocols=[(protocol.name, protocol.metadata) for protocol in request.protocols],
+        protocols=list({protocol.name: protocol.metadata for protocol in request.protocols}.items()),
         asks_for_id=context.version >= _ASKS_FOR_ID,
         may_skip_assignment=context.version >= _SKIPS_ASSIGNMENT,
     )

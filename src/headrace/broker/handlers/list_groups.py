@@ -7,7 +7,7 @@ Versions:  v3 flexible; v4 by state; v5 by type.
 from headrace.broker.dispatch import Context, handles
 from headrace.group.classic import ClassicGroup
 from headrace.group.coordinator import Group
-from headrace.protocol.errors import ErrorCode
+from headrace.group.errors import GroupError
 from headrace.protocol.schema.index import ApiKey
 from headrace.protocol.schema.list_groups import ListedGroup, ListGroupsRequest, ListGroupsResponse
 
@@ -15,8 +15,10 @@ from headrace.protocol.schema.list_groups import ListedGroup, ListGroupsRequest,
 @handles(ApiKey.LIST_GROUPS, range(6))
 def list_groups(request: ListGroupsRequest, context: Context) -> ListGroupsResponse:
     groups = context.broker.groups
-    if groups.is_loading:
-        return ListGroupsResponse(error_code=ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, groups=[])
+    try:
+        groups.ensure_all_ready()
+    except GroupError as error:
+        return ListGroupsResponse(error_code=error.code, groups=[])
     states = {state.strip().lower() for state in request.states_filter}
     types = {kind.lower() for kind in request.types_filter}
     listed = [_listed(group) for shard in groups.shards for group in shard.coordinator.groups.values()]
