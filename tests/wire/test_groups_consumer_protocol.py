@@ -11,7 +11,7 @@ from wire.group_stories import membership, migration, positions, static, subscri
 from wire.group_stories.brokers import quick_broker
 from wire.group_stories.company import Company
 from wire.group_stories.confluent_reading import committed, event, numbers, subscribed
-from wire.group_stories.groups import CONSUMER, Groups
+from wire.group_stories.groups import CLASSIC, CONSUMER, Groups
 from wire.group_stories.kinds import Kind
 from wire.group_stories.topics import new_topic, write
 from wire.process import BrokerProcess
@@ -127,6 +127,20 @@ def test_a_group_migrates_to_the_new_protocol_and_back_and_loses_nothing(
 ) -> None:
     classic = Kind("confluent", {"assignor": assignor, "session_timeout_ms": 60_000})
     migration.a_group_migrates_and_comes_back(broker.bootstrap, classic, UNIFORM)
+
+
+def test_a_group_whose_assignor_tells_its_members_more_does_not_migrate(broker: BrokerProcess) -> None:
+    """As librdkafka's cooperative-sticky does from its second round on. The group goes on without it."""
+    with Company(broker.bootstrap, partitions=2) as company:
+        for _ in range(2):
+            company.join(Kind("confluent", {"assignor": "cooperative-sticky"}))
+            company.settle()
+        with subscribed(broker.bootstrap, company.group, [company.topic], **NEW) as newcomer:
+            told = event(newcomer)
+            assert told.code() == KafkaError._FATAL
+            assert "group id does not exist" in told.str()
+        company.settle()
+        assert company.groups.describe(company.group).type is CLASSIC
 
 
 @pytest.mark.parametrize("options", [{}, NEW], ids=["to classic", "to consumer"])
