@@ -121,9 +121,10 @@ class _Decoder(Source):
         if not field.nullable_in(self.version):
             return self._struct(cls)
         value = self.fresh(field.name)
-        self._run.append(("b", "n"))  # KIP-893: a byte says whether a nullable struct is there
+        # KIP-893: a byte says whether a nullable struct is there. No is -1, but in a tagged field it is 0.
+        self._run.append(("b", "n"))
         self._flush()
-        with self.block("if n < 0:"):
+        with self.block("if n < 0:" if field.tag is None else "if n < 1:"):
             self.line(f"{value} = None")
         with self.block("else:"):
             self.line(f"{value} = {self._struct(cls)}")

@@ -89,8 +89,9 @@ class _Encoder(Source):
             self._struct(cls, nested)
             return
         self._flush()
-        with self.block(f"if {nested} is None:"):  # KIP-893: a byte says whether it is there
-            self.line(f"{self._out} += b'\\xff'")
+        absent = b"\xff" if field.tag is None else b"\0"  # KIP-893: a byte says whether it is there
+        with self.block(f"if {nested} is None:"):
+            self.line(f"{self._out} += {absent!r}")
         with self.block("else:"):
             self._run.append(("b", "1"))
             self._struct(cls, nested)

@@ -138,6 +138,24 @@ def test_an_offset_as_kafka_writes_it() -> None:
     )
 
 
+def test_a_consumer_as_kafka_writes_it() -> None:
+    """With a tagged field that says that there is nothing to say: a nullable struct that is null is a 0."""
+    key = b"\x00\x05\x00\x01g\x00\x01m"
+    value = b"\x00\x00" + b"\x00\x00\x02c\x03/h\x02\x02t\x01\x00\x04\x93\xe0\x00"
+
+    record = decode_record(key, value + b"\x01\x00\x01\x00")
+
+    assert record is not None
+    assert record.value == ConsumerGroupMemberMetadataValue(
+        client_id="c",
+        client_host="/h",
+        subscribed_topic_names=["t"],
+        subscribed_topic_regex="",
+        rebalance_timeout_ms=300_000,
+        classic_member_metadata=None,
+    )
+
+
 def test_an_offset_that_says_when_it_expires_is_of_the_one_version_that_can() -> None:
     _, value = encode_record(RECORDS[1])
 
