@@ -23,7 +23,7 @@ from headrace.group.coordinator import Commit, GroupCoordinator
 from headrace.group.decision import Decision, Synced
 from headrace.group.errors import GroupError
 from headrace.group.offsets import Committed
-from headrace.group.records import decode_record, encode_record
+from headrace.group.records import decode_record, encode_record, is_offset_commit
 from headrace.testing.groups import GroupDesk, LogEntry, Waiter, compacted
 from property.group_clients.assigning import Place, decode_places
 from property.group_clients.written import written
@@ -223,10 +223,12 @@ class World(GroupDesk):
         assert ours == theirs
 
     def check_log(self) -> None:
-        """Whoever reads the log knows the same, before and after compaction."""
+        """Whoever reads the log knows the same, before and after compaction, and with commits read last."""
         known = written(self._follower)
         assert written(self.replayed()) == known
         assert written(self.replayed(compacted(self.log))) == known
+        commits_last = sorted(self.log, key=lambda entry: is_offset_commit(entry[0]))
+        assert written(self.replayed(commits_last)) == known
 
     def _check_numbers(self) -> None:
         group, before = self.group, self._seen

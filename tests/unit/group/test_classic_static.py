@@ -88,6 +88,22 @@ def test_a_former_self_that_waits_to_join_is_fenced() -> None:
     assert not again.is_answered
 
 
+def test_nobody_waits_for_a_former_self_to_sync() -> None:
+    at = desk()
+    first = at.join(join_request(instance_id="i1")).answer.member_id
+    at.join(join_request(instance_id="i2"))
+    at.join(join_request(first, "i1"))
+    at.sync(sync_request(first, 2, {}, instance_id="i1"))
+
+    new_id = at.join(join_request(instance_id="i2")).answer.member_id
+    for _ in range(13):
+        at.pass_time(5_000)
+        at.heartbeat(first, 2, "i1")
+        at.heartbeat(new_id, 2, "i2")
+
+    assert classic(at).state is State.STABLE
+
+
 def test_a_leader_that_is_back_leads_and_need_not_assign() -> None:
     at = desk()
     _, second = static_group(at, "i1", "i2")

@@ -126,14 +126,15 @@ def test_a_cooperative_member_keeps_what_it_had_before_a_generation_that_came_to
     assert numbers(at, consumers(at).members[first].assigned) == {0, 1, 2}
 
 
-def test_a_group_that_had_not_begun_begins_at_an_epoch_that_can_be_told() -> None:
-    at = GroupDesk(initial_rebalance_delay_ms=3_000).set_topics(orders=3)
+@pytest.mark.parametrize("topics", [{"orders": 3}, {}], ids=["a topic", "none"])
+def test_a_group_that_had_not_begun_begins_at_an_epoch_that_can_be_told(topics: dict[str, int]) -> None:
+    at = GroupDesk(initial_rebalance_delay_ms=3_000).set_topics(**topics)
     at.join(join_request(instance_id="i1"))
 
     answer = at.beat(beat_request("a", 0, instance_id="i1"))
 
     assert answer.epoch > 0
-    assert numbers(at, answer.assignment) == {0, 1, 2}
+    assert sum(map(len, (answer.assignment or {}).values())) == sum(topics.values())
 
 
 def test_what_nobody_was_assigned_is_assigned_even_if_no_subscription_changes() -> None:
