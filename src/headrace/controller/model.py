@@ -133,7 +133,7 @@ class ClusterModel:
             for broker_id in self.leaving:
                 wanted = without_leaver(wanted, broker_id)
             wanted = finish_move(wanted, live, rank=ranks.get)
-            if wanted != partition:
+            if wanted != partition or not partition.is_written:
                 changes[key] = wanted
         return changes
 
@@ -181,7 +181,7 @@ class ClusterModel:
             if wanted.leader == NOBODY:
                 raise Refused(INELIGIBLE, f"nobody can lead instead of broker {broker_id}")
         wanted = finish_move(wanted, self.live)
-        return {key: wanted} if wanted != partition else {}
+        return {key: wanted} if wanted != partition or not partition.is_written else {}
 
     def prefer(self, key: Key) -> Changes:
         """Let the preferred replica lead."""

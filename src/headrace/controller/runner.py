@@ -94,6 +94,8 @@ class Controller:
         self._stale = False
         for channel in self._channels.values():
             channel.tell_everything()
+        if not all(partition.is_written for _, partition in self.model.items()):
+            self._settle_soon()
 
     @asynccontextmanager
     async def exclusively(self) -> AsyncIterator[None]:
@@ -206,8 +208,7 @@ class Controller:
         if self._stale:
             await self._read()
         survey = await self._survey()
-        changes = {key: each for key, each in self.model.items() if each.version == -1}  # never written
-        changes |= self.model.settle(survey)
+        changes = self.model.settle(survey)
         for key in self.model.is_unclean(changes):
             logger.error(
                 "%s-%d: no replica that was in sync is left; broker %d leads now, and records may be lost",

@@ -168,13 +168,14 @@ def _as_left_by(partition: Partition, written_zxid: int, members: Mapping[int, M
     restarted leads no more, until it is elected in an epoch of its own; one that may have lost records
     is not counted on.
     """
+    left = partition
     for member in members.values():
         if member.epoch > written_zxid:
             if not member.trusted:
-                partition = distrust(partition, member.broker_id)
-            if partition.leader == member.broker_id:
-                partition = replace(partition, leader=NOBODY, last_leader=member.broker_id)
-    return partition
+                left = distrust(left, member.broker_id)
+            if left.leader == member.broker_id:
+                left = replace(left, leader=NOBODY, last_leader=member.broker_id)
+    return replace(left, is_written=left == partition)
 
 
 def first_state(replicas: tuple[int, ...], wants: TopicRules, *, version: int = 0) -> Partition:
@@ -187,6 +188,7 @@ def first_state(replicas: tuple[int, ...], wants: TopicRules, *, version: int = 
         min_insync_replicas=wants.min_insync_replicas,
         unclean_allowed=wants.unclean_allowed,
         version=version,
+        is_written=version >= 0,
     )
 
 
@@ -231,7 +233,12 @@ async def write_changes(
                 part, room = [office.check], MAX_TRANSACTION_BYTES
             part.append(operation)
             room -= size
-        written.update({key: replace(value, version=value.version + 1) for key, value in of_topic.items()})
+        written.update(
+            {
+                key: replace(value, version=value.version + 1, is_written=True)
+                for key, value in of_topic.items()
+            }
+        )
     await session.multi(part)
     return written
 

@@ -37,6 +37,7 @@ class Partition:
     min_insync_replicas: int = 1
     unclean_allowed: bool = False
     version: int = 0  # how often it was written: Kafka's partition epoch
+    is_written: bool = True  # like this; if not, it has to be before anybody is told
 
     @property
     def wanted_in_sync(self) -> int:
