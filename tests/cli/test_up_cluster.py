@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from cli.command import Command
-from cli.waiting import until
+from cli.members import wait_until
 from headrace.testing.process import ClusterProcess
 
 STOP_S = 15.0  # what TERM may take on a busy machine; one that hangs is killed after 20
@@ -62,7 +62,7 @@ def test_a_broker_that_is_killed_comes_back_and_its_topics_stay_writable(tmp_pat
             pids = {each["id"]: each["pid"] for each in status["brokers"]}
             return pids.get(2) == after and not status["under_replicated"]
 
-        until(is_healthy)
+        wait_until(is_healthy)
         assert len(headrace.ok("consume", "orders", "--exit-at-end").text.split()) == 30
 
 
@@ -86,7 +86,7 @@ def test_killing_the_parent_leaves_nothing_behind_and_the_data_is_continued(tmp_
         headrace.ok("produce", "orders", *(str(number) for number in range(30)))
         pids = cluster.members.values()
         cluster.kill()
-        until(lambda: not any(_is_running(pid) for pid in pids))
+        wait_until(lambda: not any(_is_running(pid) for pid in pids))
 
         cluster.start()
         found = headrace.ok("consume", "orders", "--exit-at-end").text.split()

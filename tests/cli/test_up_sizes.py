@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from cli.command import Command
-from cli.waiting import until
+from cli.members import wait_until
 from headrace.coordination.errors import ZooKeeperUnavailable
 from headrace.coordination.java import find_java
 from headrace.coordination.zookeeper import find_jars
@@ -86,7 +86,7 @@ def test_an_ensemble_survives_one_of_its_three_servers_and_ends_with_the_rest(tm
 
         members = cluster.members
         cluster.kill()
-        until(lambda: not any(Path(f"/proc/{pid}/exe").exists() for pid in members.values()))
+        wait_until(lambda: not any(Path(f"/proc/{pid}/exe").exists() for pid in members.values()))
         cluster.start()
         names = {each["name"] for each in headrace.ok("topic", "list", "--json").json}
         assert names == {"orders", "payments"}

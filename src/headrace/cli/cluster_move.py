@@ -1,6 +1,7 @@
 """`headrace cluster reassign` and `drain`: partitions that go to other brokers."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
@@ -13,6 +14,7 @@ from headrace.client.cluster import Cluster
 from headrace.client.connection import Place
 from headrace.client.errors import ClientError
 from headrace.client.moves import Move, plan_of, read_plan
+from headrace.client.throttle import throttled
 
 ROUNDS: Final = 10  # of a drain: topics may be made on the broker meanwhile
 
@@ -22,6 +24,12 @@ partition_option = click.option(
 _wait = click.option("--wait", is_flag=True, help="Return when all have arrived, and say how far they are.")
 _timeout = click.option(
     "--timeout", "timeout_s", type=click.FloatRange(0), metavar="SECONDS", help="How long to --wait at most."
+)
+_throttle = click.option(
+    "--throttle",
+    type=click.IntRange(1),
+    metavar="BYTES",
+    help="How many a second a broker may copy; lifted at the end of --wait.",
 )
 
 
@@ -38,6 +46,7 @@ _timeout = click.option(
 @click.option("--cancel", is_flag=True, help="Have them stay where they were; without a topic or file: all.")
 @_wait
 @_timeout
+@_throttle
 @options
 @click.pass_obj
 def reassign(
@@ -48,6 +57,7 @@ def reassign(
     to: str | None,
     file: Path | None,
     timeout_s: float | None,
+    throttle: int | None,
     cancel: bool,
     wait: bool,
 ) -> None:
@@ -62,10 +72,10 @@ def reassign(
         _cancel(session, topic, indexes, file)
         return
     moves = _moves(session.cluster, topic, indexes, to, file)
-    before = session.cluster.reassign(moves)
-    _show(session, moves, before)
-    if wait:
-        follow(session, session.cluster.wait(moves), len(moves), timeout_s)
+    with _throttled(session, moves, throttle, wait=wait):
+        _show(session, moves, session.cluster.reassign(moves))
+        if wait:
+            follow(session, session.cluster.wait(moves), len(moves), timeout_s)
 
 
 @click.command()
@@ -73,9 +83,18 @@ def reassign(
 @click.option("--dry-run", is_flag=True, help="Show where its replicas would go, and move nothing.")
 @_wait
 @_timeout
+@_throttle
 @options
 @click.pass_obj
-def drain(session: Session, broker_id: int, timeout_s: float | None, *, dry_run: bool, wait: bool) -> None:
+def drain(
+    session: Session,
+    *,
+    broker_id: int,
+    timeout_s: float | None,
+    throttle: int | None,
+    dry_run: bool,
+    wait: bool,
+) -> None:
     """Move everything off a broker:  headrace cluster drain 3 --wait
 
     Its replicas are spread over the other brokers, in other racks than those they have already. Then it can
@@ -85,12 +104,12 @@ def drain(session: Session, broker_id: int, timeout_s: float | None, *, dry_run:
     if dry_run:
         _show(session, moves, session.cluster.check(moves), nothing=_empty(broker_id))
         return
-    before = session.cluster.reassign(moves) if moves else {}
-    _show(session, moves, before, nothing=_empty(broker_id))
-    if wait:
-        _wait_until_empty(session, broker_id, moves, timeout_s)
-        if not session.as_json:
-            click.echo(_empty(broker_id))
+    with _throttled(session, moves, throttle, wait=wait):
+        _show(session, moves, session.cluster.reassign(moves) if moves else {}, nothing=_empty(broker_id))
+        if wait and moves:
+            _wait_until_empty(session, broker_id, moves, timeout_s)
+            if not session.as_json:
+                click.echo(_empty(broker_id))
 
 
 def of_topic(cluster: Cluster, topic: str, indexes: Sequence[int]) -> list[Place]:
@@ -146,6 +165,18 @@ def _cancel(session: Session, topic: str | None, indexes: Sequence[int], file: P
     session.show(
         {"cancelled": stopped}, lambda: draw_reassignments(stopped) if stopped else "nothing is on its way"
     )
+
+
+@contextmanager
+def _throttled(session: Session, moves: Sequence[Move], rate: int | None, *, wait: bool) -> Iterator[None]:
+    if rate is None or not moves:
+        yield
+        return
+    if not wait:
+        raise click.UsageError("--throttle goes with --wait: it is lifted when all have arrived.")
+    before = session.cluster.check(moves)
+    with throttled(session.admin, session.cluster.brokers(), moves, before, rate=rate):
+        yield
 
 
 def _show(

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from headrace.client.errors import ClientError, Unreachable
-from headrace.client.wire import Address, Connection, NoAnswer
+from headrace.client.wire import ANSWER_S, Address, Connection, NoAnswer
 from headrace.protocol.errors import ErrorCode
 from headrace.protocol.message import Message
 from headrace.protocol.schema.metadata import MetadataRequest, MetadataResponse
@@ -24,15 +24,17 @@ class NoController(Unreachable):
 class Brokers:
     """Keeps a connection to each broker that was asked; not for several threads at a time."""
 
-    def __init__(self, bootstrap: str) -> None:
+    def __init__(self, bootstrap: str, *, answer_s: float = ANSWER_S) -> None:
         self._bootstrap = bootstrap
+        self._answer_s = answer_s
         self._addresses = list(_addresses(bootstrap))
         self._open: dict[Address, Connection] = {}
+        self._silent: set[Address] = set()  # those that gave no answer when they were last asked
 
     def any(self, request: Message) -> Any:
         """The answer of the first broker that gives one; Unreachable if there is none."""
         why = "expected HOST:PORT,..."
-        for address in list(self._addresses):
+        for address in sorted(self._addresses, key=self._silent.__contains__):
             try:
                 return self.at(address, request)
             except NoAnswer as error:
@@ -42,10 +44,13 @@ class Brokers:
     def at(self, address: Address, request: Message) -> Any:
         """The answer of the broker at `address`; NoAnswer if it gives none."""
         try:
-            return self._connection(address).ask(request)
+            answer = self._connection(address).ask(request)
         except NoAnswer:
             self._open.pop(address, None)
+            self._silent.add(address)
             raise
+        self._silent.discard(address)
+        return answer
 
     def controller(self, request: Message, *, patience_s: float = PATIENCE_S) -> Any:
         """The controller's answer, also if there has to be a new one first: so ask what may be asked twice.
@@ -55,7 +60,7 @@ class Brokers:
         deadline = time.monotonic() + patience_s
         while True:
             try:
-                response = self.at(self._controller(), request)
+                response = self.at(self._controller(patient=patience_s > 0), request)
             except NoAnswer as error:
                 why = str(error)
             else:
@@ -73,23 +78,25 @@ class Brokers:
         found: MetadataResponse = self.any(request)
         brokers = {each.node_id: Address(each.host, each.port) for each in found.brokers}
         self._addresses = list(dict.fromkeys([*brokers.values(), *self._addresses]))
+        controller = brokers.get(found.controller_id)
+        if controller is None or controller in self._silent:
+            return found
         try:
-            if found.controller_id in brokers:
-                return self.at(brokers[found.controller_id], request)  # type: ignore[no-any-return]
+            return self.at(controller, request)  # type: ignore[no-any-return]
         except NoAnswer:
             return found
-        return found
 
-    def _controller(self) -> Address:
+    def _controller(self, *, patient: bool) -> Address:
         found: MetadataResponse = self.any(MetadataRequest(topics=[], allow_auto_topic_creation=False))
         for each in found.brokers:
-            if each.node_id == found.controller_id:
-                return Address(each.host, each.port)
+            address = Address(each.host, each.port)
+            if each.node_id == found.controller_id and (patient or address not in self._silent):
+                return address
         raise NoAnswer("there is no controller at the moment")
 
     def _connection(self, address: Address) -> Connection:
         if address not in self._open:
-            self._open[address] = Connection(address)
+            self._open[address] = Connection(address, answer_s=self._answer_s)
         return self._open[address]
 
 

@@ -44,11 +44,16 @@ class Cluster:
     """Every call waits for its answer, or raises a ClientError."""
 
     def __init__(self, bootstrap: str) -> None:
+        self._bootstrap = bootstrap
         self._brokers = Brokers(bootstrap)
 
     def status(self) -> ClusterStatus:
         """Brokers, and the partitions that are not as they should be."""
-        return read_status(self._brokers)
+        return read_status(self._bootstrap)
+
+    def brokers(self) -> list[int]:
+        """The brokers that are alive."""
+        return sorted(each.node_id for each in self._brokers.metadata().brokers)
 
     def partitions_of(self, topic: str) -> list[PartitionState]:
         """The partitions of a topic; NoSuchTopic if there is none."""

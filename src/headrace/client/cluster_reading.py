@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Final
 
-from headrace.client.brokers import Brokers, NoController
+from headrace.client.brokers import PATIENCE_S, Brokers, NoController
 from headrace.client.cluster_status import ClusterStatus, Node, PartitionState, cluster_status
 from headrace.client.connection import Place
 from headrace.client.moves import Reassignment
@@ -18,6 +18,7 @@ from headrace.protocol.schema.describe_configs import (
     DescribeConfigsResponse,
 )
 from headrace.protocol.schema.describe_topic_partitions import (
+    Cursor,
     DescribeTopicPartitionsRequest,
     DescribeTopicPartitionsResponse,
     TopicRequest,
@@ -32,25 +33,26 @@ TOPIC, BROKER = 2, 4  # kinds of resources
 NOBODY: Final = -1
 PID: Final = "headrace.pid"
 MIN_IN_SYNC: Final = "min.insync.replicas"
-SILENCE_S: Final = 3.0  # after which a broker that is registered counts as silent
+SILENCE_S: Final = 5.0  # after which a broker that is registered counts as silent
 _ASKED_AT_ONCE: Final = 500  # topics
 _THREADS: Final = 16
 
 
-def read_status(brokers: Brokers) -> ClusterStatus:
-    """Ask for everything that a status is made of."""
+def read_status(bootstrap: str) -> ClusterStatus:
+    """Ask for everything that a status is made of; nobody is waited for very long."""
+    brokers = Brokers(bootstrap, answer_s=SILENCE_S)
     found = brokers.metadata()
+    controller: int | None = found.controller_id
     try:
-        reassignments = read_reassignments(brokers, patience_s=SILENCE_S)
+        reassignments = read_reassignments(brokers, patience_s=0)
     except NoController:
-        reassignments = []
-        found = replace(found, controller_id=NOBODY)
+        controller, reassignments = None, []
     partitions = read_partitions(found)
     min_in_sync = dict(_min_in_sync(brokers, {each.topic for each in partitions}))
     eligible = _eligible(brokers, {each.topic for each in partitions if each.leader is None})
     return cluster_status(
         cluster_id=found.cluster_id,
-        controller=None if found.controller_id == NOBODY else found.controller_id,
+        controller=controller,
         nodes=_nodes(found.brokers),
         partitions=[
             replace(
@@ -81,11 +83,10 @@ def read_partitions(found: MetadataResponse) -> list[PartitionState]:
     return sorted(partitions, key=lambda each: each.place)
 
 
-def read_reassignments(brokers: Brokers, *, patience_s: float | None = None) -> list[Reassignment]:
+def read_reassignments(brokers: Brokers, *, patience_s: float = PATIENCE_S) -> list[Reassignment]:
     """Every partition that is on its way to other brokers, in order."""
-    patience = {} if patience_s is None else {"patience_s": patience_s}
     found: ListPartitionReassignmentsResponse = brokers.controller(
-        ListPartitionReassignmentsRequest(), **patience
+        ListPartitionReassignmentsRequest(), patience_s=patience_s
     )
     reassignments = [
         Reassignment(
@@ -130,21 +131,30 @@ def _min_in_sync(brokers: Brokers, topics: Iterable[str]) -> Iterator[tuple[str,
 def _eligible(brokers: Brokers, topics: Iterable[str]) -> dict[Place, tuple[int, ...]]:
     """Who may lead the partitions of these topics though not in sync, if the brokers know of such a thing."""
     eligible = {}
-    for some in _portions(sorted(topics)):
-        request = DescribeTopicPartitionsRequest(topics=[TopicRequest(name=topic) for topic in some])
-        while True:
-            try:
-                found: DescribeTopicPartitionsResponse = brokers.any(request)
-            except NotKnown:
-                return {}
+    try:
+        for found in _described(brokers, sorted(topics)):
             for topic in found.topics:
                 for each in topic.partitions:
                     place = Place(topic.name or "", each.partition_index)
                     eligible[place] = tuple(each.eligible_leader_replicas or ())
-            if found.next_cursor is None:
-                break
-            request = replace(request, cursor=found.next_cursor)
+    except NotKnown:
+        return {}
     return eligible
+
+
+def _described(brokers: Brokers, topics: Sequence[str]) -> Iterator[DescribeTopicPartitionsResponse]:
+    """What the brokers say of these topics, in as many answers as it takes."""
+    for some in _portions(topics):
+        cursor: Cursor | None = None
+        while True:
+            request = DescribeTopicPartitionsRequest(
+                topics=[TopicRequest(name=topic) for topic in some], cursor=cursor
+            )
+            found: DescribeTopicPartitionsResponse = brokers.any(request)
+            yield found
+            cursor = found.next_cursor
+            if cursor is None:
+                break
 
 
 def _nodes(brokers: Sequence[MetadataResponseBroker]) -> list[Node]:

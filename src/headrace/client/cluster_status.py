@@ -95,7 +95,13 @@ def cluster_status(
 ) -> ClusterStatus:
     """The status that follows from what the cluster has answered."""
     live = {node.id for node in nodes}
-    adding = {each.place: set(each.adding) for each in reassignments}  # they are not to be in sync yet
+    adding = {each.place: set(each.adding) for each in reassignments}
+
+    def missing(partition: PartitionState) -> set[int]:
+        """Replicas that should be alive and in sync; those on their way need not be yet."""
+        there = live & set(partition.in_sync)
+        return set(partition.replicas) - there - adding.get(partition.place, set())
+
     unled = [each for each in partitions if each.leader is None]
     return ClusterStatus(
         cluster_id=cluster_id,
@@ -103,9 +109,7 @@ def cluster_status(
         brokers=tuple(_brokers(nodes, partitions, controller)),
         topics=len({each.topic for each in partitions}),
         partitions=len(partitions),
-        under_replicated=tuple(
-            each for each in partitions if set(each.lacks) - adding.get(each.place, set())
-        ),
+        under_replicated=tuple(each for each in partitions if missing(each)),
         under_min_isr=tuple(each for each in partitions if len(each.in_sync) < each.min_in_sync),
         offline=tuple(each for each in unled if not live & set(each.replicas)),
         leaderless=tuple(each for each in unled if live & set(each.replicas)),

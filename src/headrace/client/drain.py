@@ -67,5 +67,6 @@ def _check(broker_id: int, partition: PartitionState, others: Collection[int]) -
     if not set(others) - set(partition.replicas):
         raise ClientError(
             f"{partition.place} has {len(partition.replicas)} replicas, and without broker {broker_id} only "
-            f"{len(others)} brokers are alive: start another one first"
+            f"{len(others)} brokers are alive: start another one first, or have the topic on fewer "
+            f"(`headrace cluster reassign --topic {partition.topic} --to ...`)"
         )

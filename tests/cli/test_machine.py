@@ -1,0 +1,78 @@
+"""What a cluster on one machine stands on: ports that are kept, a directory that is held."""
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from headrace.cli.machine.directory import LARGEST_LOG_BYTES, DataDirectory
+from headrace.cli.machine.ports import reserved
+from headrace.cli.process import Refused
+
+LOOPBACK = "127.0.0.1"
+
+
+def test_a_reserved_port_is_there_for_who_asks_for_it_and_for_nobody_else() -> None:
+    with reserved(LOOPBACK, 0, 3) as ports:
+        assert ports == list(range(ports[0], ports[0] + 3))
+        for _ in range(2):  # the process on it dies, and comes back
+            with socket.create_server((LOOPBACK, ports[1])) as listening:
+                socket.create_connection(listening.getsockname(), 1).close()
+        with pytest.raises(ConnectionRefusedError):
+            socket.create_connection((LOOPBACK, ports[1]), 1)
+
+
+def test_a_port_on_which_something_listens_cannot_be_reserved() -> None:
+    with socket.create_server((LOOPBACK, 0)) as listening:
+        port = listening.getsockname()[1]
+        with pytest.raises(Refused, match=f"cannot listen on 127.0.0.1:{port}: something listens there"):
+            reserved(LOOPBACK, port, 1).__enter__()
+
+
+def test_a_host_that_is_not_here_is_refused() -> None:
+    for port in (0, 9092):
+        with pytest.raises(Refused, match=r"cannot listen on 192\.0\.2\.1"):
+            reserved("192.0.2.1", port, 1).__enter__()
+
+
+def test_a_directory_is_held_by_one_process_and_by_its_children(tmp_path: Path) -> None:
+    """A child that outlives its parent for a moment keeps the next one out for so long."""
+    script = (
+        "import subprocess, sys, time; from pathlib import Path\n"
+        "from headrace.cli.machine.directory import DataDirectory\n"
+        "with DataDirectory(Path(sys.argv[1])).held() as hold:\n"
+        "    child = subprocess.Popen([sys.executable, '-c', 'input()'], pass_fds=(hold,), stdin=0)\n"
+        "    print('held', flush=True)\n"
+        "    time.sleep(600)\n"
+    )
+    directory = DataDirectory(tmp_path)
+    holder = subprocess.Popen(
+        [sys.executable, "-c", script, str(tmp_path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    )
+    with holder:
+        assert holder.stdout is not None
+        assert holder.stdin is not None
+        assert holder.stdout.readline() == b"held\n"
+        with pytest.raises(Refused, match=f"in use by another `headrace up`, process {holder.pid}: stop it"):
+            directory.held().__enter__()
+        os.kill(holder.pid, signal.SIGKILL)
+        holder.wait()
+        with pytest.raises(Refused, match="in use by processes of an earlier `headrace up`"):
+            directory.held().__enter__()
+        holder.stdin.close()  # its child reads the end of it, and ends
+        with directory.held():
+            assert (tmp_path / "up.pid").read_text() == f"{os.getpid()}\n"
+
+
+def test_a_log_that_has_grown_too_long_is_put_aside(tmp_path: Path) -> None:
+    directory = DataDirectory(tmp_path)
+    log = directory.log("broker-1")
+    log.write_text("a line\n")
+    assert directory.log("broker-1").read_text() == "a line\n"
+    os.truncate(log, LARGEST_LOG_BYTES + 1)
+    assert not directory.log("broker-1").exists()
+    assert (tmp_path / "logs" / "broker-1.log.1").stat().st_size == LARGEST_LOG_BYTES + 1

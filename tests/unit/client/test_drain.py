@@ -1,0 +1,82 @@
+"""Where the replicas of a broker go that is to have none."""
+
+from collections import Counter
+
+import pytest
+
+from headrace.client.cluster_status import PartitionState
+from headrace.client.drain import drain
+from headrace.client.errors import ClientError
+from headrace.client.moves import Move
+
+
+def partition(index: int, *replicas: int, leader: int | None = 0, topic: str = "orders") -> PartitionState:
+    return PartitionState(
+        topic=topic,
+        partition=index,
+        leader=replicas[0] if leader == 0 else leader,
+        replicas=replicas,
+        in_sync=replicas,
+    )
+
+
+def racks(**names: str) -> dict[int, str | None]:
+    """`racks(b1="east", b2="west")` by broker."""
+    return {int(broker[1:]): rack for broker, rack in names.items()}
+
+
+def test_the_new_replica_takes_the_place_of_the_old_one() -> None:
+    moves = drain(3, [partition(0, 1, 3), partition(1, 3, 2)], {1: None, 2: None, 3: None})
+    assert moves == [
+        Move(topic="orders", partition=0, replicas=(1, 2)),
+        Move(topic="orders", partition=1, replicas=(1, 2)),
+    ]
+
+
+def test_what_is_not_on_the_broker_stays() -> None:
+    assert drain(3, [partition(0, 1, 2)], {1: None, 2: None, 3: None}) == []
+
+
+def test_replicas_are_spread_evenly() -> None:
+    partitions = [partition(index, 4) for index in range(9)]
+    moves = drain(4, partitions, {1: None, 2: None, 3: None, 4: None})
+    assert Counter(move.replicas for move in moves) == {(1,): 3, (2,): 3, (3,): 3}
+
+
+def test_who_has_the_fewest_partitions_gets_the_next() -> None:
+    partitions = [partition(0, 1), partition(1, 1), partition(2, 2), partition(3, 3, 1)]
+    (move,) = drain(3, partitions, {1: None, 2: None, 3: None})
+    assert move.replicas == (2, 1)
+
+
+def test_what_the_broker_was_to_lead_is_spread_by_who_is_to_lead_little() -> None:
+    partitions = [partition(0, 1, 3), partition(1, 1, 3), partition(2, 2, 1), partition(3, 4, 3)]
+    moves = drain(4, partitions, {1: None, 2: None, 3: None, 4: None})
+    assert moves[0].replicas == (2, 3), "broker 2 is to lead one partition, broker 1 two"
+
+
+def test_another_rack_comes_before_a_broker_with_less() -> None:
+    brokers = racks(b1="east", b2="east", b3="west", b4="west")
+    busy = [partition(index, 4, topic="others") for index in range(5)]
+    (move,) = drain(3, [partition(0, 1, 3), *busy], brokers)
+    assert move.replicas == (1, 4), "broker 2 has nothing, but is in the rack of broker 1"
+
+
+def test_a_rack_is_used_twice_if_there_is_no_other() -> None:
+    (move,) = drain(3, [partition(0, 1, 3)], racks(b1="east", b2="east", b3="west"))
+    assert move.replicas == (1, 2)
+
+
+def test_a_broker_that_is_down_can_be_drained() -> None:
+    (move,) = drain(3, [partition(0, 3, 1, leader=1)], {1: None, 2: None})
+    assert move.replicas == (2, 1)
+
+
+def test_too_few_brokers_are_refused() -> None:
+    with pytest.raises(ClientError, match="orders-0 has 2 replicas, and without broker 2 only 1 brokers"):
+        drain(2, [partition(0, 1, 2)], {1: None, 2: None})
+
+
+def test_a_partition_that_nobody_can_copy_is_refused() -> None:
+    with pytest.raises(ClientError, match="orders-0 has no leader, so nobody can copy its replica"):
+        drain(3, [partition(0, 3, leader=None)], {1: None, 2: None})
