@@ -5,7 +5,8 @@ Brokers("127.0.0.1:9092").controller(ListPartitionReassignmentsRequest()).topics
 
 import time
 from collections.abc import Iterator
-from typing import Any, Final
+from types import TracebackType
+from typing import Any, Final, Self
 
 from headrace.client.errors import ClientError, Unreachable
 from headrace.client.wire import ANSWER_S, Address, Connection, NoAnswer
@@ -30,6 +31,19 @@ class Brokers:
         self._addresses = list(_addresses(bootstrap))
         self._open: dict[Address, Connection] = {}
         self._silent: set[Address] = set()  # those that gave no answer when they were last asked
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        for connection in self._open.values():
+            connection.close()
+        self._open.clear()
 
     def any(self, request: Message) -> Any:
         """The answer of the first broker that gives one; Unreachable if there is none."""

@@ -1,12 +1,14 @@
 """A cluster's brokers and partitions: what `headrace cluster` does.
 
-Cluster("127.0.0.1:9092").status().under_replicated
+with Cluster("127.0.0.1:9092") as cluster:
+    cluster.status().under_replicated
 """
 
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Final
+from types import TracebackType
+from typing import Final, Self
 
 from headrace.client.brokers import Brokers, raise_for
 from headrace.client.cluster_reading import by_topic, read_partitions, read_reassignments, read_status
@@ -46,6 +48,14 @@ class Cluster:
     def __init__(self, bootstrap: str) -> None:
         self._bootstrap = bootstrap
         self._brokers = Brokers(bootstrap)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._brokers.close()
 
     def status(self) -> ClusterStatus:
         """Brokers, and the partitions that are not as they should be."""

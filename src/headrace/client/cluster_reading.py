@@ -40,30 +40,30 @@ _THREADS: Final = 16
 
 def read_status(bootstrap: str) -> ClusterStatus:
     """Ask for everything that a status is made of; nobody is waited for very long."""
-    brokers = Brokers(bootstrap, answer_s=SILENCE_S)
-    found = brokers.metadata()
-    controller: int | None = found.controller_id
-    try:
-        reassignments = read_reassignments(brokers, patience_s=0)
-    except NoController:
-        controller, reassignments = None, []
-    partitions = read_partitions(found)
-    min_in_sync = dict(_min_in_sync(brokers, {each.topic for each in partitions}))
-    eligible = _eligible(brokers, {each.topic for each in partitions if each.leader is None})
-    return cluster_status(
-        cluster_id=found.cluster_id,
-        controller=controller,
-        nodes=_nodes(found.brokers),
-        partitions=[
-            replace(
-                each,
-                min_in_sync=min(min_in_sync.get(each.topic, 1), len(each.replicas)),
-                eligible=eligible.get(each.place, ()),
-            )
-            for each in partitions
-        ],
-        reassignments=reassignments,
-    )
+    with Brokers(bootstrap, answer_s=SILENCE_S) as brokers:
+        found = brokers.metadata()
+        controller: int | None = found.controller_id
+        try:
+            reassignments = read_reassignments(brokers, patience_s=0)
+        except NoController:
+            controller, reassignments = None, []
+        partitions = read_partitions(found)
+        min_in_sync = dict(_min_in_sync(brokers, {each.topic for each in partitions}))
+        eligible = _eligible(brokers, {each.topic for each in partitions if each.leader is None})
+        return cluster_status(
+            cluster_id=found.cluster_id,
+            controller=controller,
+            nodes=_nodes(found.brokers),
+            partitions=[
+                replace(
+                    each,
+                    min_in_sync=min(min_in_sync.get(each.topic, 1), len(each.replicas)),
+                    eligible=eligible.get(each.place, ()),
+                )
+                for each in partitions
+            ],
+            reassignments=reassignments,
+        )
 
 
 def read_partitions(found: MetadataResponse) -> list[PartitionState]:
