@@ -4,10 +4,10 @@ BIN := .venv/bin
 STAMP := .venv/installed
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test lint format unit wire cli coordination kazoo compat schema docs bench compare groups lock clean
+.PHONY: help install demo test lint format unit wire cli coordination kazoo cluster cluster-matrix compat schema docs bench compare groups lock clean
 
 help:  ## this list
-	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 install: $(STAMP)  ## create .venv with .venv/bin/headrace
 
@@ -21,7 +21,7 @@ $(STAMP): requirements/dev.txt pyproject.toml
 demo: install  ## a broker at work: writes, reads, a kill -9 amid a load, and nothing is missing
 	$(BIN)/headrace demo
 
-test: install lint unit wire cli coordination kazoo compat  ## everything CI runs
+test: install lint unit wire cli coordination kazoo cluster compat  ## everything CI runs
 
 lint: install  ## format, lint, strict types, import contracts
 	$(BIN)/ruff format --check .
@@ -47,6 +47,12 @@ coordination: install  ## the embedded coordinator and Apache ZooKeeper, through
 
 kazoo: install  ## kazoo's own test suite against the embedded coordinator
 	$(BIN)/pytest -q tests/coordination/test_kazoo_suite.py
+
+cluster: install  ## three brokers under faults: kills, pauses, cut networks, full disks, and nothing is lost
+	$(BIN)/pytest -q -n 2 tests/cluster
+
+cluster-matrix: install  ## every such story, with the embedded coordinator and with ZooKeeper: a table (ARGS=--only kill)
+	PYTHONPATH=tests $(BIN)/python -m cluster $(ARGS)
 
 compat: install  ## other people's programs: client encoders, Apache Kafka's own tools
 	$(BIN)/pytest -q tests/compat

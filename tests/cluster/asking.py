@@ -1,0 +1,40 @@
+"""Questions that a test asks brokers itself, in the protocol's own words: no client's memory in between."""
+
+from collections.abc import Sequence
+
+from headrace.protocol.schema.find_coordinator import FindCoordinatorRequest
+from headrace.protocol.schema.offset_fetch import OffsetFetchRequest, OffsetFetchRequestGroup
+from wire.raw import RawClient
+
+
+class NoAnswer(Exception):
+    """Nobody could say just now; who asks again later may hear more."""
+
+
+def group_coordinator(bootstraps: Sequence[str], group: str) -> tuple[int, str]:
+    """The id and the address of the group's coordinator, as the first broker that answers says."""
+    request = FindCoordinatorRequest(key_type=0, coordinator_keys=[group])
+    for bootstrap in bootstraps:
+        try:
+            with RawClient(bootstrap) as client:
+                (answer,) = client.ask(request, 4).coordinators
+        except OSError:
+            continue
+        if answer.error_code == 0:
+            return answer.node_id, f"{answer.host}:{answer.port}"
+    raise NoAnswer(f"no broker names the coordinator of {group}")
+
+
+def committed_offsets(bootstraps: Sequence[str], group: str, topic: str) -> dict[int, int]:
+    """What the group has committed, by partition."""
+    _, coordinator = group_coordinator(bootstraps, group)
+    request = OffsetFetchRequest(groups=[OffsetFetchRequestGroup(group_id=group, topics=None)])
+    try:
+        with RawClient(coordinator) as client:
+            (answer,) = client.ask(request, 8).groups
+    except OSError as error:
+        raise NoAnswer(f"the coordinator of {group} is gone: {error}") from error
+    partitions = [each for found in answer.topics if found.name == topic for each in found.partitions]
+    if answer.error_code or any(each.error_code for each in partitions):
+        raise NoAnswer(f"the coordinator of {group} says {answer.error_code}")
+    return {each.partition_index: each.committed_offset for each in partitions}

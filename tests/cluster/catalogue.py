@@ -1,0 +1,89 @@
+"""Every story with what it takes: the full matrix, and the few that run with all the other tests."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from cluster import absences, cuts, disks, moves, network, pauses, stories
+from cluster.stage import EMBEDDED, ENSEMBLE, Outcome, Story, play, play_in_network
+
+BOTH: Final = (EMBEDDED, ENSEMBLE)
+
+
+def _always() -> str | None:
+    return None
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A story, what keeps it from being played here, and how it is played."""
+
+    story: Story
+    coordinations: tuple[str, ...] = BOTH
+    why_not: Callable[[], str | None] = _always
+    settings: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def name(self) -> str:
+        return self.story.__name__
+
+    def play(self, coordination: str, root: Path) -> Outcome:
+        if self.why_not is network.why_not:
+            return play_in_network(self.story, coordination, root)
+        if self.why_not is disks.why_not:
+            with disks.small_disk(root / f"broker-{disks.SMALL}"):
+                return play(self.story, coordination, root)
+        return play(self.story, coordination, root, self.settings)
+
+
+def _cut(story: Story) -> Entry:
+    return Entry(story, why_not=network.why_not)
+
+
+MATRIX: Final = [
+    Entry(stories.a_leader_is_killed),
+    Entry(stories.a_follower_is_killed),
+    Entry(stories.the_controller_is_killed),
+    Entry(stories.the_coordinator_of_a_group_is_killed),
+    Entry(stories.two_are_killed_at_once),
+    Entry(stories.all_are_killed_at_once),
+    Entry(stories.all_are_killed_and_come_back_one_by_one),
+    Entry(stories.brokers_are_killed_at_random),
+    Entry(stories.brokers_are_restarted_one_after_the_other),
+    Entry(pauses.a_leader_sleeps),
+    Entry(pauses.a_follower_sleeps),
+    Entry(pauses.the_controller_sleeps),
+    Entry(pauses.everybody_sleeps),
+    Entry(pauses.a_woken_leader_is_asked_to_write),
+    _cut(cuts.a_leader_is_cut_from_the_other_brokers),
+    _cut(cuts.the_controller_is_cut_from_the_other_brokers),
+    _cut(cuts.a_leader_is_cut_from_zookeeper),
+    _cut(cuts.the_controller_is_cut_from_zookeeper),
+    _cut(cuts.a_leader_is_cut_from_all_but_its_clients),
+    _cut(cuts.the_coordinator_of_a_group_is_cut_from_all_but_its_clients),
+    _cut(cuts.everybody_is_cut_from_zookeeper),
+    _cut(cuts.all_brokers_are_cut_from_one_another),
+    _cut(cuts.the_network_is_cut_at_random),
+    Entry(absences.zookeeper_is_killed),
+    Entry(absences.zookeeper_sleeps),
+    Entry(absences.a_leader_is_killed_while_zookeeper_is_away),
+    Entry(absences.all_are_killed_and_zookeeper_too),
+    Entry(absences.the_leader_of_the_ensemble_is_killed, coordinations=(ENSEMBLE,)),
+    Entry(moves.a_broker_joins_and_another_is_drained),
+    Entry(moves.a_broker_that_takes_replicas_over_is_killed),
+    Entry(moves.a_controller_that_moves_replicas_is_killed),
+    Entry(moves.the_preferred_leader_returns, settings=moves.PREFERRED),
+    Entry(disks.a_disk_is_full, why_not=disks.why_not),
+]
+
+SHORT: Final = [
+    (Entry(stories.each_is_killed_in_turn), EMBEDDED),
+    (Entry(stories.all_are_killed_at_once), EMBEDDED),
+    (Entry(stories.brokers_are_restarted_one_after_the_other), ENSEMBLE),
+    (Entry(pauses.a_woken_leader_is_asked_to_write), ENSEMBLE),
+    (_cut(cuts.a_leader_is_cut_from_all_but_its_clients), EMBEDDED),
+    (Entry(absences.zookeeper_is_killed), EMBEDDED),
+    (Entry(moves.a_broker_joins_and_another_is_drained), EMBEDDED),
+    (Entry(disks.a_disk_is_full, why_not=disks.why_not), EMBEDDED),
+]

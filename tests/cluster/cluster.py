@@ -1,0 +1,174 @@
+"""Three brokers and what they register with: started, looked at through ZooKeeper, healed, stopped."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Final
+
+from confluent_kafka.admin import AdminClient, NewTopic
+from kazoo.client import KazooClient
+from kazoo.exceptions import NoNodeError
+
+from cluster.brokers import BrokerProcess
+from cluster.coordinators import Coordination
+from cluster.places import HERE, Place
+from cluster.waiting import PATIENCE_S, NotInTime, until
+from headrace.coordination.znodes import (
+    BROKER_IDS,
+    TOPICS,
+    Controller,
+    PartitionState,
+    TopicAssignment,
+    topic_path,
+)
+from wire.confluent import settings as client_settings
+
+SESSION_S: Final = 4
+REPLICAS: Final = 3
+SETTINGS: Final = {
+    "zookeeper.session.timeout.ms": str(SESSION_S * 1000),
+    "replica.lag.time.max.ms": "6000",
+    "default.replication.factor": str(REPLICAS),
+    "min.insync.replicas": "2",
+    "offsets.topic.replication.factor": str(REPLICAS),
+    "offsets.topic.num.partitions": "3",
+    "group.initial.rebalance.delay.ms": "0",
+    "auto.create.topics.enable": "false",
+}
+
+
+class Cluster:
+    """Brokers 1, 2, 3 and so on. What it says of leaders and the controller is what is written down."""
+
+    def __init__(
+        self,
+        root: Path,
+        coordination: Coordination,
+        *,
+        places: Sequence[Place] = (HERE,) * REPLICAS,
+        settings: Mapping[str, str] | None = None,
+    ) -> None:
+        self.coordination = coordination
+        self._root = root
+        self._settings = SETTINGS | dict(settings or {})
+        self.brokers: dict[int, BrokerProcess] = {}
+        for place in places:
+            self.add(place)
+        patience = {"max_tries": -1, "max_delay": 0.2, "deadline": PATIENCE_S}
+        self._zookeeper = KazooClient(coordination.address, timeout=10, command_retry=patience)
+
+    def add(self, place: Place = HERE) -> BrokerProcess:
+        """One broker more; it is not started."""
+        broker_id = len(self.brokers) + 1
+        broker = BrokerProcess(broker_id, self._root, self.coordination.address, self._settings, place=place)
+        self.brokers[broker_id] = broker
+        return broker
+
+    @property
+    def bootstrap(self) -> str:
+        return ",".join(broker.bootstrap for broker in self.brokers.values())
+
+    # -- life ----------------------------------------------------------------------------------
+
+    @contextmanager
+    def running(self) -> Iterator["Cluster"]:
+        """The cluster from its start; at the end nothing of it runs any more, whatever happened."""
+        try:
+            self._zookeeper.start(timeout=30)
+            self.start()
+            yield self
+        finally:
+            for broker in self.brokers.values():
+                broker.kill()
+            self._zookeeper.stop()
+            self._zookeeper.close()
+
+    def start(self) -> None:
+        """Start what does not run, all at the same time."""
+        idle = [broker for broker in self.brokers.values() if not broker.running]
+        with ThreadPoolExecutor(len(self.brokers)) as pool:
+            list(pool.map(BrokerProcess.start, idle))
+
+    def stop(self) -> None:
+        """Stop every broker cleanly, one after the other."""
+        for broker in self.brokers.values():
+            broker.stop()
+
+    def heal(self) -> None:
+        """Everybody is back, and every partition has a leader and all its replicas in sync."""
+        for broker in self.brokers.values():
+            if broker.paused:
+                broker.resume()
+        self.start()
+        try:
+            until("all replicas are in sync", lambda: not self.out_of_sync())
+        except NotInTime as error:
+            error.add_note(f"out of sync: {self.out_of_sync()}")
+            raise
+
+    # -- topics --------------------------------------------------------------------------------
+
+    def create_topic(self, name: str, partitions: int, replicas: int = REPLICAS) -> None:
+        admin = AdminClient(client_settings(self.bootstrap))
+        topic = NewTopic(name, num_partitions=partitions, replication_factor=replicas)
+        admin.create_topics([topic])[name].result(timeout=30)
+
+    def znode(self, path: str) -> tuple[bytes, Any]:
+        """What is at `path`; waits for ZooKeeper if that is away."""
+        data, stat = self._zookeeper.retry(self._zookeeper.get, path)
+        return data, stat
+
+    def state(self, topic: str, partition: int) -> PartitionState:
+        data, _ = self.znode(PartitionState.path_of(topic, partition))
+        return PartitionState.decode(topic, partition, data)
+
+    def assignment(self, topic: str) -> TopicAssignment:
+        data, _ = self.znode(topic_path(topic))
+        return TopicAssignment.decode(topic, data)
+
+    def topics(self) -> list[str]:
+        return sorted(self._zookeeper.retry(self._zookeeper.get_children, TOPICS))
+
+    def out_of_sync(self) -> dict[str, PartitionState]:
+        """Partitions without a leader, or with replicas that are not in sync."""
+        found = {}
+        for topic in self.topics():
+            for index, replicas in self.assignment(topic).replicas.items():
+                state = self.state(topic, index)
+                if state.leader == -1 or set(state.isr) != set(replicas):
+                    found[f"{topic}-{index}"] = state
+        return found
+
+    # -- who is what ---------------------------------------------------------------------------
+
+    def leader(self, topic: str, partition: int) -> BrokerProcess:
+        return self.brokers[until("somebody leads", lambda: max(self.state(topic, partition).leader, 0))]
+
+    def follower(self, topic: str, partition: int) -> BrokerProcess:
+        """One that is in sync and does not lead."""
+        state = self.state(topic, partition)
+        return self.brokers[next(each for each in state.isr if each != state.leader)]
+
+    def controller(self) -> BrokerProcess:
+        return self.brokers[until("there is a controller", self.controller_id)]
+
+    def registered(self) -> list[int]:
+        """The brokers whose sessions last."""
+        return sorted(int(name) for name in self._zookeeper.retry(self._zookeeper.get_children, BROKER_IDS))
+
+    def controller_id(self) -> int:
+        """0 if there is none."""
+        try:
+            data, _ = self.znode(Controller.path)
+        except NoNodeError:
+            return 0
+        return Controller.decode(data).broker_id
+
+    def await_other_leader(self, topic: str, partition: int, than: BrokerProcess) -> BrokerProcess:
+        """Return the new leader once `than` does not lead any more."""
+        leader = until(
+            f"another broker than {than.id} leads {topic}-{partition}",
+            lambda: (found := self.state(topic, partition).leader) not in {-1, than.id} and found,
+        )
+        return self.brokers[leader]

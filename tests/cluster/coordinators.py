@@ -1,0 +1,116 @@
+"""What a cluster's brokers register with: the embedded coordinator, or an ensemble of three ZooKeepers."""
+
+import contextlib
+import os
+import signal
+from collections.abc import Callable
+from pathlib import Path
+from types import TracebackType
+from typing import Final, Protocol, Self
+
+from cluster.places import HERE, Place
+from cluster.waiting import free_port, is_free
+from headrace.coordination.zookeeper import ELECTION_OFFSET, QUORUM_OFFSET, ZooKeeper
+from headrace.testing.process import ServerProcess
+
+TICK_MS: Final = 500  # a session may last from 2 to 20 of them
+SERVERS: Final = 3
+
+
+class Coordination(Protocol):
+    """All of it at once: a story may take it away and bring it back."""
+
+    @property
+    def address(self) -> str: ...
+
+    def start(self) -> None: ...
+
+    def stop(self) -> object: ...
+
+    def kill(self) -> None: ...
+
+    def pause(self) -> None: ...
+
+    def resume(self) -> None: ...
+
+    def __enter__(self) -> Self: ...
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None: ...
+
+
+class Embedded(ServerProcess):
+    """`headrace coordinator`: one process."""
+
+    def __init__(self, root: Path, place: Place = HERE) -> None:
+        port = free_port() if place is HERE else 2181
+        where = [f"--data={root / 'coordinator'}", f"--host={place.host}", f"--port={port}"]
+        super().__init__(
+            ["coordinator", *where, f"--tick-ms={TICK_MS}"], root / "coordinator.log", inside=place.inside
+        )
+
+    def pause(self) -> None:
+        self.signal(signal.SIGSTOP)
+
+    def resume(self) -> None:
+        self.signal(signal.SIGCONT)
+
+
+class EnsembleElsewhere(ServerProcess):
+    """`headrace zookeeper`, three servers on a host of their own; they have ZooKeeper's usual tick."""
+
+    def __init__(self, root: Path, place: Place) -> None:
+        where = [f"--data={root / 'zookeeper'}", f"--host={place.host}", f"--servers={SERVERS}"]
+        super().__init__(["zookeeper", *where], root / "zookeeper.log", inside=place.inside)
+
+    def kill(self) -> None:
+        """Stop it: the servers are processes of their own, which a kill would leave behind."""
+        if self.running:
+            self.stop()
+
+    def pause(self) -> None:
+        raise NotImplementedError("its servers are out of reach")
+
+    def resume(self) -> None:
+        raise NotImplementedError("its servers are out of reach")
+
+
+class Ensemble(ZooKeeper):
+    """Apache ZooKeeper, three servers on this machine."""
+
+    def __init__(self, root: Path) -> None:
+        super().__init__(root / "zookeeper", servers=SERVERS, port=_free_ports(), tick_ms=TICK_MS)
+
+    def kill_one(self) -> Callable[[], None]:
+        """End the server that leads the ensemble; what is returned starts it again."""
+        leader = next(each for each in self.servers if "Mode: leader" in each.four_letter_word("srvr"))
+        leader.kill()
+        return leader.launch
+
+    def pause(self) -> None:
+        self._signal(signal.SIGSTOP)
+
+    def resume(self) -> None:
+        self._signal(signal.SIGCONT)
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.kill()
+
+    def _signal(self, number: signal.Signals) -> None:
+        for server in self.servers:
+            if server.pid is not None:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(server.pid, number)
+
+
+def _free_ports() -> int:
+    """The first of an ensemble's ports; the others are above it at ZooKeeper's usual distances."""
+    offsets = (QUORUM_OFFSET, ELECTION_OFFSET)
+    others = [offset + server for offset in offsets for server in range(SERVERS)]
+    while True:
+        first = free_port(room=SERVERS)
+        if all(is_free("127.0.0.1", first + each) for each in others):
+            return first

@@ -1,0 +1,29 @@
+"""A cluster of real processes under faults: nothing acknowledged is lost, and all go on by themselves.
+
+The few stories that show the most; `make cluster-matrix` plays all of them.
+"""
+
+import logging
+from pathlib import Path
+
+import pytest
+
+from cluster.catalogue import SHORT, Entry
+
+
+@pytest.fixture(autouse=True)
+def quiet(caplog: pytest.LogCaptureFixture) -> None:
+    """The test's own ZooKeeper client complains of what the stories do to it."""
+    caplog.set_level(logging.ERROR, "kazoo.client")
+
+
+@pytest.mark.parametrize(
+    ("entry", "coordination"), SHORT, ids=[f"{entry.name}-{coordination}" for entry, coordination in SHORT]
+)
+def test_nothing_is_lost_when(entry: Entry, coordination: str, tmp_path: Path) -> None:
+    reason = entry.why_not()
+    if reason is not None:
+        pytest.skip(reason)
+    outcome = entry.play(coordination, tmp_path)
+    print(f"{entry.name}: {outcome.records} records, {dict(outcome.figures)}")  # noqa: T201  for people
+    assert outcome.problems == []

@@ -1,0 +1,67 @@
+"""The checked workload: writers, a group of readers and an onlooker, all with one ledger."""
+
+from typing import Final
+
+from cluster.cluster import Cluster
+from cluster.consumers import Reader
+from cluster.ledger import Ledger
+from cluster.onlooker import Onlooker
+from cluster.producers import Writer
+from cluster.waiting import NotInTime, until
+
+TOPIC: Final = "checked"
+GROUP: Final = "readers"
+PARTITIONS: Final = 6
+WRITERS: Final = 2
+READERS: Final = 2
+PROGRESS: Final = 20  # records of each partition
+
+
+class Workload:
+    """Runs from `start` to `finish`; a story does its worst in between."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+        self.ledger = Ledger()
+        bootstrap = cluster.bootstrap
+        self._writers = [Writer(f"w{each}", bootstrap, TOPIC, self.ledger) for each in range(WRITERS)]
+        self._readers = [Reader(f"r{each}", bootstrap, TOPIC, GROUP, self.ledger) for each in range(READERS)]
+        self._onlooker = Onlooker(bootstrap.split(","), TOPIC, GROUP, self.ledger)
+        self._threads: list[Writer | Reader | Onlooker] = [*self._writers, *self._readers, self._onlooker]
+
+    def start(self) -> None:
+        for each in self._threads:
+            each.start()
+        self.progress()
+        until("the group has committed something", self.ledger.committed)
+
+    def progress(self) -> None:
+        """Return when every partition has taken some more records, and the group has read some more."""
+        ledger = self.ledger
+        before, read = ledger.counts(), len(ledger.processed)
+
+        def moved() -> bool:
+            assert not ledger.problems, ledger.problems
+            now = ledger.counts()
+            return all(now[each] >= before[each] + PROGRESS for each in range(PARTITIONS))
+
+        until(f"records go to every partition again (before: {before})", moved)
+        until("the group reads again", lambda: len(ledger.processed) > read + PROGRESS)
+
+    def finish(self) -> None:
+        """Write no more, have the group read everything and commit it, and stop."""
+        for writer in self._writers:
+            writer.stop()
+        acknowledged = {slot for slot, _ in self.ledger.acknowledged}
+        try:
+            until("the group has read it all", lambda: acknowledged <= self.ledger.processed.keys())
+        except NotInTime as error:  # the checks tell what it is that it has not read
+            self.ledger.problems.append(str(error))
+        for each in self._threads:
+            each.stop()
+        self._onlooker.look()
+
+    def abandon(self) -> None:
+        """Stop the threads, whatever they were at."""
+        for each in self._threads:
+            each.stop()
