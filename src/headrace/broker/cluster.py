@@ -151,6 +151,10 @@ class ClusterView:
                 logger.log(level, "could not read %s, trying again: %s", what, error)
                 await asyncio.sleep(delay)
                 delay = min(2 * delay, LAST_RETRY_S)
+            except Exception:  # what is not looked at any more would never be missed
+                logger.exception("could not read %s, trying again", what)
+                self._dirty.add(what)
+                await asyncio.sleep(LAST_RETRY_S)
             else:
                 delay = FIRST_RETRY_S
 

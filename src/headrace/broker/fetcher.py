@@ -164,6 +164,7 @@ class Fetcher:
     # -- one request ---------------------------------------------------------------------------
 
     async def _fetch(self, peer: "Peer") -> None:
+        await self._wait_for_rest()
         request = self._request()
         response: FetchResponse = await peer.ask(request, VERSION, timeout_s=_TIMEOUT_S)
         if response.error_code != ErrorCode.NONE:
@@ -185,6 +186,13 @@ class Fetcher:
         """Whether an answer still counts: it is about the log as it was, and from the leader that it had."""
         asked = self._asked.get(partition.id)
         return asked is not None and asked.position == _position(partition)
+
+    async def _wait_for_rest(self) -> None:
+        """If every partition rests, so does the fetcher."""
+        now = self._broker.loop.time()
+        rests = [self._resting.get(id_, 0.0) - now for id_ in self._partitions]
+        if rests and min(rests) > 0:
+            await asyncio.sleep(min(rests))
 
     def _begin_session(self) -> None:
         self._session_id = self._session_epoch = 0
@@ -294,6 +302,7 @@ class Fetcher:
             return  # others lead by now, perhaps this broker
         where = follower.restart(partition.log.log_end_offset, leader_start=start, leader_end=end)
         if where is None:
+            self._rest(partition, "the leader says that it is out of range, and then that it is not")
             return
         if where.from_nothing:
             logger.info("%s: starting over at %d", partition.id, where.offset)

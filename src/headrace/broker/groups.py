@@ -12,6 +12,8 @@ from headrace.broker.dispatch import Context, HangUp
 from headrace.broker.errors import RefusedByController
 from headrace.broker.group_shard import GroupShard
 from headrace.broker.image import INTERNAL_TOPICS, Node, TopicImage
+from headrace.broker.translate import FAILURES
+from headrace.controller.runner import Controller, NotController
 from headrace.group.coordinator import GroupCoordinator
 from headrace.group.errors import CoordinatorNotAvailable, GroupError, NotCoordinator
 from headrace.group.limits import GroupLimits
@@ -125,6 +127,14 @@ class Groups:
             if error.code != ErrorCode.TOPIC_ALREADY_EXISTS:
                 raise
             logger.debug("somebody else was quicker to make %s", OFFSETS_TOPIC)
+
+    async def use_brokers(self, controller: Controller) -> None:
+        """Brokers have come: the topic gets the replicas that it could not have when it was made."""
+        if "offsets.topic.replication.factor" not in self._broker.config.given:
+            try:
+                await controller.raise_replicas(OFFSETS_TOPIC, min(_REPLICAS, len(controller.model.live)))
+            except (NotController, *FAILURES) as error:
+                logger.warning("%s could not get more replicas: %s", OFFSETS_TOPIC, error)
 
     # -- coming and going ----------------------------------------------------------------------
 

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 from headrace.broker.partition import Partition, monotonic_ms
 from headrace.broker.translate import FAILURES
 from headrace.controller.channel import PeerGone
-from headrace.coordination.znodes import PartitionState
 from headrace.protocol.errors import ErrorCode
 from headrace.protocol.schema.alter_partition import (
     AlterPartitionRequest,
@@ -117,20 +116,7 @@ class IsrChanges:
             # Somebody else leads, or the state has changed, and the update that says so is on its way; or
             # this was a controller of the past, which does not know the state yet that we have.
             logger.debug("%s: the set in sync was not changed: error %d", partition.id, answer.error_code)
-            return
-        partition.become(
-            PartitionState(
-                topic=partition.id.topic,
-                partition=partition.id.partition,
-                leader=answer.leader_id,
-                leader_epoch=answer.leader_epoch,
-                isr=tuple(answer.isr),
-                controller_epoch=-1,
-                version=answer.partition_epoch,
-            ),
-            partition.replicas,
-            monotonic_ms(),
-        )
+        # Otherwise it is written; the update that says so has all of it, and is on its way.
 
     def _epoch_of(self, broker_id: int, leadership: Leader) -> int:
         if broker_id == self._broker.broker_id:

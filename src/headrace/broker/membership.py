@@ -1,13 +1,16 @@
 """This broker as a member of its cluster: registered, known to the controller, or the controller itself."""
 
 import asyncio
+import contextlib
 import logging
+import time
 from typing import TYPE_CHECKING, Any
 
 from headrace.broker.cluster import FIRST_RETRY_S, LAST_RETRY_S, ClusterView
 from headrace.broker.errors import NotController, NotLeader, StartRefused
 from headrace.broker.partition import Partition
 from headrace.broker.peer import Peer
+from headrace.broker.translate import FAILURES
 from headrace.controller.channel import Link, PeerGone
 from headrace.controller.runner import Controller
 from headrace.controller.runner import NotController as Replaced
@@ -45,7 +48,8 @@ class Membership:
         self._peer: Peer | None = None  # to the controller
         self._running = asyncio.Lock()
         self._leaving = False
-        self._lease_until = 0.0
+        self._lease_until = 0.0  # by time.monotonic
+        self._told_epoch = -1  # the broker's epoch in which it was last told what there is
         self._renewing: asyncio.Task[None] | None = None
         self._watching: asyncio.Task[None] | None = None
         self._lost = False
@@ -73,10 +77,10 @@ class Membership:
                 await broker.ready.wait()
         except TimeoutError:
             raise StartRefused("the cluster's controller has not answered; is it running?") from None
+        await asyncio.to_thread(broker.logs.remember_boot)
 
     async def _announce(self) -> None:
         await self._register()
-        self._extend_lease(self._broker.loop.time())
         await self.view.load()
         self._announced = True
         if self._lost:  # meanwhile, and with it the registration
@@ -93,7 +97,7 @@ class Membership:
             port=first.port,
             timestamp_ms=broker.now_ms(),
             rack=broker.config.rack,
-            may_have_lost=broker.logs.may_have_lost and not self._announced,
+            may_have_lost=broker.logs.may_have_lost,
         )
         deadline = broker.loop.time() + self._session_timeout_s + 2
         while True:
@@ -174,26 +178,35 @@ class Membership:
             else:
                 logger.info("joined the cluster again")
 
-    def _extend_lease(self, heard_at: float) -> None:
-        self._lease_until = heard_at + self._session_timeout_s
+    def told(self) -> None:
+        """The controller has told this life of the broker what there is: it knows if others lead."""
+        self._told_epoch = self.broker_epoch
 
     async def _renew_lease(self) -> None:
-        """As long as ZooKeeper answers, nobody can have taken this broker for dead."""
+        """As long as ZooKeeper knows this broker, nobody can have taken it for dead."""
+        path = f"{znodes.BROKER_IDS}/{self._broker.broker_id}"
         while True:
-            asked_at = self._broker.loop.time()
+            asked_at = time.monotonic()
             try:
-                if await self._broker.session.exists(f"{znodes.BROKER_IDS}/{self._broker.broker_id}"):
-                    self._extend_lease(asked_at)
+                found = await self._broker.session.get(path)
+                if found is not None and found.created_zxid == self.broker_epoch:
+                    self._lease_until = asked_at + self._session_timeout_s
+                elif found is None and not self._lost and self._announced:
+                    logger.warning("somebody has removed this broker's registration")
+                    self._lost = True
+                    self._start_rejoining()
             except CoordinationError as error:
                 logger.debug("the lease could not be renewed: %s", error)
+            except Exception:  # a lease that is not renewed any more would be missed too late
+                logger.exception("the lease could not be renewed")
             await asyncio.sleep(self._session_timeout_s / 6)
 
     def ensure_lease(self, partition: Partition) -> None:
         """Raise if others may lead this partition by now: what is not committed yet may be lost then."""
-        if len(partition.replicas) > 1 and self._broker.loop.time() > self._lease_until:
-            raise NotLeader(
-                f"broker {self._broker.broker_id} may have been replaced as {partition.id}'s leader"
-            )
+        if len(partition.replicas) < 2:
+            return
+        if self._told_epoch != self.broker_epoch or time.monotonic() > self._lease_until:
+            raise NotLeader(f"{partition.id} may be led by another broker by now")
 
     # -- the controller ------------------------------------------------------------------------
 
@@ -201,6 +214,7 @@ class Membership:
         if self.controller is not None:
             try:
                 await self.controller.brokers_changed(*self._brokers)
+                await self._broker.groups.use_brokers(self.controller)
             except Replaced as error:
                 logger.info("leaving it to the next controller who is here: %s", error)
 
@@ -235,6 +249,7 @@ class Membership:
             broker.session, znodes.Controller(broker_id=broker.broker_id, timestamp_ms=broker.now_ms())
         )
         if office is None:
+            await self._remove_former_self()
             return
         logger.info("broker %d is the controller, in epoch %d", broker.broker_id, office.epoch)
         controller = Controller(
@@ -245,18 +260,39 @@ class Membership:
             connect=self._connect_for_controller,
             on_resigned=self._resigned,
         )
-        await broker.topic_admin.finish_deletions()
-        seen = self._brokers
+        seen, session_id = self._brokers, broker.session.session_id
         try:
             await controller.begin(*seen)
-        except Replaced as error:
-            logger.info("another broker is the controller already: %s", error)
+        except (Replaced, CoordinationError) as error:
+            logger.warning("the term as controller could not begin: %s", error)
+            controller.resign()
+            broker.loop.call_later(LAST_RETRY_S, self.view.look_for_controller)
+            return
+        if broker.session.session_id != session_id:  # and with it the office
+            controller.resign()
             return
         self.controller = controller
         self._controller_id = broker.broker_id
         self._controller_known.set()
         if self._brokers != seen:  # while it began, there was no controller to be told
             await self._brokers_changed()
+        await self._finish_deletions()
+
+    async def _finish_deletions(self) -> None:
+        """Go on with what an earlier controller has begun; if it cannot be now, the next one will."""
+        try:
+            await self._broker.topic_admin.finish_deletions()
+        except FAILURES as error:
+            logger.warning("a deletion that was interrupted could not be finished: %s", error)
+
+    async def _remove_former_self(self) -> None:
+        """An earlier life of this broker was the controller: nobody has to wait for its session to end."""
+        found = await self._broker.session.get(znodes.Controller.path)
+        if found is None or found.ephemeral_owner == self._broker.session.session_id:
+            return
+        if znodes.Controller.decode(found.data).broker_id == self._broker.broker_id:
+            with contextlib.suppress(Conflict):
+                await self._broker.session.delete(znodes.Controller.path, found.version)
 
     def _rules(self, configs: "Mapping[str, str]") -> TopicRules:
         config = self._broker.config

@@ -1,6 +1,7 @@
 """One partition on this broker: its log, who leads it, and how far its records are committed."""
 
 import asyncio
+import logging
 import time
 from collections import deque
 from collections.abc import Collection, Sequence
@@ -21,13 +22,15 @@ from headrace.protocol.compression import Buffer
 from headrace.protocol.errors import KafkaError
 from headrace.replication.follower import UNKNOWN, EpochEnd, where_parted
 from headrace.replication.leader import Leader
-from headrace.storage.errors import OffsetOutOfRange
+from headrace.storage.errors import OffsetOutOfRange, StorageError
 from headrace.storage.log import Appended, Log
 from headrace.storage.time_lookup import FoundOffset
 from headrace.storage.topics import TopicPartition
 from headrace.storage.txn_index import AbortedTxn
 
 ANY_EPOCH = -1
+
+logger = logging.getLogger(__name__)
 
 
 def monotonic_ms() -> int:
@@ -121,7 +124,7 @@ class Partition:
 
     def _lead(self, state: PartitionState, now_ms: int, *, is_new: bool) -> None:
         if self.leadership is None or is_new:
-            self.log.epochs.assign(state.leader_epoch, self.log.log_end_offset)
+            self._note_epoch(state.leader_epoch)
             self.leadership = Leader.begin(
                 self._broker_id,
                 replicas=self.replicas,
@@ -130,14 +133,21 @@ class Partition:
                 log_end_offset=self.log.log_end_offset,
                 now_ms=now_ms,
             )
+            self.leadership.use_isr(state.isr, state.elr)
         else:
             self.leadership.use_replicas(self.replicas, now_ms)
-            self.leadership.use_isr(state.isr)
+            self.leadership.use_isr(state.isr, state.elr)
         self._commit()
         if len(self.isr) < self._wanted_in_sync:
             self._refuse_unacknowledged(
                 NotEnoughReplicasAfterAppend(f"{self.id} has only {list(self.isr)} in sync any more")
             )
+
+    def _note_epoch(self, epoch: int) -> None:
+        try:
+            self.log.begin_epoch(epoch)
+        except StorageError as error:  # it leads all the same, and has another lead as soon as it can
+            logger.error("%s: %s", self.id, error)  # noqa: TRY400  the sentence says it all
 
     def use_min_insync_replicas(self, count: int) -> None:
         self.min_insync_replicas = count

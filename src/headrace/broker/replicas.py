@@ -14,6 +14,7 @@ from headrace.broker.partition import Partition, monotonic_ms
 from headrace.broker.settings import InvalidSetting
 from headrace.coordination.znodes import BrokerRegistration, PartitionState
 from headrace.protocol.errors import ErrorCode
+from headrace.protocol.fields import ZERO_UUID
 from headrace.protocol.update_metadata import (
     FULL,
     TOPIC_IS_GONE,
@@ -22,6 +23,7 @@ from headrace.protocol.update_metadata import (
     UpdateMetadataTopicState,
 )
 from headrace.replication.rate import Rate, is_throttled
+from headrace.storage.errors import StorageError
 from headrace.storage.topics import TopicPartition
 
 if TYPE_CHECKING:
@@ -67,6 +69,7 @@ class Replicas:
         if update.type == FULL:
             self._drop_unknown({state.topic_name for state in update.topic_states})
         image.version += 1
+        broker.membership.told()
         broker.ready.set()
         return ErrorCode.NONE
 
@@ -81,10 +84,11 @@ class Replicas:
 
     def _take_topic(self, update: UpdateMetadataTopicState, *, whole: bool) -> None:
         image, name = self._broker.image, update.topic_name
-        if any(state.leader == TOPIC_IS_GONE for state in update.partition_states):
-            self._forget_topic(name)
-            return
         old = image.topics.get(name)
+        if any(state.leader == TOPIC_IS_GONE for state in update.partition_states):
+            if old is None or update.topic_id in {ZERO_UUID, old.topic_id}:  # else it is of an earlier one
+                self._forget_topic(name)
+            return
         if old is not None and old.topic_id != update.topic_id:
             self._forget_topic(name)
             old = None
@@ -146,7 +150,14 @@ class Replicas:
                 continue
             if id_ in broker.logs.failed:
                 continue
-            partition = self._ensure(id_, topic.topic_id)
+            try:
+                partition = self._ensure(id_, topic.topic_id)
+            except (
+                StorageError,
+                OSError,
+            ) as error:
+                logger.error("%s cannot be made: %s", id_, error)  # noqa: TRY400  the sentence says it all
+                continue
             partition.log.config = config
             partition.use_min_insync_replicas(min_insync_replicas)
             leader_list, follower_list = broker.config.throttled_replicas(own)

@@ -20,11 +20,17 @@ from headrace.broker.placement import check_assignment, spread
 from headrace.broker.settings import InvalidSetting
 from headrace.broker.topic_settings import TOPIC_SETTINGS
 from headrace.controller.runner import Controller
-from headrace.controller.store import MAX_TRANSACTION_BYTES, delete_topic, size_of
+from headrace.controller.store import (
+    MAX_TRANSACTION_BYTES,
+    belongs_to_the_one_before,
+    delete_topic,
+    size_of,
+)
 from headrace.coordination.session import Conflict, Create, Operation, Set
 from headrace.coordination.znodes import (
     DELETED_TOPICS,
     Config,
+    ControllerEpoch,
     PartitionState,
     TopicAssignment,
     deleted_topic_path,
@@ -158,9 +164,10 @@ class TopicAdmin:
     async def _remove(self, name: str) -> None:
         controller = self._controller
         async with controller.exclusively():
-            await self._broker.session.delete_tree(Config.path_of("topics", name))
-            await delete_topic(self._broker.session, controller.office, name)
             controller.remove_topic(name)
+        # The mark keeps it from being read again; nobody else has to wait for what follows.
+        await self._broker.session.delete_tree(Config.path_of("topics", name))
+        await delete_topic(self._broker.session, controller.office, name)
         await controller.told(_TOLD_S)
 
     def _checked_configs(self, configs: Mapping[str, str | None]) -> dict[str, str]:
@@ -214,9 +221,10 @@ class TopicAdmin:
 
     async def _write_new(self, topic: TopicAssignment, own: Mapping[str, str]) -> None:
         config = Config(kind="topics", name=topic.topic, values=own)
-        await self._broker.session.delete_tree(config.path)  # what a topic of this name may have left
+        # What a topic of this name may have left is replaced when the new one is made, or not at all.
+        left = await self._broker.session.exists(config.path)
         operations: list[Operation] = [
-            Create(config.path, config.encode()),
+            Set(config.path, config.encode()) if left else Create(config.path, config.encode()),
             Create(topic.path, topic.encode()),
             Create(f"{topic.path}/partitions", b""),
             *self._state_operations(topic.topic, topic.replicas),
@@ -224,6 +232,8 @@ class TopicAdmin:
         try:
             await self._write(operations)
         except Conflict as error:
+            if ControllerEpoch.path in str(error):
+                raise NotController("another broker is the controller") from error
             raise TopicAlreadyExists(f"topic {topic.topic!r} exists already") from error
 
     async def _write(self, operations: Sequence[Operation]) -> None:
@@ -236,7 +246,7 @@ class TopicAdmin:
         room = MAX_TRANSACTION_BYTES
         for operation in operations:
             size = size_of(operation)
-            if size > room:
+            if size > room and not belongs_to_the_one_before(operation):
                 await self._broker.session.multi(part)
                 part, room = [check], MAX_TRANSACTION_BYTES
             part.append(operation)

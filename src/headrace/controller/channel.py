@@ -66,6 +66,7 @@ class Channel:
         self._told = 0
         self._wake = asyncio.Event()
         self._news = asyncio.Condition()
+        self._closed = False
         self._task = asyncio.get_running_loop().create_task(self._run())
 
     def tell(self, keys: Collection[Key]) -> None:
@@ -84,7 +85,7 @@ class Channel:
         """Return when the broker knows all that it was to be told before now."""
         wanted = self._wanted
         async with self._news:
-            await self._news.wait_for(lambda: self._told >= wanted)
+            await self._news.wait_for(lambda: self._told >= wanted or self._closed)
 
     @property
     def is_open(self) -> bool:
@@ -97,9 +98,16 @@ class Channel:
         return await self._link.ask(request, version)
 
     def close(self) -> None:
+        self._closed = True
+        self._ending = asyncio.get_running_loop().create_task(self._let_go())
         self._task.cancel()
         if self._link is not None:
             self._link.close()
+
+    async def _let_go(self) -> None:
+        """Nobody waits for a broker that is not told any more."""
+        async with self._news:
+            self._news.notify_all()
 
     async def _run(self) -> None:
         refusals, delay = 0, _FIRST_RETRY_S

@@ -19,6 +19,7 @@ from headrace.replication.election import (
     distrust,
     elect,
     finish_move,
+    forget_eligible,
     prefer,
     without_dead,
     without_leaver,
@@ -83,6 +84,7 @@ class ClusterModel:
     unreachable: set[int] = field(default_factory=set)  # registered, but their port refuses
     leaving: set[int] = field(default_factory=set)
     topics: dict[str, TopicModel] = field(default_factory=dict)
+    removed: dict[str, bytes] = field(default_factory=dict)  # ids of topics that went, by name
 
     @property
     def live(self) -> set[int]:
@@ -102,7 +104,15 @@ class ClusterModel:
     def apply(self, changes: Changes) -> None:
         """Take over what has been written."""
         for key, partition in changes.items():
-            self.topics[key.topic].partitions[key.partition] = partition
+            topic = self.topics.get(key.topic)
+            if topic is None:
+                continue
+            now = topic.partitions.get(key.partition, partition)
+            topic.partitions[key.partition] = replace(
+                partition,
+                min_insync_replicas=now.min_insync_replicas,  # its settings may have changed meanwhile
+                unclean_allowed=now.unclean_allowed,
+            )
 
     # -- what should be ------------------------------------------------------------------------
 
@@ -132,7 +142,7 @@ class ClusterModel:
             wanted = without_dead(wanted, live)
             for broker_id in self.leaving:
                 wanted = without_leaver(wanted, broker_id)
-            wanted = finish_move(wanted, live, rank=ranks.get)
+            wanted = forget_eligible(finish_move(wanted, live, rank=ranks.get))
             if wanted != partition or not partition.is_written:
                 changes[key] = wanted
         return changes
@@ -177,7 +187,9 @@ class ClusterModel:
                 raise Refused(INELIGIBLE, f"broker {each} cannot be in sync: it is not here as it was")
         wanted = accept_isr(partition, tuple(isr))
         if broker_id not in isr:  # its log has failed: it asks to be replaced
-            wanted = elect(replace(wanted, leader=NOBODY, last_leader=broker_id), self.live - self.leaving)
+            eligible = tuple(each for each in wanted.elr if each != broker_id)
+            asked = replace(wanted, leader=NOBODY, last_leader=broker_id, elr=eligible)
+            wanted = elect(asked, self.live - self.leaving)
             if wanted.leader == NOBODY:
                 raise Refused(INELIGIBLE, f"nobody can lead instead of broker {broker_id}")
         wanted = finish_move(wanted, self.live)

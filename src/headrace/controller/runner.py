@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -30,6 +31,7 @@ _SURVEY_VERSION, _SURVEY_TIMEOUT_S = 7, 0.5
 _ANY_REPLICA = -2  # whoever is asked answers for its own log
 _LATEST = -1
 _RETRY_S = 0.2
+TOLD_S = 5.0  # how long a change waits for every broker to have heard of it
 _LOGGED = 5  # partitions a change, each in a line of its own
 
 logger = logging.getLogger(__name__)
@@ -106,7 +108,11 @@ class Controller:
             if self._stale:
                 await self._read()
             self._stale = True
-            yield
+            try:
+                yield
+            except BaseException:
+                self._settle_soon()  # whether it was written is found out by reading
+                raise
             self._stale = False
 
     # -- brokers -------------------------------------------------------------------------------
@@ -316,6 +322,8 @@ class Controller:
     async def balance(self, tolerated_percent: int) -> None:
         """Let preferred replicas lead, of brokers that lead too few of what they should."""
         async with self._lock:
+            if self._stale:
+                await self._read()
             changes: Changes = {}
             by_preferred: dict[int, list[Key]] = {}
             for key, partition in self.model.items():
@@ -327,6 +335,23 @@ class Controller:
                     for key in sorted(mine):
                         changes |= self.model.prefer(key)
             await self._write(changes)
+
+    async def raise_replicas(self, name: str, count: int) -> None:
+        """Let the partitions of a topic have `count` replicas, on the brokers that have the fewest."""
+        load = Counter(each for _, partition in self.model.items() for each in partition.replicas)
+
+        def decide(cluster: ClusterModel) -> Changes:
+            changes: Changes = {}
+            for index, partition in cluster.topics[name].partitions.items():
+                missing = count - len(partition.replicas)
+                free = sorted(cluster.live - cluster.leaving - set(partition.replicas), key=load.__getitem__)
+                if missing > 0 and len(free) >= missing and not partition.adding and not partition.removing:
+                    load.update(free[:missing])
+                    changes |= cluster.move(Key(name, index), (*partition.replicas, *free[:missing]))
+            return changes
+
+        if name in self.model.topics:
+            await self.change(decide)
 
     async def let_go(self, broker_id: int, epoch: int) -> bool:
         """A broker wants to leave: have others lead; True when it leads nothing that others could."""
@@ -373,6 +398,7 @@ class Controller:
         """The topic is gone."""
         topic = self.model.topics.pop(name, None)
         if topic is not None:
+            self.model.removed[name] = topic.topic_id
             self._tell_all([Key(name, index) for index in topic.partitions])
 
     def configure_topic(self, name: str, configs: Mapping[str, str]) -> None:

@@ -228,7 +228,7 @@ async def write_changes(
             model.topics[name].version = version + 1
         for operation in operations:
             size = size_of(operation)
-            if size > room:
+            if size > room and not belongs_to_the_one_before(operation):
                 await session.multi(part)
                 part, room = [office.check], MAX_TRANSACTION_BYTES
             part.append(operation)
@@ -282,6 +282,11 @@ def _assignment(model: ClusterModel, name: str, changes: Changes) -> TopicAssign
         adding={index: each.adding for index, each in after.items() if each.adding},
         removing={index: each.removing for index, each in after.items() if each.removing},
     )
+
+
+def belongs_to_the_one_before(operation: Operation) -> bool:
+    """Whether it makes the state of a partition that the one before makes: they come together or not."""
+    return isinstance(operation, Create) and operation.path.endswith("/state")
 
 
 def size_of(operation: Operation) -> int:

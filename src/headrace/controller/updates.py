@@ -58,7 +58,8 @@ def _topic(
     topic = model.topics.get(name)
     if topic is None:
         states = [_gone(index, controller_epoch) for index in indexes]
-        return UpdateMetadataTopicState(topic_name=name, topic_id=ZERO_UUID, partition_states=states)
+        topic_id = model.removed.get(name, ZERO_UUID)
+        return UpdateMetadataTopicState(topic_name=name, topic_id=topic_id, partition_states=states)
     return UpdateMetadataTopicState(
         topic_name=name,
         topic_id=topic.topic_id,

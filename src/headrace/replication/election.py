@@ -143,6 +143,12 @@ def distrust(partition: Partition, broker_id: int) -> Partition:
     return replace(partition, elr=elr)
 
 
+def forget_eligible(partition: Partition) -> Partition:
+    """Enough are in sync, also because fewer are wanted than before: nobody else is eligible."""
+    enough = len(partition.isr) >= partition.wanted_in_sync
+    return replace(partition, elr=()) if partition.elr and enough else partition
+
+
 def prefer(partition: Partition, live: Collection[int]) -> Partition:
     """The partition led by its preferred replica, if that lives and is in sync."""
     preferred = partition.replicas[0]

@@ -34,6 +34,7 @@ class Leader:
     epoch_start_offset: int  # where this leader's epoch begins in the log
     followers: dict[int, Follower] = field(default_factory=dict)
     proposed: frozenset[int] | None = None  # sent to the controller, not answered yet
+    eligible: frozenset[int] = frozenset()  # not in sync, and may lead: they have all that is committed
 
     @classmethod
     def begin(
@@ -67,9 +68,10 @@ class Leader:
             if each != self.broker_id
         }
 
-    def use_isr(self, isr: Collection[int]) -> None:
+    def use_isr(self, isr: Collection[int], eligible: Collection[int] = ()) -> None:
         """The controller has spoken: this is the set, and nothing is proposed any more."""
         self.isr = frozenset(isr)
+        self.eligible = frozenset(eligible)
         self.proposed = None
 
     # -- what is committed ---------------------------------------------------------------------
@@ -85,7 +87,7 @@ class Leader:
         With fewer replicas in sync than the topic wants nothing new is committed: a replica that has left
         the set in such a time still has all that is (KIP-966).
         """
-        if len(self.isr) < min(self.min_insync_replicas, len(self.replicas)):
+        if self.eligible or len(self.isr) < min(self.min_insync_replicas, len(self.replicas)):
             return before
         ends = [
             log_end_offset if each == self.broker_id else self._end_of(each)

@@ -101,8 +101,7 @@ class LogDirectory:
             self._forget(gone)
         marker = self.path / CLEAN_SHUTDOWN
         clean = marker.exists()
-        same_boot = _is_same_boot(self.path)
-        self.may_have_lost = bool(found) and not clean and not same_boot
+        self.may_have_lost = not clean and not _is_same_boot(self.path)
         marker.unlink(missing_ok=True)  # from here on a crash means recovery
         sync_directory(self.path)
         for number, (partition, path) in enumerate(found, start=1):
@@ -122,6 +121,14 @@ class LogDirectory:
                 logger.exception("%s could not be opened", path)
                 self.failed[partition] = str(error)
             progress(number, len(found))
+        self.may_have_lost = self.may_have_lost or bool(self.failed)
+
+    def remember_boot(self) -> None:
+        """The others know what may be missing here: from now on only another boot is a reason for doubt."""
+        self.may_have_lost = False
+        boot = _boot_id()
+        if boot is not None and not _is_same_boot(self.path):
+            write_atomically(self.path / BOOT, boot + b"\n")
 
     def create(
         self, partition: TopicPartition, topic_id: bytes, config: LogConfig, *, sync: bool = True
@@ -239,20 +246,20 @@ class LogDirectory:
 
 
 def _is_same_boot(path: Path) -> bool:
-    """Whether the machine has run all the time since the directory was last opened; remembers this boot.
+    """Whether the machine has run all the time since the directory was last known to be whole.
 
     A process that was killed has left what it wrote to the system, which brings it to the disk in its own
     time. Only a machine that went down has lost what was not there yet.
     """
+    boot, file = _boot_id(), path / BOOT
+    return boot is not None and file.exists() and file.read_bytes().strip() == boot
+
+
+def _boot_id() -> bytes | None:
     try:
-        now = Path("/proc/sys/kernel/random/boot_id").read_bytes().strip()
+        return Path("/proc/sys/kernel/random/boot_id").read_bytes().strip()
     except OSError:
-        return False
-    file = path / BOOT
-    before = file.read_bytes().strip() if file.exists() else b""
-    if before != now:
-        write_atomically(file, now + b"\n")
-    return before == now
+        return None
 
 
 def _close(log: Log) -> bool:

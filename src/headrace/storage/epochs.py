@@ -41,12 +41,22 @@ class LeaderEpochs:
         return self._entries[-1].epoch if self._entries else UNKNOWN_EPOCH
 
     def assign(self, epoch: int, start_offset: int) -> None:
-        """Note that `epoch` wrote `start_offset`; epochs known already or older change nothing."""
-        if epoch <= self.latest:
+        """Note that `epoch` wrote `start_offset`; what is said to have begun there or later wrote nothing.
+
+        Epochs 4 from 0 and 5 from 10, a term in which nothing was written: then what epoch 4 wrote at
+        offset 10, taken over from another leader, shows that 5 never began there.
+        """
+        if epoch == self.latest:
             return
-        while self._entries and self._entries[-1].start_offset >= start_offset:
-            self._entries.pop()  # an epoch whose leader wrote nothing that lasted
-        self._entries.append(EpochStart(epoch, start_offset))
+        kept = len(self._entries)
+        while kept and self._entries[kept - 1].start_offset >= start_offset:
+            kept -= 1
+        known = kept and self._entries[kept - 1].epoch >= epoch
+        if kept == len(self._entries) and known:
+            return
+        del self._entries[kept:]
+        if not known:
+            self._entries.append(EpochStart(epoch, start_offset))
         self._write()
 
     def end_of(self, epoch: int, log_end_offset: int) -> EpochStart:

@@ -90,6 +90,14 @@ class Log:
 
     # -- append --------------------------------------------------------------------------------
 
+    def begin_epoch(self, epoch: int) -> None:
+        """Note that what comes next is written by the leader of `epoch`."""
+        self._ensure_online()
+        try:
+            self.epochs.assign(epoch, self.log_end_offset)
+        except OSError as error:
+            raise self._fail("note an epoch", error) from error
+
     def append(self, data: Buffer, *, leader_epoch: int) -> Appended:
         """Append a client's batch as leader, at the end, and say where it went.
 

@@ -9,7 +9,7 @@ from headrace.broker.dispatch import Context, handles
 from headrace.broker.translate import FAILURES, error_code
 from headrace.controller import model
 from headrace.controller.model import INVALID_REPLICAS, Changes, ClusterModel, Key, Refused
-from headrace.controller.runner import Controller, NotController
+from headrace.controller.runner import TOLD_S, Controller, NotController
 from headrace.protocol.errors import ErrorCode
 from headrace.protocol.schema.alter_partition_reassignments import (
     AlterPartitionReassignmentsRequest,
@@ -51,7 +51,7 @@ async def alter_partition_reassignments(
         return _refused(ErrorCode.NOT_CONTROLLER)
     except FAILURES as error:
         return _refused(error_code(error))
-    await controller.told(request.timeout_ms / 1000)
+    await controller.told(min(request.timeout_ms / 1000, TOLD_S))
     return AlterPartitionReassignmentsResponse(
         responses=responses, allow_replication_factor_change=may_change
     )

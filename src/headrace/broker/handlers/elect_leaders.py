@@ -11,7 +11,7 @@ from headrace.broker.errors import NotController
 from headrace.broker.translate import FAILURES, error_code
 from headrace.controller import model
 from headrace.controller.model import Changes, ClusterModel, Key, Refused
-from headrace.controller.runner import Controller
+from headrace.controller.runner import TOLD_S, Controller
 from headrace.controller.runner import NotController as Replaced
 from headrace.protocol.errors import ErrorCode
 from headrace.protocol.schema.elect_leaders import (
@@ -50,7 +50,7 @@ async def elect_leaders(request: ElectLeadersRequest, context: Context) -> Elect
         return ElectLeadersResponse(error_code=ErrorCode.NOT_CONTROLLER, replica_election_results=[])
     except FAILURES as error:
         return ElectLeadersResponse(error_code=error_code(error), replica_election_results=[])
-    await controller.told(request.timeout_ms / 1000)
+    await controller.told(min(request.timeout_ms / 1000, TOLD_S))
     return ElectLeadersResponse(
         replica_election_results=[
             ReplicaElectionResult(topic=topic, partition_result=each) for topic, each in results.items()
