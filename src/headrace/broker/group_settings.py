@@ -67,7 +67,7 @@ GROUP_SETTINGS: Final = [
     _number(
         "group.consumer.heartbeat.interval.ms",
         5_000,
-        "How often members of consumer groups are told to heartbeat.",
+        "How often members of consumer groups are told to heartbeat; every second while their group changes.",
         1,
     ),
     _number("group.consumer.min.session.timeout.ms", 45_000, "Accepted for Kafka's sake.", 1),

@@ -1,7 +1,8 @@
 """The classic protocol: how JoinGroup, SyncGroup, Heartbeat, LeaveGroup and time move a classic group.
 
-What is written down changes by records alone, when they are applied. What is not (who waits, who has
-joined again, deadlines) changes here, at once: it is worth nothing after a crash.
+A group is written down when it is stable, or empty, and changes so by records alone. On its way to the next
+generation (who has joined, who waits, until when) it changes here, at once: that is worth nothing after a
+crash, from which a group comes back as it was last written down.
 """
 
 from collections.abc import Callable, Mapping, Sequence
