@@ -134,13 +134,11 @@ def without_leaver(partition: Partition, broker_id: int) -> Partition:
 def distrust(partition: Partition, broker_id: int) -> Partition:
     """A broker is back after a crash that may have cost it records: it is not eligible any more.
 
-    If it is the only one that was in sync, it stays so: it is still the best there is.
+    If nobody else is, it stays so: it is still the best there is.
     """
     elr = tuple(each for each in partition.elr if each != broker_id)
     isr = tuple(each for each in partition.isr if each != broker_id)
-    if broker_id in partition.isr and (isr or elr):
-        return replace(partition, isr=isr, elr=elr)
-    return replace(partition, elr=elr)
+    return replace(partition, isr=isr, elr=elr) if isr or elr else partition
 
 
 def forget_eligible(partition: Partition) -> Partition:
