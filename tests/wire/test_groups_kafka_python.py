@@ -212,6 +212,7 @@ def test_older_protocols_join_commit_and_resume(
         else:
             assert numbers(consumer, 100) == list(range(100))
         consumer.commit({place: OffsetAndMetadata(60, "old", -1)})
+    with closing(open_consumer(broker.bootstrap, topic, **options)) as consumer:
         assert consumer.committed(place) == 60
 
     with closing(open_consumer(broker.bootstrap, topic, group_id=group)) as consumer:
