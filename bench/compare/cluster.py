@@ -72,9 +72,9 @@ class Cluster:
 
     def await_brokers(self) -> None:
         """Return when every broker answers Metadata and knows all of them."""
-        for broker_id, node in self._nodes.items():
+        for broker_id in self._nodes:
             all_known = partial(knows_brokers, self.addresses[broker_id], len(self._nodes))
-            self._until(f"broker {broker_id} knows its cluster", all_known, START_TIMEOUT_S, node)
+            self._until(f"broker {broker_id} knows its cluster", all_known, START_TIMEOUT_S)
 
     def controller(self) -> int:
         return controller_of(self._any_address())
@@ -129,15 +129,18 @@ class Cluster:
             self._admin = AdminClient(client_settings(self.bootstrap))
         return self._admin
 
-    def _until(
-        self, what: str, holds: Callable[[], bool], timeout_s: float, node: Node | None = None
-    ) -> None:
+    def _until(self, what: str, holds: Callable[[], bool], timeout_s: float) -> None:
         deadline = time.monotonic() + timeout_s
         while not holds():
-            if time.monotonic() > deadline or (node is not None and not node.runs):
-                last = "" if node is None else f"; the end of its log:\n{node.last_words()}"
-                raise TimeoutError(f"{self.name}: waited in vain until {what}{last}")
+            self._ensure_all_run()
+            if time.monotonic() > deadline:
+                raise TimeoutError(f"{self.name}: waited in vain until {what}")
             time.sleep(0.01)
+
+    def _ensure_all_run(self) -> None:
+        for broker_id, node in self._nodes.items():
+            if not node.runs:
+                raise ChildProcessError(f"{self.name}: broker {broker_id} ended:\n{node.last_words()}")
 
 
 MakeCluster = Callable[[], Cluster]
