@@ -132,8 +132,7 @@ def _shown(rows: Sequence[Sequence[object]]) -> Sequence[Sequence[object]]:
     """The rows; a terminal is spared very many."""
     if len(rows) <= _SHOWN or not sys.stdout.isatty():
         return rows
-    more = len(rows) - _SHOWN
-    return [*rows[:_SHOWN], (f"… and {more:,} more (--json has them all)", *[""] * (len(rows[0]) - 1))]
+    return [*rows[:_SHOWN], (f"… {len(rows) - _SHOWN:,} more", *[""] * (len(rows[0]) - 1))]
 
 
 def _or_unknown(value: object) -> object:

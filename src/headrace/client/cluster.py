@@ -27,6 +27,7 @@ from headrace.protocol.schema.alter_partition_reassignments import (
 from headrace.protocol.schema.elect_leaders import ElectLeadersRequest, ElectLeadersResponse, TopicPartitions
 
 POLL_S: Final = 0.25
+SETTLED_S: Final = 10.0  # for all brokers to have heard that a move is over
 TIMEOUT_MS: Final = 30_000
 PREFERRED, UNCLEAN = 0, 1  # kinds of elections
 
@@ -124,25 +125,36 @@ class Cluster:
         while left := sum(each.place in wanted for each in self.reassignments()):
             yield left
             time.sleep(POLL_S)
+        deadline = time.monotonic() + SETTLED_S
+        while elsewhere := self._elsewhere(moves):
+            if time.monotonic() > deadline:
+                raise ClientError(f"{elsewhere}: somebody has cancelled the move, or begun another")
+            time.sleep(POLL_S)
         yield 0
-        for partition in self._partitions():
-            move = wanted.get(partition.place)
-            if move is not None and set(partition.replicas) != set(move.replicas):
-                on = ", ".join(map(str, partition.replicas))
-                raise ClientError(f"{move.place} is on brokers {on}: somebody has moved it elsewhere")
+
+    def _elsewhere(self, moves: Sequence[Move]) -> str | None:
+        """A partition that is not on the brokers it was to move to, and where it is."""
+        found = {each.place: each.replicas for each in self._partitions()}
+        for move in moves:
+            replicas = found.get(move.place, move.replicas)  # a topic that is gone needs no brokers
+            if set(replicas) != set(move.replicas):
+                return f"{move.place} is on brokers {_listed(replicas)}"
+        return None
 
     def plan_drain(self, broker_id: int) -> list[Move]:
-        """What has to move for no replica to be left on a broker; nothing if none is there."""
+        """What has to move, or to go on moving, for no replica to be left on a broker."""
         found = self._brokers.metadata()
         racks = {each.node_id: each.rack for each in found.brokers}
-        under_way = {each.place: each.target for each in self.reassignments()}
+        reassignments = self.reassignments()
+        under_way = {each.place: each.target for each in reassignments}
         partitions = [
             replace(each, replicas=under_way.get(each.place, each.replicas))
             for each in read_partitions(found)
         ]
         if broker_id not in racks and not any(broker_id in each.replicas for each in partitions):
             raise ClientError(_no_broker(broker_id, racks))
-        return drain(broker_id, partitions, racks)
+        leaving = [each.goes_on for each in reassignments if broker_id in each.removing]
+        return [*leaving, *drain(broker_id, partitions, racks)]
 
     # -- leading -------------------------------------------------------------------------------
 

@@ -64,7 +64,7 @@ class ClusterStatus:
     under_min_isr: tuple[PartitionState, ...]
     offline: tuple[PartitionState, ...]
     leaderless: tuple[PartitionState, ...]
-    not_preferred: tuple[PartitionState, ...]  # led by another than their first replica
+    not_preferred: tuple[PartitionState, ...]  # led by another though their first replica is in sync
     reassignments: tuple[Reassignment, ...]
 
     @property
@@ -114,7 +114,9 @@ def cluster_status(
         offline=tuple(each for each in unled if not live & set(each.replicas)),
         leaderless=tuple(each for each in unled if live & set(each.replicas)),
         not_preferred=tuple(
-            each for each in partitions if each.leader is not None and each.leader != each.replicas[0]
+            each
+            for each in partitions
+            if each.leader not in {None, each.replicas[0]} and each.replicas[0] in live & set(each.in_sync)
         ),
         reassignments=tuple(reassignments),
     )

@@ -66,7 +66,7 @@ def _check(broker_id: int, partition: PartitionState, others: Collection[int]) -
         )
     if not set(others) - set(partition.replicas):
         raise ClientError(
-            f"{partition.place} has {len(partition.replicas)} replicas, and without broker {broker_id} only "
-            f"{len(others)} brokers are alive: start another one first, or have the topic on fewer "
-            f"(`headrace cluster reassign --topic {partition.topic} --to ...`)"
+            f"{partition.place} has {len(partition.replicas)} replicas, and besides broker {broker_id} only "
+            f"{len(others)} {'is' if len(others) == 1 else 'are'} alive: start another broker first, or have "
+            f"fewer replicas (`headrace cluster reassign --topic {partition.topic} --to ...`)"
         )

@@ -42,6 +42,11 @@ class Reassignment:
     def target(self) -> tuple[int, ...]:
         return tuple(each for each in self.replicas if each not in self.removing)
 
+    @property
+    def goes_on(self) -> Move:
+        """The move that it is; to ask for it again changes nothing."""
+        return Move(topic=self.topic, partition=self.partition, replicas=self.target)
+
 
 def read_plan(text: str, source: str) -> list[Move]:
     """The moves in a file as `kafka-reassign-partitions` takes it; ClientError says what is wrong with it.

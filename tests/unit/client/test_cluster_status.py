@@ -82,5 +82,11 @@ def test_a_replica_on_its_way_need_not_be_in_sync_yet() -> None:
 
 
 def test_a_partition_is_preferably_led_by_its_first_replica() -> None:
-    found = status([node(1), node(2)], partition(0, 2, (1, 2), (1, 2)), partition(1, 2, (2, 1), (1, 2)))
-    assert [each.place for each in found.not_preferred] == [Place("orders", 0)]
+    found = status(
+        [node(1), node(2)],
+        partition(0, 2, (1, 2), (1, 2)),
+        partition(1, 2, (2, 1), (1, 2)),
+        partition(2, 2, (1, 2), (2,)),
+        partition(3, 2, (9, 2), (9, 2)),
+    )
+    assert [each.place for each in found.not_preferred] == [Place("orders", 0)], "the others cannot lead"

@@ -73,7 +73,7 @@ def test_a_broker_that_is_down_can_be_drained() -> None:
 
 
 def test_too_few_brokers_are_refused() -> None:
-    with pytest.raises(ClientError, match="orders-0 has 2 replicas, and without broker 2 only 1 brokers"):
+    with pytest.raises(ClientError, match="orders-0 has 2 replicas, and besides broker 2 only 1 is alive"):
         drain(2, [partition(0, 1, 2)], {1: None, 2: None})
 
 

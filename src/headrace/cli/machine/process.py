@@ -114,6 +114,8 @@ class Member(ABC):
     def _how(self, status: int) -> str:
         if status < 0:
             return f"was killed by {signal.Signals(-status).name}"
+        if status == 0:
+            return "was told to stop, by somebody else"
         return f"ended with status {status}{self._last_words()}"
 
     def _last_words(self) -> str:
