@@ -158,19 +158,25 @@ async def _read_partition(
         unclean_allowed=wants.unclean_allowed,
         version=found.version,
     )
-    return _as_left_by(partition, found.modified_zxid, members)
+    return _as_left_by(partition, found.modified_zxid, members, state.broker_epochs)
 
 
-def _as_left_by(partition: Partition, written_zxid: int, members: Mapping[int, Member]) -> Partition:
+def _as_left_by(
+    partition: Partition,
+    written_zxid: int,
+    members: Mapping[int, Member],
+    epochs: Mapping[int, int],
+) -> Partition:
     """The partition without what brokers have lost by restarting since it was written.
 
-    A broker's epoch is the zxid of its registration, so it tells whether that came later. A leader that has
-    restarted leads no more, until it is elected in an epoch of its own; one that may have lost records
-    is not counted on.
+    It was written with the `epochs` of its brokers, as its controller knew them; of others, a registration
+    with a later zxid tells. A leader that has restarted leads no more, until it is elected in an epoch of
+    its own; one that may have lost records is not counted on.
     """
     left = partition
     for member in members.values():
-        if member.epoch > written_zxid:
+        known = epochs.get(member.broker_id)
+        if member.epoch != known if known is not None else member.epoch > written_zxid:
             if not member.trusted:
                 left = distrust(left, member.broker_id)
             if left.leader == member.broker_id:
@@ -219,7 +225,7 @@ async def write_changes(
         operations = [
             operation
             for key, partition in of_topic.items()
-            for operation in _state_operations(key, partition, office.epoch)
+            for operation in _state_operations(key, partition, office.epoch, model.members)
         ]
         assignment = _assignment(model, name, of_topic)
         if assignment is not None:
@@ -243,14 +249,16 @@ async def write_changes(
     return written
 
 
-def _state_operations(key: Key, partition: Partition, epoch: int) -> list[Operation]:
-    state = state_of(key, partition, epoch)
+def _state_operations(
+    key: Key, partition: Partition, epoch: int, members: Mapping[int, Member]
+) -> list[Operation]:
+    state = state_of(key, partition, epoch, members)
     if partition.version == -1:  # a partition that has none yet
         return [Create(state.path.removesuffix("/state"), b""), Create(state.path, state.encode())]
     return [Set(state.path, state.encode(), partition.version)]
 
 
-def state_of(key: Key, partition: Partition, epoch: int) -> PartitionState:
+def state_of(key: Key, partition: Partition, epoch: int, members: Mapping[int, Member]) -> PartitionState:
     return PartitionState(
         topic=key.topic,
         partition=key.partition,
@@ -260,6 +268,11 @@ def state_of(key: Key, partition: Partition, epoch: int) -> PartitionState:
         controller_epoch=epoch,
         elr=partition.elr,
         last_leader=partition.last_leader,
+        broker_epochs={
+            each: members[each].epoch
+            for each in (*partition.isr, *partition.elr, partition.leader)
+            if each in members
+        },
         version=partition.version,
     )
 

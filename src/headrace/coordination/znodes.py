@@ -158,6 +158,7 @@ class PartitionState:
     controller_epoch: int
     elr: Sequence[int] = ()  # left the ISR while too few were in sync: they have all that is committed
     last_leader: int = -1  # while nobody leads
+    broker_epochs: Mapping[int, int] = field(default_factory=dict)  # of those above, when this was written
     version: int = 0  # the znode's, which is Kafka's partition epoch; not in its content
 
     @staticmethod
@@ -180,6 +181,8 @@ class PartitionState:
             content["elr"] = list(self.elr)
         if self.last_leader != -1:
             content["last_leader"] = self.last_leader
+        if self.broker_epochs:
+            content["broker_epochs"] = {str(each): epoch for each, epoch in self.broker_epochs.items()}
         return _dump(content)
 
     @classmethod
@@ -194,6 +197,9 @@ class PartitionState:
                 controller_epoch=int(content["controller_epoch"]),
                 elr=tuple(int(replica) for replica in content.get("elr", ())),
                 last_leader=int(content.get("last_leader", -1)),
+                broker_epochs={
+                    int(each): int(epoch) for each, epoch in content.get("broker_epochs", {}).items()
+                },
                 version=version,
             )
 
