@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from cluster import absences, cuts, disks, moves, network, pauses, stories
+from cluster import absences, cuts, disks, moves, network, others, pauses, stories
 from cluster.stage import EMBEDDED, ENSEMBLE, Outcome, Story, play, play_in_network
 
 BOTH: Final = (EMBEDDED, ENSEMBLE)
@@ -75,6 +75,9 @@ MATRIX: Final = [
     Entry(moves.a_controller_that_moves_replicas_is_killed),
     Entry(moves.the_preferred_leader_returns, settings=moves.PREFERRED),
     Entry(disks.a_disk_is_full, why_not=disks.why_not),
+    Entry(others.kafka_python_writes_while_a_leader_is_killed),
+    Entry(others.aiokafka_writes_while_a_leader_is_killed),
+    Entry(others.java_writes_while_a_leader_is_killed, why_not=others.why_no_java),
 ]
 
 SHORT: Final = [
