@@ -8,6 +8,9 @@ HEADRACE_EXAMPLES=200 asks for more stories than the default few.
 """
 
 import os
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any
 
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
@@ -16,7 +19,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition,
 from headrace.group.classic import ClassicGroup, State
 from headrace.group.consumer import ConsumerGroup
 from headrace.group.errors import GroupError, GroupNotEmpty
-from headrace.testing.groups import beat_request, join_request, sync_request
+from headrace.testing.groups import beat_request, commit_request, join_request, sync_request
 from property.group_clients.classic import ClassicClient
 from property.group_clients.consumer import ConsumerClient
 from property.group_clients.world import Dies, World
@@ -127,25 +130,25 @@ class GroupHistory(RuleBasedStateMachine):
         self.commits += 1
         self.one(index).commit(self.commits)
 
-    @rule(number=st.integers(0, 20), generation=st.integers(-3, 5), who=indexes)
-    def stranger(self, number: int, generation: int, who: int) -> None:
-        """Somebody asks for what is not to be had, or not any more."""
-        member_id = (
-            self.clients[who % len(self.clients)].member_id if self.clients and number % 2 else "nobody"
-        )
-        requests = [
-            lambda: self.world.beat(beat_request(member_id, generation or 7)),
-            lambda: self.world.heartbeat(member_id, generation - 1000),
-            lambda: self.world.ask(sync_request(member_id, generation - 1000)),
+    @rule(what=st.integers(0, 5), late=st.sampled_from([-2, -1, 1, 2]), who=st.none() | indexes)
+    def stranger(self, what: int, late: int, who: int | None) -> None:
+        """Somebody asks for what is not to be had, or a member for what is not to be had any more."""
+        member_id = "nobody"
+        if who is not None and self.clients:
+            member_id = self.clients[who % len(self.clients)].member_id or member_id
+        number = self.world.number + late
+        if number < 1:
+            return  # that would be somebody who joins, or leaves
+        requests: list[Callable[[], Any]] = [
+            lambda: self.world.beat(beat_request(member_id, number)),
+            lambda: self.world.heartbeat(member_id, number),
+            lambda: self.world.commit(commit_request([("orders", 0, 0)], member_id, number)),
+            lambda: self.world.ask(sync_request(member_id, number)),
             lambda: self.world.ask(join_request("nobody")),
             lambda: self.world.ask(join_request(protocol_type="connect", asks_for_id=True)),
         ]
-        if generation == -1:
-            return  # that would be a member that leaves
-        try:
-            self.world.serve(requests[number // 2 % len(requests)])
-        except GroupError:
-            return
+        with suppress(GroupError):
+            self.world.serve(requests[what])
 
     # -- the rest of the world -----------------------------------------------------------------
 
@@ -267,7 +270,7 @@ class ConsumerHistory(GroupHistory):
 
 
 patient = settings(
-    max_examples=EXAMPLES * 40,
+    max_examples=EXAMPLES * 30,
     stateful_step_count=60,
     deadline=None,
     report_multiple_bugs=False,

@@ -7,6 +7,7 @@
     a crash it comes again, as in Kafka. A group that nobody is in may begin anew.
 (c) What is written down is what the records say.
 (d) Nobody is answered twice.
+(e) Nobody is accepted with the generation, or the epoch, of another time.
 (f) Whoever is refused has changed nothing.
 (g) Offsets are those of the commits that were accepted.
 """
@@ -18,7 +19,8 @@ from typing import Any, Protocol
 
 from headrace.group.classic import ClassicGroup
 from headrace.group.classic_protocol import Join, Sync
-from headrace.group.consumer import LEAVING_FOR_A_WHILE, ConsumerGroup
+from headrace.group.consumer import LEAVING_FOR_A_WHILE, ConsumerGroup, ConsumerMember
+from headrace.group.consumer_protocol import Beaten, Heartbeat
 from headrace.group.coordinator import Commit, GroupCoordinator
 from headrace.group.decision import Decision, Synced
 from headrace.group.errors import GroupError
@@ -78,6 +80,11 @@ class World(GroupDesk):
         self._had_members = False
         self._assigned: dict[str, bytes] = {}  # by the last generation that was written down
         self._epochs: dict[str, int] = {}
+
+    @property
+    def number(self) -> int:
+        """The group's generation, or epoch."""
+        return _number(self.group)
 
     @property
     def group(self) -> ClassicGroup | ConsumerGroup | None:
@@ -155,13 +162,45 @@ class World(GroupDesk):
 
     def commit(self, commit: Commit) -> None:
         new = {(topic, partition): committed for topic, partition, committed in commit.offsets}
+        assert_current = self._current(commit.member_id, commit.generation)
         try:
             super().commit(commit)
         except Disconnected:
             if self.coordinator.offsets.of("g") != self.expected:  # it is in the log
                 self.expected |= new
             raise
+        assert_current()
         self.expected |= new
+
+    def heartbeat(
+        self, member_id: str, generation: int, instance_id: str | None = None, group_id: str = "g"
+    ) -> None:
+        super().heartbeat(member_id, generation, instance_id, group_id)
+        self._current(member_id, generation)()
+
+    def beat(self, beat: Heartbeat) -> Beaten:
+        assert_current = self._current(beat.member_id, beat.epoch, or_before=True)
+        answer = super().beat(beat)
+        if beat.epoch > 0:
+            assert_current()
+        return answer
+
+    def _current(self, member_id: str, number: int, *, or_before: bool = False) -> Callable[[], None]:
+        """What fails unless this is the generation, or the epoch, that the member is in now."""
+        group = self.group
+        allowed = {-1}  # of a group without members
+        if group is not None and group.members:
+            member = group.members.get(member_id)
+            allowed = set()
+            if isinstance(member, ConsumerMember):
+                allowed = {member.epoch, member.previous_epoch} if or_before else {member.epoch}
+            elif isinstance(group, ClassicGroup) and member is not None:
+                allowed = {group.generation}
+
+        def check() -> None:
+            assert number in allowed, f"{member_id} was accepted with {number}, not {allowed}"
+
+        return check
 
     # -- things that happen --------------------------------------------------------------------
 
