@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from cluster import absences, cuts, disks, moves, network, others, pauses, stories
+from cluster import absences, chaos, cuts, disks, moves, network, others, pauses, stories
 from cluster.stage import EMBEDDED, ENSEMBLE, Outcome, Story, play, play_in_network
 
 BOTH: Final = (EMBEDDED, ENSEMBLE)
@@ -65,6 +65,7 @@ MATRIX: Final = [
     _cut(cuts.everybody_is_cut_from_zookeeper),
     _cut(cuts.all_brokers_are_cut_from_one_another),
     _cut(cuts.the_network_is_cut_at_random),
+    _cut(chaos.everything_happens_at_once),
     Entry(absences.zookeeper_is_killed),
     Entry(absences.zookeeper_sleeps),
     Entry(absences.a_leader_is_killed_while_zookeeper_is_away),

@@ -100,12 +100,17 @@ class Cluster:
         for broker in self.brokers.values():
             if broker.paused:
                 broker.resume()
-        self.start()
         try:
-            until("all replicas are in sync", lambda: not self.out_of_sync())
+            until("all replicas are in sync", self._is_well)
         except NotInTime as error:
             error.add_note(f"out of sync: {self.out_of_sync()}")
             raise
+
+    def _is_well(self) -> bool:
+        for broker in self.brokers.values():
+            if not broker.running:
+                broker.launch()  # perhaps again: it ends if ZooKeeper does not answer
+        return not self.out_of_sync()
 
     # -- topics --------------------------------------------------------------------------------
 

@@ -23,6 +23,9 @@ class Coordination(Protocol):
     @property
     def address(self) -> str: ...
 
+    @property
+    def running(self) -> bool: ...
+
     def start(self) -> None: ...
 
     def stop(self) -> object: ...
@@ -81,6 +84,10 @@ class Ensemble(ZooKeeper):
 
     def __init__(self, root: Path) -> None:
         super().__init__(root / "zookeeper", servers=SERVERS, port=_free_ports(), tick_ms=TICK_MS)
+
+    @property
+    def running(self) -> bool:
+        return any(server.pid is not None for server in self.servers)
 
     def kill_one(self) -> Callable[[], None]:
         """End the server that leads the ensemble; what is returned starts it again."""

@@ -66,7 +66,18 @@ class ServerProcess:
 
     def start(self) -> None:
         """Start it, and return once it is ready."""
+        self.launch()
+        try:
+            self.address = self._ready_line().partition("=")[2]
+        except BaseException:
+            self.kill()
+            raise
+
+    def launch(self) -> None:
+        """Start it, and do not wait until it is ready; it may end before it is."""
         assert not self.running, self.arguments
+        if self._process is not None:
+            self._reap()  # it has ended by itself
         with self.log.open("ab") as log:
             self._process = subprocess.Popen(  # noqa: S603  our own program
                 [*self._inside, *_HEADRACE, *self.arguments],
@@ -75,11 +86,6 @@ class ServerProcess:
                 stderr=log,
                 env=clean_environment() | self._environment,
             )
-        try:
-            self.address = self._ready_line().partition("=")[2]
-        except BaseException:
-            self.kill()
-            raise
 
     def signal(self, number: signal.Signals) -> None:
         assert self._process is not None, "the process is not running"
