@@ -366,6 +366,28 @@ def test_any_number_of_offsets_can_go_with_their_topic(office: Office) -> None:
     assert office.shard.coordinator.offsets.of("g") == {}
 
 
+def test_offsets_of_a_topic_that_goes_while_they_are_read_go_with_it(
+    open_office: Callable[..., Office],
+) -> None:
+    open_office().commit(commit_request([("orders", 0, 1), ("people", 0, 1)]))
+    again = open_office()
+
+    again.broker.groups.topic_is_gone("orders")
+    again.load()
+
+    assert set(again.shard.coordinator.offsets.of("g")) == {("people", 0)}
+
+
+def test_a_record_that_is_too_large_alone_does_not_keep_others_from_being_forgotten(office: Office) -> None:
+    """Names may be longer than anybody would make them, and parts are halved until they fit."""
+    for number in range(60):
+        office.commit(commit_request([("orders", 0, 1)], group_id="g" * 1_000 + str(number)))
+
+    office.broker.groups.topic_is_gone("orders")
+
+    assert all(not office.shard.coordinator.offsets.of(group) for group in office.shard.coordinator.groups)
+
+
 # -- coming and going ------------------------------------------------------------------------------
 
 

@@ -72,3 +72,18 @@ def test_a_deadline_that_heartbeats_move_on_stands_in_the_heap_once() -> None:
         deadlines.set("a", now_ms + 10)
 
     assert len(deadlines._heap) == 1
+
+
+def test_all_deadlines_move_with_a_clock_that_is_set() -> None:
+    deadlines: Deadlines[str] = Deadlines()
+    for key, at_ms in (("a", 10), ("b", 20), ("c", 30)):
+        deadlines.set(key, at_ms)
+    deadlines.clear("c")
+
+    deadlines.shift(100)
+    assert deadlines.next_ms() == 110
+    assert deadlines.due(109) == []
+    deadlines.shift(-100)
+
+    assert deadlines.due(20) == ["a", "b"]
+    assert len(deadlines) == 0

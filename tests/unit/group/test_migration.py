@@ -279,6 +279,27 @@ def test_everybody_then_joins_again_and_the_rest_is_shared() -> None:
     assert sum(waiter.answer.leader == waiter.answer.member_id for waiter in waiters) == 1
 
 
+def test_nothing_is_given_out_before_that() -> None:
+    at = desk()
+    first, _ = mixed(at)
+    at.beat(beat_request("a", -1))
+
+    with pytest.raises(RebalanceInProgress):
+        at.sync(sync_request(first, classic(at).generation))
+
+
+def test_what_an_assignor_tells_its_members_keeps_a_group_classic() -> None:
+    at = desk()
+    (first,) = completing_group(at)
+    told = ConsumerProtocolAssignment(assigned_partitions=[], user_data=b"more to know")
+    at.sync(sync_request(first, 1, {first: encode_assignment(told, 1)}))
+
+    with pytest.raises(GroupIdNotFound):
+        at.beat(beat_request("a", 0))
+
+    at.heartbeat(first, 1)
+
+
 def test_when_the_last_consumer_is_silent_the_group_is_classic_again() -> None:
     at = desk()
     member_ids = mixed(at)
