@@ -76,3 +76,29 @@ def test_a_log_that_has_grown_too_long_is_put_aside(tmp_path: Path) -> None:
     os.truncate(log, LARGEST_LOG_BYTES + 1)
     assert not directory.log("broker-1").exists()
     assert (tmp_path / "logs" / "broker-1.log.1").stat().st_size == LARGEST_LOG_BYTES + 1
+
+
+def test_a_broker_does_not_wait_for_a_parent_that_does_not_listen() -> None:
+    script = (
+        "import os; from headrace.cli.machine.member import say\n"
+        "os.set_blocking(1, False)\n"
+        "for _ in range(10_000): say('WARNING ' + 'x' * 100)\n"
+    )
+    chatty = subprocess.Popen(
+        [sys.executable, "-c", script], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+    )
+    with chatty:
+        assert chatty.wait(30) == 0, "its pipe is full, and nobody reads it"
+        assert chatty.stdout is not None
+        lines = chatty.stdout.read().splitlines()
+    assert set(lines) == {b"WARNING " + b"x" * 100}, "a line is told whole or not at all"
+
+
+def test_a_process_whose_parent_has_gone_before_it_began_does_not_begin() -> None:
+    stranger = subprocess.run(
+        [sys.executable, "-m", "headrace.cli.machine.member", "echo", "1", "exec", "/bin/echo", "began"],
+        capture_output=True,
+        check=False,
+        timeout=30,
+    )
+    assert (stranger.returncode, stranger.stdout) == (1, b"")

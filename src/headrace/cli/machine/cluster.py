@@ -114,6 +114,6 @@ class Cluster:
         if before and new:
             logger.info(
                 "new and empty: broker %s. Topics stay where they are until `headrace cluster reassign` "
-                "moves them; that goes for __consumer_offsets, too",
+                "moves them",
                 ", ".join(map(str, new)),
             )

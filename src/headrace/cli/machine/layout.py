@@ -70,10 +70,9 @@ class Layout:
 
 
 def _for_several(brokers: int) -> dict[str, str]:
-    replicas = str(min(3, brokers))
+    """__consumer_offsets is not named: it gets up to three replicas, as brokers come, if nobody says."""
     return {
-        "offsets.topic.replication.factor": replicas,
-        "transaction.state.log.replication.factor": replicas,
+        "transaction.state.log.replication.factor": str(min(3, brokers)),
         "transaction.state.log.min.isr": str(min(2, brokers)),
         "zookeeper.session.timeout.ms": "6000",  # nothing gets lost between processes of one machine
     }
