@@ -70,6 +70,7 @@ class Partition:
         self.leadership: Leader | None = None  # while this broker leads
         self._broker_id = broker_id
         self._state: PartitionState | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
         self._readers: set[WaitingFetch] = set()  # wait for the high watermark
         self._followers: set[WaitingFetch] = set()  # wait for the log's end
         self._unacknowledged: deque[tuple[int, asyncio.Future[KafkaError | None]]] = (
@@ -243,7 +244,9 @@ class Partition:
         end = self.log.log_end_offset
         if end <= self.high_watermark:
             return None
-        waiter: asyncio.Future[KafkaError | None] = asyncio.get_running_loop().create_future()
+        if self._loop is None:  # remembered, because asking for it is a system call
+            self._loop = asyncio.get_running_loop()
+        waiter: asyncio.Future[KafkaError | None] = self._loop.create_future()
         self._unacknowledged.append((end, waiter))
         return waiter
 

@@ -37,7 +37,8 @@ class Peer(asyncio.BufferedProtocol):
         self._asked: deque[_Asked] = deque()
         self._ids = count(1)
         self._transport: asyncio.Transport | None = None
-        self._gone: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._loop = asyncio.get_running_loop()
+        self._gone: asyncio.Future[None] = self._loop.create_future()
 
     @classmethod
     async def connect(cls, host: str, port: int, client_id: str, pool: BufferPool | None = None) -> "Peer":
@@ -78,15 +79,21 @@ class Peer(asyncio.BufferedProtocol):
             correlation_id=correlation_id,
             client_id=self._client_id,
         )
-        future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+        future: asyncio.Future[Any] = self._loop.create_future()
         self._asked.append(_Asked(key, version, correlation_id, future))
         self._transport.writelines(encode_frame(encode_request_header(header), request.encode(version)))
+        if timeout_s is None:
+            return await future
+        timer = self._loop.call_later(timeout_s, self._give_up, future, timeout_s)
         try:
-            async with asyncio.timeout(timeout_s):
-                return await future
-        except TimeoutError:
+            return await future
+        finally:
+            timer.cancel()
+
+    def _give_up(self, future: "asyncio.Future[Any]", timeout_s: float) -> None:
+        if not future.done():
+            future.set_exception(PeerGone(f"no answer within {timeout_s} s"))
             self.close()  # answers come in order: one that is late would be taken for the next
-            raise PeerGone(f"no answer within {timeout_s} s") from None
 
     # -- what the event loop calls -------------------------------------------------------------
 

@@ -33,7 +33,7 @@ _WITH_REPLICA_STATE: Final = 15
 _NO_EPOCH: Final = all_defaults(EpochEndOffset)
 _NO_LEADER: Final = all_defaults(LeaderIdAndEpoch)
 _NO_SNAPSHOT: Final = all_defaults(SnapshotId)
-_CONSUMER: Final = all_defaults(ReplicaState)
+_CONSUMER: Final[ReplicaState] = all_defaults(ReplicaState)
 _ANY_WATERMARK: Final = (1 << 63) - 1
 
 _new: Any = object.__new__
@@ -42,6 +42,9 @@ _REPLICA_ID: Final = Struct(">i")  # up to v14; then it became part of a tagged 
 _HEAD: Final = Struct(">iiibiiB")
 # partition, leader epoch, offset, last fetched epoch, log start offset, max bytes, tagged fields
 _PARTITION: Final = Struct(">iiqiqiB")
+# one tagged field, its number and size; replica id and epoch; tagged fields of these
+_FOLLOWER: Final = Struct(">3siqB")
+_FOLLOWER_HEAD: Final = bytes((1, 1, 4 + 8 + 1))
 # partition, error, high watermark, last stable offset, log start offset, aborted + 1, read replica
 _pack_partition = Struct(">ihqqqBi").pack
 _pack_head = Struct(">ihi").pack  # throttle time, error, session id
@@ -68,7 +71,6 @@ def _decode_usual(buf: memoryview, version: int) -> Any:
         replica_id = -1
     max_wait_ms, min_bytes, max_bytes, isolation, session_id, session_epoch, n = _HEAD.unpack_from(buf)
     request.cluster_id = None
-    request.replica_state = _CONSUMER
     request.replica_id = replica_id
     request.max_wait_ms = max_wait_ms
     request.min_bytes = min_bytes
@@ -78,17 +80,30 @@ def _decode_usual(buf: memoryview, version: int) -> Any:
     request.session_epoch = session_epoch
     request.topics, i = _topics(buf, i, n, by_id=version >= _WITH_TOPIC_ID)
     request.forgotten_topics_data = ()
-    request.rack_id = _rack(buf, i)
+    request.rack_id, i = _rack(buf, i)
+    request.replica_state = _replica_state(buf[i:], version)
     return request
 
 
-def _rack(buf: memoryview, i: int) -> str:
-    """The end of a request that forgets no topics: a rack, and no tagged fields."""
+def _rack(buf: memoryview, i: int) -> tuple[str, int]:
+    """The rack in a request that forgets no topics, and the position after it."""
     forgotten, n = buf[i], buf[i + 1]
     end = i + 1 + n
-    if forgotten != 1 or not 0 < n < 128 or end + 1 != len(buf) or buf[end]:
+    if forgotten != 1 or not 0 < n < 128 or end >= len(buf):
         raise Unusual
-    return "" if n == 1 else buf[i + 2 : end].tobytes().decode()
+    return "" if n == 1 else buf[i + 2 : end].tobytes().decode(), end
+
+
+def _replica_state(tags: memoryview, version: int) -> ReplicaState:
+    """What the tagged fields at the end of a request say: nothing of a consumer, who it is of a follower."""
+    if len(tags) == 1 and not tags[0]:
+        return _CONSUMER
+    if len(tags) != _FOLLOWER.size or version < _WITH_REPLICA_STATE:
+        raise Unusual
+    head, replica_id, replica_epoch, nested = _FOLLOWER.unpack(tags)
+    if head != _FOLLOWER_HEAD or nested:
+        raise Unusual
+    return ReplicaState(replica_id=replica_id, replica_epoch=replica_epoch)
 
 
 def _topics(buf: memoryview, i: int, count: int, *, by_id: bool) -> tuple[list[FetchTopic], int]:

@@ -89,11 +89,11 @@ class Leader:
         """
         if self.eligible or len(self.isr) < min(self.min_insync_replicas, len(self.replicas)):
             return before
-        ends = [
-            log_end_offset if each == self.broker_id else self._end_of(each)
-            for each in self.counted | {self.broker_id}
-        ]
-        return max(before, min(ends))
+        committed = log_end_offset
+        for each in self.counted:
+            if each != self.broker_id:
+                committed = min(committed, self._end_of(each))
+        return max(before, committed)
 
     def _end_of(self, broker_id: int) -> int:
         follower = self.followers.get(broker_id)

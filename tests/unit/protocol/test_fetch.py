@@ -117,3 +117,50 @@ def test_the_usual_shapes_take_the_fast_path(version: int) -> None:
     assert b"".join(fetch._encode_usual(response(), by_id=version > 12)) == b"".join(
         response().encode(version)
     )
+
+
+def a_followers_request() -> FetchRequest:
+    return request(3, replica_state=ReplicaState(replica_id=3, replica_epoch=1 << 40))
+
+
+@pytest.mark.parametrize("version", [15, 16, 17, 18])
+def test_a_follower_that_says_who_it_is_takes_the_fast_path(version: int) -> None:
+    body = memoryview(b"".join(a_followers_request().encode(version)))
+    assert fetch._decode_usual(body, version) == FetchRequest.decode(body, version)
+    assert fetch.decode_request(body, version).replica_state.replica_epoch == 1 << 40
+
+
+def test_a_followers_request_that_is_not_all_there_is_refused() -> None:
+    body = b"".join(a_followers_request().encode(17))
+    for length in range(len(body)):
+        with pytest.raises(ProtocolError, match="FetchRequest v17"):
+            fetch.decode_request(memoryview(body)[:length], 17)
+
+
+THIRD = ReplicaState(replica_id=3, replica_epoch=9)
+
+
+@pytest.mark.parametrize(
+    ("tags", "expected"),
+    [
+        ("01 01 0d 00000003 0000000000000009 00", THIRD),
+        ("01 07 0d 00000003 0000000000000009 00", ReplicaState()),  # nobody knows tag 7
+        ("01 01 0f 00000003 0000000000000009 01 09 00", THIRD),
+        ("02 01 0d 00000003 0000000000000009 00 07 00", THIRD),
+    ],
+)
+def test_whatever_tagged_fields_there_are_a_follower_is_known_by_its_own(
+    tags: str, expected: ReplicaState
+) -> None:
+    body = b"".join(request(1).encode(17))
+    assert body[-1] == 0, "no tagged fields"
+    assert fetch.decode_request(memoryview(body[:-1] + bytes.fromhex(tags)), 17).replica_state == expected
+
+
+@pytest.mark.parametrize(
+    "tags", ["01 01 0d 00000003 0000000000000009 01", "02 01 0d 00000003 0000000000000009 00"]
+)
+def test_tagged_fields_that_are_cut_short_are_refused(tags: str) -> None:
+    body = b"".join(request(1).encode(17))
+    with pytest.raises(ProtocolError, match="FetchRequest v17"):
+        fetch.decode_request(memoryview(body[:-1] + bytes.fromhex(tags)), 17)

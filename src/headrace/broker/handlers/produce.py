@@ -40,7 +40,7 @@ def produce(request: ProduceRequest, context: Context) -> ProduceResponse | Awai
     waiting: list[_Waiting] = []
     replies = [_topic(topic, request.acks, context, waiting) for topic in request.topic_data]
     if waiting:
-        return _wait(replies, waiting, request.timeout_ms)
+        return _wait(replies, waiting, request.timeout_ms, context.broker.loop)
     if request.acks != 0:
         return ProduceResponse(responses=replies)
     for refused in (each for topic in replies for each in topic.partition_responses if each.error_code):
@@ -56,17 +56,32 @@ class _Waiting(NamedTuple):
 
 
 async def _wait(
-    replies: list[TopicProduceResponse], waiting: list[_Waiting], timeout_ms: int
+    replies: list[TopicProduceResponse],
+    waiting: list[_Waiting],
+    timeout_ms: int,
+    loop: asyncio.AbstractEventLoop,
 ) -> ProduceResponse:
     """Say what became of each batch, when that is known or the client's patience ends."""
-    await asyncio.wait([each.done for each in waiting], timeout=max(timeout_ms, 0) / 1000)
-    refused: dict[int, PartitionProduceResponse] = {}
+    timer = loop.call_later(max(timeout_ms, 0) / 1000, _give_up, waiting)
+    try:
+        errors = [(each.reply, await each.done) for each in waiting]
+    finally:
+        timer.cancel()
+    refused = {id(reply): _refused(reply.index, error) for reply, error in errors if error is not None}
+    return _said(replies, refused) if refused else ProduceResponse(responses=replies)
+
+
+def _give_up(waiting: list[_Waiting]) -> None:
+    late = TimedOut("not all replicas in sync have it")
     for each in waiting:
         if not each.done.done():
-            each.done.cancel()
-            refused[id(each.reply)] = _refused(each.reply.index, TimedOut("not all replicas in sync have it"))
-        elif (error := each.done.result()) is not None:
-            refused[id(each.reply)] = _refused(each.reply.index, error)
+            each.done.set_result(late)
+
+
+def _said(
+    replies: list[TopicProduceResponse], refused: dict[int, PartitionProduceResponse]
+) -> ProduceResponse:
+    """The replies with those in `refused` in place of what was hoped for."""
     return ProduceResponse(
         responses=[
             TopicProduceResponse(
