@@ -4,7 +4,21 @@ from typing import Any
 
 from headrace.group.classic import ClassicGroup, State
 from headrace.group.consumer import ConsumerGroup
-from headrace.testing.groups import GroupDesk, Waiter, beat_request, join_request, sync_request
+from headrace.group.offsets import Committed
+from headrace.protocol.consumer_protocol import (
+    ConsumerProtocolAssignment,
+    decode_assignment,
+    encode_assignment,
+)
+from headrace.protocol.schema.consumer_protocol_assignment import TopicPartition
+from headrace.testing.groups import (
+    GroupDesk,
+    Waiter,
+    beat_request,
+    commit_request,
+    join_request,
+    sync_request,
+)
 
 
 def desk(**limits: Any) -> GroupDesk:
@@ -68,3 +82,40 @@ def settle_consumers(desk: GroupDesk, *member_ids: str) -> dict[str, set[int]]:
 
 def numbers(desk: GroupDesk, assignment: Any, topic: str = "orders") -> set[int]:
     return set(assignment.get(desk.topic_id(topic), ()))
+
+
+def assigning(*partitions: int) -> bytes:
+    """An assignment of these partitions of `orders`."""
+    each = [TopicPartition(topic="orders", partitions=list(partitions))]
+    return encode_assignment(ConsumerProtocolAssignment(assigned_partitions=each), 1)
+
+
+def classic_group(at: GroupDesk, *shares: tuple[int, ...], **some: Any) -> list[str]:
+    """A stable classic group of consumers, one for each share."""
+    member_ids = completing_group(at, len(shares), **some)
+    assignments = {member_id: assigning(*share) for member_id, share in zip(member_ids, shares, strict=True)}
+    generation = classic(at).generation
+    for member_id in [*member_ids[1:], member_ids[0]]:
+        at.sync(sync_request(member_id, generation, assignments if member_id == member_ids[0] else {}))
+    return member_ids
+
+
+def places(assignment: bytes) -> set[int]:
+    """The partitions in an assignment of the classic protocol."""
+    return {n for each in decode_assignment(assignment).assigned_partitions for n in each.partitions}
+
+
+def commit_now(
+    at: GroupDesk, *offsets: tuple[str, int, int], by: tuple[str, int] = ("", -1), **some: Any
+) -> None:
+    """Commit now; `some` is what else an offset may have."""
+    committed = [
+        (topic, number, Committed(offset, -1, "", at.now_ms)._replace(**some))
+        for topic, number, offset in offsets
+    ]
+    at.commit(commit_request([], *by)._replace(offsets=committed))
+
+
+def kept(at: GroupDesk) -> set[tuple[str, int]]:
+    """The places of which offsets are known."""
+    return set(at.coordinator.offsets.of("g"))
