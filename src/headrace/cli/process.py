@@ -37,8 +37,11 @@ async def _until_told(service: Coroutine[object, object, None], on_hup: Callable
     loop, task = asyncio.get_running_loop(), asyncio.ensure_future(service)
 
     def stop(name: str) -> None:
-        logger.info("stopping: got %s", name)
-        task.cancel()
+        if task.cancelling():
+            logger.info("stopping already: got %s", name)  # a second Ctrl-C does not make it unclean
+        else:
+            logger.info("stopping: got %s", name)
+            task.cancel()
 
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         loop.add_signal_handler(number, stop, number.name)
