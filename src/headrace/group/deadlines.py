@@ -2,6 +2,7 @@
 
 import heapq
 from collections.abc import Hashable
+from operator import itemgetter
 from typing import Generic, TypeVar
 
 Key = TypeVar("Key", bound=Hashable)
@@ -40,7 +41,7 @@ class Deadlines(Generic[Key]):
 
     def due(self, now_ms: int) -> list[Key]:
         """The keys whose deadline has passed, earliest first; they are forgotten."""
-        found = []
+        found: list[tuple[int, Key]] = []
         while self._heap and self._heap[0][0] <= now_ms:
             moment, _, key = heapq.heappop(self._heap)
             if self._queued.get(key) != moment:
@@ -53,8 +54,9 @@ class Deadlines(Generic[Key]):
                 self._push(key, at_ms)
             else:
                 del self._at[key]
-                found.append(key)
-        return found
+                found.append((at_ms, key))
+        found.sort(key=itemgetter(0))  # one that was moved on has come up as early as it was due before
+        return [key for _, key in found]
 
     def shift(self, by_ms: int) -> None:
         """Move every deadline: the clock was set."""

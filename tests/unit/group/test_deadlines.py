@@ -31,6 +31,15 @@ def test_a_deadline_that_is_moved_on_is_due_then() -> None:
     assert deadlines.due(30) == ["a"]
 
 
+def test_a_deadline_that_is_moved_on_comes_after_those_that_are_earlier_now() -> None:
+    deadlines: Deadlines[str] = Deadlines()
+    deadlines.set("a", 10)
+    deadlines.set("b", 20)
+    deadlines.set("a", 30)
+
+    assert deadlines.due(40) == ["b", "a"]
+
+
 def test_a_deadline_that_is_moved_forward_is_due_once() -> None:
     deadlines: Deadlines[str] = Deadlines()
     deadlines.set("a", 30)
