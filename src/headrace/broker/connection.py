@@ -59,6 +59,7 @@ class Connection(asyncio.BufferedProtocol):
         self._transport: asyncio.Transport | None = None
         self._peer_reads = True
         self._paused = False
+        self._sending_soon = False
         self._half_closed = False
         self.last_active = broker.loop.time()
         self.address = ""
@@ -214,18 +215,28 @@ class Connection(asyncio.BufferedProtocol):
             logger.exception("%s of %s failed: closing its connection", handler.key.name, self.address)
             self.close()
             return
-        self._send_ready()
+        if len(self._slots) == 1:
+            self._send_ready()
+        elif not self._sending_soon:  # others may be ready in the same breath, and go together
+            self._sending_soon = True
+            self._broker.loop.call_soon(self._send_ready)
 
     def _send_ready(self) -> None:
         """Send the replies at the head of the line that are ready."""
-        while self._slots and (buffers := self._slots[0].buffers) is not None:
-            self._slots.popleft()
-            self._parked -= sum(map(len, buffers))
-            self._put_out(buffers)
+        self._sending_soon = False
+        if self._transport is None:
+            return
+        self._put_out_ready()
         self._send_out()
         self._broker.account_replies(self)
         self._close_if_done()
         self._regulate()
+
+    def _put_out_ready(self) -> None:
+        while self._slots and (buffers := self._slots[0].buffers) is not None:
+            self._slots.popleft()
+            self._parked -= sum(map(len, buffers))
+            self._put_out(buffers)
 
     def _close_if_done(self) -> None:
         if self._half_closed and not self._slots and not self._backlog:
@@ -251,6 +262,7 @@ class Connection(asyncio.BufferedProtocol):
     def close(self) -> None:
         """Send what is on its way and close."""
         self._backlog.clear()
+        self._put_out_ready()
         self._send_out()
         if self._transport is not None:
             self._transport.close()
