@@ -27,6 +27,7 @@ from headrace.replication.election import NOBODY, Partition, distrust
 
 MAX_TRANSACTION_BYTES = 512 * 1024  # ZooKeeper takes a megabyte
 _READS = 64  # topics at a time
+_NOT_HERE = -1  # in place of a broker's epoch: whenever it comes, it has not been heard of before
 _DELETES = 1000  # znodes in one transaction
 
 
@@ -269,9 +270,8 @@ def state_of(key: Key, partition: Partition, epoch: int, members: Mapping[int, M
         elr=partition.elr,
         last_leader=partition.last_leader,
         broker_epochs={
-            each: members[each].epoch
-            for each in (*partition.isr, *partition.elr, partition.leader)
-            if each in members
+            each: members[each].epoch if each in members else _NOT_HERE
+            for each in (*partition.isr, *partition.elr)
         },
         version=partition.version,
     )

@@ -219,7 +219,8 @@ class LogDirectory:
             with ThreadPoolExecutor(_CLOSING_THREADS) as pool:  # syncs of several files share one wait
                 closed = list(pool.map(_close, self.logs.values()))
             self.checkpoint()
-            if all(closed) and not self.failed:
+            # What others do not know yet, the next start must not forget: that records may be missing.
+            if all(closed) and not self.failed and not self.may_have_lost:
                 write_atomically(self.path / CLEAN_SHUTDOWN, b'{"version":0,"brokerEpoch":-1}')
         finally:
             self._lock.release()
