@@ -25,6 +25,7 @@ LOG_START_OFFSETS = "log-start-offset-checkpoint"
 HIGH_WATERMARKS = "replication-offset-checkpoint"
 CLEANER_OFFSETS = "cleaner-offset-checkpoint"
 BOOT = "headrace.boot"
+_IN_DOUBT = b"in doubt\n"  # in place of a boot's id
 CLEAN_SHUTDOWN = ".kafka_cleanshutdown"
 
 # Directories that no log is opened from: one half deleted, or by Kafka on its way to or from another disk.
@@ -101,7 +102,9 @@ class LogDirectory:
             self._forget(gone)
         marker = self.path / CLEAN_SHUTDOWN
         clean = marker.exists()
-        self.may_have_lost = not clean and not _is_same_boot(self.path)
+        self.may_have_lost = _is_in_doubt(self.path) or (not clean and not _is_same_boot(self.path))
+        if self.may_have_lost:  # until the others have heard of it, however often it is stopped meanwhile
+            write_atomically(self.path / BOOT, _IN_DOUBT)
         marker.unlink(missing_ok=True)  # from here on a crash means recovery
         sync_directory(self.path)
         for number, (partition, path) in enumerate(found, start=1):
@@ -219,8 +222,7 @@ class LogDirectory:
             with ThreadPoolExecutor(_CLOSING_THREADS) as pool:  # syncs of several files share one wait
                 closed = list(pool.map(_close, self.logs.values()))
             self.checkpoint()
-            # What others do not know yet, the next start must not forget: that records may be missing.
-            if all(closed) and not self.failed and not self.may_have_lost:
+            if all(closed) and not self.failed:
                 write_atomically(self.path / CLEAN_SHUTDOWN, b'{"version":0,"brokerEpoch":-1}')
         finally:
             self._lock.release()
@@ -254,6 +256,11 @@ def _is_same_boot(path: Path) -> bool:
     """
     boot, file = _boot_id(), path / BOOT
     return boot is not None and file.exists() and file.read_bytes().strip() == boot
+
+
+def _is_in_doubt(path: Path) -> bool:
+    file = path / BOOT
+    return file.exists() and file.read_bytes() == _IN_DOUBT
 
 
 def _boot_id() -> bytes | None:
