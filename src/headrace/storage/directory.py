@@ -130,7 +130,9 @@ class LogDirectory:
         """The others know what may be missing here: from now on only another boot is a reason for doubt."""
         self.may_have_lost = False
         boot = _boot_id()
-        if boot is not None and not _is_same_boot(self.path):
+        if boot is None:
+            (self.path / BOOT).unlink(missing_ok=True)
+        elif not _is_same_boot(self.path):
             write_atomically(self.path / BOOT, boot + b"\n")
 
     def create(
