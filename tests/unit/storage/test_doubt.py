@@ -1,4 +1,4 @@
-"""Whether a log directory may have lost records: after another boot, and until the others have heard of it."""
+"""Whether a log directory may have lost records: after another boot, until the others have heard of it."""
 
 from pathlib import Path
 
