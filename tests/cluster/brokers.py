@@ -26,6 +26,7 @@ class BrokerProcess(ServerProcess):
         self.bootstrap = f"{place.host}:{free_port() if place is HERE else 9092}"
         given = {
             "broker.id": str(broker_id),
+            "broker.rack": f"rack-{broker_id}",
             "log.dirs": str(self.log_dir),
             "listeners": f"PLAINTEXT://{self.bootstrap}",
             "zookeeper.connect": zookeeper,

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from cluster import absences, chaos, cuts, disks, moves, network, others, pauses, stories
+from cluster import absences, chaos, cuts, disks, moves, network, others, pauses, returns, stories, topics
 from cluster.stage import EMBEDDED, ENSEMBLE, Outcome, Story, play, play_in_network
 
 BOTH: Final = (EMBEDDED, ENSEMBLE)
@@ -50,6 +50,8 @@ MATRIX: Final = [
     Entry(stories.all_are_killed_at_once),
     Entry(stories.all_are_killed_and_come_back_one_by_one),
     Entry(stories.brokers_are_killed_at_random),
+    Entry(returns.a_broker_that_missed_something_comes_back_first),
+    Entry(returns.the_last_one_standing_dies),
     Entry(stories.brokers_are_restarted_one_after_the_other),
     Entry(pauses.a_leader_sleeps),
     Entry(pauses.a_follower_sleeps),
@@ -75,6 +77,7 @@ MATRIX: Final = [
     Entry(moves.a_broker_that_takes_replicas_over_is_killed),
     Entry(moves.a_controller_that_moves_replicas_is_killed),
     Entry(moves.the_preferred_leader_returns, settings=moves.PREFERRED),
+    Entry(topics.topics_come_and_go_while_controllers_are_killed),
     Entry(disks.a_disk_is_full, why_not=disks.why_not),
     Entry(others.kafka_python_writes_while_a_leader_is_killed),
     Entry(others.aiokafka_writes_while_a_leader_is_killed),

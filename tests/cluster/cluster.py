@@ -26,6 +26,7 @@ from wire.confluent import settings as client_settings
 
 SESSION_S: Final = 4
 REPLICAS: Final = 3
+SEGMENT_BYTES: Final = 65536
 SETTINGS: Final = {
     "zookeeper.session.timeout.ms": str(SESSION_S * 1000),
     "replica.lag.time.max.ms": "6000",
@@ -34,6 +35,11 @@ SETTINGS: Final = {
     "offsets.topic.replication.factor": str(REPLICAS),
     "offsets.topic.num.partitions": "3",
     "group.initial.rebalance.delay.ms": "0",
+    "group.consumer.min.session.timeout.ms": "1000",
+    "group.consumer.session.timeout.ms": "6000",
+    "group.consumer.min.heartbeat.interval.ms": "100",
+    "group.consumer.heartbeat.interval.ms": "500",
+    "replica.selector.class": "RackAwareReplicaSelector",
     "auto.create.topics.enable": "false",
 }
 
@@ -114,9 +120,11 @@ class Cluster:
 
     # -- topics --------------------------------------------------------------------------------
 
-    def create_topic(self, name: str, partitions: int, replicas: int = REPLICAS) -> None:
+    def create_topic(self, name: str, partitions: int) -> None:
+        """A topic whose segments are so small that some are full before a story ends."""
         admin = AdminClient(client_settings(self.bootstrap))
-        topic = NewTopic(name, num_partitions=partitions, replication_factor=replicas)
+        small = {"segment.bytes": str(SEGMENT_BYTES)}
+        topic = NewTopic(name, num_partitions=partitions, replication_factor=REPLICAS, config=small)
         admin.create_topics([topic])[name].result(timeout=30)
 
     def znode(self, path: str) -> tuple[bytes, Any]:

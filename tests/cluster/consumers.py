@@ -12,30 +12,30 @@ from wire.confluent import settings
 
 COMMIT_EVERY_S: Final = 0.3
 ASK_S: Final = 5.0
+QUICK: Final = {
+    "auto_offset_reset": "earliest",
+    "enable_auto_commit": False,
+    "socket_timeout_ms": 4000,
+    "fetch_wait_max_ms": 100,
+    "topic_metadata_refresh_interval_ms": 2000,
+}
+CLASSIC: Final = {
+    "session_timeout_ms": 6000,
+    "heartbeat_interval_ms": 500,
+}  # the broker's, in the other protocol
 
 
 class Reader:
     """A thread that is a member of the group until it is told to stop."""
 
-    def __init__(self, name: str, bootstrap: str, topic: str, group: str, ledger: Ledger) -> None:
+    def __init__(
+        self, name: str, bootstrap: str, topic: str, group: str, ledger: Ledger, **options: Any
+    ) -> None:
         self._name = name
         self._ledger = ledger
         self._stopping = threading.Event()
         self._next: dict[int, int] = {}  # processed and not committed
-        self._consumer = Consumer(
-            settings(
-                bootstrap,
-                client_id=name,
-                group_id=group,
-                auto_offset_reset="earliest",
-                enable_auto_commit=False,
-                session_timeout_ms=6000,
-                heartbeat_interval_ms=500,
-                socket_timeout_ms=4000,
-                fetch_wait_max_ms=100,
-                topic_metadata_refresh_interval_ms=2000,
-            )
-        )
+        self._consumer = Consumer(settings(bootstrap, client_id=name, group_id=group, **{**QUICK, **options}))
         self._consumer.subscribe([topic], on_assign=self._assigned, on_revoke=self._revoked)
         self._topic = topic
         self._thread = threading.Thread(target=self._run, name=name)

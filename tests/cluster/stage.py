@@ -24,6 +24,7 @@ ELSEWHERE: Final[Mapping[str, Callable[[Path, Place], Coordination]]] = {
     EMBEDDED: Embedded,
     ENSEMBLE: EnsembleElsewhere,
 }
+GROUP_PROTOCOLS: Final = {EMBEDDED: "classic", ENSEMBLE: "consumer"}  # so that both are played
 
 
 @dataclass(slots=True)
@@ -57,7 +58,7 @@ def play(story: Story, coordination: str, root: Path, settings: Mapping[str, str
         COORDINATIONS[coordination](root) as coordinator,
         Cluster(root, coordinator, settings=settings).running() as cluster,
     ):
-        return play_on(cluster, story, root)
+        return play_on(Scene(cluster, _workload(cluster, coordination), root), story)
 
 
 def play_in_network(story: Story, coordination: str, root: Path) -> Outcome:
@@ -68,13 +69,17 @@ def play_in_network(story: Story, coordination: str, root: Path) -> Outcome:
             ELSEWHERE[coordination](root, elsewhere) as coordinator,
             Cluster(root, coordinator, places=places).running() as cluster,
         ):
-            return play_on(cluster, story, root, network)
+            return play_on(Scene(cluster, _workload(cluster, coordination), root, network=network), story)
 
 
-def play_on(cluster: Cluster, story: Story, root: Path, network: Network | None = None) -> Outcome:
-    """Play `story` on a cluster that runs; on return its brokers are stopped."""
+def _workload(cluster: Cluster, coordination: str) -> Workload:
     cluster.create_topic(TOPIC, PARTITIONS)
-    scene = Scene(cluster, Workload(cluster), root, network=network)
+    return Workload(cluster, GROUP_PROTOCOLS[coordination])
+
+
+def play_on(scene: Scene, story: Story) -> Outcome:
+    """Play `story` on a cluster that runs; on return its brokers are stopped."""
+    cluster = scene.cluster
     try:
         scene.workload.start()
         story(scene)

@@ -3,7 +3,7 @@
 from typing import Final
 
 from cluster.cluster import Cluster
-from cluster.consumers import Reader
+from cluster.consumers import CLASSIC, Reader
 from cluster.ledger import Ledger
 from cluster.onlooker import Onlooker
 from cluster.producers import Writer
@@ -13,19 +13,23 @@ TOPIC: Final = "checked"
 GROUP: Final = "readers"
 PARTITIONS: Final = 6
 WRITERS: Final = 2
-READERS: Final = 2
+RACKS: Final = ("rack-1", "")  # of the readers: one reads from followers in its rack, one from leaders
 PROGRESS: Final = 20  # records of each partition
 
 
 class Workload:
     """Runs from `start` to `finish`; a story does its worst in between."""
 
-    def __init__(self, cluster: Cluster) -> None:
+    def __init__(self, cluster: Cluster, group_protocol: str) -> None:
         self._cluster = cluster
         self.ledger = Ledger()
         bootstrap = cluster.bootstrap
         self._writers = [Writer(f"w{each}", bootstrap, TOPIC, self.ledger) for each in range(WRITERS)]
-        self._readers = [Reader(f"r{each}", bootstrap, TOPIC, GROUP, self.ledger) for each in range(READERS)]
+        group = {"group_protocol": "consumer"} if group_protocol == "consumer" else CLASSIC
+        self._readers = [
+            Reader(f"r{number}", bootstrap, TOPIC, GROUP, self.ledger, client_rack=rack, **group)
+            for number, rack in enumerate(RACKS)
+        ]
         self._onlooker = Onlooker(bootstrap.split(","), TOPIC, GROUP, self.ledger)
         self._threads: list[Writer | Reader | Onlooker] = [*self._writers, *self._readers, self._onlooker]
 
