@@ -26,7 +26,7 @@ SENT_TOGETHER_BYTES = 256 * 1024  # small replies wait for one another, large on
 WRITE_BUFFER_BYTES = 1024 * 1024  # replies a client has not read yet before we stop reading from it
 PARKED_BYTES = 1024 * 1024  # replies that wait for an earlier one before we stop making more of them
 HALF_CLOSED_S = 1.0  # how long a client that sends no more may wait for replies: most such clients are gone
-_FETCH = ApiKey.FETCH.to_bytes(2, "big")  # what the frame of a Fetch starts with
+_LATE = frozenset(key.to_bytes(2, "big") for key in (ApiKey.FETCH, ApiKey.METADATA))  # a frame's first bytes
 
 logger = logging.getLogger(__name__)
 
@@ -43,7 +43,8 @@ class _Slot:
 class Connection(asyncio.BufferedProtocol):
     """Bounded in everything: frame size, requests in flight, replies unread. An error closes only it.
 
-    A Fetch, whose reply may be large, is not begun before all earlier requests have been answered.
+    A Fetch, whose reply may be large, is not begun before all earlier requests have been answered. Neither is
+    Metadata: behind a long poll it would tell of leaders that have died meanwhile.
     """
 
     def __init__(self, broker: "Broker", listener: str) -> None:
@@ -248,7 +249,7 @@ class Connection(asyncio.BufferedProtocol):
             not self._peer_reads
             or len(self._slots) >= MAX_IN_FLIGHT
             or self._parked >= PARKED_BYTES
-            or bool(self._slots and self._backlog and self._backlog[0][:2] == _FETCH)
+            or bool(self._slots and self._backlog and bytes(self._backlog[0][:2]) in _LATE)
         )
         if self._transport is None or pause == self._paused:
             return

@@ -36,6 +36,8 @@ if TYPE_CHECKING:
 VERSION = 17
 _TIMEOUT_S = 30.0
 _FIRST_RETRY_S, _LAST_RETRY_S = 0.05, 1.0
+_SUSPICION_S = 2.0  # at most: whoever leads by then, the controller has said so
+_OFFLINE_S = 30.0
 _PATIENCE_S = 0.5  # for a partition that the leader refuses: an update is probably on its way
 _EARLIEST, _LATEST, _ANY_REPLICA, _LIST_OFFSETS_VERSION = -2, -1, -2, 7
 _FETCH_SETTINGS = (
@@ -110,6 +112,8 @@ class Fetcher:
         self._asked: dict[TopicPartition, _Asked] = {}
         self._changed = asyncio.Event()
         self._interrupting: asyncio.TimerHandle | None = None
+        self._hung_up = False  # it was this broker that ended the connection
+        self._suspicion: asyncio.TimerHandle | None = None
         self._task = broker.loop.create_task(self._run())
 
     def add(self, partition: Partition) -> None:
@@ -131,28 +135,35 @@ class Fetcher:
     def interrupt(self) -> None:
         self._interrupting = None
         if self._peer is not None:
+            self._hung_up = True
             self._peer.close()
 
     def stop(self) -> None:
         self._task.cancel()
         self.interrupt()
+        self._trust()
 
     async def _run(self) -> None:
-        delay = _FIRST_RETRY_S
+        delay = 0.0
         while True:
             if not self._partitions:
+                self._trust()
                 self._changed.clear()
                 await self._changed.wait()
             try:
                 self._peer = await self._broker.connect_to(self._leader)
+                self._trust()
+                self._hung_up = False
                 self._begin_session()
                 while self._partitions:
                     await self._fetch(self._peer)
-                    delay = _FIRST_RETRY_S
+                    delay = 0.0
             except PeerGone as error:
                 logger.debug("fetching from broker %d: %s", self._leader, error)
-                await asyncio.sleep(delay)
-                delay = min(2 * delay, _LAST_RETRY_S)
+                if self._peer is not None and not self._hung_up:
+                    self._suspect()
+                await asyncio.sleep(delay)  # not at all, the first time
+                delay = min(max(2 * delay, _FIRST_RETRY_S), _LAST_RETRY_S)
             except Exception:
                 logger.exception("fetching from broker %d failed and goes on", self._leader)
                 await asyncio.sleep(_LAST_RETRY_S)
@@ -160,6 +171,22 @@ class Fetcher:
                 if self._peer is not None:
                     self._peer.close()
                 self._peer = None
+
+    def _suspect(self) -> None:
+        """The leader has hung up. Until it answers again, which is tried at once, no client is sent there.
+
+        If its process has ended, others lead in a moment. A client that was sent back to it would ask again
+        only a second or more later; one that is told of no leader asks again right away.
+        """
+        if self._suspicion is None:
+            self._broker.image.suspect(self._leader)
+            self._suspicion = self._broker.loop.call_later(_SUSPICION_S, self._trust)
+
+    def _trust(self) -> None:
+        if self._suspicion is not None:
+            self._suspicion.cancel()
+            self._suspicion = None
+            self._broker.image.trust(self._leader)
 
     # -- one request ---------------------------------------------------------------------------
 
@@ -269,6 +296,8 @@ class Fetcher:
         except FAILURES as error:
             logger.warning("following %s failed: %s", partition.id, error)
             self._rest(partition, str(error))
+            if partition.log.offline is not None:  # until somebody sees to the disk
+                self._resting[partition.id] = self._broker.loop.time() + _OFFLINE_S
 
     def _throttle(self, partition: Partition, size: int) -> None:
         """Let a replica that is not in sync yet wait, once it is ahead of its rate."""

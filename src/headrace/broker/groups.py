@@ -125,7 +125,7 @@ class Groups:
             )
         except RefusedByController as error:
             if error.code != ErrorCode.TOPIC_ALREADY_EXISTS:
-                raise
+                raise CoordinatorNotAvailable(f"{OFFSETS_TOPIC} cannot be made yet: {error}") from error
             logger.debug("somebody else was quicker to make %s", OFFSETS_TOPIC)
 
     async def use_brokers(self, controller: Controller) -> None:

@@ -47,6 +47,7 @@ class ClusterImage:
     topic_names: dict[bytes, str] = field(default_factory=dict)
     topic_configs: dict[str, Mapping[str, str]] = field(default_factory=dict)
     controller_id: int = -1
+    suspects: set[int] = field(default_factory=set)
     version: int = 0
 
     def put_topic(self, topic: TopicImage) -> None:
@@ -62,6 +63,16 @@ class ClusterImage:
         if topic is not None:
             self.topic_names.pop(topic.topic_id, None)
             self.topic_configs.pop(name, None)
+            self.version += 1
+
+    def suspect(self, broker_id: int) -> None:
+        """A broker has hung up, and nobody has said yet who leads in its place: name it to no client."""
+        self.suspects.add(broker_id)
+        self.version += 1
+
+    def trust(self, broker_id: int) -> None:
+        if broker_id in self.suspects:
+            self.suspects.remove(broker_id)
             self.version += 1
 
     def offline(self, replicas: Sequence[int]) -> list[int]:

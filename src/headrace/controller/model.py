@@ -179,7 +179,7 @@ class ClusterModel:
         if version != partition.version:
             raise Refused(INVALID_UPDATE, f"the partition is at version {partition.version}, not {version}")
         if not isr or not set(isr) <= set(partition.replicas):
-            raise Refused(INVALID_UPDATE, f"{sorted(isr)} is no set of replicas")
+            raise Refused(INVALID_REPLICAS, f"{sorted(isr)} is no set of replicas")
         for each, epoch in isr.items():
             member = self.members.get(each)
             gone = member is None or each in self.unreachable or each in self.leaving
@@ -228,7 +228,7 @@ class ClusterModel:
             return self._cancel(key, partition)
         if not target or len(set(target)) != len(target) or min(target) < 0:
             raise Refused(INVALID_REPLICAS, f"{list(target)} is no list of brokers, each of them once")
-        unknown = set(target) - self.members.keys()
+        unknown = set(target) - set(partition.replicas) - self.members.keys()  # who has it may be away
         if unknown:
             raise Refused(INVALID_REPLICAS, f"there are no brokers {sorted(unknown)}")
         wanted = finish_move(begin_move(partition, target), self.live)

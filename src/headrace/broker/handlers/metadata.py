@@ -139,7 +139,7 @@ def _known(topic: TopicImage, request: MetadataRequest, context: Context) -> Met
 
 def _partition(topic: TopicImage, index: int, context: Context) -> MetadataResponsePartition:
     state = topic.states.get(index)
-    leader = -1 if state is None else state.leader
+    leader = -1 if state is None or state.leader in context.broker.image.suspects else state.leader
     return MetadataResponsePartition(
         error_code=ErrorCode.LEADER_NOT_AVAILABLE if leader < 0 else ErrorCode.NONE,
         partition_index=index,
