@@ -238,6 +238,8 @@ class ClusterModel:
         if not partition.adding and not partition.removing:
             raise Refused(NO_MOVE, f"{key.topic}-{key.partition} is not being moved")
         stays = cancel_move(partition)
+        if not stays.isr and not stays.elr:
+            raise Refused(INVALID_REPLICAS, "none of the replicas that it had is in sync: nobody could lead")
         if stays.leader not in stays.replicas:
             stays = elect(replace(stays, leader=NOBODY, last_leader=stays.leader), self.live)
         return {key: stays}

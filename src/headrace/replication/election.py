@@ -156,19 +156,24 @@ def prefer(partition: Partition, live: Collection[int]) -> Partition:
 
 
 def begin_move(partition: Partition, target: Sequence[int]) -> Partition:
-    """The partition on its way to other replicas: those it had stay until all the new ones are in sync."""
+    """The partition on its way to other replicas: those it has stay until all the new ones are in sync.
+
+    That goes for those, too, that an earlier move has brought and this one does not want: they may be the
+    only ones that are in sync. They are both being added and being removed, and go in any case.
+    """
     original = tuple(each for each in partition.replicas if each not in partition.adding)
-    adding = tuple(each for each in target if each not in original)
-    removing = tuple(each for each in original if each not in target)
+    removing = tuple(each for each in partition.replicas if each not in target)
+    adding = tuple(each for each in (*target, *removing) if each not in original)
     return replace(partition, replicas=(*target, *removing), adding=adding, removing=removing)
 
 
 def cancel_move(partition: Partition) -> Partition:
-    """The partition where it was before it began to move."""
+    """The partition where it was before it began to move; only those it had there may lead it."""
     original = tuple(each for each in partition.replicas if each not in partition.adding)
     isr = tuple(each for each in partition.isr if each in original)
-    changed = replace(partition, replicas=original, adding=(), removing=())
-    return _with_isr(changed, isr) if isr else changed
+    elr = tuple(each for each in partition.elr if each in original)
+    changed = replace(partition, replicas=original, adding=(), removing=(), elr=elr)
+    return _with_isr(changed, isr) if isr else replace(changed, isr=())
 
 
 def finish_move(partition: Partition, live: Collection[int], rank: Rank | None = None) -> Partition:
