@@ -43,6 +43,7 @@ class WorkerProcess:
             "topics": [topic],
             "diary": str(self._diary),
             "commits": commits,
+            "test": os.getpid(),
         }
         command = [sys.executable, "-m", "wire.group_stories.worker", json.dumps(orders)]
         with self._complaints.open("wb") as complaints:

@@ -26,7 +26,7 @@ class Worker:
 
     def __init__(self, orders: dict[str, Any]) -> None:
         self._stopping = False
-        self._parent = os.getppid()
+        self._test = orders["test"]
         self._uncommitted = 0
         self._commits_left = orders["commits"]
         signal.signal(signal.SIGTERM, self._stop)
@@ -36,7 +36,7 @@ class Worker:
         self._reader = kind.open(orders["bootstrap"], orders["group"], orders["topics"], self)
 
     def run(self) -> None:
-        while not self._stopping and os.getppid() == self._parent:
+        while not self._stopping and os.getppid() == self._test:
             reads = self._reader.poll(POLL_S)
             for read in reads:
                 self._note(Entry("read", [read.place], read.offset, read.value.decode()))
