@@ -6,6 +6,7 @@ PYTHONPATH=tests python -m cluster [--only TEXT] [--coordination embedded|zookee
 import argparse
 import logging
 import shutil
+import signal
 import sys
 import tempfile
 import time
@@ -20,6 +21,7 @@ WIDTH = 58
 
 def main() -> int:
     arguments = _arguments()
+    signal.signal(signal.SIGTERM, lambda _number, _frame: sys.exit(1))  # leaving no process behind
     logging.getLogger("kazoo").setLevel(logging.ERROR)
     _say(f"{'story':{WIDTH}} {'with':10} {'records':>8} {'pause s':>8} {'took s':>7}  outcome")
     bad = 0

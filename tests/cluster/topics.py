@@ -1,4 +1,4 @@
-"""Topics that come and go while controllers are killed: each is there for everybody, or gone for everybody."""
+"""Topics that come and go while controllers are killed: each is there for everybody, or for nobody."""
 
 import itertools
 import threading
