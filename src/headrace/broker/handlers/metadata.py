@@ -2,7 +2,8 @@
 
 Behaviour: the live brokers of the client's listener, the controller, and the topics asked for; all of them if
            none is named. A topic that does not exist is created if client and broker allow it, and is ready
-           when the reply comes.
+           when the reply comes. A leader that has just hung up on this broker is not named: the client asks
+           again, and is told who leads in its place.
 Versions:  v1 racks, internal topics, all topics by null; v2 cluster id; v4 creation can be declined; v5
            offline replicas; v7 leader epochs; v8 authorized operations; v9 flexible; v10 topic ids; v12
            topics by id.
