@@ -61,7 +61,7 @@ class ClusterView:
         self._loaded = False  # at least once
         self._closed = False
         self._loaders: Mapping[str, Callable[[], Awaitable[None]]] = {
-            BROKER_IDS: self._load_brokers,
+            BROKER_IDS: self.load_brokers,
             Controller.path: self._load_controller,
             CONFIG_CHANGES: self._load_config_changes,
         }
@@ -75,7 +75,7 @@ class ClusterView:
             for name in await self._session.children("/config/brokers"):
                 await self.load_config("brokers", name)
             self._loaded = True
-        await self._load_brokers()
+        await self.load_brokers()
         await self._load_controller()
 
     def refresh(self) -> None:
@@ -111,7 +111,8 @@ class ClusterView:
     def _config_changed(self) -> None:
         self._changed(CONFIG_CHANGES)
 
-    async def _load_brokers(self) -> None:
+    async def load_brokers(self) -> None:
+        """Read who is registered, and watch it from then on."""
         names = await self._session.children(BROKER_IDS, lambda: self._changed(BROKER_IDS))
         live = {int(name) for name in names}
         for gone in self.registrations.keys() - live:

@@ -52,6 +52,7 @@ class Membership:
         self._told_epoch = -1  # the broker's epoch in which it was last told what there is
         self._renewing: asyncio.Task[None] | None = None
         self._watching: asyncio.Task[None] | None = None
+        self._registered_in = 0  # which session
         self._lost = False
         self._announced = False  # once, at the start
         self._rejoining: asyncio.Task[None] | None = None
@@ -112,6 +113,7 @@ class Membership:
         if found is None:
             raise Conflict("the registration is gone already")
         self.broker_epoch = found.created_zxid
+        self._registered_in = broker.session.session_id
 
     async def _yield_to_other(self, registration: BrokerRegistration, deadline: float) -> bool:
         """Wait for a dead broker's registration to expire; refuse to start beside a living one.
@@ -245,6 +247,8 @@ class Membership:
 
     async def _take_office(self) -> None:
         broker = self._broker
+        if self._registered_in != broker.session.session_id:
+            return  # it would take itself for dead; once it is registered again, it looks again
         office = await take_office(
             broker.session, znodes.Controller(broker_id=broker.broker_id, timestamp_ms=broker.now_ms())
         )
@@ -260,8 +264,10 @@ class Membership:
             connect=self._connect_for_controller,
             on_resigned=self._resigned,
         )
-        seen, session_id = self._brokers, broker.session.session_id
+        session_id = broker.session.session_id
         try:
+            await self.view.load_brokers()  # what was seen before may be long ago
+            seen = self._brokers
             await controller.begin(*seen)
         except (Replaced, CoordinationError) as error:
             logger.warning("the term as controller could not begin: %s", error)
