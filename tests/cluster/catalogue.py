@@ -5,7 +5,20 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from cluster import absences, chaos, cuts, disks, moves, network, others, pauses, returns, stories, topics
+from cluster import (
+    absences,
+    chaos,
+    cuts,
+    disks,
+    moves,
+    network,
+    others,
+    pauses,
+    racks,
+    returns,
+    stories,
+    topics,
+)
 from cluster.stage import EMBEDDED, ENSEMBLE, Outcome, Story, play, play_in_network
 
 BOTH: Final = (EMBEDDED, ENSEMBLE)
@@ -29,6 +42,8 @@ class Entry:
         return self.story.__name__
 
     def play(self, coordination: str, root: Path) -> Outcome:
+        if self.story is racks.a_rack_is_cut_off:
+            return racks.play_in_racks(self.story, coordination, root)
         if self.why_not is network.why_not:
             return play_in_network(self.story, coordination, root)
         if self.why_not is disks.why_not:
@@ -67,6 +82,7 @@ MATRIX: Final = [
     _cut(cuts.everybody_is_cut_from_zookeeper),
     _cut(cuts.all_brokers_are_cut_from_one_another),
     _cut(cuts.the_network_is_cut_at_random),
+    Entry(racks.a_rack_is_cut_off, coordinations=(ENSEMBLE,), why_not=network.why_not),
     _cut(chaos.everything_happens_at_once),
     Entry(absences.zookeeper_is_killed),
     Entry(absences.zookeeper_sleeps),

@@ -53,9 +53,12 @@ class Cluster:
         coordination: Coordination,
         *,
         places: Sequence[Place] = (HERE,) * REPLICAS,
+        zookeepers: Sequence[str] = (),
         settings: Mapping[str, str] | None = None,
     ) -> None:
+        """`zookeepers` are the brokers' ways to ZooKeeper, if they have one each."""
         self.coordination = coordination
+        self._zookeepers = zookeepers
         self._root = root
         self._settings = SETTINGS | dict(settings or {})
         self.brokers: dict[int, BrokerProcess] = {}
@@ -67,7 +70,8 @@ class Cluster:
     def add(self, place: Place = HERE) -> BrokerProcess:
         """One broker more; it is not started."""
         broker_id = len(self.brokers) + 1
-        broker = BrokerProcess(broker_id, self._root, self.coordination.address, self._settings, place=place)
+        zookeeper = self._zookeepers[broker_id - 1] if self._zookeepers else self.coordination.address
+        broker = BrokerProcess(broker_id, self._root, zookeeper, self._settings, place=place)
         self.brokers[broker_id] = broker
         return broker
 
@@ -120,11 +124,18 @@ class Cluster:
 
     # -- topics --------------------------------------------------------------------------------
 
-    def create_topic(self, name: str, partitions: int) -> None:
-        """A topic whose segments are so small that some are full before a story ends."""
+    def create_topic(self, name: str, partitions: int, leader: int | None = None) -> None:
+        """A topic whose segments are so small that some are full before a story ends.
+
+        With `leader`, every partition has that broker as its first choice.
+        """
         admin = AdminClient(client_settings(self.bootstrap))
         small = {"segment.bytes": str(SEGMENT_BYTES)}
-        topic = NewTopic(name, num_partitions=partitions, replication_factor=REPLICAS, config=small)
+        if leader is None:
+            topic = NewTopic(name, num_partitions=partitions, replication_factor=REPLICAS, config=small)
+        else:
+            replicas = sorted(self.brokers, key=lambda each: each != leader)[:REPLICAS]
+            topic = NewTopic(name, partitions, replica_assignment=[replicas] * partitions, config=small)
         admin.create_topics([topic])[name].result(timeout=30)
 
     def znode(self, path: str) -> tuple[bytes, Any]:

@@ -58,7 +58,7 @@ def play(story: Story, coordination: str, root: Path, settings: Mapping[str, str
         COORDINATIONS[coordination](root) as coordinator,
         Cluster(root, coordinator, settings=settings).running() as cluster,
     ):
-        return play_on(Scene(cluster, _workload(cluster, coordination), root), story)
+        return play_on(Scene(cluster, workload(cluster, coordination), root), story)
 
 
 def play_in_network(story: Story, coordination: str, root: Path) -> Outcome:
@@ -69,10 +69,10 @@ def play_in_network(story: Story, coordination: str, root: Path) -> Outcome:
             ELSEWHERE[coordination](root, elsewhere) as coordinator,
             Cluster(root, coordinator, places=places).running() as cluster,
         ):
-            return play_on(Scene(cluster, _workload(cluster, coordination), root, network=network), story)
+            return play_on(Scene(cluster, workload(cluster, coordination), root, network=network), story)
 
 
-def _workload(cluster: Cluster, coordination: str) -> Workload:
+def workload(cluster: Cluster, coordination: str) -> Workload:
     cluster.create_topic(TOPIC, PARTITIONS)
     return Workload(cluster, GROUP_PROTOCOLS[coordination])
 

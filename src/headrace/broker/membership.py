@@ -32,6 +32,9 @@ _CONTROLLER_PATIENCE_S = 10.0  # how long a request waits for there to be a cont
 _LEAVING_S = 10.0
 _REFUSALS, _REFUSAL_S = 2, 0.02  # in a row, before a process counts as gone
 _JOINING_S = 60.0
+# Of a session. ZooKeeper's leader hears only every half tick which sessions other servers have heard from,
+# and a session lasts two ticks at least: it may end up to a quarter earlier than it seems from here.
+_LEASE_SHARE = 0.75
 
 logger = logging.getLogger(__name__)
 
@@ -190,9 +193,10 @@ class Membership:
         while True:
             asked_at = time.monotonic()
             try:
+                await self._broker.session.sync()
                 found = await self._broker.session.get(path)
                 if found is not None and found.created_zxid == self.broker_epoch:
-                    self._lease_until = asked_at + self._session_timeout_s
+                    self._lease_until = asked_at + _LEASE_SHARE * self._session_timeout_s
                 elif found is None and not self._lost and self._announced:
                     logger.warning("somebody has removed this broker's registration")
                     self._lost = True

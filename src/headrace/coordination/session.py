@@ -180,6 +180,13 @@ class ZooKeeperSession:
     async def exists(self, path: str, watch: Watcher | None = None) -> bool:
         return await self._call(self._client.exists_async, path, watch=self._watcher(watch)) is not None
 
+    async def sync(self) -> None:
+        """Return when the server that is asked knows all that was written before; its leader has answered.
+
+        A server that is cut off from the others answers questions from memory for a while, and not this one.
+        """
+        await self._call(self._client.sync_async, "/")
+
     async def children(self, path: str, watch: Watcher | None = None) -> list[str]:
         """The names below `path`, in no order; none if it does not exist."""
         try:
