@@ -32,6 +32,7 @@ class Writer:
                 enable_idempotence=True,
                 acks="all",
                 linger_ms=5,
+                batch_size=32_768,  # the segments are small, too
                 request_timeout_ms=3000,  # a paused leader is given up after that
                 socket_timeout_ms=4000,
                 message_timeout_ms=300_000,
