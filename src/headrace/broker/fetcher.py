@@ -162,7 +162,9 @@ class Fetcher:
                 logger.debug("fetching from broker %d: %s", self._leader, error)
                 if self._peer is not None and not self._hung_up:
                     self._suspect()
-                await asyncio.sleep(delay)  # not at all, the first time
+                # Not at all, the first time: the sooner it refuses, the better. But when new partitions have
+                # interrupted the fetcher, more of them may be coming.
+                await asyncio.sleep(max(delay, _FIRST_RETRY_S) if self._hung_up else delay)
                 delay = min(max(2 * delay, _FIRST_RETRY_S), _LAST_RETRY_S)
             except Exception:
                 logger.exception("fetching from broker %d failed and goes on", self._leader)

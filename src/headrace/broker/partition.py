@@ -217,6 +217,8 @@ class Partition:
         """
         assert self.leadership is not None, "only a leader knows what is committed"
         end = self.log.log_end_offset
+        if self.high_watermark >= end:
+            return  # there is no more to commit, as in every partition that nobody writes to
         committed = self.leadership.high_watermark(end, self.high_watermark)
         if committed == self.high_watermark:
             return
