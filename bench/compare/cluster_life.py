@@ -93,7 +93,6 @@ def lines(*, quick: bool) -> Iterator[Line[Fresh]]:
     yield Line(
         name="cluster start, then idle",
         run=run,
-        warm_up=not quick,
         rounds=1 if quick else 3,
         expected=[
             Expected(figure="s to Metadata", at_most=2.0, absolute=True),
