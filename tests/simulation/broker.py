@@ -1,0 +1,108 @@
+"""The real broker on a simulated world: its own code, but for sockets, files, threads and kazoo.
+
+Membership, the controller, channels, replicas, fetchers, proposals, sessions and handlers are the ones that
+are shipped. What stands in for the rest has the same face: `Peer`, `SimSession`, `SimLogs`, `SimLog`.
+"""
+
+import asyncio
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cache
+from types import SimpleNamespace
+from typing import Any
+from unittest.mock import patch
+
+from headrace.broker.config import BrokerConfig, Endpoint
+from headrace.broker.dispatch import load_handlers
+from headrace.broker.image import ClusterImage
+from headrace.broker.partition import Partition
+from headrace.broker.purgatory import WaitingFetch
+from headrace.broker.server import Broker
+from simulation.disk import SimDisk, SimLogs
+from simulation.network import End
+from simulation.peer import Peer, Served, WhoLeads
+from simulation.process import Process
+from simulation.session import SimSession
+
+MIN_INSYNC_REPLICAS = 2
+
+_SETTINGS = {
+    "zookeeper.session.timeout.ms": "1500",
+    "replica.lag.time.max.ms": "1000",
+    "replica.fetch.max.bytes": "4",  # records: a log counts one byte each
+    "min.insync.replicas": str(MIN_INSYNC_REPLICAS),
+    "log.cleaner.enable": "false",
+    "leader.imbalance.check.interval.seconds": "5",
+    "replica.high.watermark.checkpoint.interval.ms": "2000",
+}
+
+
+@cache
+def _config(broker_id: int) -> BrokerConfig:
+    return BrokerConfig.of(_SETTINGS | {"broker.id": str(broker_id)})
+
+
+@contextmanager
+def simulated() -> Iterator[None]:
+    """Have brokers of this program connect by the simulated network, and read the simulated clock."""
+    load_handlers()
+    clock = SimpleNamespace(
+        monotonic=lambda: asyncio.get_running_loop().time(),
+        monotonic_ns=lambda: int(asyncio.get_running_loop().time() * 1e9),
+    )
+    with (
+        patch("headrace.broker.membership.Peer", Peer),
+        patch("headrace.broker.membership.time", clock),
+        patch("headrace.broker.partition.time", clock),
+        # Sets of these are walked through: in an order that does not depend on where they lie in memory.
+        patch.object(WaitingFetch, "__hash__", lambda self: hash(self._timer.when())),
+        patch.object(Partition, "__hash__", lambda self: hash(self.id)),
+    ):
+        yield
+
+
+class SimBroker(Broker):
+    """One life of a broker."""
+
+    session: Any
+    logs: Any
+
+    def __init__(self, broker_id: int, process: Process, disk: SimDisk) -> None:
+        super().__init__(_config(broker_id))
+        self.process = process
+        self._loop = process.loop
+        self._disk = disk
+        self.endpoints = [Endpoint("PLAINTEXT", process.host.name, 9092)]
+
+    def now_ms(self) -> int:
+        return int(self.process.world.now * 1000)
+
+    async def start(self) -> None:
+        """Join the cluster: what `Broker.start` does, without files and sockets."""
+        self.session = SimSession(self.process, self.config.integer("zookeeper.session.timeout.ms") / 1000)
+        await self.session.start()
+        self.image = ClusterImage("simulated")
+        self.logs = SimLogs(self._disk, self.now_ms, self.process.world.random)
+        self.process.host.accept = self._accept
+        self.process.host.listener = self.process
+        try:
+            await self.membership.join()
+        except BaseException:
+            await asyncio.to_thread(self.logs.close)
+            await self._stop_listening()
+            await self.session.close()
+            raise
+        self._housekeeping.start()
+
+    def _accept(self, end: End) -> None:
+        Served(end, self)
+
+    async def _stop_listening(self) -> None:
+        self.process.host.listener = None
+        self.process.network.process_ended(self.process, silently=False)
+
+    def who_leads(self, question: WhoLeads) -> int:
+        """What a client is told: -1 if nobody leads, or it is not known."""
+        topic = self.image.topics.get(question.topic)
+        state = None if topic is None else topic.states.get(question.partition)
+        return -1 if state is None else state.leader

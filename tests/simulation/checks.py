@@ -1,0 +1,152 @@
+"""What must hold after every step, of every broker and of what is written in ZooKeeper."""
+
+import re
+from functools import partial
+
+from headrace.broker.partition import Partition
+from headrace.coordination.session import Znode
+from headrace.coordination.znodes import ControllerEpoch, PartitionState
+from headrace.storage.topics import TopicPartition
+from simulation.broker import MIN_INSYNC_REPLICAS
+from simulation.ledger import Ledger, Place
+from simulation.log import SimLog
+from simulation.machine import Machine
+from simulation.world import Violation, World
+from simulation.zookeeper import ZooKeeper
+
+_STATE = re.compile(r"/brokers/topics/([^/]+)/partitions/(\d+)/state")
+
+
+class _Seen:
+    """A replica at the last look."""
+
+    __slots__ = ("changes", "high_watermark", "leader_epoch", "leads", "partition")
+
+    def __init__(self, partition: Partition, log: SimLog) -> None:
+        self.partition = partition
+        self.high_watermark = partition.high_watermark
+        self.changes = log.changes
+        self.leader_epoch = partition.leader_epoch
+        self.leads = partition.leadership is not None
+
+    def is_as(self, partition: Partition, log: SimLog) -> bool:
+        return (
+            self.high_watermark == partition.high_watermark
+            and self.changes == log.changes
+            and self.leader_epoch == partition.leader_epoch
+            and self.leads == (partition.leadership is not None)
+            and self.partition is partition
+        )
+
+
+class Checks:
+    """Looks at a broker after each of its steps, and at every znode that is written."""
+
+    def __init__(
+        self,
+        world: World,
+        zookeeper: ZooKeeper,
+        machines: dict[int, Machine],
+        ids: list[TopicPartition],
+        *,
+        unclean_allowed: bool,
+    ) -> None:
+        self.states: dict[TopicPartition, PartitionState] = {}
+        self.ledgers = {
+            id_: Ledger(str(id_), machines, partial(_log, machines, id_), MIN_INSYNC_REPLICAS) for id_ in ids
+        }
+        self._world = world
+        self._zookeeper = zookeeper
+        self._machines = machines
+        self._unclean_allowed = unclean_allowed
+        self._seen: dict[tuple[int, TopicPartition], _Seen] = {}
+        zookeeper.tree.on_change = self._written
+
+    # -- brokers -------------------------------------------------------------------------------
+
+    def look(self, machine: Machine) -> None:
+        """At all replicas of a broker, after a step of it."""
+        if machine.broker is None:
+            return
+        for id_, partition in machine.broker.partitions.items():
+            log = machine.disk.logs[id_]
+            before = self._seen.get((machine.broker_id, id_))
+            if before is None or not before.is_as(partition, log):
+                now = self._seen[machine.broker_id, id_] = _Seen(partition, log)
+                self._check(machine, id_, before, now)
+
+    def _check(self, machine: Machine, id_: TopicPartition, before: _Seen | None, now: _Seen) -> None:
+        ledger, log = self.ledgers[id_], machine.disk.logs[id_]
+        self._tell(machine.name, id_, now, log)
+        if now.leads:
+            ledger.leads(now.leader_epoch, Place(machine.broker_id, machine.lives), log)
+        if now.high_watermark > log.log_end_offset:
+            raise Violation(f"{id_}: {machine.name} has {now.high_watermark} of {log.log_end_offset} committed")
+        stale_from = ledger.stale.get(machine.broker_id)
+        if stale_from is not None:
+            if log.log_end_offset > stale_from:
+                return  # it has not heard yet that all this is lost
+            del ledger.stale[machine.broker_id]
+            before = None
+        first = log.log_start_offset
+        if before is not None and before.partition is now.partition:
+            if now.high_watermark < before.high_watermark:
+                raise Violation(
+                    f"{id_}: the high watermark of {machine.name} goes back from {before.high_watermark} "
+                    f"to {now.high_watermark}"
+                )
+            first = max(first, before.high_watermark)
+        ledger.check_committed(machine.name, log, range(first, now.high_watermark))
+
+    def _tell(self, who: str, id_: TopicPartition, now: _Seen, log: SimLog) -> None:
+        if self._world.is_traced:
+            role = "leads" if now.leads else f"follows {now.partition.leader}"
+            committed = f"{now.high_watermark} of {log.log_end_offset} committed"
+            self._world.say(who, "%s: %s in epoch %d, %s", id_, role, now.leader_epoch, committed)
+
+    # -- what is written -----------------------------------------------------------------------
+
+    def _written(self, path: str, node: Znode | None, session: int) -> None:
+        self._world.say("zk", "session %d: %s %s", session, path, "is gone" if node is None else node.data)
+        match = _STATE.fullmatch(path)
+        if match is None or node is None:
+            return
+        id_ = TopicPartition(match[1], int(match[2]))
+        new = PartitionState.decode(id_.topic, id_.partition, node.data, version=node.version)
+        old = self.states.get(id_)
+        self.states[id_] = new
+        office = self._zookeeper.tree.get(ControllerEpoch.path)
+        if office is not None and ControllerEpoch.decode(office.data).epoch != new.controller_epoch:
+            raise Violation(f"{id_}: a controller of epoch {new.controller_epoch} writes, which is past")
+        if new.leader != -1 and new.leader not in new.isr:
+            raise Violation(f"{id_}: {new.leader} leads and is not in sync: {new}")
+        if old is not None:
+            self._check_change(id_, old, new)
+
+    def _check_change(self, id_: TopicPartition, old: PartitionState, new: PartitionState) -> None:
+        ledger, eligible = self.ledgers[id_], {*old.isr, *old.elr}
+        if new.version <= old.version or new.leader_epoch < old.leader_epoch:
+            raise Violation(f"{id_}: {new} is written over {old}")
+        if new.leader not in {-1, old.leader} and new.leader_epoch == old.leader_epoch:
+            raise Violation(f"{id_}: {new.leader} leads after {old.leader} in the same epoch")
+        # One that came into sync with the proposal that ended its move may lead at once; then it is not alone.
+        if new.leader not in eligible and list(new.isr) == [new.leader] and not self._unclean_allowed:
+            raise Violation(f"{id_}: {new.leader} leads, which was not eligible: {old}")
+        if self._unclean_allowed and new.leader not in eligible - ledger.suspects.keys():
+            ledger.unclean.add(new.leader_epoch)
+        for each in set(new.isr) - set(old.isr):
+            if self._machines[each].lives > ledger.suspects.get(each, 0):
+                ledger.suspects.pop(each, None)
+        if ledger.suspects:
+            ledger.may_lead((*new.isr, *new.elr))
+
+    def power_cut(self, machine: Machine) -> None:
+        """A machine has just lost power, and had not been stopped cleanly."""
+        for id_, ledger in self.ledgers.items():
+            state = self.states.get(id_)
+            if state is not None:
+                ledger.power_cut(Place(machine.broker_id, machine.lives), (*state.isr, *state.elr))
+
+
+def _log(machines: dict[int, Machine], id_: TopicPartition, broker_id: int) -> SimLog | None:
+    return machines[broker_id].disk.logs.get(id_)

@@ -1,0 +1,47 @@
+"""A client: a process that looks for a partition's leader, as long as it takes, and asks it."""
+
+import asyncio
+
+from headrace.controller.channel import PeerGone
+from headrace.storage.topics import TopicPartition
+from simulation.network import Network
+from simulation.peer import Peer, WhoLeads
+from simulation.process import Process
+from simulation.world import World
+
+PATIENCE_S = 1.0  # with one request
+
+
+class Client:
+    """One partition's client; keeps a connection to each broker that it has asked."""
+
+    def __init__(
+        self, world: World, network: Network, name: str, brokers: list[str], id_: TopicPartition
+    ) -> None:
+        self.world = world
+        self.process = Process(world, network, network.host(name))
+        self.id = id_
+        self.brokers = brokers
+        self._connections: dict[str, Peer] = {}
+
+    async def connection(self, broker: str) -> Peer:
+        found = self._connections.get(broker)
+        if found is None or not found.is_open:
+            found = self._connections[broker] = await Peer.connect(broker)
+        return found
+
+    async def leader(self) -> str:
+        """The leader's name, as any broker knows it; asks one after another until one does."""
+        while True:
+            found = await self._ask_for_leader(self.world.random.choice(self.brokers))
+            if found is not None:
+                return found
+            await asyncio.sleep(0.05 + self.world.random.random() * 0.2)
+
+    async def _ask_for_leader(self, broker: str) -> str | None:
+        try:
+            peer = await self.connection(broker)
+            found = await peer.ask(WhoLeads(*self.id), 0, timeout_s=PATIENCE_S)
+        except PeerGone:
+            return None
+        return None if found == -1 else f"b{found}"

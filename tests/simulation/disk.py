@@ -1,0 +1,93 @@
+"""A machine's disk: what stays of a broker when its process ends, or when the machine goes down.
+
+What a process has written the system keeps, whatever becomes of the process. Only a machine that goes down
+loses what was not brought to the disk yet. The small files (epochs, checkpoints, the boot's name) are synced
+when they are written, as `headrace.storage` does it.
+"""
+
+from collections.abc import Callable
+from random import Random
+
+from headrace.storage.topics import TopicPartition
+from simulation.log import SimLog
+
+IN_DOUBT = -1  # in place of a boot
+
+
+class SimDisk:
+    """All that stays of a broker when its process ends."""
+
+    def __init__(self, random: Random) -> None:
+        self._random = random
+        self.logs: dict[TopicPartition, SimLog] = {}
+        self.topic_ids: dict[TopicPartition, bytes] = {}
+        self.high_watermarks: dict[TopicPartition, int] = {}
+        self.clean = False
+        self.boot = IN_DOUBT  # in which it was last known to be whole
+        self.boots = 0  # of the machine
+
+    def power_cut(self) -> None:
+        """The machine goes down. What is lost is not known to anybody before it is opened again."""
+        self.boots += 1
+        if not self.clean:
+            for log in self.logs.values():
+                log.lose_tail()
+
+
+class SimLogs:
+    """The face of `headrace.storage.directory.LogDirectory`."""
+
+    def __init__(self, disk: SimDisk, now_ms: Callable[[], int], random: Random) -> None:
+        self._disk = disk
+        self._now_ms = now_ms
+        self._random = random
+        self.may_have_lost = disk.boot == IN_DOUBT or (not disk.clean and disk.boot != disk.boots)
+        if self.may_have_lost:
+            disk.boot = IN_DOUBT
+        disk.clean = False
+        self._prepared = self._written = 0  # checkpoints, by number
+        self.failed: dict[TopicPartition, str] = {}
+        self.cleaner_offsets: dict[TopicPartition, int] = {}
+        self.high_watermarks = dict(disk.high_watermarks)
+        self.logs, self.topic_ids = disk.logs, disk.topic_ids
+        for log in self.logs.values():
+            log.now_ms = now_ms
+            log.reopen()
+
+    def remember_boot(self) -> None:
+        self.may_have_lost = False
+        self._disk.boot = self._disk.boots
+
+    def create(self, id_: TopicPartition, topic_id: bytes, config: object, *, sync: bool = True) -> SimLog:
+        del config, sync
+        log = self.logs[id_] = SimLog(self._now_ms, self._random)
+        self.topic_ids[id_] = topic_id
+        return log
+
+    def sync(self) -> None:
+        """Names are durable at once here."""
+
+    def delete(self, *ids: TopicPartition) -> None:
+        for id_ in ids:
+            self.logs.pop(id_, None)
+            self.topic_ids.pop(id_, None)
+            self.high_watermarks.pop(id_, None)
+            self._disk.high_watermarks.pop(id_, None)
+
+    def prepare_checkpoint(self) -> Callable[[], None]:
+        offsets = dict(self.high_watermarks)
+        self._prepared += 1
+        number = self._prepared
+
+        def write() -> None:
+            if number > self._written:
+                self._written = number
+                self._disk.high_watermarks = offsets
+
+        return write
+
+    def close(self) -> None:
+        for log in self.logs.values():
+            log.flush()
+        self.prepare_checkpoint()()
+        self._disk.clean = True

@@ -1,0 +1,183 @@
+"""One partition's log in memory, with the rules of `headrace.storage.log` as far as replicas depend on them.
+
+Epochs and producers are the real ones. What is written outlives its process; what is not flushed is lost, or
+some of it, when the machine goes down.
+"""
+
+from collections.abc import Callable
+from random import Random
+from typing import Any, NamedTuple
+
+from headrace.protocol.errors import InvalidRecord
+from headrace.storage.epochs import EpochStart, LeaderEpochs
+from headrace.storage.errors import OffsetOutOfRange
+from headrace.storage.log import Appended
+from headrace.storage.producer_state import ProducerState
+
+_SYNCED = 0.1  # how likely the system is to have brought all to the disk, after each write
+
+
+class Batch(NamedTuple):
+    """One value on its way into a log, or in it; with as much of a batch's header as a log looks at."""
+
+    value: int
+    producer_id: int
+    producer_epoch: int
+    base_sequence: int
+    base_offset: int = -1
+    leader_epoch: int = -1
+
+    is_transactional = False
+    max_timestamp = 0
+
+    @property
+    def last_sequence(self) -> int:
+        return self.base_sequence
+
+    @property
+    def last_offset(self) -> int:
+        return self.base_offset
+
+
+Records = tuple[Batch, ...]
+"""What travels in place of bytes; one batch counts as one byte."""
+
+
+class MemoryEpochs(LeaderEpochs):
+    """The real thing without its file."""
+
+    def __init__(self) -> None:
+        self.lost = False
+        self._entries: list[EpochStart] = []
+
+    def _write(self) -> None:
+        """There is no file."""
+
+
+class SimLog:
+    """One partition's log: the face of `headrace.storage.log.Log`, as far as replicas need it."""
+
+    offline: str | None = None
+    flush_is_due = has_unflushed_segments = False
+    config: Any = None
+
+    def __init__(self, now_ms: Callable[[], int], random: Random) -> None:
+        self.now_ms = now_ms
+        self.epochs = MemoryEpochs()
+        self.log_start_offset = 0
+        self.changes = 0  # how often anything in it has changed
+        self._random = random
+        self._base = 0  # the offset of the first batch
+        self._batches: list[Batch] = []
+        self._flushed = 0  # the offset that everything before is on the disk
+        self._producers: dict[int, ProducerState] = {}
+
+    @property
+    def log_end_offset(self) -> int:
+        return self._base + len(self._batches)
+
+    def at(self, offset: int) -> Batch | None:
+        """What stands at `offset`, if that is there."""
+        place = offset - self._base
+        return self._batches[place] if 0 <= place < len(self._batches) else None
+
+    @property
+    def batches(self) -> list[Batch]:
+        return self._batches[max(0, self.log_start_offset - self._base) :]
+
+    # -- as Log does it ------------------------------------------------------------------------
+
+    def begin_epoch(self, epoch: int) -> None:
+        self.epochs.assign(epoch, self.log_end_offset)
+
+    def append(self, data: Any, *, leader_epoch: int) -> Appended:
+        (batch,) = data
+        if batch.producer_id >= 0:
+            known = self._producers.get(batch.producer_id)
+            written = None if known is None else known.check(batch)
+            if written is not None:
+                return Appended(written.base_offset, written.last_offset, -1, duplicate=True)
+        end = self.log_end_offset
+        self._write([batch._replace(base_offset=end, leader_epoch=leader_epoch)])
+        return Appended(end, end, -1)
+
+    def append_as_follower(self, data: Any) -> Appended:
+        if data[0].base_offset != self.log_end_offset:
+            raise InvalidRecord(f"{data[0].base_offset} cannot follow {self.log_end_offset - 1}")
+        self._write(data)
+        return Appended(data[0].base_offset, data[-1].base_offset, -1)
+
+    def _write(self, batches: Any) -> None:
+        for batch in batches:
+            self._batches.append(batch)
+            self.epochs.assign(batch.leader_epoch, batch.base_offset)
+            self._remember(batch)
+        self.changes += 1
+        if self._random.random() < _SYNCED:
+            self._flushed = self.log_end_offset
+
+    def _remember(self, batch: Any) -> None:
+        if batch.producer_id >= 0:
+            self._producers.setdefault(batch.producer_id, ProducerState(batch.producer_id)).record(batch)
+
+    def read(
+        self, offset: int, max_bytes: int, *, max_offset: int | None = None, at_least_one: bool = True
+    ) -> Any:
+        end = self.log_end_offset
+        if not self.log_start_offset <= offset <= end:
+            raise OffsetOutOfRange(offset, start=self.log_start_offset, end=end)
+        first = offset - self._base
+        count = max(max_bytes, 1 if at_least_one else 0)
+        last = first + count if max_offset is None else min(first + count, max_offset - self._base)
+        return tuple(self._batches[first : max(first, last)])
+
+    def truncate_to(self, offset: int) -> None:
+        if offset >= self.log_end_offset:
+            return
+        if offset < self._base:
+            self.truncate_fully(offset)
+            return
+        del self._batches[offset - self._base :]
+        self._end_at(offset)
+        self._producers.clear()
+        for batch in self._batches:
+            self._remember(batch)
+
+    def truncate_fully(self, offset: int) -> None:
+        self._batches.clear()
+        self._base = self.log_start_offset = offset
+        self._end_at(offset)
+        self.epochs.clear()
+        self._producers.clear()
+
+    def _end_at(self, offset: int) -> None:
+        self.changes += 1
+        self._flushed = min(self._flushed, offset)
+        self.log_start_offset = min(self.log_start_offset, offset)
+        self.epochs.truncate_from_end(offset)
+
+    def delete_records_before(self, offset: int) -> None:
+        if not 0 <= offset <= self.log_end_offset:
+            raise OffsetOutOfRange(offset, start=self.log_start_offset, end=self.log_end_offset)
+        if offset > self.log_start_offset:
+            self.log_start_offset = offset
+            self.epochs.truncate_from_start(offset)
+            self.changes += 1
+
+    def last_stable_offset(self, high_watermark: int) -> int:
+        return high_watermark
+
+    # -- what becomes of it --------------------------------------------------------------------
+
+    def flush(self) -> None:
+        self._flushed = self.log_end_offset
+
+    def lose_tail(self) -> None:
+        """The machine has gone down: some of what was not flushed is gone."""
+        end = self.log_end_offset
+        if self._flushed < end:
+            self.truncate_to(self._random.randint(max(self._flushed, self._base), end))
+
+    def reopen(self) -> None:
+        """Open it anew, as `headrace.storage.recovery` does: epochs that wrote nothing are forgotten."""
+        self.epochs.truncate_from_end(self.log_end_offset)

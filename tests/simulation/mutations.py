@@ -1,0 +1,264 @@
+"""Rules that keep records safe, each switched off by itself: the checks must notice.
+
+A mutation is a context in which one rule is not in force. What is said of it is what then goes wrong.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import replace
+from typing import Any
+from unittest.mock import patch
+
+from headrace.broker.fetcher import Fetcher
+from headrace.broker.isr_changes import IsrChanges
+from headrace.broker.partition import ANY_EPOCH, Partition
+from headrace.broker.replicas import Replicas
+from headrace.controller import model, store
+from headrace.controller.runner import Controller
+from headrace.controller.store import Office
+from headrace.coordination.session import ANY_VERSION, Check
+from headrace.coordination.znodes import ControllerEpoch, PartitionState
+from headrace.protocol.update_metadata import UpdateMetadataRequest
+from headrace.replication import election, follower
+from headrace.replication.leader import Leader
+from headrace.storage.producer_state import ProducerState
+
+Mutation = Callable[[], AbstractContextManager[object]]
+MUTATIONS: dict[str, Mutation] = {}
+
+
+def _mutation(function: Callable[[], Iterator[None]]) -> Mutation:
+    mutation = contextmanager(function)
+    MUTATIONS[function.__name__] = mutation
+    return mutation
+
+
+# -- what is committed -------------------------------------------------------------------------
+
+
+@_mutation
+def the_high_watermark_ignores_what_is_proposed() -> Iterator[None]:
+    """A replica that the controller has just taken into the set may lack what counts as committed."""
+    with patch.object(Leader, "counted", property(lambda self: self.isr)):
+        yield
+
+
+@_mutation
+def a_proposal_without_an_answer_is_withdrawn() -> Iterator[None]:
+    """The same: the controller may have done what was proposed."""
+    propose = IsrChanges._propose
+
+    async def propose_once(self: IsrChanges, proposals: dict[Partition, frozenset[int]]) -> None:
+        await propose(self, proposals)
+        for partition in proposals:
+            if partition.leadership is not None:
+                partition.leadership.withdraw()
+
+    with patch.object(IsrChanges, "_propose", propose_once):
+        yield
+
+
+@_mutation
+def a_leader_commits_however_few_are_in_sync() -> Iterator[None]:
+    """Then who left the set while too few were in sync lacks what is committed, and still may lead."""
+    commit = Leader.high_watermark
+
+    def high_watermark(self: Leader, log_end_offset: int, before: int) -> int:
+        eligible, wanted = self.eligible, self.min_insync_replicas
+        self.eligible, self.min_insync_replicas = frozenset(), 1
+        try:
+            return commit(self, log_end_offset, before)
+        finally:
+            self.eligible, self.min_insync_replicas = eligible, wanted
+
+    with patch.object(Leader, "high_watermark", high_watermark):
+        yield
+
+
+@_mutation
+def a_write_is_acknowledged_before_it_is_committed() -> Iterator[None]:
+    with patch.object(Partition, "committed", lambda _self: None):
+        yield
+
+
+# -- who is in sync ----------------------------------------------------------------------------
+
+
+@_mutation
+def a_follower_comes_into_sync_without_what_is_older_than_its_leader() -> Iterator[None]:
+    """It has all that this leader knows to be committed, and not all that an earlier one has committed."""
+    begin = Leader.begin
+
+    def begin_at_nothing(*args: Any, **options: Any) -> Leader:
+        leader = begin(*args, **options)
+        leader.epoch_start_offset = 0
+        return leader
+
+    with patch.object(Leader, "begin", begin_at_nothing):
+        yield
+
+
+@_mutation
+def a_silent_follower_stays_in_sync_by_what_it_had() -> Iterator[None]:
+    """It is taken back as soon as it has fallen out: nothing new is committed."""
+    wants = Leader.wants
+
+    def wants_anybody(self: Leader, **options: Any) -> frozenset[int] | None:
+        return wants(self, **options | {"now_ms": 0, "max_lag_ms": 0})
+
+    with patch.object(Leader, "wants", wants_anybody):
+        yield
+
+
+@_mutation
+def a_proposal_that_is_refused_as_stale_is_forgotten() -> Iterator[None]:
+    """If it was a controller of the past, nobody proposes again."""
+
+    async def propose_all(self: IsrChanges) -> None:
+        while self._candidates:
+            partitions, self._candidates = self._candidates, set()
+            proposals: dict[Partition, frozenset[int]] = {}
+            for partition in partitions:
+                wanted = None if partition.leadership is None else self._wanted(partition)
+                if wanted is not None and partition.leadership is not None:
+                    proposals[partition] = wanted
+                    partition.leadership.propose(wanted)
+            if proposals:
+                await self._propose_safely(proposals)
+
+    with patch.object(IsrChanges, "_propose_all", propose_all):
+        yield
+
+
+# -- who leads ---------------------------------------------------------------------------------
+
+
+@_mutation
+def anybody_may_lead() -> Iterator[None]:
+    elect = election.elect
+
+    def elect_anybody(partition: election.Partition, *args: Any, **options: Any) -> election.Partition:
+        elected = elect(replace(partition, unclean_allowed=True), *args, **options)
+        return replace(elected, unclean_allowed=partition.unclean_allowed)
+
+    with patch.object(model, "elect", elect_anybody):
+        yield
+
+
+@_mutation
+def a_broker_that_lost_power_is_believed() -> Iterator[None]:
+    def believe(partition: election.Partition, _broker_id: int) -> election.Partition:
+        return partition
+
+    with patch.object(model, "distrust", believe), patch.object(store, "distrust", believe):
+        yield
+
+
+@_mutation
+def a_leader_that_restarts_keeps_its_epoch() -> Iterator[None]:
+    """The controller does not look whether a broker is in another life than before."""
+    changed, take = Controller.brokers_changed, Replicas.take
+
+    async def brokers_changed(self: Controller, registrations: Any, epochs: Mapping[int, int]) -> None:
+        known = {each: member.epoch for each, member in self.model.members.items()}
+        await changed(self, registrations, {each: known.get(each, epoch) for each, epoch in epochs.items()})
+
+    def take_any(self: Replicas, update: UpdateMetadataRequest) -> Any:
+        return take(self, replace(update, broker_epoch=self._broker.broker_epoch))
+
+    with patch.object(Controller, "brokers_changed", brokers_changed), patch.object(Replicas, "take", take_any):
+        yield
+
+
+@_mutation
+def a_move_drops_who_was_brought_by_the_one_before() -> Iterator[None]:
+    """Even if it is the only one in sync."""
+
+    def begin_move(partition: election.Partition, target: Sequence[int]) -> election.Partition:
+        original = tuple(each for each in partition.replicas if each not in partition.adding)
+        adding = tuple(each for each in target if each not in original)
+        removing = tuple(each for each in original if each not in target)
+        return replace(partition, replicas=(*target, *removing), adding=adding, removing=removing)
+
+    with patch.object(model, "begin_move", begin_move):
+        yield
+
+
+# -- what comes from the past ------------------------------------------------------------------
+
+
+@_mutation
+def a_broker_takes_on_an_older_state() -> Iterator[None]:
+    become = Partition.become
+
+    def become_anything(
+        self: Partition, state: PartitionState, replicas: Sequence[int], now_ms: int
+    ) -> bool:
+        if self._state is not None and self._state.version != state.version:
+            self._state = replace(self._state, leader_epoch=-1, version=-1)
+        return become(self, state, replicas, now_ms)
+
+    with patch.object(Partition, "become", become_anything):
+        yield
+
+
+@_mutation
+def a_leader_does_not_look_at_the_epoch_of_a_fetch() -> Iterator[None]:
+    """A follower of another leader counts as one of its own."""
+    ensure = Partition.ensure_leader
+    with patch.object(Partition, "ensure_leader", lambda self, _epoch=ANY_EPOCH: ensure(self)):
+        yield
+
+
+@_mutation
+def a_controller_writes_whoever_is_in_office() -> Iterator[None]:
+    anybody = Check(ControllerEpoch.path, ANY_VERSION)
+    with patch.object(Office, "check", property(lambda _self: anybody)):
+        yield
+
+
+@_mutation
+def an_answer_counts_wherever_the_log_stands_by_then() -> Iterator[None]:
+    with patch.object(Fetcher, "_stands_where_it_asked", lambda _self, _partition: True):
+        yield
+
+
+# -- logs that part ----------------------------------------------------------------------------
+
+
+@_mutation
+def a_leader_does_not_notice_that_a_log_has_parted() -> Iterator[None]:
+    with patch("headrace.broker.partition.where_parted", lambda *_args, **_options: None):
+        yield
+
+
+@_mutation
+def a_follower_keeps_what_its_leader_does_not_have() -> Iterator[None]:
+    """It cuts its log to where the leader's epoch ends, and not to where its own one does (KIP-279)."""
+
+    def keeps(_epochs: object, parted: follower.EpochEnd, *, start: int, end: int) -> int:
+        return max(min(parted.end_offset, end), start)
+
+    with patch.object(follower, "keeps", keeps):
+        yield
+
+
+@_mutation
+def a_follower_cuts_its_log_to_what_it_knows_to_be_committed() -> Iterator[None]:
+    """As Kafka did before KIP-101: what was committed since it last heard is gone."""
+
+    def become(self: Partition, state: PartitionState, replicas: Sequence[int], now_ms: int) -> bool:
+        is_new = _become(self, state, replicas, now_ms)
+        if is_new and self.leadership is None:
+            self.truncate_to(self.high_watermark)
+        return is_new
+
+    _become = Partition.become
+    with patch.object(Partition, "become", become):
+        yield
+
+
+@_mutation
+def a_producer_that_repeats_itself_is_not_noticed() -> Iterator[None]:
+    with patch.object(ProducerState, "check", lambda _self, _batch: None):
+        yield

@@ -1,0 +1,63 @@
+"""What operators ask for at the worst of times: moves, cancelled moves, other leaders, fewer records."""
+
+from collections.abc import Awaitable, Callable
+
+from headrace.controller.model import Changes, ClusterModel, Key, Refused
+from headrace.controller.runner import Controller, NotController
+from headrace.coordination.errors import CoordinationError
+from headrace.storage.topics import TopicPartition
+from simulation.broker import SimBroker
+from simulation.machine import Machine
+from simulation.world import World
+
+REPLICAS = 3
+
+
+class Operators:
+    """They ask whoever is the controller at that moment; what comes of it they do not wait for."""
+
+    def __init__(self, world: World, machines: list[Machine], ids: list[TopicPartition]) -> None:
+        self._world = world
+        self._machines = machines
+        self._ids = ids
+
+    def move(self) -> None:
+        """Have a partition move to other brokers, or stop moving."""
+        chance = self._world.random
+        id_ = chance.choice(self._ids)
+        brokers = [machine.broker_id for machine in self._machines]
+        target = chance.sample(brokers, REPLICAS) if chance.random() < 0.7 else None
+        self._world.say("", "%s is to move to %s", id_, target)
+        self._change(lambda model: model.move(Key(*id_), target))
+
+    def prefer(self) -> None:
+        id_ = self._world.random.choice(self._ids)
+        self._change(lambda model: model.prefer(Key(*id_)))
+
+    def delete_records(self) -> None:
+        """Have a leader drop some of what is committed."""
+        id_, share = self._world.random.choice(self._ids), self._world.random.random()
+        for machine in self._machines:
+            if machine.broker is not None and machine.process is not None:
+                machine.process.call(_delete_records, machine.broker, id_, share)
+
+    def _change(self, decide: Callable[[ClusterModel], Changes]) -> None:
+        for machine in self._machines:
+            controller = None if machine.broker is None else machine.broker.membership.controller
+            if controller is not None and machine.process is not None:
+                machine.process.run(_try(controller, decide))
+                return
+
+
+async def _try(controller: Controller, decide: Callable[[ClusterModel], Changes]) -> None:
+    change: Awaitable[Changes] = controller.change(decide)
+    try:
+        await change
+    except (Refused, NotController, CoordinationError):
+        return
+
+
+def _delete_records(broker: SimBroker, id_: TopicPartition, share: float) -> None:
+    partition = broker.partitions.get(id_)
+    if partition is not None and partition.leadership is not None:
+        partition.log.delete_records_before(int(partition.high_watermark * share))

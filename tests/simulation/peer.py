@@ -1,0 +1,139 @@
+"""Connections between brokers, and from clients to brokers, on the simulated network.
+
+What travels are the messages themselves, not their bytes: what `headrace.broker.peer` and `connection` do
+with bytes has tests of its own. The rest is as there: answers come in the order of the questions, a question
+that takes too long ends the connection, and whoever loses its client stops working for it.
+"""
+
+import asyncio
+import inspect
+from collections import deque
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from headrace.broker.dispatch import HANDLERS, Context, Handler
+from headrace.controller.channel import PeerGone
+from simulation.loop import SimLoop
+from simulation.network import End, Unreachable
+
+if TYPE_CHECKING:
+    from simulation.broker import SimBroker
+
+
+class WhoLeads(NamedTuple):
+    """A client's question to any broker: a Metadata request, as far as our clients need one."""
+
+    topic: str
+    partition: int
+
+
+class Peer:
+    """The asking end: takes the place of `headrace.broker.peer.Peer`."""
+
+    def __init__(self, end: End) -> None:
+        self._end = end
+        self._process = end.process
+        self._asked: deque[asyncio.Future[Any]] = deque()
+        self._gone = end.process.loop.create_future()
+        end.receive, end.lost = self._receive, self._lost
+
+    @classmethod
+    async def connect(cls, host: str, _port: int = 0, _client_id: str = "", _pool: object = None) -> "Peer":
+        """A connection from the process that asks for it."""
+        loop = asyncio.get_running_loop()
+        assert isinstance(loop, SimLoop), loop
+        try:
+            return cls(await loop.process.network.connect(loop.process, host))
+        except Unreachable as error:
+            raise PeerGone(str(error), refused=error.refused) from error
+
+    @property
+    def is_open(self) -> bool:
+        return self._end.is_open
+
+    async def closed(self) -> None:
+        await asyncio.shield(self._gone)
+
+    def close(self) -> None:
+        if self._process.is_alive and self._end.is_open:
+            self._end.close()
+            self._process.call(self._lost)  # as asyncio says connection_lost: soon, and not at once
+
+    async def ask(self, request: Any, version: int, *, timeout_s: float | None = None) -> Any:
+        if not self._end.is_open:
+            raise PeerGone("the connection has ended")
+        future = self._process.loop.create_future()
+        self._asked.append(future)
+        self._end.send((request, version))
+        timer = None if timeout_s is None else self._process.call(self._late, future, after_s=timeout_s)
+        try:
+            return await future
+        finally:
+            if timer is not None:
+                timer.cancel()
+
+    def _late(self, future: "asyncio.Future[Any]") -> None:
+        if not future.done():
+            future.set_exception(PeerGone("no answer in time"))
+            self.close()
+
+    def _receive(self, answer: object) -> None:
+        future = self._asked.popleft()
+        if not future.done():
+            future.set_result(answer)
+
+    def _lost(self) -> None:
+        if not self._gone.done():
+            self._gone.set_result(None)
+        while self._asked:
+            future = self._asked.popleft()
+            if not future.done():
+                future.set_exception(PeerGone("the connection has ended"))
+
+
+class Served:
+    """The answering end: takes the place of `headrace.broker.connection.Connection`."""
+
+    def __init__(self, end: End, broker: "SimBroker") -> None:
+        self._end = end
+        self._broker = broker
+        self._slots: deque[list[Any]] = deque()  # of replies, in the order of the requests
+        self._tasks: dict[asyncio.Task[None], None] = {}
+        end.receive, end.lost = self._receive, self._lost
+
+    def _receive(self, message: tuple[Any, int]) -> None:
+        slot: list[Any] = []
+        self._slots.append(slot)
+        result = self._handle(*message)
+        if inspect.isawaitable(result):
+            task = self._end.process.loop.create_task(self._fill(slot, result))
+            self._tasks[task] = None
+            task.add_done_callback(self._tasks.pop)
+        else:
+            slot.append(result)
+            self._send_ready()
+
+    def _handle(self, request: Any, version: int) -> Any:
+        if isinstance(request, WhoLeads):
+            return self._broker.who_leads(request)
+        handler = HANDLERS[request.__api_key__]
+        context = Context(self._broker, self._broker.endpoints[0].name, "somebody", version)
+        if (handler.on_controller or handler.when_ready) and not self._broker.is_answering(handler):
+            return self._answer_when_ready(request, handler, context)
+        return handler.function(request, context)
+
+    async def _answer_when_ready(self, request: Any, handler: Handler, context: Context) -> Any:
+        await self._broker.ready.wait()
+        answer = handler.function(request, context)
+        return await answer if inspect.isawaitable(answer) else answer
+
+    async def _fill(self, slot: list[Any], result: Any) -> None:
+        slot.append(await result)
+        self._send_ready()
+
+    def _send_ready(self) -> None:
+        while self._slots and self._slots[0]:
+            self._end.send(self._slots.popleft()[0])
+
+    def _lost(self) -> None:
+        for task in tuple(self._tasks):
+            task.cancel()
