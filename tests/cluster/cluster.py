@@ -124,13 +124,14 @@ class Cluster:
 
     # -- topics --------------------------------------------------------------------------------
 
-    def create_topic(self, name: str, partitions: int, leader: int | None = None) -> None:
+    def create_topic(self, name: str, partitions: int, leader: int | None = None, **configs: str) -> None:
         """A topic whose segments are so small that some are full before a story ends.
 
-        With `leader`, every partition has that broker as its first choice.
+        With `leader`, that broker is the first choice of every partition. Settings have underscores for dots.
         """
         admin = AdminClient(client_settings(self.bootstrap))
-        small = {"segment.bytes": str(SEGMENT_BYTES)}
+        given = {key.replace("_", "."): value for key, value in configs.items()}
+        small = {"segment.bytes": str(SEGMENT_BYTES)} | given
         if leader is None:
             topic = NewTopic(name, num_partitions=partitions, replication_factor=REPLICAS, config=small)
         else:

@@ -52,9 +52,11 @@ class Probe:
         self._client.close()
 
 
-def led_by_a_probe(cluster: Cluster, leader_id: int | None = None) -> tuple[BrokerProcess, Probe]:
+def led_by_a_probe(
+    cluster: Cluster, leader_id: int | None = None, **configs: str
+) -> tuple[BrokerProcess, Probe]:
     """A topic for probes, its leader, and a connection to that which has written something."""
-    cluster.create_topic(TOPIC, 1, leader_id)
+    cluster.create_topic(TOPIC, 1, leader_id, **configs)
     leader = cluster.leader(TOPIC, 0)
     probe = Probe(leader)
     until("the probe writes", lambda: probe.write(b"before", 1) and probe.write(b"before, too", ACKS_ALL))

@@ -1,9 +1,12 @@
 """Who comes back first: one that missed what was promised must wait for one that did not."""
 
 from cluster.brokers import BrokerProcess
+from cluster.probes import ACKS_ALL, led_by_a_probe
+from cluster.probes import TOPIC as PROBES
 from cluster.stage import Scene
 from cluster.waiting import until
 from cluster.workload import PARTITIONS, TOPIC
+from wire.confluent import read
 
 
 def a_broker_that_missed_something_comes_back_first(scene: Scene) -> None:
@@ -23,6 +26,29 @@ def a_broker_that_missed_something_comes_back_first(scene: Scene) -> None:
     for broker in others:
         broker.start()
     cluster.heal()
+
+
+def a_topic_may_lose_records_and_does(scene: Scene) -> None:
+    """With unclean elections allowed one that lacks records leads, and says so; the others follow it back."""
+    cluster = scene.cluster
+    late, *others = cluster.brokers.values()
+    _, probe = led_by_a_probe(cluster, others[0].id, unclean_leader_election_enable="true")
+    late.kill()
+    until("it is not in sync", lambda: late.id not in cluster.state(PROBES, 0).isr)
+    until("it is missed", lambda: probe.write(b"lost", ACKS_ALL))
+    probe.close()
+    for broker in others:
+        broker.kill()
+    late.start()
+    until("it leads what may lose records", lambda: cluster.state(PROBES, 0).leader == late.id)
+    late.wait_for_log("records may be lost")
+    scene.forgiven.add(late.id)
+    for broker in others:
+        broker.start()
+    cluster.heal()
+    found = [message.value() for message in read(cluster.bootstrap, PROBES)]
+    if b"lost" in found:
+        scene.problem(f"what only the others had is there again: {found}")
 
 
 def the_last_one_standing_dies(scene: Scene) -> None:

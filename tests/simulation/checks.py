@@ -81,7 +81,9 @@ class Checks:
         if now.leads:
             ledger.leads(now.leader_epoch, Place(machine.broker_id, machine.lives), log)
         if now.high_watermark > log.log_end_offset:
-            raise Violation(f"{id_}: {machine.name} has {now.high_watermark} of {log.log_end_offset} committed")
+            raise Violation(
+                f"{id_}: {machine.name} has {now.high_watermark} of {log.log_end_offset} committed"
+            )
         stale_from = ledger.stale.get(machine.broker_id)
         if stale_from is not None:
             if log.log_end_offset > stale_from:
@@ -129,7 +131,7 @@ class Checks:
             raise Violation(f"{id_}: {new} is written over {old}")
         if new.leader not in {-1, old.leader} and new.leader_epoch == old.leader_epoch:
             raise Violation(f"{id_}: {new.leader} leads after {old.leader} in the same epoch")
-        # One that came into sync with the proposal that ended its move may lead at once; then it is not alone.
+        # One that comes into sync with the proposal that ends its move may lead at once, and is not alone then.
         if new.leader not in eligible and list(new.isr) == [new.leader] and not self._unclean_allowed:
             raise Violation(f"{id_}: {new.leader} leads, which was not eligible: {old}")
         if self._unclean_allowed and new.leader not in eligible - ledger.suspects.keys():

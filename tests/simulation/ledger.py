@@ -137,7 +137,7 @@ class Ledger:
         self.may_lead(eligible)
 
     def may_lead(self, eligible: Iterable[int]) -> None:
-        """Only these are eligible from now on: one that has not lost power must have all that is committed."""
+        """Only these are eligible: one of them that has not lost power must have all that is committed."""
         logs = [self._log_of(each) for each in eligible if each not in self.suspects]
         safe = max((self._agrees_up_to(log) for log in logs if log is not None), default=0)
         if safe == len(self.committed):

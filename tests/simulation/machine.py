@@ -52,7 +52,7 @@ class Machine:
                 self._supervisor.call(self.start, after_s=_RESTART_S)
 
     def kill(self) -> None:
-        """kill -9."""
+        """Kill -9."""
         if self.process is not None:
             self._world.say(self.name, "is killed")
             self._end(silently=False)

@@ -166,7 +166,10 @@ def a_leader_that_restarts_keeps_its_epoch() -> Iterator[None]:
     def take_any(self: Replicas, update: UpdateMetadataRequest) -> Any:
         return take(self, replace(update, broker_epoch=self._broker.broker_epoch))
 
-    with patch.object(Controller, "brokers_changed", brokers_changed), patch.object(Replicas, "take", take_any):
+    with (
+        patch.object(Controller, "brokers_changed", brokers_changed),
+        patch.object(Replicas, "take", take_any),
+    ):
         yield
 
 
@@ -191,9 +194,7 @@ def a_move_drops_who_was_brought_by_the_one_before() -> Iterator[None]:
 def a_broker_takes_on_an_older_state() -> Iterator[None]:
     become = Partition.become
 
-    def become_anything(
-        self: Partition, state: PartitionState, replicas: Sequence[int], now_ms: int
-    ) -> bool:
+    def become_anything(self: Partition, state: PartitionState, replicas: Sequence[int], now_ms: int) -> bool:
         if self._state is not None and self._state.version != state.version:
             self._state = replace(self._state, leader_epoch=-1, version=-1)
         return become(self, state, replicas, now_ms)

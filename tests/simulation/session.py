@@ -18,8 +18,8 @@ from headrace.coordination.session import (
 )
 from simulation.network import End, Unreachable
 from simulation.process import Process
-from simulation.zookeeper import HOST, Bye, Call, Done, Expired, Fired, Hello, Ping, Welcome
 from simulation.znodes import Tree
+from simulation.zookeeper import HOST, Bye, Call, Done, Expired, Fired, Hello, Ping, Welcome
 
 
 class SimSession:
@@ -62,13 +62,15 @@ class SimSession:
                 end = await self._process.network.connect(self._process, HOST)
             except Unreachable:
                 await asyncio.sleep(self._process.world.random.random())
-                continue
-            end.receive = lambda message: self._receive(end, message)
-            end.lost = lambda: self._lost(end)
-            end.send(Hello(self.session_id, self._timeout_s))
-            # Nobody says hello back: try another connection.
-            self._process.call(self._give_up, end, after_s=self._timeout_s)
-            return
+            else:
+                self._say_hello(end)
+                return
+
+    def _say_hello(self, end: End) -> None:
+        end.receive = lambda message: self._receive(end, message)
+        end.lost = lambda: self._lost(end)
+        end.send(Hello(self.session_id, self._timeout_s))
+        self._process.call(self._give_up, end, after_s=self._timeout_s)  # if nobody says hello back
 
     def _give_up(self, end: End) -> None:
         if end is not self._end and end.is_open:
@@ -169,6 +171,10 @@ class SimSession:
             lambda tree, session: tree.children(path, (session, number) if number else None)
         )
         return found
+
+    async def sync(self, _path: str = "/") -> None:
+        """There is only one server here: whatever is asked from now on is answered with what is."""
+        await self._call(lambda _tree, _session: None)
 
     async def create(self, path: str, data: bytes, *, ephemeral: bool = False) -> str:
         await self.multi([Create(path, data, ephemeral)])

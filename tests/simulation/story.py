@@ -126,7 +126,9 @@ class Story:
         deadline = self.world.now + _HEALING_S
         while not is_so():
             if self.world.now > deadline:
-                raise Violation(f"{_HEALING_S:.0f} s after the storm it is not so that {what}\n{self._state()}")
+                raise Violation(
+                    f"{_HEALING_S:.0f} s after the storm it is not so that {what}\n{self._state()}"
+                )
             self.world.run_for(_LOOK_S)
 
     def _have_written(self, before: list[int]) -> bool:
