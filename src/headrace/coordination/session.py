@@ -32,7 +32,9 @@ from headrace.coordination.errors import CoordinationError
 ANY_VERSION = -1
 CALL_TIMEOUT_S = 10.0
 CLOSE_TIMEOUT_S = 1.0
+RECONNECTED_S = 5.0  # how long a change that somebody asked for waits for a connection
 MAX_RECONNECT_DELAY_S = 2  # kazoo's own is a minute, for which a broker would stay away
+_RECONNECT_POLL_S = 0.02
 MAX_CALLS = 256  # at a time; a call's time counts from when it is sent, however many wait before it
 
 logger = logging.getLogger(__name__)
@@ -146,6 +148,15 @@ class ZooKeeperSession:
     @property
     def session_id(self) -> int:
         return int(self._client.client_id[0]) if self._client.client_id else 0
+
+    async def reconnected(self) -> None:
+        """Wait, for a while, if there is no connection just now: what follows says so if there still is none.
+
+        A call does not wait by itself: most are better told at once that nobody knows what others do.
+        """
+        deadline = self._loop.time() + RECONNECTED_S
+        while not self._client.connected and self._loop.time() < deadline:
+            await asyncio.sleep(_RECONNECT_POLL_S)
 
     async def close(self) -> None:
         """End the session: what is ephemeral goes at once. Nobody is told of a change of state any more.
