@@ -1,0 +1,106 @@
+"""What the controller tells a broker: some partitions, or everything."""
+
+from headrace.controller.model import ClusterModel, Key, Member, TopicModel
+from headrace.controller.updates import compose
+from headrace.coordination.znodes import BrokerRegistration
+from headrace.protocol.update_metadata import FULL, INCREMENTAL, TOPIC_IS_GONE, UpdateMetadataRequest
+from headrace.replication.election import Partition
+
+A, B = bytes([1]) * 16, bytes([2]) * 16
+
+
+def registration(broker_id: int) -> BrokerRegistration:
+    return BrokerRegistration(
+        broker_id=broker_id,
+        endpoints=(f"PLAINTEXT://[::{broker_id}]:9092",),
+        security_protocols={"PLAINTEXT": "PLAINTEXT"},
+        host=f"::{broker_id}",
+        port=9092,
+        timestamp_ms=0,
+        rack="r",
+    )
+
+
+def partition(leader: int) -> Partition:
+    return Partition(replicas=(1, 2, 3), leader=leader, leader_epoch=4, isr=(1,), elr=(2,), version=7)
+
+
+def cluster() -> ClusterModel:
+    return ClusterModel(
+        members={each: Member(broker_id=each, epoch=100 + each) for each in (1, 2)},
+        topics={
+            "a": TopicModel(
+                topic_id=A,
+                version=0,
+                partitions={0: partition(1), 1: partition(2)},
+                configs={"retention.ms": "5"},
+            ),
+            "b": TopicModel(topic_id=B, version=0, partitions={0: partition(1)}),
+        },
+    )
+
+
+def told(model: ClusterModel, keys: list[Key] | None, *, to_broker: int = 2) -> UpdateMetadataRequest:
+    registrations = {each: registration(each) for each in (1, 2, 3)}
+    return compose(model, registrations, controller_id=1, controller_epoch=6, to_broker=to_broker, keys=keys)
+
+
+def test_everything_is_all_topics_with_their_settings() -> None:
+    update = told(cluster(), None)
+
+    assert (update.type, update.controller_id, update.controller_epoch) == (FULL, 1, 6)
+    assert [(each.topic_name, len(each.partition_states)) for each in update.topic_states] == [
+        ("a", 2),
+        ("b", 1),
+    ]
+    assert [(each.name, each.value) for each in update.topic_states[0].configs] == [("retention.ms", "5")]
+
+
+def test_some_partitions_are_told_as_they_are_now() -> None:
+    update = told(cluster(), [Key("a", 1)])
+
+    assert update.type == INCREMENTAL
+    (topic,) = update.topic_states
+    (state,) = topic.partition_states
+    assert (topic.topic_id, state.partition_index, state.leader, state.leader_epoch) == (A, 1, 2, 4)
+    assert (state.isr, state.eligible_leader_replicas, state.zk_version) == ((1,), (2,), 7)
+    assert state.offline_replicas == [3]
+
+
+def test_a_message_is_for_one_life_of_its_broker() -> None:
+    assert told(cluster(), None).broker_epoch == 102
+    assert told(cluster(), None, to_broker=3).broker_epoch == -1
+
+
+def test_brokers_that_count_as_gone_are_not_told_of() -> None:
+    model = cluster()
+    assert [(each.id, each.broker_epoch, each.rack) for each in told(model, []).live_brokers] == [
+        (1, 101, "r"),
+        (2, 102, "r"),
+    ]
+
+    model.unreachable.add(1)
+    assert [each.id for each in told(model, []).live_brokers] == [2]
+
+
+def test_an_address_is_told_without_its_brackets() -> None:
+    (endpoint,) = told(cluster(), []).live_brokers[0].endpoints
+
+    assert (endpoint.host, endpoint.port, endpoint.listener) == ("::1", 9092, "PLAINTEXT")
+
+
+def test_of_a_topic_that_is_gone_that_is_said() -> None:
+    model = cluster()
+    del model.topics["b"]
+    model.removed["b"] = B
+
+    (topic,) = told(model, [Key("b", 0)]).topic_states
+
+    assert topic.topic_id == B
+    assert [each.leader for each in topic.partition_states] == [TOPIC_IS_GONE]
+
+
+def test_a_partition_that_is_not_known_is_not_told_of() -> None:
+    (topic,) = told(cluster(), [Key("a", 9)]).topic_states
+
+    assert topic.partition_states == []

@@ -1,0 +1,171 @@
+"""Who leads a partition, who is in sync and who is eligible: partitions in, partitions out."""
+
+from dataclasses import replace
+
+from headrace.replication.election import (
+    NOBODY,
+    Partition,
+    Progress,
+    accept_isr,
+    distrust,
+    elect,
+    forget_eligible,
+    prefer,
+    without_dead,
+    without_leaver,
+)
+
+THREE = Partition(
+    replicas=(1, 2, 3), leader=1, leader_epoch=5, isr=(1, 2, 3), min_insync_replicas=2, version=9
+)
+
+
+def test_a_leader_that_lives_stays() -> None:
+    assert elect(THREE, {1, 2, 3}) == THREE
+    assert elect(THREE, {1}) == THREE
+
+
+def test_the_next_replica_in_sync_leads_in_an_epoch_of_its_own() -> None:
+    elected = elect(THREE, {2, 3})
+
+    assert (elected.leader, elected.leader_epoch, elected.isr) == (2, 6, (2, 3))
+    assert elected.elr == ()
+
+
+def test_of_those_in_sync_the_one_with_the_most_records_leads() -> None:
+    ends = {2: Progress(5, 100), 3: Progress(5, 120)}
+
+    assert elect(THREE, {2, 3}, rank=ends.get).leader == 3
+
+
+def test_a_record_of_a_later_epoch_counts_for_more_than_many_of_an_earlier_one() -> None:
+    ends = {2: Progress(4, 500), 3: Progress(5, 100)}
+
+    assert elect(THREE, {2, 3}, rank=ends.get).leader == 3
+
+
+def test_who_does_not_say_how_far_it_is_comes_last() -> None:
+    assert elect(THREE, {2, 3}, rank={3: Progress(0, 0)}.get).leader == 3
+
+
+def test_who_leaves_while_too_few_are_in_sync_stays_eligible() -> None:
+    alone = elect(THREE, {3})
+
+    assert (alone.leader, alone.isr, alone.elr) == (3, (3,), (1, 2))
+
+
+def test_an_eligible_replica_leads_if_none_in_sync_lives() -> None:
+    partition = replace(THREE, isr=(1,), elr=(2, 3))
+
+    elected = elect(partition, {3})
+
+    assert (elected.leader, elected.leader_epoch, elected.isr) == (3, 6, (3,))
+    assert set(elected.elr) == {1, 2}
+
+
+def test_nobody_leads_if_no_eligible_replica_lives() -> None:
+    partition = replace(THREE, isr=(1,), elr=(2,))
+
+    waiting = elect(partition, {3})
+
+    assert (waiting.leader, waiting.leader_epoch, waiting.last_leader) == (NOBODY, 6, 1)
+    assert (waiting.isr, waiting.elr) == ((1,), (2,))
+    assert elect(waiting, {3}) == waiting
+
+
+def test_whoever_was_waited_for_leads_when_it_is_back() -> None:
+    waiting = elect(replace(THREE, isr=(1,)), {3})
+
+    back = elect(waiting, {1, 3})
+
+    assert (back.leader, back.leader_epoch, back.isr, back.last_leader) == (1, 7, (1,), NOBODY)
+
+
+def test_where_records_may_be_lost_the_best_of_the_rest_leads_and_nobody_else_is_eligible() -> None:
+    partition = replace(THREE, isr=(1,), unclean_allowed=True)
+    ends = {2: Progress(4, 10), 3: Progress(5, 20)}
+
+    elected = elect(partition, {2, 3}, rank=ends.get)
+
+    assert (elected.leader, elected.isr, elected.elr) == (3, (3,), ())
+
+
+def test_an_eligible_replica_comes_before_an_unclean_one() -> None:
+    partition = replace(THREE, isr=(1,), elr=(3,), unclean_allowed=True)
+
+    assert elect(partition, {2, 3}).leader == 3
+
+
+def test_a_broker_that_leaves_hands_over_if_somebody_can_take_over() -> None:
+    handed = elect(THREE, {1, 2, 3}, avoid={1})
+    assert (handed.leader, handed.isr) == (2, (2, 3))
+
+    last = replace(THREE, isr=(1,))
+    assert elect(last, {1, 2, 3}, avoid={1}) == last
+
+
+def test_those_in_sync_that_died_leave_the_set() -> None:
+    assert without_dead(THREE, {1, 3}).isr == (1, 3)
+    alone = without_dead(THREE, {1})
+    assert (alone.isr, alone.elr) == ((1,), (2, 3))
+
+
+def test_the_set_stays_as_it_was_while_the_leader_is_dead() -> None:
+    assert without_dead(THREE, {2, 3}) == THREE
+
+
+def test_a_follower_that_leaves_is_out_of_sync_unless_it_is_alone() -> None:
+    assert without_leaver(THREE, 2).isr == (1, 3)
+    assert without_leaver(THREE, 1) == THREE
+
+
+def test_a_proposal_is_taken_in_the_order_of_the_replicas() -> None:
+    partition = replace(THREE, isr=(1,), elr=(2,))
+
+    accepted = accept_isr(partition, (3, 2, 1))
+
+    assert (accepted.isr, accepted.elr, accepted.leader_epoch) == ((1, 2, 3), (), 5)
+
+
+def test_nobody_but_those_in_sync_is_eligible_once_enough_are() -> None:
+    partition = replace(THREE, isr=(1,), elr=(2, 3))
+
+    assert forget_eligible(partition) == partition
+    assert forget_eligible(replace(partition, min_insync_replicas=1)).elr == ()
+
+
+def test_more_replicas_in_sync_than_there_are_cannot_be_wanted() -> None:
+    single = Partition(replicas=(1,), leader=1, leader_epoch=0, isr=(1,), min_insync_replicas=2)
+
+    assert single.wanted_in_sync == 1
+
+
+def test_a_broker_that_may_have_lost_records_is_not_eligible() -> None:
+    assert distrust(THREE, 2).isr == (1, 3)
+    assert distrust(replace(THREE, isr=(1,), elr=(2, 3)), 2).elr == (3,)
+    assert distrust(THREE, 2).elr == ()
+
+
+def test_the_last_one_stays_eligible_whatever_it_has_lost() -> None:
+    in_sync = replace(THREE, isr=(1,))
+    assert distrust(in_sync, 1) == in_sync
+
+    eligible = replace(THREE, leader=NOBODY, isr=(), elr=(2,))
+    assert distrust(eligible, 2) == eligible
+
+
+def test_one_in_sync_that_lost_records_gives_way_to_an_eligible_one() -> None:
+    partition = distrust(replace(THREE, isr=(1,), elr=(2,)), 1)
+
+    assert (partition.isr, partition.elr) == ((), (2,))
+    assert elect(replace(partition, leader=NOBODY), {1, 2}).leader == 2
+
+
+def test_the_preferred_replica_leads_if_it_is_in_sync_and_lives() -> None:
+    led_by_two = replace(THREE, leader=2)
+
+    preferred = prefer(led_by_two, {1, 2, 3})
+
+    assert (preferred.leader, preferred.leader_epoch, preferred.isr) == (1, 6, (1, 2, 3))
+    assert prefer(led_by_two, {2, 3}) == led_by_two
+    assert prefer(replace(led_by_two, isr=(2, 3)), {1, 2, 3}).leader == 2
