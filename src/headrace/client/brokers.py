@@ -4,12 +4,14 @@ Brokers("127.0.0.1:9092").controller(ListPartitionReassignmentsRequest()).topics
 """
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from functools import partial
 from types import TracebackType
 from typing import Any, Final, Self
 
 from headrace.client.errors import ClientError, Unreachable
-from headrace.client.wire import ANSWER_S, Address, Connection, NoAnswer
+from headrace.client.security import PLAINTEXT, Security
+from headrace.client.wire import ANSWER_S, CLIENT_ID, Address, Connection, NoAnswer
 from headrace.protocol.errors import ErrorCode
 from headrace.protocol.message import Message
 from headrace.protocol.schema.metadata import MetadataRequest, MetadataResponse
@@ -25,9 +27,16 @@ class NoController(Unreachable):
 class Brokers:
     """Keeps a connection to each broker that was asked; not for several threads at a time."""
 
-    def __init__(self, bootstrap: str, *, answer_s: float = ANSWER_S) -> None:
+    def __init__(
+        self,
+        bootstrap: str,
+        *,
+        answer_s: float = ANSWER_S,
+        client_id: str = CLIENT_ID,
+        security: Security = PLAINTEXT,
+    ) -> None:
         self._bootstrap = bootstrap
-        self._answer_s = answer_s
+        self._connect = partial(Connection, answer_s=answer_s, client_id=client_id, security=security)
         self._addresses = list(_addresses(bootstrap))
         self._open: dict[Address, Connection] = {}
         self._silent: set[Address] = set()  # those that gave no answer when they were last asked
@@ -91,7 +100,7 @@ class Brokers:
         request = MetadataRequest(topics=None, allow_auto_topic_creation=False)
         found: MetadataResponse = self.any(request)
         brokers = {each.node_id: Address(each.host, each.port) for each in found.brokers}
-        self._addresses = list(dict.fromkeys([*brokers.values(), *self._addresses]))
+        self.know(brokers.values())
         controller = brokers.get(found.controller_id)
         if controller is None or controller in self._silent:
             return found
@@ -99,6 +108,10 @@ class Brokers:
             return self.at(controller, request)  # type: ignore[no-any-return]
         except NoAnswer:
             return found
+
+    def know(self, addresses: Iterable[Address]) -> None:
+        """These are brokers of the cluster, too: any of them may be asked."""
+        self._addresses = list(dict.fromkeys([*addresses, *self._addresses]))
 
     def _controller(self, *, patient: bool) -> Address:
         found: MetadataResponse = self.any(MetadataRequest(topics=[], allow_auto_topic_creation=False))
@@ -110,7 +123,7 @@ class Brokers:
 
     def _connection(self, address: Address) -> Connection:
         if address not in self._open:
-            self._open[address] = Connection(address, answer_s=self._answer_s)
+            self._open[address] = self._connect(address)
         return self._open[address]
 
 

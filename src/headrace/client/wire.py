@@ -1,13 +1,16 @@
 """A connection to one broker, in Kafka's own words: for what librdkafka has no call for."""
 
 import socket
+from collections.abc import Iterator
 from itertools import count
 from struct import Struct
 from typing import Any, Final, NamedTuple
 
 from headrace.client.errors import ClientError
+from headrace.client.security import PLAINTEXT, Security
 from headrace.protocol.api import response_class
 from headrace.protocol.errors import ProtocolError
+from headrace.protocol.fields import Buffer
 from headrace.protocol.frame import encode_frame
 from headrace.protocol.headers import decode_response_header, encode_request_header
 from headrace.protocol.message import Message
@@ -18,6 +21,8 @@ CONNECT_S: Final = 3.0
 ANSWER_S: Final = 30.0
 MAX_RESPONSE_BYTES: Final = 256 * 1024 * 1024
 CLIENT_ID: Final = "headrace-cli"
+_SENT_ALONE_BYTES: Final = 64 * 1024
+_TRUSTED_BYTES: Final = 8 * 1024 * 1024  # that a response may claim before any of it has arrived
 _SIZE: Final = Struct(">i")
 
 
@@ -37,14 +42,31 @@ class NotKnown(ClientError):
     """The broker is too old, or somebody else's: it does not know such requests."""
 
 
+class Asked(NamedTuple):
+    """A request that is on its way; whoever sent it receives the response."""
+
+    api_key: int
+    version: int
+    correlation_id: int
+
+
 class Connection:
     """A connection to one broker; every request is in the newest version that both sides know."""
 
-    def __init__(self, address: Address, *, answer_s: float = ANSWER_S) -> None:
+    def __init__(
+        self,
+        address: Address,
+        *,
+        answer_s: float = ANSWER_S,
+        client_id: str = CLIENT_ID,
+        security: Security = PLAINTEXT,
+    ) -> None:
         self.address = address
+        self._client_id = client_id
         self._ids = count(1)
         try:
-            self._socket = socket.create_connection(address, CONNECT_S)
+            self._socket = security.wrap(socket.create_connection(address, CONNECT_S), address.host)
+            self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             self._socket.settimeout(answer_s)
         except OSError as error:
             raise NoAnswer(f"{address} cannot be reached: {_why(error)}") from error
@@ -52,15 +74,17 @@ class Connection:
             each.api_key: range(each.min_version, each.max_version + 1)
             for each in self._ask(ApiVersionsRequest(), 0).api_keys
         }
+        security.authenticate(self.ask, str(address))
 
     def close(self) -> None:
         self._socket.close()
 
     def ask(self, request: Message) -> Any:
         """The broker's response; NoAnswer if there is none, NotKnown if it knows no such requests."""
-        return self._ask(request, self._version(request))
+        return self._ask(request, self.version(request))
 
-    def _version(self, request: Message) -> int:
+    def version(self, request: Message) -> int:
+        """The newest version of such requests that both sides know."""
         key = _key(request)
         theirs = self._versions.get(key, range(0))
         common = [each for each in request.__codec__.versions if each in theirs]
@@ -70,25 +94,41 @@ class Connection:
         return max(common)
 
     def _ask(self, request: Message, version: int) -> Any:
+        return self.receive(self.send(request, version))
+
+    def send(self, request: Message, version: int) -> Asked:
+        """Send a request whose response is received later; several may be on their way at a time."""
+        asked = Asked(_key(request), version, next(self._ids))
         header = RequestHeader(
-            request_api_key=_key(request),
+            request_api_key=asked.api_key,
             request_api_version=version,
-            correlation_id=next(self._ids),
-            client_id=CLIENT_ID,
+            correlation_id=asked.correlation_id,
+            client_id=self._client_id,
         )
         try:
-            return self._exchange(header, request)
+            self._send(encode_frame(encode_request_header(header), request.encode(version)))
+        except OSError as error:
+            self.close()
+            raise NoAnswer(f"{self.address} does not answer: {_why(error)}") from error
+        return asked
+
+    def receive(self, asked: Asked) -> Any:
+        """The response to the oldest request that has none yet, which is `asked`."""
+        try:
+            return response_class(asked.api_key).decode(self._body(asked), asked.version)
         except (OSError, ProtocolError) as error:
             self.close()
             raise NoAnswer(f"{self.address} does not answer: {_why(error)}") from error
 
-    def _exchange(self, header: RequestHeader, request: Message) -> Any:
-        key, version = header.request_api_key, header.request_api_version
-        self._socket.sendall(b"".join(encode_frame(encode_request_header(header), request.encode(version))))
-        correlation_id, body = decode_response_header(key, version, self._receive())
-        if correlation_id != header.correlation_id:
-            raise ProtocolError(f"response {correlation_id} to request {header.correlation_id}")
-        return response_class(key).decode(body, version)
+    def _body(self, asked: Asked) -> memoryview:
+        correlation_id, body = decode_response_header(asked.api_key, asked.version, self._receive())
+        if correlation_id != asked.correlation_id:
+            raise ProtocolError(f"response {correlation_id} to request {asked.correlation_id}")
+        return body
+
+    def _send(self, buffers: list[Buffer]) -> None:
+        for buffer in _joined(buffers):
+            self._socket.sendall(buffer)
 
     def _receive(self) -> memoryview:
         (size,) = _SIZE.unpack(self._exactly(_SIZE.size))
@@ -97,13 +137,33 @@ class Connection:
         return memoryview(self._exactly(size))
 
     def _exactly(self, size: int) -> bytearray:
-        received = bytearray()
-        while len(received) < size:
-            some = self._socket.recv(min(size - len(received), 1024 * 1024))
-            if not some:
+        """So many bytes; memory is taken as they arrive, up to what is asked for anyway."""
+        received = bytearray(min(size, _TRUSTED_BYTES))
+        have = 0
+        while have < size:
+            if have == len(received):
+                received += bytes(min(size - have, len(received)))
+            with memoryview(received) as view:
+                count = self._socket.recv_into(view[have:])
+            if not count:
                 raise ConnectionResetError("it has closed the connection")
-            received += some
+            have += count
         return received
+
+
+def _joined(buffers: list[Buffer]) -> Iterator[Buffer]:
+    """The same bytes in fewer pieces: small ones together, large ones as they are."""
+    small = bytearray()
+    for buffer in buffers:
+        if len(buffer) < _SENT_ALONE_BYTES:
+            small += buffer
+        else:
+            if small:
+                yield small
+                small = bytearray()
+            yield buffer
+    if small:
+        yield small
 
 
 def _key(request: Message) -> int:

@@ -1,0 +1,1 @@
+"""Pipelines on Spark: from topics, through functions of DataFrames, into topics and tables."""

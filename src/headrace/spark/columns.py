@@ -1,0 +1,218 @@
+"""Arrow columns out of record batches: grown batch by batch, handed over as one `pyarrow.RecordBatch`."""
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from headrace.protocol.batch import HEADER_SIZE, BatchHeader, TimestampType
+from headrace.protocol.compression import Buffer, Compression, decompress
+from headrace.protocol.errors import CorruptMessage
+from headrace.protocol.records import MAX_UNPACKED_BYTES
+from headrace.spark import walk
+
+TARGET_ROWS: Final = 50_000
+TARGET_BYTES: Final = 32 * 1024 * 1024
+_SMALLEST_RECORD: Final = 7  # its length and six bytes
+
+_HEADER: Final = pa.struct([("key", pa.string()), ("value", pa.binary())])
+TYPES: Final[dict[str, pa.DataType]] = {
+    "key": pa.binary(),
+    "value": pa.binary(),
+    "topic": pa.string(),
+    "partition": pa.int32(),
+    "offset": pa.int64(),
+    "timestamp": pa.timestamp("us", tz="UTC"),
+    "timestampType": pa.int32(),
+    "headers": pa.list_(_HEADER),
+}
+"""The columns of a topic, as Spark's Kafka source has them, in its order."""
+
+_WANT: Final = {"key": walk.WANT_KEY, "value": walk.WANT_VALUE, "headers": walk.WANT_HEADERS}
+
+
+class _Binary:
+    """A column of bytes, or of text: where each row's bytes end, the bytes, and which rows are not null."""
+
+    def __init__(self, kind: pa.DataType, *, rows: int, size: int) -> None:
+        self._kind = kind
+        self.ends: NDArray[np.int32] = np.zeros(rows + 1, np.int32)
+        self.data: NDArray[np.uint8] = np.empty(size, np.uint8)
+        self.present: NDArray[np.uint8] = np.zeros((rows + 7) // 8, np.uint8)
+
+    def make_room(self, rows: int, size: int) -> None:
+        if rows + 1 > len(self.ends):
+            self.ends = _grown(self.ends, rows + 1)
+            self.present = _grown(self.present, (len(self.ends) + 7) // 8)
+        if size > len(self.data):
+            self.data = _grown(self.data, size)
+
+    def array(self, rows: int, *, nullable: bool = True) -> pa.Array:
+        present = pa.py_buffer(self.present) if nullable else None
+        data = pa.py_buffer(self.data[: int(self.ends[rows])])
+        buffers = [present, pa.py_buffer(self.ends[: rows + 1]), data]
+        return pa.Array.from_buffers(self._kind, rows, buffers)
+
+
+class Columns:
+    """The columns `names` of one partition's records with offsets from `first` to before `last`."""
+
+    def __init__(self, names: Sequence[str], topic: str, partition: int, *, first: int, last: int) -> None:
+        self._schema = pa.schema([(name, TYPES[name]) for name in names])
+        self._topic = topic
+        self._partition = partition
+        self._first = first
+        self._last = last
+        self._wanted = sum(_WANT.get(name, 0) for name in names)
+        self._rows = TARGET_ROWS
+        self._sizes = [1 << 20] * 4  # of the bytes of keys, values, header keys and header values
+        self._begin()
+
+    def _begin(self) -> None:
+        rows, (keys, values, names, contents) = self._rows, self._sizes
+        self._used: NDArray[np.int64] = np.zeros(walk.COUNTS, np.int64)
+        self._offsets: NDArray[np.int64] = np.empty(rows, np.int64)
+        self._timestamps: NDArray[np.int64] = np.empty(rows, np.int64)
+        self._append_times = 0  # rows whose timestamp is the broker's
+        self._types: NDArray[np.int32] | None = None
+        wants_headers = bool(self._wanted & walk.WANT_HEADERS)
+        self._keys = _Binary(TYPES["key"], rows=rows, size=keys)
+        self._values = _Binary(TYPES["value"], rows=rows, size=values)
+        few = rows if wants_headers else 0
+        self._header_ends: NDArray[np.int32] = np.zeros(few + 1, np.int32)
+        self._header_present: NDArray[np.uint8] = np.zeros((few + 7) // 8, np.uint8)
+        self._header_keys = _Binary(pa.string(), rows=few, size=names if wants_headers else 0)
+        self._header_values = _Binary(pa.binary(), rows=few, size=contents if wants_headers else 0)
+
+    @property
+    def rows(self) -> int:
+        return int(self._used[walk.ROWS])
+
+    @property
+    def is_full(self) -> bool:
+        used = self._used
+        return bool(
+            used[walk.ROWS] >= TARGET_ROWS or used[walk.KEY_BYTES] + used[walk.VALUE_BYTES] >= TARGET_BYTES
+        )
+
+    def add(self, batch: Buffer, header: BatchHeader) -> None:
+        """Take in a batch's records. `header` is the batch's own, its checksum checked."""
+        body: Buffer = memoryview(batch)[HEADER_SIZE : header.size]
+        if header.compression is not Compression.NONE:
+            body = decompress(header.compression, body, max_bytes=MAX_UNPACKED_BYTES)
+        if header.records_count * _SMALLEST_RECORD > len(body) or header.records_count < 0:
+            raise CorruptMessage(
+                f"the batch at offset {header.base_offset} claims {header.records_count} records in "
+                f"{len(body)} bytes"
+            )
+        self._make_room(header.records_count, len(body))
+        before = self.rows
+        is_append_time = header.timestamp_type is TimestampType.LOG_APPEND_TIME
+        outcome = walk.walk(
+            np.frombuffer(body, np.uint8),
+            header.records_count,
+            header.base_offset,
+            header.base_timestamp,
+            header.max_timestamp if is_append_time else -1,
+            self._first,
+            self._last,
+            self._wanted,
+            self._used,
+            self._offsets,
+            self._timestamps,
+            (self._keys.ends, self._keys.data, self._keys.present),
+            (self._values.ends, self._values.data, self._values.present),
+            (
+                self._header_ends,
+                self._header_present,
+                self._header_keys.ends,
+                self._header_keys.data,
+                self._header_values.ends,
+                self._header_values.data,
+                self._header_values.present,
+            ),
+        )
+        if outcome != walk.OK:
+            raise CorruptMessage(f"a record of the batch at offset {header.base_offset} is malformed")
+        if is_append_time:
+            self._note_append_time(before)
+
+    def _note_append_time(self, first_row: int) -> None:
+        if self._types is None or len(self._types) < len(self._offsets):
+            self._types = _grown(
+                np.zeros(0, np.int32) if self._types is None else self._types, len(self._offsets)
+            )
+        self._types[first_row : self.rows] = TimestampType.LOG_APPEND_TIME
+
+    def _make_room(self, rows: int, size: int) -> None:
+        used = self._used
+        rows += int(used[walk.ROWS])
+        if rows > len(self._offsets):
+            self._offsets = _grown(self._offsets, rows)
+            self._timestamps = _grown(self._timestamps, rows)
+            self._rows = len(self._offsets)
+        if self._wanted & walk.WANT_KEY:
+            self._keys.make_room(rows, int(used[walk.KEY_BYTES]) + size)
+        if self._wanted & walk.WANT_VALUE:
+            self._values.make_room(rows, int(used[walk.VALUE_BYTES]) + size)
+        if self._wanted & walk.WANT_HEADERS:
+            if rows + 1 > len(self._header_ends):
+                self._header_ends = _grown(self._header_ends, rows + 1)
+                self._header_present = _grown(self._header_present, (len(self._header_ends) + 7) // 8)
+            headers = int(used[walk.HEADERS]) + size // 2  # one takes two bytes at least
+            self._header_keys.make_room(headers, int(used[walk.HEADER_KEY_BYTES]) + size)
+            self._header_values.make_room(headers, int(used[walk.HEADER_VALUE_BYTES]) + size)
+
+    def take(self) -> pa.RecordBatch:
+        """What has been gathered; begin anew."""
+        rows = self.rows
+        arrays = [self._array(name, rows) for name in self._schema.names]
+        # The next columns are likely to need as much room: better at once than by growing.
+        grown = (self._keys, self._values, self._header_keys, self._header_values)
+        self._sizes = [len(each.data) or 1 << 20 for each in grown]
+        self._begin()
+        return pa.RecordBatch.from_arrays(arrays, schema=self._schema)
+
+    def _array(self, name: str, rows: int) -> pa.Array:
+        match name:
+            case "key":
+                return self._keys.array(rows)
+            case "value":
+                return self._values.array(rows)
+            case "topic":
+                return pa.repeat(pa.scalar(self._topic, pa.string()), rows)
+            case "partition":
+                return pa.repeat(pa.scalar(self._partition, pa.int32()), rows)
+            case "offset":
+                return _numbers(TYPES[name], self._offsets, rows)
+            case "timestamp":
+                return _numbers(TYPES[name], self._timestamps, rows)
+            case "timestampType":
+                if self._types is None:
+                    return pa.repeat(pa.scalar(0, pa.int32()), rows)
+                return _numbers(TYPES[name], _grown(self._types, rows), rows)
+            case _:
+                return self._headers(rows)
+
+    def _headers(self, rows: int) -> pa.Array:
+        count = int(self._used[walk.HEADERS])
+        keys = self._header_keys.array(count, nullable=False)
+        values = self._header_values.array(count)
+        pairs = pa.StructArray.from_arrays([keys, values], fields=list(_HEADER))
+        buffers = [pa.py_buffer(self._header_present), pa.py_buffer(self._header_ends[: rows + 1])]
+        return pa.Array.from_buffers(TYPES["headers"], rows, buffers, children=[pairs])
+
+
+def _grown(array: NDArray[Any], size: int) -> NDArray[Any]:
+    """`array` with room for `size` at least; what is new is zero."""
+    if size <= len(array):
+        return array
+    grown = np.zeros(max(size, 2 * len(array)), array.dtype)
+    grown[: len(array)] = array
+    return grown
+
+
+def _numbers(kind: pa.DataType, numbers: NDArray[Any], rows: int) -> pa.Array:
+    return pa.Array.from_buffers(kind, rows, [None, pa.py_buffer(numbers[:rows])])

@@ -1,0 +1,225 @@
+"""Reading a range of one partition: raw record batches from its leader, whoever that is by then.
+
+While one piece is turned into columns, the next is on its way. Batches are checked, transactions that were
+aborted and the broker's own records are passed over, and a new leader is looked for when the old one is gone.
+"""
+
+import logging
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final, NamedTuple
+
+from headrace.client.wire import Asked, Connection, NoAnswer
+from headrace.protocol.batch import BatchHeader, read_batch, read_header, read_offset_and_size
+from headrace.protocol.control_records import ControlRecordType, decode_control_key
+from headrace.protocol.errors import CorruptMessage, ErrorCode
+from headrace.protocol.fields import Buffer
+from headrace.protocol.records import keys_and_values
+from headrace.protocol.schema.fetch import FetchPartition, FetchRequest, FetchTopic
+from headrace.spark.cluster import LAST_RETRY_S, PASSING, PATIENCE_S, RETRY_S, Cluster, Passing, describe
+from headrace.spark.errors import DataLoss, SparkError
+from headrace.spark.offsets import EARLIEST, Range
+
+PIECE_BYTES: Final = 4 * 1024 * 1024  # asked for at a time
+_MAX_WAIT_MS: Final = 500
+_SMALLEST_BATCH: Final = 61
+
+logger = logging.getLogger(__name__)
+
+
+class Batch(NamedTuple):
+    """A record batch and its header, whose checksum has been checked."""
+
+    data: memoryview
+    header: BatchHeader
+
+
+class _Piece(NamedTuple):
+    records: memoryview
+    aborted: Sequence[Any]
+    next_offset: int
+
+
+class Fetching:
+    """The batches of `wanted`, in order, each with at least one offset of it."""
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        wanted: Range,
+        *,
+        read_committed: bool = False,
+        fail_on_data_loss: bool = True,
+        settings: Mapping[str, str] | None = None,
+    ) -> None:
+        self._cluster = cluster
+        self._wanted = wanted
+        self._read_committed = read_committed
+        self._fail_on_data_loss = fail_on_data_loss
+        self._piece_bytes = int((settings or {}).get("max.partition.fetch.bytes", PIECE_BYTES))
+        self._connection: Connection | None = None
+        self._offset = wanted.first
+        self._aborted: dict[int, list[int]] = {}  # producers, and where their aborted transactions begin
+        self._aborting: set[int] = set()  # producers of whom the next batches are of an aborted transaction
+        self._known_aborted: set[tuple[int, int]] = set()
+
+    def __iter__(self) -> Iterator[Batch]:
+        try:
+            for piece in self._pieces():
+                yield from self._batches(piece)
+        finally:
+            self._hang_up()
+
+    # -- pieces --------------------------------------------------------------------------------
+
+    def _pieces(self) -> Iterator[_Piece]:
+        asked: Asked | None = None
+        last = self._wanted.last
+        heard_s, delay = time.monotonic(), RETRY_S
+        while self._offset < last:
+            try:
+                piece = self._receive(asked or self._ask())
+                asked = None
+                if piece.next_offset > self._offset:
+                    heard_s, delay = time.monotonic(), RETRY_S
+                    self._offset = piece.next_offset
+                    if self._offset < last:
+                        asked = self._ask()
+                elif time.monotonic() - heard_s > PATIENCE_S:
+                    raise SparkError(
+                        f"{self._wanted.place}: nothing comes at offset {self._offset} of {last}, for "
+                        f"{PATIENCE_S:g} s; has the topic been deleted and made again?"
+                    )
+            except (Passing, NoAnswer) as error:
+                asked = None
+                self._hang_up()
+                self._cluster.forget_leader(self._wanted.place)
+                if time.monotonic() - heard_s > PATIENCE_S:
+                    raise SparkError(f"{self._wanted}: {error} (for {PATIENCE_S:g} s)") from error
+                logger.info("%s: trying again at offset %d: %s", self._wanted.place, self._offset, error)
+                time.sleep(delay)
+                delay = min(2 * delay, LAST_RETRY_S)
+                continue
+            yield piece
+
+    def _ask(self) -> Asked:
+        place = self._wanted.place
+        if self._connection is None:
+            self._connection = self._cluster.connect(self._cluster.leader(place))
+        partition = FetchPartition(
+            partition=place.partition,
+            fetch_offset=self._offset,
+            partition_max_bytes=self._piece_bytes,
+        )
+        topic = FetchTopic(
+            topic=place.topic, topic_id=self._cluster.topic_id(place.topic), partitions=[partition]
+        )
+        request = FetchRequest(
+            max_wait_ms=_MAX_WAIT_MS,
+            min_bytes=1,
+            max_bytes=self._piece_bytes,
+            isolation_level=int(self._read_committed),
+            topics=[topic],
+            forgotten_topics_data=(),
+        )
+        return self._connection.send(request, self._connection.version(request))
+
+    def _receive(self, asked: Asked) -> _Piece:
+        assert self._connection is not None, asked
+        response = self._connection.receive(asked)
+        self._check(response.error_code)
+        answer = response.responses[0].partitions[0]
+        if answer.error_code == ErrorCode.OFFSET_OUT_OF_RANGE:
+            return self._skip_what_is_lost()
+        self._check(answer.error_code)
+        records = memoryview(answer.records or b"")
+        end = _next_offset(records)
+        return _Piece(records, answer.aborted_transactions or (), max(end, self._offset))
+
+    def _check(self, code: int) -> None:
+        if code in PASSING:
+            raise Passing(f"{self._wanted.place}: {describe(code)}")
+        if code != ErrorCode.NONE:
+            raise SparkError(f"{self._wanted.place}: the broker says {describe(code)}")
+
+    def _skip_what_is_lost(self) -> _Piece:
+        """Retention has been faster, or the topic is another one by now."""
+        place = self._wanted.place
+        earliest = self._cluster.offsets({place: EARLIEST})[place]
+        what = f"{self._wanted} are wanted, and {place} begins at {earliest} by now"
+        if earliest <= self._offset:
+            what = f"{self._wanted} are wanted, and {place} ends before that: it is another topic by now"
+            earliest = self._wanted.last
+        if self._fail_on_data_loss:
+            raise DataLoss(what)
+        logger.warning("%s: what is lost is passed over, for failOnDataLoss is false", what)
+        return _Piece(memoryview(b""), (), min(earliest, self._wanted.last))
+
+    def _hang_up(self) -> None:
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+
+    # -- batches -------------------------------------------------------------------------------
+
+    def _batches(self, piece: _Piece) -> Iterator[Batch]:
+        self._note_aborted(piece.aborted)
+        records, position = piece.records, 0
+        first, last = self._wanted.first, self._wanted.last
+        while position + _SMALLEST_BATCH <= len(records):
+            offset, size = read_offset_and_size(records, position)
+            if position + size > len(records):
+                break  # the rest of it comes with the next piece
+            if offset >= last:
+                break
+            data = records[position : position + size]
+            position += size
+            try:
+                header = read_batch(data)
+            except CorruptMessage as error:
+                raise SparkError(f"{self._wanted.place}: the batch at offset {offset}: {error}") from error
+            if header.last_offset >= first and not self._is_to_be_skipped(data, header):
+                yield Batch(data, header)
+
+    def _note_aborted(self, aborted: Sequence[Any]) -> None:
+        for each in aborted:
+            known = (each.producer_id, each.first_offset)
+            if known not in self._known_aborted:
+                self._known_aborted.add(known)
+                self._aborted.setdefault(each.producer_id, []).append(each.first_offset)
+
+    def _is_to_be_skipped(self, data: Buffer, header: BatchHeader) -> bool:
+        """Whether it is not for readers: the broker's own, or of a transaction that was aborted."""
+        producer = header.producer_id
+        if self._read_committed and header.has_producer:
+            begins = self._aborted.get(producer, [])
+            if begins and min(begins) <= header.last_offset:
+                begins.remove(min(begins))
+                self._aborting.add(producer)
+        if header.is_control:
+            if producer in self._aborting and _is_abort(data, header):
+                self._aborting.discard(producer)
+            return True
+        return header.is_transactional and producer in self._aborting
+
+
+def _next_offset(records: memoryview) -> int:
+    """The offset after the last whole batch; -1 if there is none."""
+    position, last = 0, -1
+    while position + _SMALLEST_BATCH <= len(records):
+        _, size = read_offset_and_size(records, position)
+        if size < _SMALLEST_BATCH:
+            raise SparkError(f"a batch claims {size} bytes: what the broker sent is no record data")
+        if position + size > len(records):
+            break
+        last = position
+        position += size
+    if last < 0:
+        return -1
+    return read_header(records, last).next_offset
+
+
+def _is_abort(data: Buffer, header: BatchHeader) -> bool:
+    for key, _ in keys_and_values(data, header):
+        return key is not None and decode_control_key(key) is ControlRecordType.ABORT
+    return False

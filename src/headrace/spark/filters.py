@@ -1,0 +1,115 @@
+"""Filters that Spark lets a source see: those on partition, offset and timestamp make ranges shorter.
+
+Spark applies every filter again to what is read, so nothing here has to be exact, only never too strict.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import datetime
+from typing import Any, Final
+
+from pyspark.sql.datasource import (
+    EqualNullSafe,
+    EqualTo,
+    Filter,
+    GreaterThan,
+    GreaterThanOrEqual,
+    In,
+    LessThan,
+    LessThanOrEqual,
+)
+
+from headrace.spark.offsets import Place, Range
+
+_COLUMNS: Final = {"partition", "offset", "timestamp", "topic"}
+
+ByTime = Callable[[Mapping[Place, int]], Mapping[Place, int]]
+
+
+class Narrowing:
+    """What filters say about the records that can be wanted at all."""
+
+    def __init__(self, filters: Sequence[Filter]) -> None:
+        self._filters = [each for each in filters if _column(each) in _COLUMNS]
+
+    def __bool__(self) -> bool:
+        return bool(self._filters)
+
+    def narrow(self, ranges: Iterable[Range], first_at: ByTime) -> list[Range]:
+        """The parts of `ranges` where records may be wanted; `first_at` knows offsets by timestamps."""
+        kept = [each for each in ranges if all(_may_hold(each.place, filter_) for filter_ in self._filters)]
+        kept = [self._by_offset(each) for each in kept]
+        since = self._since_ms()
+        if since is not None:
+            found = first_at({each.place: since for each in kept if each.size > 0})
+            kept = [_from(each, found.get(each.place, each.first)) for each in kept]
+        return [each for each in kept if each.size > 0]
+
+    def _by_offset(self, whole: Range) -> Range:
+        first, last = whole.first, whole.last
+        for each in self._filters:
+            if _column(each) != "offset":
+                continue
+            match each:
+                case EqualTo(_, value) | EqualNullSafe(_, value) if value is not None:
+                    first, last = max(first, value), min(last, value + 1)
+                case GreaterThan(_, value):
+                    first = max(first, value + 1)
+                case GreaterThanOrEqual(_, value):
+                    first = max(first, value)
+                case LessThan(_, value):
+                    last = min(last, value)
+                case LessThanOrEqual(_, value):
+                    last = min(last, value + 1)
+        return Range(whole.place, first, max(first, last))
+
+    def _since_ms(self) -> int | None:
+        """The earliest timestamp that can be wanted. Records may lie in any order of their timestamps, so
+        only the first one that is late enough counts: all before it are too early.
+        """
+        found: list[int] = []
+        for each in self._filters:
+            if _column(each) == "timestamp" and isinstance(
+                each, EqualTo | EqualNullSafe | GreaterThan | GreaterThanOrEqual
+            ):
+                moment = _milliseconds(each.value)
+                found += [] if moment is None else [moment]
+        return max(found, default=None)
+
+
+def _column(filter_: Filter) -> str:
+    attribute: tuple[str, ...] = getattr(filter_, "attribute", ())
+    return attribute[0] if len(attribute) == 1 else ""
+
+
+def _may_hold(place: Place, filter_: Filter) -> bool:
+    """Whether a record of this partition can pass the filter, as far as topic and partition decide that."""
+    column = _column(filter_)
+    if column not in {"partition", "topic"}:
+        return True
+    own: Any = place.partition if column == "partition" else place.topic
+    match filter_:
+        case EqualTo(_, value) | EqualNullSafe(_, value):
+            return bool(own == value)
+        case In(_, values):
+            return own in values
+        case GreaterThan(_, value):
+            return bool(own > value)
+        case GreaterThanOrEqual(_, value):
+            return bool(own >= value)
+        case LessThan(_, value):
+            return bool(own < value)
+        case LessThanOrEqual(_, value):
+            return bool(own <= value)
+        case _:
+            return True
+
+
+def _from(whole: Range, offset: int) -> Range:
+    """The range from `offset` on; a negative one says that no record is late enough."""
+    first = whole.last if offset < 0 else max(whole.first, offset)
+    return Range(whole.place, first, max(first, whole.last))
+
+
+def _milliseconds(value: Any) -> int | None:
+    """Rounded down, so that nothing is missed."""
+    return int(value.timestamp() * 1000 // 1) if isinstance(value, datetime) else None

@@ -1,0 +1,141 @@
+"""Offsets per partition: in Spark's JSON, and what becomes of them between two batches.
+
+Spark's own Kafka source writes `{"orders": {"0": 17, "1": 4}}`, and so do we: who knows one knows both.
+"""
+
+import json
+from collections.abc import Iterable, Mapping
+from itertools import pairwise
+from typing import Any, Final, NamedTuple, TypeAlias
+
+LATEST: Final = -1
+EARLIEST: Final = -2
+
+
+class Place(NamedTuple):
+    """A partition of a topic."""
+
+    topic: str
+    partition: int
+
+    def __str__(self) -> str:
+        return f"{self.topic}-{self.partition}"
+
+
+Offsets: TypeAlias = Mapping[Place, int]
+
+
+class Range(NamedTuple):
+    """The records of one partition from `first` to before `last`."""
+
+    place: Place
+    first: int
+    last: int
+
+    @property
+    def size(self) -> int:
+        return self.last - self.first
+
+    def __str__(self) -> str:
+        return f"{self.place} offsets {self.first} to {self.last}"
+
+
+def to_json(offsets: Offsets) -> dict[str, dict[str, int]]:
+    """As Spark keeps them in its checkpoint: topics and partitions in order."""
+    found: dict[str, dict[str, int]] = {}
+    for place in sorted(offsets):
+        found.setdefault(place.topic, {})[str(place.partition)] = offsets[place]
+    return found
+
+
+def from_json(value: Mapping[str, Mapping[str, int]]) -> dict[Place, int]:
+    return {
+        Place(topic, int(partition)): offset
+        for topic, partitions in value.items()
+        for partition, offset in partitions.items()
+    }
+
+
+def parse(text: str) -> dict[Place, int]:
+    """The offsets in a person's JSON; ValueError says what is wrong with it."""
+    value = _parsed(text)
+    found: dict[Place, int] = {}
+    for topic, partitions in value.items():
+        if not isinstance(partitions, dict):
+            raise ValueError(f'expected partitions of {topic}, as in {{"{topic}": {{"0": 17}}}}')  # noqa: TRY004
+        for partition, offset in partitions.items():
+            if not partition.isdecimal():
+                raise ValueError(f"{partition!r} of {topic} is no partition's number")
+            if not isinstance(offset, int) or isinstance(offset, bool) or offset < EARLIEST:
+                raise ValueError(f"{offset!r} of {topic}-{partition} is no offset")
+            found[Place(topic, int(partition))] = offset
+    return found
+
+
+def parse_assignment(text: str) -> list[Place]:
+    """The partitions in a person's JSON: `{"orders": [0, 1]}`."""
+    found: list[Place] = []
+    for topic, partitions in _parsed(text).items():
+        if not isinstance(partitions, list) or not all(_is_partition(each) for each in partitions):
+            raise ValueError(f'expected the partitions of {topic}, as in {{"{topic}": [0, 1]}}')
+        found += [Place(topic, each) for each in partitions]
+    if not found:
+        raise ValueError('no partition is named; expected {"topic": [0, 1]}')
+    return found
+
+
+def _is_partition(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 0
+
+
+def _parsed(text: str) -> dict[str, Any]:
+    try:
+        value = json.loads(text)
+    except json.JSONDecodeError as error:
+        raise ValueError(f"no JSON: {error}") from error
+    if not isinstance(value, dict):
+        raise ValueError('expected an object, as in {"topic": {"0": 17}}')  # noqa: TRY004
+    return value
+
+
+def admit(start: Offsets, latest: Offsets, limit: int) -> dict[Place, int]:
+    """Where a batch of about `limit` records ends: each partition gives in proportion to what it has.
+
+    A partition with anything at all gives one record at least, so that none starves.
+    """
+    waiting = {place: max(0, last - start.get(place, last)) for place, last in latest.items()}
+    total = sum(waiting.values())
+    if total <= limit:
+        return {place: max(last, start.get(place, last)) for place, last in latest.items()}
+    ends: dict[Place, int] = {}
+    for place, count in waiting.items():
+        share = limit * count / total
+        take = int(share) if share >= 1 else -int(-share // 1)  # less than one record becomes one
+        ends[place] = start.get(place, latest[place]) + min(count, take)
+    return ends
+
+
+def split(ranges: Iterable[Range], *, at_least: int = 0, at_most_records: int = 0) -> list[Range]:
+    """Ranges cut evenly until there are `at_least` of them, none with more than `at_most_records`.
+
+    A range gets as many pieces as its share of all records asks for, so that a partition that is larger
+    than the others is not what everybody waits for.
+    """
+    whole = [each for each in ranges if each.size > 0]
+    if at_most_records:
+        whole = [piece for each in whole for piece in _pieces(each, -(-each.size // at_most_records))]
+    if at_least <= len(whole):
+        return whole
+    total = sum(each.size for each in whole)
+    # Small ones stay whole; what they leave of the pieces asked for is shared by the others.
+    small = [each for each in whole if round(each.size / total * at_least) <= 1]
+    large = [each for each in whole if each not in small]
+    left, rest = at_least - len(small), sum(each.size for each in large)
+    cut = {each: _pieces(each, max(1, round(each.size / rest * left))) for each in large}
+    return [piece for each in whole for piece in cut.get(each, [each])]
+
+
+def _pieces(whole: Range, count: int) -> list[Range]:
+    count = min(count, whole.size)
+    borders = [whole.first + whole.size * index // count for index in range(count + 1)]
+    return [Range(whole.place, first, last) for first, last in pairwise(borders)]

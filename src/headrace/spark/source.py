@@ -1,0 +1,293 @@
+"""`format("headrace")`: what Spark calls on the driver to plan a read, and on the executors to do it."""
+
+import logging
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+from pyspark.sql.datasource import (
+    DataSource,
+    DataSourceReader,
+    DataSourceStreamReader,
+    Filter,
+    InputPartition,
+)
+from pyspark.sql.streaming.datasource import (
+    ReadAllAvailable,
+    ReadLimit,
+    ReadMaxRows,
+    SupportsTriggerAvailableNow,
+)
+from pyspark.sql.types import (
+    ArrayType,
+    BinaryType,
+    IntegerType,
+    LongType,
+    StringType,
+    StructField,
+    StructType,
+    TimestampType,
+)
+
+from headrace.spark.errors import SparkError
+from headrace.spark.filters import Narrowing
+from headrace.spark.groups import commit_offsets
+from headrace.spark.offsets import Offsets, Place, Range, admit, from_json, split, to_json
+from headrace.spark.options import SourceOptions
+from headrace.spark.planning import Planner
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+logger = logging.getLogger(__name__)
+
+_HEADER: Final = StructType([StructField("key", StringType()), StructField("value", BinaryType())])
+SCHEMA: Final = StructType(
+    [
+        StructField("key", BinaryType()),
+        StructField("value", BinaryType()),
+        StructField("topic", StringType()),
+        StructField("partition", IntegerType()),
+        StructField("offset", LongType()),
+        StructField("timestamp", TimestampType()),
+        StructField("timestampType", IntegerType()),
+    ]
+)
+HEADERS: Final = StructField("headers", ArrayType(_HEADER))
+
+
+class SchemaMismatch(SparkError):
+    """A schema of the user's that a topic does not have."""
+
+
+class HeadraceSource(DataSource):
+    """A topic, or several, as a table of records: the columns and options of Spark's Kafka source."""
+
+    @classmethod
+    def name(cls) -> str:
+        return "headrace"
+
+    def schema(self) -> StructType:
+        wants_headers = self.options.get("includeHeaders", "false").strip().lower() == "true"
+        return StructType([*SCHEMA.fields, *([HEADERS] if wants_headers else [])])
+
+    def reader(self, schema: StructType) -> "BatchReader":
+        return BatchReader(SourceOptions.of(self.options, streaming=False), columns_of(schema))
+
+    def streamReader(self, schema: StructType) -> "StreamReader":  # noqa: N802  Spark's name
+        return StreamReader(SourceOptions.of(self.options, streaming=True), columns_of(schema))
+
+
+def columns_of(schema: StructType) -> tuple[str, ...]:
+    """The columns to build; SchemaMismatch if one of them is not a topic's, or of another type."""
+    known = {field.name: field.dataType for field in [*SCHEMA.fields, HEADERS]}
+    for field in schema.fields:
+        if field.name not in known:
+            raise SchemaMismatch(f"column {field.name!r} is not among those of a topic: {', '.join(known)}")
+        if field.dataType != known[field.name]:
+            right, given = known[field.name].simpleString(), field.dataType.simpleString()
+            raise SchemaMismatch(
+                f"column {field.name!r} is {right} in a topic, not {given}: read it so, then decode it"
+            )
+    return tuple(schema.fieldNames())
+
+
+class Task(InputPartition):
+    """A range of one partition, read by one task."""
+
+    def __init__(self, wanted: Range) -> None:
+        super().__init__(tuple(wanted))
+        self.wanted = wanted
+
+
+def read_range(
+    options: SourceOptions, columns: Sequence[str], partition: InputPartition
+) -> "Iterator[pa.RecordBatch]":
+    """The records of a task's range as Arrow batches; on an executor."""
+    if not isinstance(partition, Task):
+        return  # Spark makes one of its own for a query with nothing to read
+    # numba and pyarrow are for executors: planning does not wait for them.
+    from headrace.spark.cluster import Cluster  # noqa: PLC0415
+    from headrace.spark.columns import Columns  # noqa: PLC0415
+    from headrace.spark.fetching import Fetching  # noqa: PLC0415
+
+    wanted = Range(Place(*partition.wanted.place), *partition.wanted[1:])
+    gathered = Columns(
+        columns, wanted.place.topic, wanted.place.partition, first=wanted.first, last=wanted.last
+    )
+    cluster = Cluster(options.bootstrap, options.security)
+    try:
+        for data, header in Fetching(
+            cluster,
+            wanted,
+            read_committed=options.read_committed,
+            fail_on_data_loss=options.fail_on_data_loss,
+            settings=options.client,
+        ):
+            gathered.add(data, header)
+            if gathered.is_full:
+                yield gathered.take()
+        if gathered.rows:
+            yield gathered.take()
+    finally:
+        cluster.close()
+
+
+def _tasks(options: SourceOptions, ranges: Iterable[Range]) -> list[InputPartition]:
+    pieces = split(ranges, at_least=options.min_partitions, at_most_records=options.max_records)
+    return [Task(each) for each in pieces]
+
+
+class _PushFilters:
+    """`pushFilters`, which Spark calls if filters may be pushed down, and mistakes for its own if not.
+
+    It refuses readers with a `pushFilters` of their own where `spark.sql.python.filterPushdown.enabled` is
+    false, as it is unless somebody sets it, and looks at `__func__` to tell.
+    """
+
+    __func__ = staticmethod(DataSourceReader.pushFilters)
+
+    def __init__(self, reader: "BatchReader") -> None:
+        self._reader = reader
+
+    def __call__(self, filters: list[Filter]) -> Iterable[Filter]:
+        self._reader.narrowing = Narrowing(filters)
+        return filters  # Spark applies them all again: records in a range are not all alike
+
+
+class BatchReader(DataSourceReader):
+    """`spark.read.format("headrace")`."""
+
+    def __init__(self, options: SourceOptions, columns: Sequence[str]) -> None:
+        self._options = options
+        self._columns = columns
+        self.narrowing = Narrowing(())
+
+    @property
+    def pushFilters(self) -> Any:  # noqa: N802  Spark's name
+        return _PushFilters(self)
+
+    def partitions(self) -> list[InputPartition]:
+        planner = Planner(self._options)
+        try:
+            ranges = planner.whole_batch()
+            if self.narrowing:
+                ranges = self.narrowing.narrow(ranges, planner.cluster.offsets)
+            return _tasks(self._options, ranges)
+        finally:
+            planner.close()
+
+    def read(self, partition: InputPartition) -> "Iterator[pa.RecordBatch]":
+        return read_range(self._options, self._columns, partition)
+
+
+class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+    """`spark.readStream.format("headrace")`: one of them lives on the driver for as long as the query does.
+
+    It is also sent to executors to read; what it has learned of the cluster stays behind.
+    """
+
+    def __init__(self, options: SourceOptions, columns: Sequence[str]) -> None:
+        self._options = options
+        self._columns = columns
+        self._known: Planner | None = None
+        self._target: dict[Place, int] | None = None  # of a query that reads what is there and ends
+        self._latest: dict[Place, int] = {}
+        self._batch_s = 0.0  # when the last batch was let go, for minOffsetsPerTrigger
+
+    def __getstate__(self) -> Mapping[str, Any]:
+        return self.__dict__ | {"_known": None}
+
+    @property
+    def _planner(self) -> Planner:
+        if self._known is None:
+            self._known = Planner(self._options)
+        return self._known
+
+    # -- offsets -------------------------------------------------------------------------------
+
+    def initialOffset(self) -> dict[str, Any]:  # noqa: N802  Spark's name
+        places = self._planner.places()
+        return to_json(self._planner.resolve(self._options.starting, places))
+
+    def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:  # noqa: N802
+        known = from_json(start)
+        self._latest = self._latest_of(known)
+        available = self._latest if self._target is None else self._up_to_target(known)
+        since = {**self._of_new_partitions(known, available), **known}
+        if isinstance(limit, ReadMaxRows):
+            return self._moved(start, known, admit(since, available, limit.max_rows))
+        if self._is_too_little(since, available):
+            return start
+        return self._moved(start, known, available)
+
+    def _latest_of(self, known: Offsets) -> dict[Place, int]:
+        """How far the partitions go now, new ones among them, and those that are gone not."""
+        places = self._planner.places()
+        gone = sorted(set(known) - set(places))
+        if gone and self._options.fail_on_data_loss:
+            self._planner.ranges(known, dict.fromkeys(places, 0))  # says which, and what to do
+        return self._planner.latest(places)
+
+    def _up_to_target(self, known: Offsets) -> dict[Place, int]:
+        assert self._target is not None
+        # A partition that is older than this run of the query is read to where it was when the run began.
+        return {
+            place: max(min(end, self._target.get(place, known.get(place, 0))), known.get(place, 0))
+            for place, end in self._latest.items()
+            if place in self._target or place in known
+        }
+
+    def _of_new_partitions(self, known: Offsets, available: Offsets) -> dict[Place, int]:
+        """A partition that has come since is read from its beginning: nobody can have read it before."""
+        new = [place for place in available if place not in known]
+        return self._planner.earliest(new) if new and known else dict.fromkeys(new, 0)
+
+    def _is_too_little(self, since: Offsets, available: Offsets) -> bool:
+        """Whether a batch had better wait for more, up to maxTriggerDelay."""
+        least = self._options.min_offsets
+        if least is None or self._target is not None:
+            return False
+        waiting = sum(max(0, end - since.get(place, end)) for place, end in available.items())
+        is_late = time.monotonic() - self._batch_s > self._options.max_delay_s
+        if 0 < waiting < least and not is_late:
+            return True
+        self._batch_s = time.monotonic()
+        return False
+
+    def _moved(self, start: dict[str, Any], known: Offsets, ends: Offsets) -> dict[str, Any]:
+        """`start` itself if nothing is new: then there is no batch."""
+        moved = to_json(ends)
+        return start if all(known.get(place) == end for place, end in ends.items()) else moved
+
+    def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802  Spark's name
+        most = self._options.max_offsets
+        return ReadAllAvailable() if most is None else ReadMaxRows(most)
+
+    def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802  Spark's name
+        self._target = self._planner.latest(self._planner.places())
+
+    def reportLatestOffset(self) -> dict[str, Any] | None:  # noqa: N802  Spark's name
+        return to_json(self._latest) if self._latest else None
+
+    # -- a batch -------------------------------------------------------------------------------
+
+    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[InputPartition]:
+        known, ends = from_json(start), from_json(end)
+        known.update(self._of_new_partitions(known, ends))
+        return _tasks(self._options, self._planner.ranges(known, ends))
+
+    def read(self, partition: InputPartition) -> "Iterator[pa.RecordBatch]":
+        return read_range(self._options, self._columns, partition)
+
+    def commit(self, end: dict[str, Any]) -> None:
+        """Spark has done with everything before `end`, and says so when it has planned the next batch."""
+        if self._options.group is not None:
+            try:
+                commit_offsets(self._planner.cluster, self._options.group, from_json(end))
+            except SparkError as error:  # the checkpoint is what counts; this is for people who look
+                logger.warning("group %s was not told how far the query is: %s", self._options.group, error)
+
+    def stop(self) -> None:
+        if self._known is not None:
+            self._known.close()

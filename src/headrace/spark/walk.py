@@ -1,0 +1,172 @@
+"""The compiled part of reading: records in a batch become the buffers of Arrow columns, row by row.
+
+numba compiles this once and keeps the result beside the source. Nothing here is a Python object: a column
+of bytes is `ends` (int32, one more than rows), `data` and a bitmap of what is not null; a list column has
+`ends` alone. The caller sees to it that there is room for every row and byte of a batch.
+"""
+
+from collections.abc import Callable
+from typing import Any, Final, TypeVar
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+# What has been written so far, by index into `used`.
+ROWS: Final = 0
+KEY_BYTES: Final = 1
+VALUE_BYTES: Final = 2
+HEADERS: Final = 3
+HEADER_KEY_BYTES: Final = 4
+HEADER_VALUE_BYTES: Final = 5
+COUNTS: Final = 6
+
+# Which columns are wanted; the others are passed over.
+WANT_KEY: Final = 1
+WANT_VALUE: Final = 2
+WANT_HEADERS: Final = 4
+
+OK: Final = 0
+BROKEN: Final = 1
+"""A length or a number points outside of what it is part of."""
+
+_SMALLEST_RECORD: Final = 6
+
+Bytes = NDArray[np.uint8]
+Ints = NDArray[np.int32]
+Longs = NDArray[np.int64]
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+def _compiled(function: Function) -> Function:
+    compiled: Function = njit(cache=True, nogil=True)(function)
+    return compiled
+
+
+@_compiled
+def _varint(body: Bytes, at: int, end: int) -> tuple[int, int]:
+    """The zig-zag number at `at`, and where it ends; -1 if it does not."""
+    if at < end and body[at] < 128:
+        short = np.int64(body[at])
+        return (short >> 1) ^ -(short & 1), at + 1
+    raw = np.uint64(0)
+    shift = np.uint64(0)
+    while at < end and shift < 70:
+        byte = body[at]
+        at += 1
+        raw |= np.uint64(byte & 127) << shift
+        if byte < 128:
+            return np.int64(raw >> np.uint64(1)) ^ -np.int64(raw & np.uint64(1)), at
+        shift += np.uint64(7)
+    return np.int64(0), np.int64(-1)
+
+
+@_compiled
+def _copy(body: Bytes, at: int, size: int, data: Bytes, to: int) -> None:
+    for i in range(size):
+        data[to + i] = body[at + i]
+
+
+@_compiled
+def walk(  # noqa: C901, PLR0912, PLR0915, PLR0917  one loop over bytes, and what it calls is compiled into it
+    body: Bytes,  # the records of one batch, unpacked
+    count: int,
+    base_offset: int,
+    base_timestamp: int,  # in milliseconds
+    append_time: int,  # of all of them, or -1: each has its own
+    first: int,  # the offsets that are wanted: from this one on
+    last: int,  # and before this one
+    wanted: int,
+    used: Longs,  # by the names above
+    offsets: Longs,
+    timestamps: Longs,  # in microseconds
+    keys: tuple[Ints, Bytes, Bytes],  # ends, data, not null
+    values: tuple[Ints, Bytes, Bytes],  # ends, data, not null
+    headers: tuple[Ints, Bytes, Ints, Bytes, Ints, Bytes, Bytes],  # ends, not null; keys; values, not null
+) -> int:
+    """Add a batch's records to the columns; OK or BROKEN, and then nothing of it counts."""
+    key_ends, key_data, key_set = keys
+    value_ends, value_data, value_set = values
+    header_ends, header_set, name_ends, name_data, content_ends, content_data, content_set = headers
+    row = used[0]
+    key_at = used[1]
+    value_at = used[2]
+    header_at = used[3]
+    name_at = used[4]
+    content_at = used[5]
+    size_of_body = len(body)
+    at = np.int64(0)
+    for _ in range(count):
+        size, at = _varint(body, at, size_of_body)
+        if at < 0 or size < _SMALLEST_RECORD or size > size_of_body - at:
+            return BROKEN
+        end = at + size
+        timestamp_delta, at = _varint(body, at + 1, end)
+        if at < 0:
+            return BROKEN
+        offset_delta, at = _varint(body, at, end)
+        if at < 0:
+            return BROKEN
+        offset = base_offset + offset_delta
+        if offset < first or offset >= last:
+            at = end
+            continue
+        offsets[row] = offset
+        timestamps[row] = (append_time if append_time >= 0 else base_timestamp + timestamp_delta) * 1000
+        size, at = _varint(body, at, end)
+        if at < 0 or size > end - at:
+            return BROKEN
+        if size >= 0:
+            if wanted & WANT_KEY:
+                _copy(body, at, size, key_data, key_at)
+                key_at += size
+                key_set[row >> 3] |= np.uint8(1 << (row & 7))
+            at += size
+        size, at = _varint(body, at, end)
+        if at < 0 or size > end - at:
+            return BROKEN
+        if size >= 0:
+            if wanted & WANT_VALUE:
+                _copy(body, at, size, value_data, value_at)
+                value_at += size
+                value_set[row >> 3] |= np.uint8(1 << (row & 7))
+            at += size
+        if wanted & WANT_KEY:
+            key_ends[row + 1] = key_at
+        if wanted & WANT_VALUE:
+            value_ends[row + 1] = value_at
+        if wanted & WANT_HEADERS:
+            number, at = _varint(body, at, end)
+            if at < 0 or number < 0 or number > end - at:
+                return BROKEN
+            if number > 0:
+                header_set[row >> 3] |= np.uint8(1 << (row & 7))
+            for _ in range(number):
+                size, at = _varint(body, at, end)
+                if at < 0 or size < 0 or size > end - at:
+                    return BROKEN
+                _copy(body, at, size, name_data, name_at)
+                name_at += size
+                name_ends[header_at + 1] = name_at
+                at += size
+                size, at = _varint(body, at, end)
+                if at < 0 or size > end - at:
+                    return BROKEN
+                if size >= 0:
+                    _copy(body, at, size, content_data, content_at)
+                    content_at += size
+                    content_set[header_at >> 3] |= np.uint8(1 << (header_at & 7))
+                    at += size
+                content_ends[header_at + 1] = content_at
+                header_at += 1
+            header_ends[row + 1] = header_at
+        at = end
+        row += 1
+    used[0] = row
+    used[1] = key_at
+    used[2] = value_at
+    used[3] = header_at
+    used[4] = name_at
+    used[5] = content_at
+    return OK
