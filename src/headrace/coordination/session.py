@@ -155,7 +155,7 @@ class ZooKeeperSession:
         A call does not wait by itself: most are better told at once that nobody knows what others do.
         """
         deadline = self._loop.time() + RECONNECTED_S
-        while not self._client.connected and self._loop.time() < deadline:
+        while not self._client.connected and self._loop.time() < deadline:  # noqa: ASYNC110  kazoo's thread
             await asyncio.sleep(_RECONNECT_POLL_S)
 
     async def close(self) -> None:
