@@ -81,7 +81,6 @@ class Membership:
                 await broker.ready.wait()
         except TimeoutError:
             raise StartRefused("the cluster's controller has not answered; is it running?") from None
-        await asyncio.to_thread(broker.logs.remember_boot)
 
     async def _announce(self) -> None:
         await self._register()

@@ -61,6 +61,8 @@ class Replicas:
         if update.broker_epoch != broker.broker_epoch:
             return ErrorCode.STALE_BROKER_EPOCH
         self._controller_epoch = update.controller_epoch
+        if not broker.ready.is_set() and not self._end_doubt():
+            return ErrorCode.KAFKA_STORAGE_ERROR
         image = broker.image
         image.controller_id = update.controller_id
         self._take_brokers(update.live_brokers)
@@ -72,6 +74,19 @@ class Replicas:
         broker.membership.told()
         broker.ready.set()
         return ErrorCode.NONE
+
+    def _end_doubt(self) -> bool:
+        """Note that the controller knows what may be missing here, before any of it is made good.
+
+        From then on this broker comes into sync, and may be all that others count on. Were it in doubt again
+        after a crash that has cost it nothing, those would be preferred to it that lack what it has.
+        """
+        try:
+            self._broker.logs.remember_boot()
+        except OSError as error:
+            logger.error("this broker can take on no replica: %s", error)  # noqa: TRY400  the sentence says it all
+            return False
+        return True
 
     def _take_brokers(self, live: Collection[UpdateMetadataBroker]) -> None:
         image = self._broker.image
