@@ -15,12 +15,14 @@ from unittest.mock import patch
 from headrace.broker.config import BrokerConfig, Endpoint
 from headrace.broker.dispatch import load_handlers
 from headrace.broker.image import ClusterImage
-from headrace.broker.partition import Partition
+from headrace.broker.partition import ANY_EPOCH, Partition
 from headrace.broker.purgatory import WaitingFetch
 from headrace.broker.server import Broker
+from headrace.protocol.message import Message
+from headrace.protocol.schema.list_offsets import ListOffsetsRequest
 from simulation.disk import SimDisk, SimLogs
 from simulation.network import End
-from simulation.peer import Peer, Served, WhoLeads
+from simulation.peer import NOTHING, Peer, Served, WhoLeads
 from simulation.process import Process
 from simulation.session import SimSession
 
@@ -73,6 +75,7 @@ class SimBroker(Broker):
         self._loop = process.loop
         self._disk = disk
         self.endpoints = [Endpoint("PLAINTEXT", process.host.name, 9092)]
+        self.is_silent = False  # about how far its logs go: controllers choose leaders without its word
 
     def now_ms(self) -> int:
         return int(self.process.world.now * 1000)
@@ -106,3 +109,14 @@ class SimBroker(Broker):
         topic = self.image.topics.get(question.topic)
         state = None if topic is None else topic.states.get(question.partition)
         return -1 if state is None else state.leader
+
+    def withholds(self, request: object) -> bool:
+        """Whether a controller that asks how far logs go gets no answer; whoever follows a leader does."""
+        if not self.is_silent or not isinstance(request, ListOffsetsRequest):
+            return False
+        return all(
+            each.current_leader_epoch == ANY_EPOCH for topic in request.topics for each in topic.partitions
+        )
+
+    async def handle_locally(self, request: Message, version: int) -> Any:
+        return NOTHING if self.withholds(request) else await super().handle_locally(request, version)

@@ -131,7 +131,7 @@ class Checks:
             raise Violation(f"{id_}: {new} is written over {old}")
         if new.leader not in {-1, old.leader} and new.leader_epoch == old.leader_epoch:
             raise Violation(f"{id_}: {new.leader} leads after {old.leader} in the same epoch")
-        # One that comes into sync with the proposal that ends its move may lead at once, and is not alone then.
+        # One that comes into sync with the proposal that ends its move may lead at once. It is not alone.
         if new.leader not in eligible and list(new.isr) == [new.leader] and not self._unclean_allowed:
             raise Violation(f"{id_}: {new.leader} leads, which was not eligible: {old}")
         if self._unclean_allowed and new.leader not in eligible - ledger.suspects.keys():

@@ -27,8 +27,13 @@ class Batch(NamedTuple):
     base_offset: int = -1
     leader_epoch: int = -1
 
-    is_transactional = False
-    max_timestamp = 0
+    @property
+    def is_transactional(self) -> bool:
+        return False
+
+    @property
+    def max_timestamp(self) -> int:
+        return 0
 
     @property
     def last_sequence(self) -> int:

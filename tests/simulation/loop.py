@@ -15,7 +15,11 @@ _THREAD_S = 0.03  # what a thread of the executor takes at most
 
 
 class SimLoop(asyncio.AbstractEventLoop):
-    """The loop of one process: whatever is put into it dies with the process."""
+    """The loop of one process: whatever is put into it dies with the process.
+
+    It takes any callback with any arguments, and its handles are events of the world: asyncio is content
+    with that, and only its annotations are not.
+    """
 
     def __init__(self, process: "Process") -> None:
         self.process = process
@@ -25,17 +29,19 @@ class SimLoop(asyncio.AbstractEventLoop):
     def time(self) -> float:
         return self._world.now
 
-    def call_soon(self, callback: Callable[..., Any], *args: Any, context: Context | None = None) -> Any:
+    def call_soon(  # type: ignore[override]
+        self, callback: Callable[..., Any], *args: Any, context: Context | None = None
+    ) -> Any:
         return self.call_at(self._world.now, callback, *args, context=context)
 
-    call_soon_threadsafe = call_soon
+    call_soon_threadsafe = call_soon  # type: ignore[assignment]
 
-    def call_later(
+    def call_later(  # type: ignore[override]
         self, delay: float, callback: Callable[..., Any], *args: Any, context: Context | None = None
     ) -> Any:
         return self.call_at(self._world.now + delay, callback, *args, context=context)
 
-    def call_at(
+    def call_at(  # type: ignore[override]
         self, when: float, callback: Callable[..., Any], *args: Any, context: Context | None = None
     ) -> Any:
         event = Event(self.process, when, callback, args, context)
@@ -52,7 +58,9 @@ class SimLoop(asyncio.AbstractEventLoop):
         self.tasks.add(task)
         return task
 
-    def run_in_executor(self, executor: Any, func: Callable[..., Any], *args: Any) -> asyncio.Future[Any]:
+    def run_in_executor(  # type: ignore[override]
+        self, executor: Any, func: Callable[..., Any], *args: Any
+    ) -> asyncio.Future[Any]:
         """Run `func` a little later, in one go: a thread that nobody can see halfway."""
         del executor
         future = self.create_future()

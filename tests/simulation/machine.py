@@ -28,6 +28,7 @@ class Machine:
         self.broker: SimBroker | None = None
         self.lives = 0
         self.is_stopping = False
+        self.is_silent = False
         self.on_step: Callable[[Machine], None] = lambda _machine: None
         self._supervisor = Process(world, network, self.host)
 
@@ -40,6 +41,7 @@ class Machine:
         self.process = Process(self._world, self._network, self.host)
         self.process.on_step = partial(self.on_step, self)
         self.broker = SimBroker(self.broker_id, self.process, self.disk)
+        self.broker.is_silent = self.is_silent
         self.process.run(self._live(self.process, self.broker))
 
     async def _live(self, process: Process, broker: SimBroker) -> None:

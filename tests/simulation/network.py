@@ -51,6 +51,7 @@ class End:
         self.other: End
         self.held: list[object] = []  # what arrived where the way was blocked
         self.arrives_s = 0.0  # when the last message under way to this end does
+        self.slowness = 1.0  # of this connection, compared with others
         self._network = network
 
     def send(self, message: object) -> None:
@@ -73,6 +74,7 @@ class Network:
         self.hosts: dict[str, Host] = {}
         self.blocked: set[Way] = set()
         self.slowness_s = 0.002
+        self.slownesses: tuple[float, ...] = (1.0,)  # one of which a new connection has
         self.stalls = 0.0  # how likely a message is to take long
         self.breaks = 0.0  # how likely a message is to break its connection
         self._near: list[End] = []  # the asking ends of connections
@@ -86,6 +88,14 @@ class Network:
         if self.stalls and chance() < self.stalls:
             return chance() * _STALLED_S
         return self.slowness_s * (0.1 + chance() * chance() * 3)
+
+    def calm_down(self) -> None:
+        """Nothing is blocked, slow or breaks from now on."""
+        self.stalls = self.breaks = 0.0
+        self.slownesses = (1.0,)
+        for end in self._ends():
+            end.slowness = 1.0
+        self.unblock(sorted(self.blocked))
 
     # -- connections ---------------------------------------------------------------------------
 
@@ -103,6 +113,7 @@ class Network:
             raise Unreachable(f"{target} refuses connections", refused=True)
         near, far = End(self, process), End(self, listener)
         near.other, far.other = far, near
+        near.slowness = far.slowness = self._world.random.choice(self.slownesses)
         if len(self._near) > _REMEMBERED:
             self._near = [end for end in self._near if end.is_open or end.other.is_open]
         self._near.append(near)
@@ -121,7 +132,7 @@ class Network:
             self._bring(end, message)
 
     def _bring(self, end: End, message: object) -> None:
-        end.arrives_s = max(end.arrives_s, self._world.now + self.delay_s())
+        end.arrives_s = max(end.arrives_s, self._world.now + self.delay_s() * end.slowness)
         end.process.call_at(end.arrives_s, self._arrive, end, message)
 
     def _arrive(self, end: End, message: object) -> None:

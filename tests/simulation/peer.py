@@ -12,11 +12,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from headrace.broker.dispatch import HANDLERS, Context, Handler
 from headrace.controller.channel import PeerGone
+from headrace.protocol.schema.list_offsets import ListOffsetsResponse
 from simulation.loop import SimLoop
 from simulation.network import End, Unreachable
 
 if TYPE_CHECKING:
     from simulation.broker import SimBroker
+
+NOTHING = ListOffsetsResponse(topics=[])
 
 
 class WhoLeads(NamedTuple):
@@ -115,6 +118,8 @@ class Served:
     def _handle(self, request: Any, version: int) -> Any:
         if isinstance(request, WhoLeads):
             return self._broker.who_leads(request)
+        if self._broker.withholds(request):
+            return NOTHING
         handler = HANDLERS[request.__api_key__]
         context = Context(self._broker, self._broker.endpoints[0].name, "somebody", version)
         if (handler.on_controller or handler.when_ready) and not self._broker.is_answering(handler):

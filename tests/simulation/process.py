@@ -22,7 +22,7 @@ class Process:
         self.is_alive = True
         self.is_paused = False
         self.stalled: list[Event] = []  # what came due while it was paused
-        self.loop = SimLoop(self)
+        self.loop = SimLoop(self)  # type: ignore[abstract]  # there are no sockets here, nor what they need
         self.on_step: Callable[[], None] | None = None
         self._failure: str | None = None
 

@@ -1,12 +1,14 @@
 """A broker's session with the simulated ZooKeeper: the same face as `headrace.coordination.session`."""
 
 import asyncio
+import contextlib
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from headrace.coordination.session import (
     ANY_VERSION,
     CALL_TIMEOUT_S,
+    RECONNECTED_S,
     Create,
     Delete,
     NotConnected,
@@ -35,7 +37,7 @@ class SimSession:
         self._watches: dict[int, Watcher] = {}
         self._numbers = 0
         self._closing = False
-        self._welcomed = asyncio.Event()
+        self._welcomed = asyncio.Event()  # while connected
         self.session_id = 0
 
     async def start(self) -> None:
@@ -46,6 +48,12 @@ class SimSession:
 
     def on_state(self, callback: Callable[[SessionState], None]) -> None:
         self._on_state = callback
+
+    async def reconnected(self) -> None:
+        """Wait, for a while, if there is no connection just now."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(RECONNECTED_S):
+                await self._welcomed.wait()
 
     async def close(self) -> None:
         self._on_state = lambda _state: None
@@ -116,6 +124,7 @@ class SimSession:
         """No connection: nobody knows what became of the calls, and no watch will fire any more."""
         if self._end is end:
             self._end = None
+            self._welcomed.clear()
             self._on_state(SessionState.SUSPENDED)
         elif self._end is not None:
             return

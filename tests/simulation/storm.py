@@ -63,8 +63,7 @@ class Storm:
         """Everything is well again: machines run, ways are free, nothing breaks."""
         self._is_over = True
         self._world.say("", "the storm is over")
-        self._network.stalls = self._network.breaks = 0.0
-        self._network.unblock(sorted(self._network.blocked))
+        self._network.calm_down()
         self._resume_zookeeper()
         for machine in self._machines:
             machine.resume()

@@ -37,12 +37,16 @@ class Story:
         self.zookeeper = ZooKeeper(world, self.network)
         brokers = range(1, chance.choice((3, 3, 4, 5)) + 1)
         self.machines = {each: Machine(world, self.network, each) for each in brokers}
+        are_silent = chance.random() < 0.3
+        for machine in self.machines.values():
+            machine.is_silent = are_silent
         self.ids = [TopicPartition(TOPIC, index) for index in range(chance.choice((1, 1, 2)))]
         self.unclean_allowed = chance.random() < 0.1
         self.checks = Checks(
             world, self.zookeeper, self.machines, self.ids, unclean_allowed=self.unclean_allowed
         )
         self.network.slowness_s = chance.choice((0.001, 0.003, 0.02))
+        self.network.slownesses = chance.choice(((1.0,), (1.0,), (1.0, 1.0, 10.0, 60.0)))
         self.network.stalls = chance.choice((0, 0.001, 0.02))
         self.network.breaks = chance.choice((0, 0.001, 0.01))
         self.storm = Storm(
