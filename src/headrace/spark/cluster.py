@@ -73,11 +73,17 @@ class Cluster:
     """A cluster behind some of its brokers' addresses. Connections are made when they are needed."""
 
     def __init__(
-        self, bootstrap: str, security: Security = PLAINTEXT, *, patience_s: float = PATIENCE_S
+        self,
+        bootstrap: str,
+        security: Security = PLAINTEXT,
+        *,
+        patience_s: float = PATIENCE_S,
+        creates_topics: bool = False,  # those that are named, if the brokers do so
     ) -> None:
         self.bootstrap = bootstrap
         self._security = security
         self._patience_s = patience_s
+        self._creates_topics = creates_topics
         self._has_answered = False
         self._brokers = Brokers(bootstrap, client_id=CLIENT_ID, security=security)
         self._addresses: dict[int, Address] = {}
@@ -111,7 +117,7 @@ class Cluster:
     def _metadata(self, topics: list[MetadataRequestTopic] | None) -> MetadataResponse:
         try:
             found: MetadataResponse = self._brokers.any(
-                MetadataRequest(topics=topics, allow_auto_topic_creation=False)
+                MetadataRequest(topics=topics, allow_auto_topic_creation=self._creates_topics)
             )
         except Unreachable as error:
             raise Passing(str(error)) from error

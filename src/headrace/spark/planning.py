@@ -130,9 +130,7 @@ class Planner:
                     self.options.starting.option, f"offset {first} of {place} lies after the end, {last}"
                 )
             if first < earliest[place]:
-                self._lose(
-                    f"{Range(place, first, last)} are wanted, and {place} begins at {earliest[place]}"
-                )
+                self._lose(f"{Range(place, first, last)} are wanted, and {place} begins at {earliest[place]}")
                 first = earliest[place]
             found.append(Range(place, min(first, last), last))
         return found

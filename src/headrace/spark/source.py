@@ -29,12 +29,14 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
-from headrace.spark.errors import SparkError
+from headrace.spark.errors import InvalidOption, SparkError
 from headrace.spark.filters import Narrowing
 from headrace.spark.groups import commit_offsets
 from headrace.spark.offsets import Offsets, Place, Range, admit, from_json, split, to_json
 from headrace.spark.options import SourceOptions
 from headrace.spark.planning import Planner
+from headrace.spark.sink import BatchWriter, StreamWriter
+from headrace.spark.sink_options import SinkOptions, check_schema
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -76,6 +78,21 @@ class HeadraceSource(DataSource):
 
     def streamReader(self, schema: StructType) -> "StreamReader":  # noqa: N802  Spark's name
         return StreamReader(SourceOptions.of(self.options, streaming=True), columns_of(schema))
+
+    def writer(self, schema: StructType, overwrite: bool) -> BatchWriter:
+        if overwrite:
+            raise InvalidOption("mode", 'a topic is only ever added to: use mode("append")')
+        return BatchWriter(self._sink(schema))
+
+    def streamWriter(self, schema: StructType, overwrite: bool) -> StreamWriter:  # noqa: N802  Spark's name
+        if overwrite:
+            raise InvalidOption("outputMode", "complete would write all results again and again: use append")
+        return StreamWriter(self._sink(schema))
+
+    def _sink(self, schema: StructType) -> SinkOptions:
+        options = SinkOptions.of(self.options)
+        check_schema(schema, options)
+        return options
 
 
 def columns_of(schema: StructType) -> tuple[str, ...]:

@@ -5,12 +5,11 @@ of bytes is `ends` (int32, one more than rows), `data` and a bitmap of what is n
 `ends` alone. The caller sees to it that there is room for every row and byte of a batch.
 """
 
-from collections.abc import Callable
-from typing import Any, Final, TypeVar
+from typing import Final
 
 import numpy as np
-from numba import njit
-from numpy.typing import NDArray
+
+from headrace.spark.compiled import Bytes, Ints, Longs, compiled, copy
 
 # What has been written so far, by index into `used`.
 ROWS: Final = 0
@@ -32,19 +31,8 @@ BROKEN: Final = 1
 
 _SMALLEST_RECORD: Final = 6
 
-Bytes = NDArray[np.uint8]
-Ints = NDArray[np.int32]
-Longs = NDArray[np.int64]
 
-Function = TypeVar("Function", bound=Callable[..., Any])
-
-
-def _compiled(function: Function) -> Function:
-    compiled: Function = njit(cache=True, nogil=True)(function)
-    return compiled
-
-
-@_compiled
+@compiled
 def _varint(body: Bytes, at: int, end: int) -> tuple[int, int]:
     """The zig-zag number at `at`, and where it ends; -1 if it does not."""
     if at < end and body[at] < 128:
@@ -62,13 +50,7 @@ def _varint(body: Bytes, at: int, end: int) -> tuple[int, int]:
     return np.int64(0), np.int64(-1)
 
 
-@_compiled
-def _copy(body: Bytes, at: int, size: int, data: Bytes, to: int) -> None:
-    for i in range(size):
-        data[to + i] = body[at + i]
-
-
-@_compiled
+@compiled
 def walk(  # noqa: C901, PLR0912, PLR0915, PLR0917  one loop over bytes, and what it calls is compiled into it
     body: Bytes,  # the records of one batch, unpacked
     count: int,
@@ -119,7 +101,7 @@ def walk(  # noqa: C901, PLR0912, PLR0915, PLR0917  one loop over bytes, and wha
             return BROKEN
         if size >= 0:
             if wanted & WANT_KEY:
-                _copy(body, at, size, key_data, key_at)
+                copy(body, at, size, key_data, key_at)
                 key_at += size
                 key_set[row >> 3] |= np.uint8(1 << (row & 7))
             at += size
@@ -128,7 +110,7 @@ def walk(  # noqa: C901, PLR0912, PLR0915, PLR0917  one loop over bytes, and wha
             return BROKEN
         if size >= 0:
             if wanted & WANT_VALUE:
-                _copy(body, at, size, value_data, value_at)
+                copy(body, at, size, value_data, value_at)
                 value_at += size
                 value_set[row >> 3] |= np.uint8(1 << (row & 7))
             at += size
@@ -146,7 +128,7 @@ def walk(  # noqa: C901, PLR0912, PLR0915, PLR0917  one loop over bytes, and wha
                 size, at = _varint(body, at, end)
                 if at < 0 or size < 0 or size > end - at:
                     return BROKEN
-                _copy(body, at, size, name_data, name_at)
+                copy(body, at, size, name_data, name_at)
                 name_at += size
                 name_ends[header_at + 1] = name_at
                 at += size
@@ -154,7 +136,7 @@ def walk(  # noqa: C901, PLR0912, PLR0915, PLR0917  one loop over bytes, and wha
                 if at < 0 or size > end - at:
                     return BROKEN
                 if size >= 0:
-                    _copy(body, at, size, content_data, content_at)
+                    copy(body, at, size, content_data, content_at)
                     content_at += size
                     content_set[header_at >> 3] |= np.uint8(1 << (header_at & 7))
                     at += size

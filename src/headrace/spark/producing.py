@@ -1,0 +1,297 @@
+"""Writing record batches to their partitions' leaders: in order, each once, whoever leads by then.
+
+Batches of a partition are numbered (an idempotent producer), and up to five requests are on their way to a
+broker at a time. When one fails, that partition's batches are sent again in the same order, from the first
+that is not known to have arrived; the broker recognises those that had.
+"""
+
+import time
+from collections import deque
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from headrace.client.wire import Address, Asked, Connection, NoAnswer
+from headrace.protocol.batch import build_batch
+from headrace.protocol.compression import Compression, compress
+from headrace.protocol.errors import ErrorCode
+from headrace.protocol.fields import Buffer
+from headrace.protocol.schema.init_producer_id import InitProducerIdRequest
+from headrace.protocol.schema.produce import PartitionProduceData, ProduceRequest, TopicProduceData
+from headrace.spark.cluster import LAST_RETRY_S, PASSING, RETRY_S, Cluster, Passing, describe
+from headrace.spark.errors import SparkError
+from headrace.spark.offsets import Place
+
+ACKS_ALL: Final = -1
+MOST_IN_FLIGHT: Final = 5  # requests to a broker; more would let a partition's batches change places
+REQUEST_BYTES: Final = 4 * 1024 * 1024
+WAITING_BYTES: Final = 32 * 1024 * 1024  # taken on and not arrived yet
+
+_PASSING: Final = PASSING | {
+    ErrorCode.NOT_ENOUGH_REPLICAS,
+    ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND,
+    ErrorCode.CORRUPT_MESSAGE,
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Producer:
+    """Who writes: numbered batches of the same producer are taken once."""
+
+    id: int = -1
+    epoch: int = -1
+    transactional_id: str | None = None
+
+
+@dataclass(slots=True, eq=False)
+class _Batch:
+    data: Buffer
+    records: int
+
+
+@dataclass(slots=True, eq=False)
+class _Queue:
+    """A partition's batches that have not arrived yet, in order; the first `sent` are on their way."""
+
+    place: Place
+    batches: deque[_Batch] = field(default_factory=deque)
+    sent: int = 0
+    sequence: int = 0
+    attempt: int = 0  # how often all of it had to be sent again; answers to an earlier one do not count
+    first_offset: int = -1
+    last_offset: int = -1
+    failing_s: float = 0.0  # since when nothing has arrived, by time.monotonic; 0: it has
+    rests_s: float = 0.0  # until when to wait before the next attempt
+    delay_s: float = RETRY_S
+
+    def rewind(self) -> None:
+        """Send all of it again, after a rest that grows with every attempt."""
+        now = time.monotonic()
+        self.sent = 0
+        self.attempt += 1
+        self.failing_s = self.failing_s or now
+        self.rests_s = now + self.delay_s
+        self.delay_s = min(2 * self.delay_s, LAST_RETRY_S)
+
+    def arrived(self, base_offset: int) -> _Batch:
+        """The first of its batches is there, at `base_offset` if that is known."""
+        batch = self.batches.popleft()
+        self.sent -= 1
+        self.failing_s, self.rests_s, self.delay_s = 0.0, 0.0, RETRY_S
+        if base_offset >= 0:
+            if self.first_offset < 0:
+                self.first_offset = base_offset
+            self.last_offset = base_offset + batch.records - 1
+        return batch
+
+
+@dataclass(slots=True)
+class _Leader:
+    """A connection, and what is on its way: requests, each with the queues it took a batch from."""
+
+    connection: Connection
+    in_flight: deque[tuple[Asked, list[tuple[_Queue, int]]]] = field(default_factory=deque)
+
+
+class Producing:
+    """Takes batches on, sends them, and says at the end where they are. Not for several threads."""
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        *,
+        acks: int = ACKS_ALL,
+        idempotent: bool = True,
+        compression: Compression = Compression.NONE,
+        timeout_s: float = 120.0,
+    ) -> None:
+        self._cluster = cluster
+        self._acks = acks
+        self._compression = compression
+        self._timeout_s = timeout_s
+        self._queues: dict[Place, _Queue] = {}
+        self._leaders: dict[Address, _Leader] = {}
+        self._waiting_bytes = 0
+        self.producer = cluster.patiently(self._introduce) if idempotent else Producer()
+
+    def _introduce(self) -> Producer:
+        answer = self._cluster.any(
+            InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=60_000)
+        )
+        if answer.error_code in _PASSING:
+            raise Passing(f"no producer id: {describe(answer.error_code)}")
+        if answer.error_code:
+            raise SparkError(f"no producer id: the broker says {describe(answer.error_code)}")
+        return Producer(id=answer.producer_id, epoch=answer.producer_epoch)
+
+    def close(self) -> None:
+        for leader in self._leaders.values():
+            leader.connection.close()
+
+    # -- taking on -----------------------------------------------------------------------------
+
+    def add(self, place: Place, body: Buffer, count: int, timestamp_ms: int) -> None:
+        """Send `count` encoded records soon; waits while too much is on its way."""
+        queue = self._queues.get(place)
+        if queue is None:
+            queue = self._queues[place] = _Queue(place)
+        data = build_batch(
+            compress(self._compression, body),
+            base_offset=0,
+            last_offset_delta=count - 1,
+            records_count=count,
+            base_timestamp=timestamp_ms,
+            max_timestamp=timestamp_ms,
+            compression=self._compression,
+            producer_id=self.producer.id,
+            producer_epoch=self.producer.epoch,
+            base_sequence=queue.sequence if self.producer.id >= 0 else -1,
+        )
+        queue.sequence = (queue.sequence + count) & 0x7FFFFFFF
+        queue.batches.append(_Batch(data, count))
+        self._waiting_bytes += len(data)
+        if self._waiting_bytes >= REQUEST_BYTES:
+            self._send_what_can_be()
+        while self._waiting_bytes >= WAITING_BYTES:
+            self._progress()
+
+    def flush(self) -> dict[Place, tuple[int, int]]:
+        """Wait until everything has arrived: where it is, the first and the last offset of each partition."""
+        while self._waiting_bytes:
+            self._progress()
+        return {each.place: (each.first_offset, each.last_offset) for each in self._queues.values()}
+
+    # -- sending -------------------------------------------------------------------------------
+
+    def _progress(self) -> None:
+        """Send what can be sent, and wait for an answer, or for the end of a rest."""
+        self._send_what_can_be()
+        for address, leader in list(self._leaders.items()):
+            if leader.in_flight:
+                self._receive(address, leader)
+                return
+        rests = min(each.rests_s for each in self._queues.values() if each.batches)
+        time.sleep(max(0.0, rests - time.monotonic()))
+
+    def _send_what_can_be(self) -> None:
+        """As many requests as may be on their way."""
+        now = time.monotonic()
+        by_leader: dict[Address, list[_Queue]] = {}
+        for queue in self._queues.values():
+            if queue.sent < len(queue.batches) and queue.rests_s <= now:
+                try:
+                    by_leader.setdefault(self._cluster.leader(queue.place), []).append(queue)
+                except Passing as error:
+                    self._try_again(queue, str(error))
+        for address, queues in by_leader.items():
+            try:
+                self._send_to(address, queues)
+            except (Passing, NoAnswer) as error:
+                self._lose(address, queues, str(error))
+
+    def _send_to(self, address: Address, queues: list[_Queue]) -> None:
+        leader = self._leaders.get(address)
+        if leader is None:
+            leader = self._leaders[address] = _Leader(self._cluster.connect(address))
+        while len(leader.in_flight) < MOST_IN_FLIGHT:
+            chosen = list(_one_each(queues))
+            if not chosen:
+                return
+            request = self._request(chosen)
+            asked = leader.connection.send(request, leader.connection.version(request))
+            for queue in chosen:
+                queue.sent += 1
+            if self._acks == 0:
+                self._waiting_bytes -= sum(len(queue.arrived(-1).data) for queue in chosen)
+            else:
+                leader.in_flight.append((asked, [(queue, queue.attempt) for queue in chosen]))
+
+    def _request(self, queues: list[_Queue]) -> ProduceRequest:
+        topics: dict[str, list[PartitionProduceData]] = {}
+        for queue in queues:
+            data = PartitionProduceData(index=queue.place.partition, records=queue.batches[queue.sent].data)
+            topics.setdefault(queue.place.topic, []).append(data)
+        return ProduceRequest(
+            transactional_id=self.producer.transactional_id,
+            acks=self._acks,
+            timeout_ms=int(min(self._timeout_s, 30.0) * 1000),
+            topic_data=[
+                TopicProduceData(name=name, topic_id=self._cluster.topic_id(name), partition_data=data)
+                for name, data in topics.items()
+            ],
+        )
+
+    # -- answers -------------------------------------------------------------------------------
+
+    def _receive(self, address: Address, leader: _Leader) -> None:
+        asked, chosen = leader.in_flight[0]
+        try:
+            response = leader.connection.receive(asked)
+        except NoAnswer as error:
+            self._lose(address, [], str(error))
+            return
+        leader.in_flight.popleft()
+        answers = {
+            (topic.name or topic.topic_id, each.index): each
+            for topic in response.responses
+            for each in topic.partition_responses
+        }
+        for queue, attempt in chosen:
+            topic, partition = queue.place
+            answer = answers.get((topic, partition)) or answers[self._cluster.topic_id(topic), partition]
+            if queue.attempt == attempt:
+                self._settle(queue, answer)
+
+    def _settle(self, queue: _Queue, answer: Any) -> None:
+        code = answer.error_code
+        if code in {ErrorCode.NONE, ErrorCode.DUPLICATE_SEQUENCE_NUMBER}:
+            self._waiting_bytes -= len(queue.arrived(answer.base_offset).data)
+        elif code in _PASSING:
+            self._try_again(queue, answer.error_message or describe(code))
+        else:
+            raise SparkError(f"{queue.place}: {_advice(code, answer.error_message)}")
+
+    def _lose(self, address: Address, queues: list[_Queue], why: str) -> None:
+        """A broker does not answer: whatever was on its way there is sent again, to whoever leads then."""
+        leader = self._leaders.pop(address, None)
+        lost = {id(queue): queue for queue in queues}
+        if leader is not None:
+            leader.connection.close()
+            lost |= {id(queue): queue for _, chosen in leader.in_flight for queue, _ in chosen}
+        for queue in lost.values():
+            self._try_again(queue, why)
+
+    def _try_again(self, queue: _Queue, why: str) -> None:
+        if queue.failing_s and time.monotonic() - queue.failing_s > self._timeout_s:
+            raise SparkError(f"{queue.place}: not written for {self._timeout_s:g} s: {why}")
+        self._cluster.forget_leader(queue.place)
+        queue.rewind()
+
+
+def _one_each(queues: list[_Queue]) -> Iterator[_Queue]:
+    """Queues with a batch to send, as many as fit into a request, which holds one batch of a partition."""
+    size = 0
+    for queue in queues:
+        if queue.sent < len(queue.batches):
+            size += len(queue.batches[queue.sent].data)
+            if size > REQUEST_BYTES and size > len(queue.batches[queue.sent].data):
+                return
+            yield queue
+
+
+def _advice(code: int, message: str | None) -> str:
+    said = message or describe(code)
+    match code:
+        case ErrorCode.MESSAGE_TOO_LARGE | ErrorCode.RECORD_LIST_TOO_LARGE:
+            return (
+                f"{said}: a record is larger than the topic's max.message.bytes allows; "
+                "raise that, or set kafka.compression.type"
+            )
+        case ErrorCode.INVALID_RECORD:
+            return (
+                f"{said}: the topic refuses these records; a compacted topic wants every record to have a key"
+            )
+        case ErrorCode.TOPIC_AUTHORIZATION_FAILED | ErrorCode.CLUSTER_AUTHORIZATION_FAILED:
+            return f"{said}: this user may not write there"
+        case _:
+            return f"the broker says {said}"

@@ -1,0 +1,131 @@
+"""Rows of Arrow batches, sorted by partition and encoded as the records of batches to be."""
+
+from collections.abc import Iterator
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from headrace.protocol.fields import Buffer
+from headrace.spark import encode
+from headrace.spark.cluster import Cluster, NoSuchTopic
+from headrace.spark.compiled import Bytes, Ints
+from headrace.spark.errors import SparkError
+from headrace.spark.offsets import Place
+
+_NO_BYTES: Final = np.zeros(0, np.uint8)
+_UNCHOSEN: Final = -1
+
+
+class RowEncoder:
+    """Turns rows into encoded records, piece by piece: where they go, their bytes, how many they are."""
+
+    def __init__(self, cluster: Cluster, topic: str | None, batch_bytes: int, *, turn: int) -> None:
+        self._cluster = cluster
+        self._topic = topic
+        self._batch_bytes = batch_bytes
+        self._turn = turn  # whose turn it is to get rows without a key
+        self._partitions: dict[str, int] = {}
+
+    def encoded(self, batch: pa.RecordBatch) -> Iterator[tuple[Place, Buffer, int]]:
+        rows = batch.num_rows
+        if not rows:
+            return
+        columns = dict(zip(batch.schema.names, batch.columns, strict=True))
+        keys, values = _column(columns.get("key"), rows), _column(columns["value"], rows)
+        headers = _headers(columns.get("headers"), rows)
+        for topic, chosen in self._by_topic(columns.get("topic"), rows):
+            partitions = self._choose(topic, chosen, columns.get("partition"), keys, rows)
+            for partition in np.unique(partitions[chosen]):
+                order = chosen[partitions[chosen] == partition]
+                place = Place(topic, int(partition))
+                yield from self._records(place, order.astype(np.int32), keys, values, headers)
+
+    def _by_topic(self, column: pa.Array | None, rows: int) -> Iterator[tuple[str, NDArray[np.int64]]]:
+        """Topics, each with its rows; the option counts for all of them, as in Spark's sink."""
+        if self._topic is not None:
+            yield self._topic, np.arange(rows)
+            return
+        assert column is not None, "the schema has been checked"
+        if column.null_count:
+            raise SparkError(
+                "a row has no topic: fill the column 'topic', or say where with the option topic"
+            )
+        coded = column.dictionary_encode()
+        indices = np.asarray(coded.indices)
+        for index, topic in enumerate(coded.dictionary.to_pylist()):
+            yield topic, np.flatnonzero(indices == index)
+
+    def _choose(
+        self, topic: str, chosen: NDArray[np.int64], column: pa.Array | None, keys: encode.Column, rows: int
+    ) -> Ints:
+        count = self._count(topic)
+        partitions: Ints = np.full(rows, _UNCHOSEN, np.int32)
+        if column is not None:
+            partitions = np.asarray(column.fill_null(_UNCHOSEN)).astype(np.int32)
+            wrong = partitions[chosen][(partitions[chosen] >= count) | (partitions[chosen] < _UNCHOSEN)]
+            if len(wrong):
+                raise SparkError(
+                    f"a row wants partition {wrong[0]} of {topic}, which has {count}: from 0 to {count - 1}"
+                )
+        encode.choose_partitions(keys, rows, count, self._turn, partitions)
+        self._turn += 1
+        return partitions
+
+    def _count(self, topic: str) -> int:
+        if topic not in self._partitions:
+            found = self._cluster.topics([topic]).get(topic)
+            if not found:
+                raise NoSuchTopic(topic)
+            self._partitions[topic] = len(found)
+        return self._partitions[topic]
+
+    def _records(
+        self,
+        place: Place,
+        order: Ints,
+        keys: encode.Column,
+        values: encode.Column,
+        headers: encode.Headers,
+    ) -> Iterator[tuple[Place, Buffer, int]]:
+        first, room = 0, self._batch_bytes
+        while first < len(order):
+            out: Bytes = np.empty(room, np.uint8)
+            last, size = encode.encode(
+                order, first, len(order), keys, values, headers, out, self._batch_bytes
+            )
+            if last == first:
+                room *= 4  # one record is larger than a batch should be
+                continue
+            yield place, out[:size].data, last - first
+            first, room = last, self._batch_bytes
+
+
+def _column(array: pa.Array | None, rows: int) -> encode.Column:
+    """Bytes or text as compiled code sees it; a column that is not there is null everywhere."""
+    if array is None:
+        return np.zeros(rows + 1, np.int32), _NO_BYTES, np.zeros(rows, np.uint8)
+    array = array.cast(pa.binary())
+    _, ends, data = array.buffers()
+    present = np.ones(rows, np.uint8)
+    if array.null_count:
+        present = np.asarray(array.is_valid().cast(pa.uint8()))
+    return (
+        np.frombuffer(ends, np.int32)[array.offset : array.offset + rows + 1],
+        _NO_BYTES if data is None else np.frombuffer(data, np.uint8),
+        present,
+    )
+
+
+def _headers(array: Any, rows: int) -> encode.Headers:
+    if array is None:
+        nothing = _column(None, 0)
+        return np.zeros(rows + 1, np.int32), nothing, nothing
+    if array.null_count:
+        array = array.fill_null([])
+    pairs = array.values
+    if pairs.field("key").null_count:
+        raise SparkError("a header has no key: fill it, or leave the header out")
+    ends = np.frombuffer(array.buffers()[1], np.int32)[array.offset : array.offset + rows + 1]
+    return ends, _column(pairs.field("key"), len(pairs)), _column(pairs.field("value"), len(pairs))

@@ -1,0 +1,102 @@
+"""Writing a DataFrame to topics: rows become record batches on executors, the driver says when it counts.
+
+Each task hands the driver a `Written`: who wrote, and where. The driver decides once for all tasks of a
+batch, by the query's and the batch's number: today there is nothing left to do then, for a record that has
+arrived is there. With transactions it will be the driver who commits those that the tasks name.
+"""
+
+import logging
+import secrets
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowWriter, WriterCommitMessage
+
+from headrace.spark.offsets import Place
+from headrace.spark.producing import Producer, Producing
+from headrace.spark.sink_options import SinkOptions
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass
+class Written(WriterCommitMessage):
+    """What a task has written, and as whom."""
+
+    producer: Producer
+    records: int
+    offsets: dict[Place, tuple[int, int]] = field(default_factory=dict)
+
+
+def write_batches(options: SinkOptions, batches: "Iterator[pa.RecordBatch]") -> Written:
+    """Write all rows; on an executor. Everything has arrived on return."""
+    # numba and pyarrow are for executors: planning does not wait for them.
+    from headrace.spark.cluster import Cluster  # noqa: PLC0415
+    from headrace.spark.rows import RowEncoder  # noqa: PLC0415
+
+    cluster = Cluster(options.bootstrap, options.security, creates_topics=True)
+    producing = Producing(
+        cluster,
+        acks=options.acks,
+        idempotent=options.idempotent,
+        compression=options.compression,
+        timeout_s=options.timeout_s,
+    )
+    encoder = RowEncoder(cluster, options.topic, options.batch_bytes, turn=secrets.randbelow(1 << 16))
+    records = 0
+    try:
+        for batch in batches:
+            now_ms = time.time_ns() // 1_000_000
+            for place, body, count in encoder.encoded(batch):
+                producing.add(place, body, count, now_ms)
+            records += batch.num_rows
+        offsets = producing.flush()
+    finally:
+        producing.close()
+        cluster.close()
+    return Written(producing.producer, records, offsets)
+
+
+class BatchWriter(DataSourceArrowWriter):
+    """`df.write.format("headrace").mode("append")`."""
+
+    def __init__(self, options: SinkOptions) -> None:
+        self._options = options
+
+    def write(self, iterator: "Iterator[pa.RecordBatch]") -> Written:
+        return write_batches(self._options, iterator)
+
+    def commit(self, messages: list[WriterCommitMessage | None]) -> None:
+        _count(messages)
+
+    def abort(self, messages: list[WriterCommitMessage | None]) -> None:
+        logger.warning(
+            "the write has failed; %d of its records are in their topics already", _count(messages)
+        )
+
+
+class StreamWriter(DataSourceStreamArrowWriter):
+    """`df.writeStream.format("headrace")`: at least once, for a batch that is repeated is written again."""
+
+    def __init__(self, options: SinkOptions) -> None:
+        self._options = options
+
+    def write(self, iterator: "Iterator[pa.RecordBatch]") -> Written:
+        return write_batches(self._options, iterator)
+
+    def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
+        logger.info("batch %d: %d records are written", batchId, _count(messages))
+
+    def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
+        logger.warning(
+            "batch %d has failed; %d of its records are in their topics", batchId, _count(messages)
+        )
+
+
+def _count(messages: list[WriterCommitMessage | None]) -> int:
+    return sum(each.records for each in messages if isinstance(each, Written))
