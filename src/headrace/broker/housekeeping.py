@@ -3,7 +3,7 @@
 import asyncio
 import logging
 import threading
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -15,6 +15,7 @@ from headrace.storage.errors import StorageError
 from headrace.storage.offset_map import BYTES_PER_KEY
 from headrace.storage.retention import enforce_retention
 from headrace.storage.throttle import Throttle
+from headrace.storage.topics import TopicPartition
 
 if TYPE_CHECKING:
     from headrace.broker.server import Broker
@@ -79,7 +80,7 @@ class Housekeeping:
 
     async def _flush(self) -> None:
         for partition in self._online():
-            with _logged("flush", partition):
+            with logged("flush", partition, self._broker.partitions):
                 if partition.log.flush_is_due:
                     await self._in_thread(partition.log.flush)
                 elif partition.log.has_unflushed_segments:
@@ -90,7 +91,7 @@ class Housekeeping:
 
     async def _retain(self) -> None:
         for partition in self._online():
-            with _logged("retention", partition):
+            with logged("retention", partition, self._broker.partitions):
                 removed = enforce_retention(partition.log, high_watermark=partition.high_watermark)
                 if removed:
                     logger.info("%s: %d old segments removed", partition.id, removed)
@@ -117,7 +118,7 @@ class Housekeeping:
     async def _compact(self) -> None:
         for partition in self._online():
             if partition.log.config.compact:
-                with _logged("compaction", partition):
+                with logged("compaction", partition, self._broker.partitions):
                     await self._compact_one(partition)
 
     async def _compact_one(self, partition: Partition) -> None:
@@ -147,9 +148,13 @@ class Housekeeping:
 
 
 @contextmanager
-def _logged(what: str, partition: Partition) -> Iterator[None]:
-    """One log that cannot be seen to must not keep the others waiting."""
+def logged(what: str, partition: Partition, partitions: Mapping[TopicPartition, Partition]) -> Iterator[None]:
+    """One log that cannot be seen to must not keep the others waiting.
+
+    Nobody is told of one that is not among `partitions` any more: it was dropped while it was seen to.
+    """
     try:
         yield
     except (OSError, KafkaError, StorageError) as error:
-        logger.error("%s of %s failed: %s", what, partition.id, error)  # noqa: TRY400  a line each time is enough
+        if partitions.get(partition.id) is partition:
+            logger.error("%s of %s failed: %s", what, partition.id, error)  # noqa: TRY400  a line each time is enough

@@ -1,0 +1,63 @@
+"""What housekeeping says of a log that it cannot see to."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from headrace.broker.housekeeping import logged
+from headrace.broker.partition import Partition
+from headrace.storage.config import LogConfig
+from headrace.storage.directory import LogDirectory
+from headrace.storage.identity import Identity
+from headrace.storage.topics import TopicPartition
+
+ID, TOPIC_ID = TopicPartition("orders", 0), bytes(16)
+
+
+@pytest.fixture
+def logs(tmp_path: Path) -> Iterator[LogDirectory]:
+    identity = Identity(1, "our-cluster")
+    logs = LogDirectory.open(tmp_path, identity, config_of=lambda _topic: LogConfig(), now_ms=lambda: 0)
+    yield logs
+    logs.release()
+
+
+def made(logs: LogDirectory) -> Partition:
+    return Partition(ID, TOPIC_ID, logs.create(ID, TOPIC_ID, LogConfig()), broker_id=1)
+
+
+def test_a_log_that_is_dropped_while_it_is_seen_to_is_no_error(
+    logs: LogDirectory, caplog: pytest.LogCaptureFixture
+) -> None:
+    partition = made(logs)
+    partitions = {ID: partition}
+
+    with logged("flush", partition, partitions):
+        del partitions[ID]
+        logs.delete(ID)
+        partition.log.flush()
+
+    assert caplog.messages == []
+
+
+def test_nor_is_one_that_is_dropped_and_made_anew(
+    logs: LogDirectory, caplog: pytest.LogCaptureFixture
+) -> None:
+    former = made(logs)
+    logs.delete(ID)
+
+    with logged("flush", former, {ID: made(logs)}):
+        former.log.flush()
+
+    assert caplog.messages == []
+
+
+def test_a_log_that_fails_in_its_place_is_one(logs: LogDirectory, caplog: pytest.LogCaptureFixture) -> None:
+    partition = made(logs)
+
+    with logged("flush", partition, {ID: partition}):
+        partition.log.offline = "its disk is gone"
+        partition.log.flush()
+
+    assert caplog.messages == ["flush of orders-0 failed: its disk is gone"]
