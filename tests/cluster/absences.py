@@ -1,6 +1,10 @@
 """What brokers register with goes away: killed, asleep, or one of its servers; and comes back."""
 
+import os
 import threading
+from collections.abc import Callable
+from functools import partial
+from signal import SIGCONT, SIGSTOP, Signals
 from typing import Final
 
 from cluster.cluster import SESSION_S
@@ -8,6 +12,7 @@ from cluster.coordinators import Ensemble
 from cluster.stage import Scene
 from cluster.waiting import until
 from cluster.workload import TOPIC
+from headrace.coordination.zookeeper import Server
 
 LONG_S: Final = 2 * SESSION_S
 
@@ -53,17 +58,35 @@ def all_are_killed_and_zookeeper_too(scene: Scene) -> None:
 
 def the_leader_of_the_ensemble_is_killed(scene: Scene) -> None:
     """Two of three servers are a majority: brokers find another one within their sessions."""
+    _without_leader(scene, Server.kill, Server.launch)
+
+
+def the_leader_of_the_ensemble_sleeps(scene: Scene) -> None:
+    """Its connections stay open and nothing comes: that takes longer to notice."""
+    _without_leader(scene, partial(_signal, number=SIGSTOP), partial(_signal, number=SIGCONT))
+
+
+def _without_leader(
+    scene: Scene, take: Callable[[Server], None], give_back: Callable[[Server], None]
+) -> None:
     ensemble = scene.cluster.coordination
     assert isinstance(ensemble, Ensemble), "only an ensemble has a server to spare"
     registered = _epochs(scene)
-    start_again = ensemble.kill_one()
+    leader = until("a server leads", ensemble.leader)
+    take(leader)
+    until("another server leads", lambda: ensemble.leader(besides=leader))
     scene.workload.progress()
     until("the ensemble answers again", lambda: scene.cluster.registered() == [1, 2, 3])
     scene.figures["sessions that were lost"] = sum(
         registered[each] != epoch for each, epoch in _epochs(scene).items()
     )
-    start_again()
+    give_back(leader)
     scene.workload.progress()
+
+
+def _signal(server: Server, number: Signals) -> None:
+    assert server.pid is not None, server.address
+    os.kill(server.pid, number)
 
 
 def _epochs(scene: Scene) -> dict[int, int]:

@@ -155,6 +155,14 @@ class Cluster:
     def topics(self) -> list[str]:
         return sorted(self._zookeeper.retry(self._zookeeper.get_children, TOPICS))
 
+    def placement(self) -> dict[str, tuple[int, ...]]:
+        """Every partition with the brokers that have its replicas."""
+        return {
+            f"{topic}-{index}": tuple(replicas)
+            for topic in self.topics()
+            for index, replicas in self.assignment(topic).replicas.items()
+        }
+
     def out_of_sync(self) -> dict[str, PartitionState]:
         """Partitions without a leader, or with replicas that are not in sync."""
         found = {}

@@ -3,14 +3,13 @@
 import contextlib
 import os
 import signal
-from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
 from typing import Final, Protocol, Self
 
 from cluster.places import HERE, Place
 from cluster.waiting import free_port, is_free
-from headrace.coordination.zookeeper import ELECTION_OFFSET, QUORUM_OFFSET, ZooKeeper
+from headrace.coordination.zookeeper import ELECTION_OFFSET, QUORUM_OFFSET, Server, ZooKeeper
 from headrace.testing.process import ServerProcess
 
 TICK_MS: Final = 500  # a session may last from 2 to 20 of them
@@ -89,11 +88,10 @@ class Ensemble(ZooKeeper):
     def running(self) -> bool:
         return any(server.pid is not None for server in self.servers)
 
-    def kill_one(self) -> Callable[[], None]:
-        """End the server that leads the ensemble; what is returned starts it again."""
-        leader = next(each for each in self.servers if "Mode: leader" in each.four_letter_word("srvr"))
-        leader.kill()
-        return leader.launch
+    def leader(self, besides: Server | None = None) -> Server | None:
+        """The server that leads the ensemble, if one of those does that are asked."""
+        asked = [each for each in self.servers if each is not besides]
+        return next((each for each in asked if "Mode: leader" in each.four_letter_word("srvr")), None)
 
     def pause(self) -> None:
         self._signal(signal.SIGSTOP)

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Final
 
+from cli.command import Command
 from cluster.cluster import Cluster
 from cluster.stage import Scene
 from cluster.waiting import until
@@ -26,12 +27,8 @@ def a_broker_joins_and_another_is_drained(scene: Scene) -> None:
     new = cluster.add()
     new.start()
     leaver = cluster.brokers[1]
-    for topic in cluster.topics():
-        wanted = {
-            index: [new.id if each == leaver.id else each for each in replicas]
-            for index, replicas in cluster.assignment(topic).replicas.items()
-        }
-        _move(cluster, topic, wanted)
+    drained = Command(cluster.bootstrap)("cluster", "drain", str(leaver.id), "--wait")
+    assert drained.status == 0, drained
     scene.workload.progress()
     until(
         "the drained broker has no replica left",
@@ -85,11 +82,6 @@ def _astray(cluster: Cluster) -> list[str]:
         for index, replicas in cluster.assignment(topic).replicas.items()
         if cluster.state(topic, index).leader != replicas[0]
     ]
-
-
-def _move(cluster: Cluster, topic: str, wanted: Mapping[int, Sequence[int]]) -> None:
-    _begin_move(cluster, topic, wanted)
-    _await_move(cluster, topic, wanted)
 
 
 def _begin_move(cluster: Cluster, topic: str, wanted: Mapping[int, Sequence[int]]) -> None:

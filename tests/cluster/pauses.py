@@ -2,11 +2,12 @@
 
 from typing import Final
 
+from cluster.asking import group_coordinator
 from cluster.probes import ACKS_ALL, check_kept, led_by_a_probe, write_to_new_leader
 from cluster.probes import TOPIC as PROBES
 from cluster.stage import Scene
 from cluster.waiting import until
-from cluster.workload import TOPIC
+from cluster.workload import GROUP, TOPIC
 
 BUFFERED: Final = 6  # requests of a kind that wait in a sleeping broker's socket
 
@@ -35,6 +36,17 @@ def the_controller_sleeps(scene: Scene) -> None:
     until("another is the controller", lambda: scene.cluster.controller_id() not in {0, controller.id})
     scene.workload.progress()
     controller.resume()
+    scene.cluster.heal()
+
+
+def the_coordinator_of_a_group_sleeps(scene: Scene) -> None:
+    """The group finds another one, with all that it has committed."""
+    broker_id, _ = group_coordinator(scene.cluster.bootstrap.split(","), GROUP)
+    sleeper = scene.cluster.brokers[broker_id]
+    sleeper.pause()
+    until("its session is over", lambda: broker_id not in scene.cluster.registered())
+    scene.workload.progress()
+    sleeper.resume()
     scene.cluster.heal()
 
 

@@ -1,6 +1,6 @@
 """The logs of stopped brokers, batch by batch: replicas of a partition are equal, byte for byte."""
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
@@ -37,6 +37,15 @@ def differences(directories: Collection[Path]) -> list[str]:
             found += [problem for report in verify(replica) for problem in report.problems]
         found += _compare(name, replicas)
     return found
+
+
+def misplaced(directories: Mapping[int, Path], expected: Mapping[str, Collection[int]]) -> Iterator[str]:
+    """Replicas that a broker should have and has not, or has and should not; `expected` are its brokers."""
+    for broker_id, directory in directories.items():
+        there = {each.name for each in directory.iterdir() if each.is_dir()}
+        wanted = {name for name, brokers in expected.items() if broker_id in brokers}
+        yield from (f"MISSING: broker {broker_id} has no {name}" for name in sorted(wanted - there))
+        yield from (f"STRAY: broker {broker_id} still has {name}" for name in sorted(there - wanted))
 
 
 def _compare(name: str, replicas: Collection[Path]) -> Iterator[str]:

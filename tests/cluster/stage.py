@@ -94,8 +94,10 @@ def play_on(scene: Scene, story: Story) -> Outcome:
     scene.workload.finish()
     log = whole_log(cluster)
     found = checks.problems(scene.workload.ledger, log)
+    expected = cluster.placement()
     cluster.stop()
-    found += replicas.differences([broker.log_dir for broker in cluster.brokers.values()])
+    directories = {each.id: each.log_dir for each in cluster.brokers.values()}
+    found += [*replicas.misplaced(directories, expected), *replicas.differences(directories.values())]
     heard = [each for each in cluster.brokers.values() if each.id not in scene.forgiven]
     found += [f"broker {each.id}: {line}" for each in heard for line in each.complaints()]
     ledger = scene.workload.ledger

@@ -7,7 +7,7 @@ import pytest
 
 from cluster.checks import problems
 from cluster.ledger import Ledger, Record, Slot
-from cluster.replicas import differences
+from cluster.replicas import differences, misplaced
 from headrace.testing.logs import open_test_log
 from headrace.testing.records import make_batch
 
@@ -82,4 +82,16 @@ def test_two_replicas_that_differ_are_found(tmp_path: Path) -> None:
     assert differences([tmp_path / "one"]) == []
     assert differences([tmp_path / "one", tmp_path / "other"]) == [
         "DIFFERENT: t-0 of one and of other from batch 1 on: has 1-1 of epoch 3 and has 1-1 of epoch 3"
+    ]
+
+
+def test_replicas_that_are_missing_or_were_to_go_are_found(tmp_path: Path) -> None:
+    for path in ("one/t-0", "one/t-1", "other/t-0"):
+        (tmp_path / path).mkdir(parents=True)
+    directories = {1: tmp_path / "one", 2: tmp_path / "other"}
+
+    assert list(misplaced(directories, {"t-0": (1, 2), "t-1": (1,)})) == []
+    assert list(misplaced(directories, {"t-0": (1, 2), "t-1": (2,)})) == [
+        "STRAY: broker 1 still has t-1",
+        "MISSING: broker 2 has no t-1",
     ]

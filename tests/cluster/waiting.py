@@ -17,7 +17,7 @@ class NotInTime(AssertionError):
     """Something that had to become true did not."""
 
 
-def until(what: str, look: Callable[[], T], *, timeout_s: float = PATIENCE_S) -> T:
+def until(what: str, look: Callable[[], T | None], *, timeout_s: float = PATIENCE_S) -> T:
     """What `look` returns as soon as that is true; NotInTime says `what` was waited for."""
     deadline = time.monotonic() + timeout_s
     while not (found := look()):

@@ -40,9 +40,10 @@ class Workload:
         until("the group has committed something", self.ledger.committed)
 
     def progress(self) -> None:
-        """Return when every partition has taken some more records, and the group has read some more."""
+        """Return when every partition has taken more records, and the group has read and committed more."""
         ledger = self.ledger
         before, read = ledger.counts(), len(ledger.processed)
+        committed = sum(ledger.committed().values())
 
         def moved() -> bool:
             assert not ledger.problems, ledger.problems
@@ -51,6 +52,7 @@ class Workload:
 
         until(f"records go to every partition again (before: {before})", moved)
         until("the group reads again", lambda: len(ledger.processed) > read + PROGRESS)
+        until("the group commits again", lambda: sum(ledger.committed().values()) > committed)
 
     def finish(self) -> None:
         """Write no more, have the group read everything and commit it, and stop."""
