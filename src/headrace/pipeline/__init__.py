@@ -1,1 +1,42 @@
-"""Pipelines on Spark: from topics, through functions of DataFrames, into topics and tables."""
+"""Pipelines on Spark: from topics, through functions of DataFrames, into topics and tables.
+
+    from headrace.pipeline import Delta, Json, Pipeline, Topic
+
+    trucks = Pipeline("trucks")
+    trucks.source("positions", topic="truck-positions", decode=Json("truck string, at timestamp, km double"))
+
+    @trucks.sink(Delta("tables/positions"))
+    def archive(positions):
+        return positions
+
+    @trucks.sink(Topic("truck-alerts", key="truck"))
+    def alerts(positions):
+        return positions.where("km > 1000")
+
+A function's arguments are named for sources and views; what it returns goes to its sink, as one query.
+"""
+
+from headrace.pipeline.declaring import BadRows, Pipeline, Sink, Source, View
+from headrace.pipeline.decoding import Avro, Csv, Json, Number, Raw, Text
+from headrace.pipeline.errors import PipelineError
+from headrace.pipeline.targets import Console, Delta, Iceberg, Parquet, Topic
+
+__all__ = [
+    "Avro",
+    "BadRows",
+    "Console",
+    "Csv",
+    "Delta",
+    "Iceberg",
+    "Json",
+    "Number",
+    "Parquet",
+    "Pipeline",
+    "PipelineError",
+    "Raw",
+    "Sink",
+    "Source",
+    "Text",
+    "Topic",
+    "View",
+]

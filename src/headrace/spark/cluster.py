@@ -105,6 +105,10 @@ class Cluster:
             if topic.name is not None and topic.error_code == ErrorCode.NONE
         }
 
+    def brokers(self) -> int:
+        """How many there are."""
+        return len(self.patiently(lambda: self._metadata([])).brokers)
+
     def matching(self, pattern: str) -> dict[str, list[int]]:
         """The topics whose whole name matches, as Kafka's consumers have it; none that is internal."""
         found = self.patiently(lambda: self._metadata(None))

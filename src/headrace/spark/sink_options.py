@@ -13,7 +13,8 @@ from headrace.spark.options import client_settings, required_servers, security_o
 from headrace.spark.producing import ACKS_ALL
 
 BATCH_BYTES: Final = 256 * 1024
-_KNOWN: Final = ("kafka.bootstrap.servers", "topic", "includeHeaders", "checkpointLocation", "path")
+_OF_SPARK: Final = ("checkpointLocation", "path", "queryName")  # it hands these over, too
+_KNOWN: Final = ("kafka.bootstrap.servers", "topic", "includeHeaders", *_OF_SPARK)
 _ACKS: Final = {"all": ACKS_ALL, "-1": ACKS_ALL, "1": 1, "0": 0}
 _HEADERS: Final = "array<struct<key:string,value:binary>>"
 _FITTING: Final = {

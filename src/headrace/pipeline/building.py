@@ -1,0 +1,158 @@
+"""From declarations to Spark's DataFrames and queries: one per sink, and one per topic of dead letters."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from pyspark.sql import functions as F  # noqa: N812
+
+from headrace.pipeline.declaring import BadRows, Pipeline, Sink, Source, View
+from headrace.pipeline.errors import PipelineError, in_words
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame, SparkSession
+
+RECORD: Final = "_record"
+_REASON: Final = "_reason"
+_DEAD_LETTERS_EVERY: Final = "5 seconds"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Query:
+    """A query to be: its rows, and where they go."""
+
+    name: str
+    label: str
+    frame: "DataFrame"
+    format: str
+    options: dict[str, str]
+    mode: str
+    every: str
+    partition_by: tuple[str, ...] = ()
+    sources: tuple[str, ...] = ()
+
+
+class Builder:
+    """Builds the queries of one pipeline. `since_ms`: read records from then on, not from `starting`."""
+
+    def __init__(
+        self, spark: "SparkSession", pipeline: Pipeline, bootstrap: str, *, since_ms: int | None = None
+    ) -> None:
+        self._spark = spark
+        self._pipeline = pipeline
+        self._bootstrap = bootstrap
+        self._since_ms = since_ms
+
+    def queries(self) -> Iterator[Query]:
+        for sink in self._pipeline.sinks.values():
+            yield self._of_sink(sink)
+        for source in self._pipeline.sources.values():
+            if source.bad_rows is BadRows.DEAD_LETTER and source.decode.label != "bytes":
+                yield self._of_dead_letters(source)
+
+    # -- rows ----------------------------------------------------------------------------------
+
+    def records(self, source: Source) -> "DataFrame":
+        """The source's records, as they are."""
+        options = {
+            "kafka.bootstrap.servers": self._bootstrap,
+            "includeHeaders": "true",
+            "startingOffsets": source.starting,
+            **({"subscribe": source.topic} if "subscribePattern" not in source.options else {}),
+            **source.options,
+        }
+        if self._since_ms is not None:
+            options |= {
+                "startingTimestamp": str(self._since_ms),
+                "startingOffsetsByTimestampStrategy": "latest",
+            }
+        return self._spark.readStream.format("headrace").options(**options).load()
+
+    def rows(self, source: Source) -> "DataFrame":
+        """The source's records, decoded; where each comes from is in the column `_record`."""
+        records = self.records(source)
+        decoded = source.decode.decode(records["value"])
+        reason = decoded.reason
+        if source.bad_rows is BadRows.FAIL:
+            told = F.concat(F.lit(f"source {source.name}: a record of "), _origin(), F.lit(": "), reason)
+            reason = F.when(reason.isNotNull(), F.raise_error(told).cast("string"))
+        columns = [column.alias(name) for name, column in decoded.columns.items()]
+        fields = ("topic", "partition", "offset", "timestamp", "key", "headers")
+        found = records.select(*columns, F.struct(*fields).alias(RECORD), reason.alias(_REASON))
+        return found.where(F.col(_REASON).isNull()).drop(_REASON)
+
+    def result(self, step: Sink | View) -> "DataFrame":
+        """What a function makes of its arguments."""
+        pipeline = self._pipeline
+        arguments = []
+        for name in step.inputs:
+            source = pipeline.sources.get(name)
+            arguments.append(self.result(pipeline.views[name]) if source is None else self.rows(source))
+        try:
+            frame = step.function(*arguments)
+        except PipelineError:
+            raise
+        except Exception as error:
+            raise PipelineError(f"{step.name}(): {in_words(error)}") from error
+        if not hasattr(frame, "writeStream"):
+            raise PipelineError(f"{step.name}() has to return a DataFrame, not {type(frame).__name__}")
+        return frame
+
+    # -- queries -------------------------------------------------------------------------------
+
+    def _of_sink(self, sink: Sink) -> Query:
+        format_, options = sink.target.format(self._bootstrap)
+        try:
+            frame = sink.target.shape(self.result(sink))
+        except PipelineError:
+            raise
+        except Exception as error:
+            raise PipelineError(f"{sink.name}(), to {sink.target.label}: {in_words(error)}") from error
+        return Query(
+            name=self._pipeline.query_name(sink.name),
+            label=sink.target.label,
+            frame=frame,
+            format=format_,
+            options=options,
+            mode=sink.mode,
+            every=sink.every,
+            partition_by=tuple(getattr(sink.target, "partition_by", ())) if format_ == "parquet" else (),
+            sources=tuple(dict.fromkeys(self._pipeline.needed(sink))),
+        )
+
+    def _of_dead_letters(self, source: Source) -> Query:
+        """Rows that cannot be decoded, as they are; headers say why, and where they come from."""
+        records = self.records(source)
+        reason = source.decode.decode(records["value"]).reason
+        bad = records.select("*", reason.alias(_REASON)).where(F.col(_REASON).isNotNull())
+        told = F.array(
+            _header("reason", F.col(_REASON)),
+            _header("pipeline", F.lit(self._pipeline.name)),
+            _header("source", F.lit(source.name)),
+            _header("topic", F.col("topic")),
+            _header("partition", F.col("partition")),
+            _header("offset", F.col("offset")),
+            _header("timestamp", F.unix_millis("timestamp")),
+        )
+        headers = F.concat(told, F.coalesce(F.col("headers"), F.array().cast(_HEADERS)))
+        return Query(
+            name=self._pipeline.query_name(f"{source.name}.dead-letters"),
+            label=f"topic {source.dead_letters}",
+            frame=bad.select("key", "value", headers.alias("headers")),
+            format="headrace",
+            options={"kafka.bootstrap.servers": self._bootstrap, "topic": source.dead_letters},
+            mode="append",
+            every=_DEAD_LETTERS_EVERY,
+            sources=(source.name,),
+        )
+
+
+_HEADERS: Final = "array<struct<key:string,value:binary>>"
+
+
+def _header(name: str, value: "Column") -> "Column":
+    return F.struct(F.lit(name).alias("key"), value.cast("string").cast("binary").alias("value"))
+
+
+def _origin() -> "Column":
+    return F.concat_ws("-", "topic", "partition", F.lit("offset"), "offset")

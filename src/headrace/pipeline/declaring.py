@@ -1,0 +1,179 @@
+"""What a pipeline is made of: sources, views and sinks, by name. Nothing here runs, or knows Spark."""
+
+import inspect
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
+
+from headrace.pipeline.decoding import Decoder, Raw
+from headrace.pipeline.errors import PipelineError
+from headrace.pipeline.targets import Target
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+_NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
+_MODES: Final = ("append", "update", "complete")
+
+Transformation: TypeAlias = "Callable[..., DataFrame]"
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+class BadRows(StrEnum):
+    """What becomes of rows that cannot be decoded."""
+
+    DEAD_LETTER = "dead-letter"  # to a topic of their own, with the reason
+    DROP = "drop"
+    FAIL = "fail"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Source:
+    """A topic, or several, and how its records become columns."""
+
+    name: str
+    topic: str  # several: separated by commas
+    decode: Decoder
+    bad_rows: BadRows
+    dead_letters: str  # the topic for rows that cannot be decoded
+    starting: str
+    options: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class View:
+    """A step between: a function of sources and other views, used by name."""
+
+    name: str
+    function: Transformation
+    inputs: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sink:
+    """Where the result of a function goes: one query of Spark's."""
+
+    name: str
+    function: Transformation
+    inputs: tuple[str, ...]
+    target: Target
+    mode: str
+    every: str
+
+
+@dataclass(slots=True)
+class Pipeline:
+    """Sources, views and sinks that belong together. Its name is that of its state and of its groups."""
+
+    name: str
+    bootstrap: str | None = None
+    settings: Mapping[str, str] = field(default_factory=dict)  # of Spark
+    sources: dict[str, Source] = field(default_factory=dict)
+    views: dict[str, View] = field(default_factory=dict)
+    sinks: dict[str, Sink] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        _check_name("a pipeline", self.name)
+
+    def source(
+        self,
+        name: str,
+        *,
+        topic: str,
+        decode: Decoder | None = None,
+        bad_rows: BadRows | str = BadRows.DEAD_LETTER,
+        dead_letters: str | None = None,
+        starting: str = "earliest",
+        options: Mapping[str, str] | None = None,
+    ) -> Source:
+        """Read `topic`; functions with an argument `name` get it as a DataFrame.
+
+        `options` are those of format("headrace"); `starting` counts for the first run alone.
+        """
+        self._check_new(name)
+        try:
+            bad_rows = BadRows(bad_rows)
+        except ValueError:
+            raise PipelineError(f"source {name}: bad_rows is one of {', '.join(BadRows)}") from None
+        self.sources[name] = Source(
+            name=name,
+            topic=topic,
+            decode=decode or Raw(),
+            bad_rows=bad_rows,
+            dead_letters=dead_letters or f"{topic.split(',', maxsplit=1)[0].strip()}.dead-letters",
+            starting=starting,
+            options=dict(options or {}),
+        )
+        return self.sources[name]
+
+    def view(self, function: Function) -> Function:
+        """Name a step between: other functions may have an argument of this function's name."""
+        name = function.__name__
+        self._check_new(name)
+        self.views[name] = View(name=name, function=function, inputs=_arguments(function))
+        return function
+
+    def sink(
+        self, target: Target, *, mode: str = "append", every: str | None = None
+    ) -> Callable[[Function], Function]:
+        """Write what the function returns to `target`, `every` so often ("5 seconds")."""
+        if mode not in _MODES:
+            raise PipelineError(f"a sink's mode is one of {', '.join(_MODES)}, not {mode!r}")
+
+        def declare(function: Function) -> Function:
+            name = function.__name__
+            self._check_new(name)
+            self.sinks[name] = Sink(
+                name=name,
+                function=function,
+                inputs=_arguments(function),
+                target=target,
+                mode=mode,
+                every=every or target.every,
+            )
+            return function
+
+        return declare
+
+    def query_name(self, sink: str) -> str:
+        """What the sink's query is called, and the consumer group that shows how far it is."""
+        return f"{self.name}.{sink}"
+
+    def check(self) -> None:
+        """PipelineError unless every argument of every function names something, without going in circles."""
+        if not self.sinks:
+            raise PipelineError(f"pipeline {self.name} has no sink: nothing would happen")
+        for step in self.sinks.values():
+            for _ in self.needed(step):
+                pass
+
+    def needed(self, step: Sink | View, path: tuple[str, ...] = ()) -> Iterator[str]:
+        """The names of the sources that a step depends on, directly or through views."""
+        if step.name in path:
+            raise PipelineError(f"views go in circles: {' -> '.join([*path, step.name])}")
+        if not step.inputs:
+            raise PipelineError(f"{step.name}() has no argument: name the source that it works on")
+        for name in step.inputs:
+            if name in self.sources:
+                yield name
+            elif name in self.views:
+                yield from self.needed(self.views[name], (*path, step.name))
+            else:
+                known = ", ".join([*self.sources, *self.views]) or "none so far"
+                raise PipelineError(f"{step.name}({name}): there is no source or view {name!r}, only {known}")
+
+    def _check_new(self, name: str) -> None:
+        _check_name("a source, view or sink", name)
+        if name in self.sources or name in self.views or name in self.sinks:
+            raise PipelineError(f"{name!r} is declared twice in pipeline {self.name}")
+
+
+def _check_name(what: str, name: str) -> None:
+    if not _NAME.fullmatch(name):
+        raise PipelineError(f"{name!r} cannot be the name of {what}: use letters, digits, - and _")
+
+
+def _arguments(function: Callable[..., Any]) -> tuple[str, ...]:
+    return tuple(inspect.signature(function).parameters)

@@ -1,0 +1,27 @@
+"""What a person who writes or runs a pipeline can do something about, each as a sentence."""
+
+import re
+
+from headrace.spark.errors import SparkError
+
+# Our own errors, wherever they stand in what Spark makes of them: Python's traces inside of Java's.
+_OURS = re.compile(r"^headrace\.[\w.]+: (.*(?:\n(?!\s|Traceback|\tat |SQLSTATE).*)*)", re.MULTILINE)
+_SPARKS = re.compile(r"^\[([A-Z_.]+)\] (.*)", re.MULTILINE)
+
+
+class PipelineError(SparkError):
+    """The pipeline cannot be as it is declared; the sentence says what to do."""
+
+
+def in_words(error: BaseException) -> str:
+    """What went wrong, without the frames of Java and Python around it."""
+    text = str(error)
+    ours = _OURS.findall(text)
+    if ours:
+        return str(ours[-1]).split("\n SQLSTATE")[0].strip()
+    sparks = _SPARKS.findall(text)
+    if sparks:
+        name, said = sparks[-1]
+        return f"{said.split(' SQLSTATE')[0].strip()} ({name})"
+    first = text.strip().splitlines()
+    return first[0] if first else type(error).__name__

@@ -1,0 +1,35 @@
+"""A pipeline out of a Python file."""
+
+import importlib.util
+import sys
+from pathlib import Path
+
+from headrace.pipeline.declaring import Pipeline
+from headrace.pipeline.errors import PipelineError
+
+
+def load(path: Path) -> Pipeline:
+    """The one Pipeline that the file makes; PipelineError if there is none, or if the file fails."""
+    if not path.is_file():
+        raise PipelineError(f"there is no file {path}: `headrace pipeline init {path.stem}` makes one")
+    spec = importlib.util.spec_from_file_location(path.stem.replace("-", "_"), path)
+    if spec is None or spec.loader is None:
+        raise PipelineError(f"{path} is no Python file")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    sys.path.insert(0, str(path.parent.absolute()))  # what lies beside it can be imported
+    try:
+        spec.loader.exec_module(module)
+    except PipelineError:
+        raise
+    except Exception as error:
+        raise PipelineError(f"{path}: {type(error).__name__}: {error}") from error
+    found = {id(each): each for each in vars(module).values() if isinstance(each, Pipeline)}
+    if len(found) != 1:
+        raise PipelineError(
+            f"{path} makes {len(found) or 'no'} pipeline{'s' if found else ''}; expected one: "
+            f'pipeline = Pipeline("{path.stem}")'
+        )
+    pipeline = next(iter(found.values()))
+    pipeline.check()
+    return pipeline

@@ -1,0 +1,66 @@
+"""Who is told how a pipeline gets on: its consumer groups, and a topic that keeps it for history."""
+
+import contextlib
+from collections.abc import Iterator
+from itertools import chain
+from typing import Final
+
+from headrace.client.admin import Admin
+from headrace.client.errors import ClientError, TopicExists
+from headrace.client.records import BEGINNING, Reader, Record, Writer
+from headrace.pipeline.progress import TOPIC, Progress
+from headrace.spark.cluster import Cluster
+from headrace.spark.groups import commit_offsets
+from headrace.spark.offsets import from_json
+
+_KEPT_MS: Final = 7 * 24 * 3600 * 1000
+_MOST_REPLICAS: Final = 3
+
+
+class Groups:
+    """Commits what a query has processed to the group of its name, as soon as a batch is done."""
+
+    def __init__(self, bootstrap: str) -> None:
+        self._cluster = Cluster(bootstrap, patience_s=5.0)
+
+    def __call__(self, progress: Progress) -> None:
+        if progress.event == "batch" and progress.offsets:
+            offsets = from_json(progress.offsets)
+            self._cluster.topics({place.topic for place in offsets})  # their ids go with the commit
+            commit_offsets(self._cluster, progress.query, offsets)
+
+    def close(self) -> None:
+        self._cluster.close()
+
+
+class History:
+    """Writes progress to a topic, keyed by query."""
+
+    def __init__(self, bootstrap: str) -> None:
+        make_topic(bootstrap)
+        self._writer = Writer(bootstrap, TOPIC)
+
+    def __call__(self, progress: Progress) -> None:
+        self._writer.write(Record(key=progress.query.encode(), value=progress.encode()))
+
+    def close(self) -> None:
+        with contextlib.suppress(ClientError):  # the cluster may be the first to go
+            self._writer.flush()
+
+
+def make_topic(bootstrap: str) -> None:
+    """Let there be a topic for progress."""
+    replicas = min(_MOST_REPLICAS, Cluster(bootstrap).brokers())
+    with contextlib.suppress(TopicExists):
+        Admin(bootstrap).create_topic(
+            TOPIC, partitions=1, replicas=replicas, configs={"retention.ms": str(_KEPT_MS)}
+        )
+
+
+def history(bootstrap: str, pipeline: str | None = None) -> Iterator[Progress]:
+    """What is kept of one pipeline, or of all, oldest first."""
+    with Reader(bootstrap, TOPIC, BEGINNING, stop_at_end=True) as reader:
+        for record in chain.from_iterable(reader.batches()):
+            progress = Progress.decode(record.value or b"{}")
+            if pipeline in {None, progress.pipeline}:
+                yield progress

@@ -1,0 +1,91 @@
+"""What a pipeline keeps between two runs: its checkpoints, who runs it, and where a replay is to begin."""
+
+import fcntl
+import json
+import os
+import shutil
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
+
+from headrace.pipeline.errors import PipelineError
+
+DIRECTORY: Final = ".headrace"
+
+
+class State:
+    """A directory: on this machine, or on storage that all machines of a Spark cluster share."""
+
+    def __init__(self, root: Path, pipeline: str) -> None:
+        self.path = (root / pipeline).absolute()
+        self._lock = self.path / "running"
+        self._replay = self.path / "replay.json"
+
+    def checkpoint(self, query: str) -> Path:
+        return self.path / "checkpoints" / query
+
+    def has_run(self, query: str) -> bool:
+        return (self.checkpoint(query) / "offsets").is_dir()
+
+    @contextmanager
+    def running(self) -> Iterator[None]:
+        """Be the one that runs it: two would take each other's place."""
+        self.path.mkdir(parents=True, exist_ok=True)
+        with self._lock.open("a+") as file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError:
+                raise PipelineError(
+                    f"it is running already, as process {self.pid or '?'}: `headrace pipeline stop` ends it"
+                ) from None
+            file.truncate(0)
+            file.write(str(os.getpid()))
+            file.flush()
+            try:
+                yield
+            finally:
+                file.truncate(0)
+
+    @property
+    def pid(self) -> int | None:
+        """The process that runs it, if one does."""
+        try:
+            with self._lock.open("r+") as file:
+                try:
+                    fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                except OSError:
+                    text = file.read().strip()
+                    return int(text) if text.isdecimal() else None
+        except FileNotFoundError:
+            return None
+        return None
+
+    def stop(self) -> int | None:
+        """Ask the process that runs it to end, after the batches it is at; which it was."""
+        pid = self.pid
+        if pid is not None:
+            os.kill(pid, signal.SIGTERM)
+        return pid
+
+    def reset(self) -> list[str]:
+        """Forget how far it was, so that it begins anew; what its sinks have stays. Its queries."""
+        with self.running():
+            self._replay.unlink(missing_ok=True)
+            found = sorted(each.name for each in (self.path / "checkpoints").glob("*") if each.is_dir())
+            shutil.rmtree(self.path / "checkpoints", ignore_errors=True)
+        return found
+
+    def replay(self, since_ms: int) -> None:
+        """Begin anew, with records from that time on."""
+        self.reset()
+        self._replay.write_text(json.dumps({"since_ms": since_ms}))
+
+    @property
+    def since_ms(self) -> int | None:
+        """Where a replay begins that was asked for."""
+        try:
+            return int(json.loads(self._replay.read_text())["since_ms"])
+        except FileNotFoundError:
+            return None

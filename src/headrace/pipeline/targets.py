@@ -1,0 +1,154 @@
+"""Where a pipeline's results may go: topics, tables, files and the terminal."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, Protocol
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+_SOON: Final = "1 second"
+_SELDOM: Final = "10 seconds"  # a table gets a file with every batch
+
+
+class Target(Protocol):
+    """A sink's other end."""
+
+    @property
+    def label(self) -> str:
+        """As people are told."""
+        ...
+
+    @property
+    def every(self) -> str:
+        """How often it is written to unless a sink says otherwise."""
+        ...
+
+    def shape(self, frame: "DataFrame") -> "DataFrame":
+        """The rows as the format wants them."""
+        ...
+
+    def format(self, bootstrap: str) -> tuple[str, dict[str, str]]:
+        """Spark's name of the format, and its options."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Topic:
+    """A topic; rows become JSON objects, or are written as they are if they have a column `value` alone.
+
+    `key` names the column that is the record's key. A topic that is not there is created with `partitions`.
+    """
+
+    name: str
+    key: str | None = None
+    raw: bool = False  # the rows have the columns of records: key, value, headers, partition
+    partitions: int | None = None
+    replicas: int | None = None
+    options: Mapping[str, str] = field(default_factory=dict)
+    every: str = _SOON
+
+    @property
+    def label(self) -> str:
+        return f"topic {self.name}"
+
+    def shape(self, frame: "DataFrame") -> "DataFrame":
+        from pyspark.sql import functions as F  # noqa: N812, PLC0415
+
+        if self.raw:
+            return frame
+        columns = [F.to_json(F.struct("*")).alias("value")]
+        if self.key is not None:
+            columns.append(F.col(self.key).cast("string").alias("key"))
+        return frame.select(*columns)
+
+    def format(self, bootstrap: str) -> tuple[str, dict[str, str]]:
+        return "headrace", {"kafka.bootstrap.servers": bootstrap, "topic": self.name, **self.options}
+
+
+@dataclass(frozen=True, slots=True)
+class _Files:
+    path: str
+    partition_by: Sequence[str] = ()
+    options: Mapping[str, str] = field(default_factory=dict)
+    files: int = 1  # with every batch, per partition of the table
+    every: str = _SELDOM
+
+    def shape(self, frame: "DataFrame") -> "DataFrame":
+        return frame.coalesce(self.files)
+
+    @property
+    def _place(self) -> str:
+        """Spark's executors may run elsewhere, with another working directory."""
+        return self.path if "://" in self.path else str(Path(self.path).absolute())
+
+
+@dataclass(frozen=True, slots=True)
+class Parquet(_Files):
+    """Parquet files, each batch once: Spark keeps the list of those that count beside them."""
+
+    @property
+    def label(self) -> str:
+        return f"Parquet files in {self.path}"
+
+    def format(self, bootstrap: str) -> tuple[str, dict[str, str]]:
+        del bootstrap
+        return "parquet", {"path": self._place, **self.options}
+
+
+@dataclass(frozen=True, slots=True)
+class Delta(_Files):
+    """A Delta table, each batch once."""
+
+    compact_every: int = 50  # commits
+
+    @property
+    def label(self) -> str:
+        return f"Delta table {self.path}"
+
+    def format(self, bootstrap: str) -> tuple[str, dict[str, str]]:
+        del bootstrap
+        options = {"path": self._place, "compactEvery": str(self.compact_every), **self.options}
+        if self.partition_by:
+            options["partitionBy"] = ",".join(self.partition_by)
+        return "headrace-delta", options
+
+
+@dataclass(frozen=True, slots=True)
+class Iceberg:
+    """An Iceberg table in a catalog, each batch once: Iceberg("trucks.positions", {"type": "sql", ...})."""
+
+    table: str
+    catalog: Mapping[str, str]
+    files: int = 1
+    every: str = _SELDOM
+
+    @property
+    def label(self) -> str:
+        return f"Iceberg table {self.table}"
+
+    def shape(self, frame: "DataFrame") -> "DataFrame":
+        return frame.coalesce(self.files)
+
+    def format(self, bootstrap: str) -> tuple[str, dict[str, str]]:
+        del bootstrap
+        catalog = {f"catalog.{name}": value for name, value in self.catalog.items()}
+        return "headrace-iceberg", {"table": self.table, **catalog}
+
+
+@dataclass(frozen=True, slots=True)
+class Console:
+    """The terminal, a few rows of every batch."""
+
+    rows: int = 20
+    every: str = _SOON
+
+    label: str = "the terminal"
+
+    def shape(self, frame: "DataFrame") -> "DataFrame":
+        return frame
+
+    def format(self, bootstrap: str) -> tuple[str, dict[str, Any]]:
+        del bootstrap
+        return "console", {"numRows": str(self.rows), "truncate": "false"}

