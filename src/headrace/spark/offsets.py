@@ -101,17 +101,18 @@ def _parsed(text: str) -> dict[str, Any]:
 def admit(start: Offsets, latest: Offsets, limit: int) -> dict[Place, int]:
     """Where a batch of about `limit` records ends: each partition gives in proportion to what it has.
 
-    A partition with anything at all gives one record at least, so that none starves.
+    A partition with anything at all gives one record at least, so that none starves. One that ends before
+    `start`, as a topic does that was made again, ends there.
     """
     waiting = {place: max(0, last - start.get(place, last)) for place, last in latest.items()}
     total = sum(waiting.values())
     if total <= limit:
-        return {place: max(last, start.get(place, last)) for place, last in latest.items()}
+        return dict(latest)
     ends: dict[Place, int] = {}
     for place, count in waiting.items():
         share = limit * count / total
         take = int(share) if share >= 1 else -int(-share // 1)  # less than one record becomes one
-        ends[place] = start.get(place, latest[place]) + min(count, take)
+        ends[place] = min(latest[place], start.get(place, latest[place]) + take)
     return ends
 
 

@@ -210,6 +210,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._known: Planner | None = None
         self._target: dict[Place, int] | None = None  # of a query that reads what is there and ends
         self._latest: dict[Place, int] = {}
+        self._told: dict[str, Any] = {}  # what the consumer group has been told, if there is one
         self._batch_s = 0.0  # when the last batch was let go, for minOffsetsPerTrigger
 
     def __getstate__(self) -> Mapping[str, Any]:
@@ -228,6 +229,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return to_json(self._planner.resolve(self._options.starting, places))
 
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:  # noqa: N802
+        self._tell_group(start)  # Spark asks for a batch once it has done with the one before
         known = from_json(start)
         self._latest = self._latest_of(known)
         available = self._latest if self._target is None else self._up_to_target(known)
@@ -250,7 +252,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         assert self._target is not None
         # A partition that is older than this run of the query is read to where it was when the run began.
         return {
-            place: max(min(end, self._target.get(place, known.get(place, 0))), known.get(place, 0))
+            place: min(end, self._target.get(place, known.get(place, 0)))
             for place, end in self._latest.items()
             if place in self._target or place in known
         }
@@ -298,12 +300,18 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return read_range(self._options, self._columns, partition)
 
     def commit(self, end: dict[str, Any]) -> None:
-        """Spark has done with everything before `end`, and says so when it has planned the next batch."""
-        if self._options.group is not None:
-            try:
-                commit_offsets(self._planner.cluster, self._options.group, from_json(end))
-            except SparkError as error:  # the checkpoint is what counts; this is for people who look
-                logger.warning("group %s was not told how far the query is: %s", self._options.group, error)
+        """Spark has done with everything before `end`. It says so late, and not at all of a last batch."""
+        self._tell_group(end)
+
+    def _tell_group(self, offsets: dict[str, Any]) -> None:
+        group = self._options.group
+        if group is None or offsets == self._told:
+            return
+        self._told = offsets
+        try:
+            commit_offsets(self._planner.cluster, group, from_json(offsets))
+        except SparkError as error:  # the checkpoint is what counts; this is for people who look
+            logger.warning("group %s was not told how far the query is: %s", group, error)
 
     def stop(self) -> None:
         if self._known is not None:

@@ -61,17 +61,18 @@ def java_version(java: str) -> int:
     return int(found[1]) if found else 0
 
 
-def find_jars() -> Path:
-    digest = hashlib.sha256(POM.read_bytes()).hexdigest()[:12]
+def find_jars(pom: Path = POM) -> Path:
+    """Return the directory with the jars that `pom` names, and what they need."""
+    digest = hashlib.sha256(pom.read_bytes()).hexdigest()[:12]
     jars = CACHE / digest
     if not jars.is_dir():
         with _only_one_process():
             if not jars.is_dir():
-                _fetch_jars(jars)
+                _fetch_jars(pom, jars)
     return jars
 
 
-def _fetch_jars(jars: Path) -> None:
+def _fetch_jars(pom: Path, jars: Path) -> None:
     maven = shutil.which("mvn")
     if maven is None:
         raise KafkaUnavailableError(
@@ -79,7 +80,7 @@ def _fetch_jars(jars: Path) -> None:
         )
     with tempfile.TemporaryDirectory(dir=CACHE) as scratch:
         arrived = Path(scratch) / "jars"
-        options = ["-B", "-q", "-f", str(POM), "-DincludeScope=runtime", f"-DoutputDirectory={arrived}"]
+        options = ["-B", "-q", "-f", str(pom), "-DincludeScope=runtime", f"-DoutputDirectory={arrived}"]
         try:
             subprocess.run(
                 [maven, *options, COPY_DEPENDENCIES],

@@ -1,0 +1,77 @@
+"""A Spark session for the tests: two cores, quiet, with the jars of Spark's own connector."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
+
+from pyspark.sql import SparkSession
+
+from headrace.coordination.java import find_java
+from spark.jars import connector_jars
+
+SETTINGS: Final = {
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.memory": "1g",
+    "spark.python.unix.domain.socket.enabled": "true",
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.shuffle.partitions": "2",
+    "spark.sql.streaming.stopTimeout": "30s",
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+}
+LOGGING: Final = """
+rootLogger.level = error
+rootLogger.appenderRef.stderr.ref = stderr
+appender.stderr.type = Console
+appender.stderr.name = stderr
+appender.stderr.target = SYSTEM_ERR
+appender.stderr.layout.type = PatternLayout
+appender.stderr.layout.pattern = %p %c: %m%n%ex{short}
+"""
+NO_VECTOR_MODULE: Final = """#!/bin/sh
+# Spark asks for a module that a mere runtime does not have, and does without it.
+for each; do
+  shift
+  [ "$each" = "--add-modules=jdk.incubator.vector" ] || set -- "$@" "$each"
+done
+exec "{java}" "$@"
+"""
+
+
+@contextmanager
+def spark_session(root: Path) -> Iterator[SparkSession]:
+    """The session; everything that Spark writes goes to `root`."""
+    os.environ["JAVA_HOME"] = str(_java_home(root))
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    logging = root / "log4j2.properties"
+    logging.write_text(LOGGING)
+    builder = SparkSession.builder.master("local[2]").appName("headrace")
+    for name, value in SETTINGS.items():
+        builder = builder.config(name, value)
+    session = (
+        builder.config("spark.jars", ",".join(map(str, connector_jars())))
+        .config("spark.driver.extraJavaOptions", f"-Dlog4j2.configurationFile={logging}")
+        .config("spark.local.dir", str(root))
+        .config("spark.sql.warehouse.dir", str(root / "warehouse"))
+        .getOrCreate()
+    )
+    try:
+        yield session
+    finally:
+        session.stop()
+
+
+def _java_home(root: Path) -> Path:
+    java = find_java().resolve()
+    modules = subprocess.run([java, "--list-modules"], capture_output=True, text=True, check=True, timeout=60)
+    if "jdk.incubator.vector" in modules.stdout:
+        return java.parents[1]
+    wrapper = root / "java" / "bin" / "java"
+    wrapper.parent.mkdir(parents=True)
+    wrapper.write_text(NO_VECTOR_MODULE.format(java=java))
+    wrapper.chmod(0o755)
+    return root / "java"

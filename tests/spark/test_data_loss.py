@@ -1,0 +1,131 @@
+"""Records that retention, or somebody, has removed before they were read: `failOnDataLoss` true and false."""
+
+import json
+from typing import Any
+
+import pytest
+from confluent_kafka import TopicPartition
+from confluent_kafka.admin import AdminClient
+from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
+from pyspark.errors import PySparkException
+
+from cluster.waiting import until
+from spark.queries import OURS, THEIRS, Queries
+from spark.topics import FOREVER, plain, write
+from wire.confluent import make_topic, settings
+from wire.requests import fresh_name
+
+
+def delete_records(bootstrap: str, topic: str, *, before: int) -> None:
+    admin = AdminClient(settings(bootstrap))
+    for future in admin.delete_records([TopicPartition(topic, 0, before)]).values():
+        future.result(timeout=20)
+
+
+def make_lost(bootstrap: str) -> str:
+    """A topic whose first 40 records of 60 are gone."""
+    topic = fresh_name("lost")
+    make_topic(bootstrap, topic, retention_ms=FOREVER)
+    write(bootstrap, topic, plain(60))
+    delete_records(bootstrap, topic, before=40)
+    return topic
+
+
+def test_a_batch_that_wants_what_is_gone_fails_and_says_what_to_do(queries: Queries) -> None:
+    topic = make_lost(queries.bootstrap)
+    start = json.dumps({topic: {"0": 10}})
+
+    with pytest.raises(Py4JJavaError, match="Some data may have been lost"):
+        queries.rows(THEIRS, subscribe=topic, startingOffsets=start)
+    with pytest.raises(PySparkException) as failure:
+        queries.rows(OURS, subscribe=topic, startingOffsets=start)
+    said = str(failure.value)
+    assert f"{topic}-0 offsets 10 to 60 are wanted, and {topic}-0 begins at 40" in said
+    assert "failOnDataLoss to false" in said
+
+
+def test_a_batch_that_may_lose_records_reads_the_rest(queries: Queries) -> None:
+    topic = make_lost(queries.bootstrap)
+    start = json.dumps({topic: {"0": 10}})
+
+    rows = queries.same(subscribe=topic, startingOffsets=start, failOnDataLoss=False)
+    assert [row[4] for row in rows] == list(range(40, 60))
+
+
+def test_a_batch_of_nothing_but_what_is_gone_is_empty(queries: Queries) -> None:
+    topic = make_lost(queries.bootstrap)
+    bounds = {
+        "startingOffsets": json.dumps({topic: {"0": 10}}),
+        "endingOffsets": json.dumps({topic: {"0": 30}}),
+    }
+
+    assert queries.rows(OURS, subscribe=topic, failOnDataLoss=False, **bounds) == []
+
+
+def test_from_the_earliest_offset_nothing_is_lost(queries: Queries) -> None:
+    topic = make_lost(queries.bootstrap)
+
+    assert [row[4] for row in queries.same(subscribe=topic)] == list(range(40, 60))
+
+
+def stopped_before_a_loss(queries: Queries) -> dict[str, Any]:
+    """A query that has read 10 records; then 50 came, and the first 40 of all are gone."""
+    topic = fresh_name("behind")
+    options = {"name": "behind", "subscribe": topic}
+    make_topic(queries.bootstrap, topic, retention_ms=FOREVER)
+    write(queries.bootstrap, topic, plain(10))
+    for each in queries.streams(**options):
+        each.finish()
+    write(queries.bootstrap, topic, plain(50, first=10))
+    delete_records(queries.bootstrap, topic, before=40)
+    return options
+
+
+def test_a_stream_that_comes_too_late_fails_and_says_what_to_do(queries: Queries) -> None:
+    options = stopped_before_a_loss(queries)
+    topic = options["subscribe"]
+
+    with pytest.raises(PySparkException) as failure:
+        queries.stream(OURS, **options).finish()
+    assert f"{topic}-0 offsets 10 to 60 are wanted, and {topic}-0 begins at 40 by now" in str(failure.value)
+    assert "failOnDataLoss to false" in str(failure.value)
+
+
+def test_a_stream_that_may_lose_records_goes_on_with_the_rest(queries: Queries) -> None:
+    options = stopped_before_a_loss(queries)
+
+    ours, theirs = (each.finish() for each in queries.streams(**options, failOnDataLoss=False))
+    assert ours.rows() == theirs.rows()
+    assert [row[4] for row in ours.rows()] == list(range(40, 60))
+
+
+def test_a_topic_that_was_made_again_is_not_mistaken_for_the_one_that_was_read(queries: Queries) -> None:
+    topic = fresh_name("again")
+    admin = make_topic(queries.bootstrap, topic, retention_ms=FOREVER)
+    write(queries.bootstrap, topic, plain(10))
+    queries.stream(OURS, name="again", subscribe=topic).finish()
+    admin.delete_topics([topic])[topic].result(timeout=20)
+    until("the topic is gone", lambda: topic not in admin.list_topics(timeout=20).topics)
+    make_topic(queries.bootstrap, topic, retention_ms=FOREVER)
+    write(queries.bootstrap, topic, plain(4))
+
+    with pytest.raises(PySparkException, match=f"{topic}-0 was read up to offset 10 and ends at 4 now"):
+        queries.stream(OURS, name="again", subscribe=topic).finish()
+
+
+def test_a_topic_that_is_gone_fails_the_stream_that_has_read_it(queries: Queries) -> None:
+    topic, other = fresh_name("gone"), fresh_name("gone")
+    admin = make_topic(queries.bootstrap, topic, retention_ms=FOREVER)
+    make_topic(queries.bootstrap, other, retention_ms=FOREVER)
+    for each in (topic, other):
+        write(queries.bootstrap, each, plain(3))
+    options: dict[str, Any] = {"name": "gone", "subscribePattern": f"{topic}|{other}"}
+    queries.stream(OURS, **options).finish()
+    admin.delete_topics([topic])[topic].result(timeout=20)
+    until("the topic is gone", lambda: topic not in admin.list_topics(timeout=20).topics)
+    write(queries.bootstrap, other, plain(2))
+
+    with pytest.raises(PySparkException, match=f"{topic}-0 is gone: it was read up to offset 3"):
+        queries.stream(OURS, **options).finish()
+    rest = queries.stream(OURS, **options, failOnDataLoss=False).finish()
+    assert [(row[2], row[4]) for row in rest.rows()] == [(other, 3), (other, 4)]
