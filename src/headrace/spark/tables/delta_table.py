@@ -1,0 +1,151 @@
+"""A Delta table: opened or made, added to in one commit, kept from falling into small files."""
+
+import json
+import logging
+import os
+import time
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+from pyspark.sql.types import StructType
+
+from headrace.spark.errors import InvalidOption, SparkError
+from headrace.spark.tables.options import DeltaOptions
+from headrace.spark.tables.packages import needed
+from headrace.spark.tables.schema import UnfitTable, check_fit, check_partitioning, storable
+from headrace.spark.tables.written import Batch
+
+if TYPE_CHECKING:
+    import pyarrow.fs
+    from deltalake import DeltaTable
+
+    from headrace.spark.tables.files import DataFile
+
+_WHAT: Final = 'format("headrace-delta")'
+_ADD_COLUMN: Final = "with deltalake: DeltaTable(path).alter.add_columns([...])"
+_UNSAFE: Final = frozenset(" ,;{}()\n\t=")  # Delta's readers do not take names of columns with these
+_RULES: Final = ("delta.invariants", "delta.generationExpression", "delta.identity")
+
+logger = logging.getLogger(__name__)
+
+
+class TableUnavailable(SparkError):
+    """The table cannot be opened, made or written to."""
+
+
+def open_table(options: DeltaOptions, schema: StructType) -> "DeltaTable":
+    """The table, made if there is none; UnfitTable if rows of that schema cannot be added to it."""
+    deltalake = needed("deltalake", _WHAT)
+    stored = storable(schema)
+    try:
+        if not deltalake.DeltaTable.is_deltatable(options.path, dict(options.storage)):
+            _create(options, stored)
+        table: DeltaTable = deltalake.DeltaTable(options.path, storage_options=dict(options.storage))
+    except (deltalake.exceptions.DeltaError, OSError) as error:
+        raise TableUnavailable(f"the table {options.path} cannot be opened: {error}") from error
+    _check(table, schema, options)
+    return table
+
+
+def _create(options: DeltaOptions, schema: StructType) -> None:
+    deltalake = needed("deltalake", _WHAT)
+    check_partitioning(options.partition_by, schema)
+    for name in schema.fieldNames():
+        if _UNSAFE.intersection(name):
+            raise UnfitTable(f"column {name!r} has a character that Delta does not allow in names: rename it")
+    deltalake.DeltaTable.create(
+        options.path,
+        deltalake.Schema.from_json(schema.json()),
+        mode="ignore",  # another query may make it at the same time
+        partition_by=list(options.partition_by),
+        storage_options=dict(options.storage),
+    )
+
+
+def _check(table: "DeltaTable", schema: StructType, options: DeltaOptions) -> None:
+    metadata, stored = table.metadata(), json.loads(table.schema().to_json())
+    divided_by = tuple(metadata.partition_columns)
+    if options.partition_by and options.partition_by != divided_by:
+        raise InvalidOption(
+            "partitionBy",
+            f"the table is divided by {', '.join(divided_by) or 'nothing'}: leave the option out",
+        )
+    if missing := [name for name in divided_by if name not in schema.fieldNames()]:
+        raise UnfitTable(f"column {missing[0]!r}, which divides the table, is missing here: add it")
+    _check_rules(metadata.configuration, stored)
+    check_fit(schema, StructType.fromJson(stored), add_column=_ADD_COLUMN)
+
+
+def _check_rules(configuration: Mapping[str, str], schema: Mapping[str, Any]) -> None:
+    """UnfitTable if rows would have to be looked at one by one, or columns had other names in files."""
+    rules = [name for name in configuration if name.startswith("delta.constraints.")]
+    if configuration.get("delta.columnMapping.mode", "none") != "none":
+        rules.append("delta.columnMapping.mode")
+    rules += [
+        f"{field['name']}: {rule}"
+        for field in schema["fields"]
+        for rule in _RULES
+        if rule in field["metadata"]
+    ]
+    if rules:
+        raise UnfitTable(
+            f"the table has rules that this sink cannot keep ({', '.join(rules)}): write to another one"
+        )
+
+
+def filesystem(options: DeltaOptions) -> "pyarrow.fs.FileSystem":
+    """The table's directory, wherever it is, to write and remove files in."""
+    handler = needed("deltalake.fs", _WHAT).DeltaStorageHandler(options.path, dict(options.storage))
+    return needed("pyarrow.fs", _WHAT).PyFileSystem(handler)
+
+
+def add_files(
+    table: "DeltaTable", files: Sequence["DataFile"], *, overwrite: bool = False, batch: Batch | None = None
+) -> bool:
+    """Make the files part of the table, in one commit; False if this batch is in it already.
+
+    With `overwrite` they replace everything that was there before.
+    """
+    deltalake, transaction = needed("deltalake", _WHAT), needed("deltalake.transaction", _WHAT)
+    done = table.transaction_version(batch.query_id) if batch else None
+    if batch and done is not None and done >= batch.batch_id:
+        return False
+    now_ms = time.time_ns() // 1_000_000
+    table.create_write_transaction(
+        [
+            transaction.AddAction(each.path, each.size, each.partition, now_ms, True, each.statistics)
+            for each in files
+        ],
+        "overwrite" if overwrite else "append",
+        table.schema(),
+        list(table.metadata().partition_columns),
+        # Two drivers of one query cannot both succeed: Delta refuses the second commit of the same version.
+        commit_properties=deltalake.CommitProperties(
+            app_transactions=[deltalake.Transaction(batch.query_id, batch.batch_id)] if batch else None
+        ),
+    )
+    return True
+
+
+def unknown_to(table: "DeltaTable", files: Sequence["DataFile"]) -> list[str]:
+    """The paths of those that are no part of the table: they may be removed."""
+    table.update_incremental()
+    known = {os.path.basename(each) for each in table.file_uris()}  # noqa: PTH119  a URL, perhaps
+    return [each.path for each in files if os.path.basename(each.path) not in known]  # noqa: PTH119
+
+
+def compact(table: "DeltaTable", options: DeltaOptions) -> None:
+    """Merge small files. The rows are safe already: what goes wrong here is logged, and done next time."""
+    deltalake = needed("deltalake", _WHAT)
+    try:
+        table.update_incremental()
+        figures = table.optimize.compact(
+            target_size=options.target_file_bytes,
+            writer_properties=deltalake.WriterProperties(compression="ZSTD"),
+        )
+    except Exception as error:  # noqa: BLE001  whatever it is, the batch is committed
+        logger.warning("%s was not compacted: %s", options.path, error)
+    else:
+        logger.info(
+            "%s: %s files became %s", options.path, figures["numFilesRemoved"], figures["numFilesAdded"]
+        )

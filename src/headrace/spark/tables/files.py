@@ -1,0 +1,158 @@
+"""The Parquet files that one task writes: one at a time for each part of the table, cut at a size."""
+
+import logging
+import secrets
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import pyarrow as pa
+import pyarrow.fs
+import pyarrow.parquet as pq
+
+from headrace.spark.tables.partitions import Values, directory, divided
+from headrace.spark.tables.statistics import statistics
+
+ROW_GROUP_BYTES: Final = 64 << 20  # in memory; a file in the making holds back at most so much
+OPEN_FILES: Final = 64  # a task that meets more values closes the oldest file, and begins another one later
+HELD_BYTES: Final = 256 << 20  # by all of them together
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DataFile:
+    """A file that is complete, and no part of the table until the driver says so."""
+
+    path: str  # below the table's
+    size: int
+    partition: dict[str, str | None]
+    statistics: str
+
+
+class _OpenFile:
+    """Rows gather until they make a good row group."""
+
+    def __init__(
+        self, filesystem: pa.fs.FileSystem, path: str, schema: pa.Schema, row_group_bytes: int
+    ) -> None:
+        self.path = path
+        self._stream = filesystem.open_output_stream(path)
+        self._writer = pq.ParquetWriter(self._stream, schema, compression="zstd")
+        self._row_group_bytes = row_group_bytes
+        self._waiting: list[pa.RecordBatch] = []
+        self.held = 0
+
+    def add(self, batch: pa.RecordBatch) -> None:
+        self._waiting.append(batch)
+        self.held += batch.nbytes
+        if self.held >= self._row_group_bytes:
+            self.flush()
+
+    def flush(self) -> None:
+        if self._waiting:
+            rows = pa.Table.from_batches(self._waiting)
+            self._writer.write_table(rows, row_group_size=rows.num_rows)
+        self._waiting, self.held = [], 0
+
+    @property
+    def size(self) -> int:
+        written: int = self._stream.tell()
+        return written
+
+    def close(self) -> tuple[int, pq.FileMetaData]:
+        self.flush()
+        self._writer.close()
+        size = self.size
+        self._stream.close()
+        return size, self._writer.writer.metadata
+
+    def abandon(self) -> None:
+        self._waiting, self.held = [], 0
+        self._stream.close()
+
+
+class Files:
+    """What a task writes. Nothing of it is left if the task calls `discard` instead of `close`."""
+
+    def __init__(
+        self,
+        filesystem: pa.fs.FileSystem,
+        schema: pa.Schema,
+        *,
+        partition_by: Sequence[str],
+        target_bytes: int,
+    ) -> None:
+        self._filesystem = filesystem
+        self._schema = schema
+        self._inner = pa.schema([each for each in schema if each.name not in partition_by])
+        self._partition_by = tuple(partition_by)
+        self._target_bytes = target_bytes
+        self._open: dict[Values, _OpenFile] = {}  # the one that was begun first comes first
+        self._done: list[DataFile] = []
+
+    def add(self, batch: pa.RecordBatch) -> None:
+        for values, rows in divided(as_schema(batch, self._schema), self._partition_by):
+            file = self._open.get(values) or self._begin(values)
+            file.add(rows)
+            if file.size >= self._target_bytes:
+                self._finish(values)
+        while sum(each.held for each in self._open.values()) > HELD_BYTES:
+            max(self._open.values(), key=lambda each: each.held).flush()
+
+    def _begin(self, values: Values) -> _OpenFile:
+        if len(self._open) >= OPEN_FILES:
+            self._finish(next(iter(self._open)))
+        path = f"{directory(self._partition_by, values)}part-{secrets.token_hex(16)}.zstd.parquet"
+        row_group_bytes = min(
+            ROW_GROUP_BYTES, self._target_bytes // 4
+        )  # a file may exceed its size by so much
+        self._open[values] = _OpenFile(self._filesystem, path, self._inner, row_group_bytes)
+        return self._open[values]
+
+    def _finish(self, values: Values) -> None:
+        file = self._open[values]
+        size, metadata = file.close()
+        del self._open[values]
+        self._done.append(
+            DataFile(
+                path=file.path,
+                size=size,
+                partition=dict(zip(self._partition_by, values, strict=True)),
+                statistics=statistics(metadata, self._inner),
+            )
+        )
+
+    def close(self) -> list[DataFile]:
+        """Every file, complete."""
+        for values in list(self._open):
+            self._finish(values)
+        return self._done
+
+    def discard(self) -> None:
+        """Remove every file, complete or not."""
+        for file in self._open.values():
+            file.abandon()
+        remove(
+            self._filesystem,
+            [*(file.path for file in self._open.values()), *(file.path for file in self._done)],
+        )
+
+
+def as_schema(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+    """The batch with times in UTC, as tables have them; Spark's are in the session's zone."""
+    for field in schema:
+        if not field.nullable and batch.column(field.name).null_count:
+            raise ValueError(f"column {field.name!r} has a null, which the table does not allow")
+    return batch if batch.schema.equals(schema) else batch.cast(schema)
+
+
+def remove(filesystem: pa.fs.FileSystem, paths: Iterable[str]) -> None:
+    """Remove files that no table knows. One that stays takes up space, and does nothing else."""
+    for path in paths:
+        try:
+            filesystem.delete_file(path)
+        except FileNotFoundError:
+            continue
+        except OSError as error:
+            logger.warning("%s is in no table, and could not be removed: %s", path, error)

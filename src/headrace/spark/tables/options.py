@@ -1,0 +1,91 @@
+"""What a person may say to the table formats, checked before use."""
+
+import difflib
+import os
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+from headrace.spark.errors import InvalidOption
+
+TARGET_FILE_BYTES: Final = 128 << 20
+COMPACT_EVERY: Final = 50
+_STORAGE: Final = "storage."
+_SPARKS_OWN: Final = ("checkpointLocation", "queryName", "path")
+_DELTA: Final = ("partitionBy", "compactEvery", "targetFileBytes")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeltaOptions:
+    """`path` and `storage` go to deltalake as they are; a local path is made absolute.
+
+    compact_every: batches of a query between compactions; 0 is never.
+    target_file_bytes: a file is closed, and small files are merged, at about this size.
+    """
+
+    path: str
+    storage: Mapping[str, str] = field(default_factory=dict)
+    partition_by: tuple[str, ...] = ()
+    compact_every: int = COMPACT_EVERY
+    target_file_bytes: int = TARGET_FILE_BYTES
+
+    @classmethod
+    def of(cls, given: Mapping[str, str]) -> "DeltaOptions":
+        """The options as Spark hands them over; InvalidOption names the one that is wrong."""
+        options = by_lower_case(given)
+        check_names(options, known=_DELTA, prefixes=(_STORAGE,))
+        if not options.get("path"):
+            raise InvalidOption(
+                "path", "say where the table is: a directory, or a URL such as s3://bucket/table"
+            )
+        return cls(
+            path=_absolute(options["path"]),
+            storage=below(options, _STORAGE),
+            partition_by=names(options, "partitionBy"),
+            compact_every=whole(options, "compactEvery", COMPACT_EVERY, least=0),
+            target_file_bytes=whole(options, "targetFileBytes", TARGET_FILE_BYTES, least=1),
+        )
+
+
+def by_lower_case(given: Mapping[str, str]) -> dict[str, str]:
+    """Spark does not tell small letters in the names of options from capital ones."""
+    return {name.lower(): value for name, value in given.items()}
+
+
+def check_names(options: Mapping[str, str], *, known: Iterable[str], prefixes: tuple[str, ...]) -> None:
+    """InvalidOption for one that is neither known nor begins with one of `prefixes`."""
+    by_lower = {name.lower(): name for name in (*known, *_SPARKS_OWN)}
+    for name in options:
+        if name in by_lower or name.startswith(prefixes):
+            continue
+        close = difflib.get_close_matches(name, by_lower, 1)
+        all_known = ", ".join((*known, *(f"{prefix}*" for prefix in prefixes)))
+        raise InvalidOption(
+            name, f"did you mean {by_lower[close[0]]}?" if close else f"not known; there are {all_known}"
+        )
+
+
+def below(options: Mapping[str, str], prefix: str) -> dict[str, str]:
+    """The options that begin with `prefix`, without it."""
+    return {name.removeprefix(prefix): value for name, value in options.items() if name.startswith(prefix)}
+
+
+def names(options: Mapping[str, str], option: str) -> tuple[str, ...]:
+    found = tuple(name.strip() for name in options.get(option.lower(), "").split(","))
+    if found == ("",):
+        return ()
+    if "" in found or len(set(found)) < len(found):
+        raise InvalidOption(option, f"{','.join(found)!r} is no list of different columns: write a,b")
+    return found
+
+
+def whole(options: Mapping[str, str], option: str, default: int, *, least: int) -> int:
+    value = options.get(option.lower(), str(default)).strip()
+    if not value.isdecimal() or int(value) < least:
+        raise InvalidOption(option, f"{value!r} is no whole number from {least} on")
+    return int(value)
+
+
+def _absolute(path: str) -> str:
+    # Tasks may run in another directory than the driver, which is where people count paths from.
+    return path if "://" in path else os.path.abspath(path)  # noqa: PTH100  Path resolves no ".."

@@ -1,0 +1,52 @@
+"""The rows of a batch by the values of the columns that divide a table, and the directories these get."""
+
+import datetime as dt
+from collections.abc import Iterator, Sequence
+from typing import Any, TypeAlias
+from urllib.parse import quote
+
+import pyarrow as pa
+
+Values: TypeAlias = tuple[str | None, ...]
+
+
+def divided(batch: pa.RecordBatch, columns: Sequence[str]) -> Iterator[tuple[Values, pa.RecordBatch]]:
+    """The rows of each combination of values, in their order, without the columns that divide them."""
+    rest = batch.drop_columns(list(columns)) if columns else batch
+    if not columns:
+        yield (), rest
+        return
+    keys = pa.table({str(n): batch.column(name) for n, name in enumerate(columns)})
+    numbered = keys.append_column("row", pa.array(range(batch.num_rows), pa.int64()))
+    # Threads would mix up the order of rows.
+    groups = numbered.group_by(keys.column_names, use_threads=False).aggregate([("row", "list")])
+    rows = groups.column("row_list").combine_chunks()
+    values = [groups.column(name).to_pylist() for name in keys.column_names]
+    for n in range(groups.num_rows):
+        chosen = rest if groups.num_rows == 1 else rest.take(rows[n].values)
+        yield tuple(_text(each[n]) for each in values), chosen
+
+
+def _text(value: Any) -> str | None:
+    """As Delta's log has it. An empty string is null there: its log cannot tell the two apart."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, dt.date):
+        return value.isoformat()
+    return None if value is None or value == "" else str(value)
+
+
+def directory(columns: Sequence[str], values: Values) -> str:
+    """Where the files of these values go; for people who look, for readers go by the table's log.
+
+    columns (day, site) with values (2026-01-31, None): day=2026-01-31/site=__HIVE_DEFAULT_PARTITION__/
+    """
+    return "".join(
+        f"{_safe(name)}={_safe(value) if value is not None else '__HIVE_DEFAULT_PARTITION__'}/"
+        for name, value in zip(columns, values, strict=True)
+    )
+
+
+def _safe(text: str) -> str:
+    # A name of a file has 255 bytes at most; that of a directory need not be unique.
+    return quote(text, safe=" ")[:100]

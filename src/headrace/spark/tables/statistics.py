@@ -1,0 +1,112 @@
+"""What Delta's log says of a file: how many rows, how many nulls, and between which values each column lies.
+
+Readers leave out files that cannot have what they look for, so a bound may be too wide and never too narrow.
+Floating-point columns have none: a NaN is above all numbers to Spark, and Parquet's statistics pass over it.
+"""
+
+import datetime as dt
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from decimal import Decimal
+from typing import Any, Final
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+COLUMNS: Final = 32  # as many as Delta looks at by default
+STRING_LENGTH: Final = 32
+_LAST_CHARACTER: Final = "\U0010ffff"
+_EXACT_DIGITS: Final = 15  # of a decimal that JSON's numbers are sure to keep
+
+
+def statistics(metadata: pq.FileMetaData, schema: pa.Schema) -> str:
+    """The statistics of a file with that footer, as JSON."""
+    found: dict[str, Any] = {
+        "numRecords": metadata.num_rows,
+        "minValues": {},
+        "maxValues": {},
+        "nullCount": {},
+    }
+    for index, path in list(enumerate(leaves(schema)))[:COLUMNS]:
+        if path:
+            groups = [metadata.row_group(n).column(index) for n in range(metadata.num_row_groups)]
+            _describe(found, path, [group.statistics for group in groups])
+    return json.dumps(found, separators=(",", ":"))
+
+
+def leaves(fields: Iterable[pa.Field]) -> Iterator[tuple[str, ...]]:
+    """The path of each of Parquet's columns; of those in a list or a map, of which Delta wants nothing, ().
+
+    a: long, b: struct<c: int, d: list<int>> gives (a) (b, c) ().
+    """
+    for field in fields:
+        if pa.types.is_struct(field.type):
+            for inner in leaves(field.type):
+                yield (field.name, *inner) if inner else ()
+        elif pa.types.is_map(field.type):
+            yield from _hidden([field.type.key_field, field.type.item_field])
+        elif pa.types.is_list(field.type):
+            yield from _hidden([field.type.value_field])
+        else:
+            yield (field.name,)
+
+
+def _hidden(fields: Iterable[pa.Field]) -> Iterator[tuple[str, ...]]:
+    return (() for _ in leaves(fields))
+
+
+def _describe(found: dict[str, Any], path: Sequence[str], groups: Sequence[pq.Statistics | None]) -> None:
+    if any(each is None or not each.has_null_count for each in groups):
+        return
+    known = [each for each in groups if each is not None]
+    _put(found["nullCount"], path, sum(each.null_count for each in known))
+    filled = [each for each in known if each.num_values]
+    if not filled or not all(each.has_min_max for each in filled):
+        return
+    try:
+        least, most = min(each.min for each in filled), max(each.max for each in filled)
+        low, high = lower_bound(least), upper_bound(most)
+    except (OverflowError, ValueError):  # a day or a time that Python has no date for
+        return
+    if low is not None and high is not None:
+        _put(found["minValues"], path, low)
+        _put(found["maxValues"], path, high)
+
+
+def _put(into: dict[str, Any], path: Sequence[str], value: Any) -> None:
+    for name in path[:-1]:
+        into = into.setdefault(name, {})
+    into[path[-1]] = value
+
+
+def lower_bound(value: Any) -> Any:
+    """`value` or something less, as JSON can have it; None if Delta keeps no bounds of such values."""
+    if isinstance(value, str):
+        return value[:STRING_LENGTH]
+    if isinstance(value, dt.datetime):
+        return _milliseconds(value - dt.timedelta(microseconds=value.microsecond % 1000))
+    return _exact(value)
+
+
+def upper_bound(value: Any) -> Any:
+    """`value` or something greater, likewise."""
+    if isinstance(value, str) and len(value) > STRING_LENGTH:
+        return value[:STRING_LENGTH] + _LAST_CHARACTER if value[STRING_LENGTH] != _LAST_CHARACTER else None
+    if isinstance(value, dt.datetime):
+        return _milliseconds(value + dt.timedelta(microseconds=-value.microsecond % 1000))
+    return _exact(value)
+
+
+def _milliseconds(value: dt.datetime) -> str:
+    text = value.replace(tzinfo=None).isoformat(timespec="milliseconds")
+    return text if value.tzinfo is None else f"{text}Z"
+
+
+def _exact(value: Any) -> Any:
+    if isinstance(value, bool):
+        return None
+    if isinstance(value, Decimal):
+        return float(value) if len(value.as_tuple().digits) <= _EXACT_DIGITS else None
+    if isinstance(value, dt.date):
+        return value.isoformat()
+    return value if isinstance(value, int | str) else None
