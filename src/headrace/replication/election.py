@@ -172,7 +172,7 @@ def cancel_move(partition: Partition) -> Partition:
     original = tuple(each for each in partition.replicas if each not in partition.adding)
     isr = tuple(each for each in partition.isr if each in original)
     elr = tuple(each for each in partition.elr if each in original)
-    changed = replace(partition, replicas=original, adding=(), removing=(), elr=elr)
+    changed = _on_fewer(replace(partition, adding=(), removing=(), elr=elr), original)
     return _with_isr(changed, isr) if isr else replace(changed, isr=())
 
 
@@ -183,7 +183,18 @@ def finish_move(partition: Partition, live: Collection[int], rank: Rank | None =
     if not moving or not set(target) <= set(partition.isr):
         return partition
     isr = tuple(each for each in partition.isr if each in target)
-    moved = replace(partition, replicas=target, adding=(), removing=(), isr=isr, elr=())
+    moved = _on_fewer(replace(partition, adding=(), removing=(), isr=isr, elr=()), target)
     if moved.leader in target:
         return moved
     return elect(replace(moved, leader=NOBODY, last_leader=moved.leader), live, rank=rank)
+
+
+def _on_fewer(partition: Partition, replicas: tuple[int, ...]) -> Partition:
+    """The partition on these of its replicas, led in a new epoch if others go.
+
+    They drop their logs. One that comes back soon, empty, must not pass for what it was: in the old epoch a
+    leader that has not heard of it in between would still count on the log that it had.
+    """
+    goes = not set(partition.replicas) <= set(replicas)
+    epoch = partition.leader_epoch + (goes and partition.leader in replicas)
+    return replace(partition, replicas=replicas, leader_epoch=epoch)

@@ -33,10 +33,16 @@ def test_a_move_ends_with_a_new_leader_if_the_old_one_goes() -> None:
     assert (moved.leader, moved.leader_epoch, set(moved.isr)) == (4, 6, {3, 4, 5})
 
 
-def test_a_leader_that_stays_keeps_its_epoch() -> None:
+def test_a_leader_that_stays_begins_an_epoch_without_those_that_go() -> None:
     moved = finish_move(accept_isr(begin_move(HERE, (1, 4, 5)), (1, 4, 5)), ALL)
 
-    assert (moved.leader, moved.leader_epoch, moved.replicas) == (1, 5, (1, 4, 5))
+    assert (moved.leader, moved.leader_epoch, moved.replicas) == (1, 6, (1, 4, 5))
+
+
+def test_a_leader_that_nobody_leaves_keeps_its_epoch() -> None:
+    moved = finish_move(accept_isr(begin_move(HERE, (1, 2, 3, 4)), (1, 2, 3, 4)), ALL)
+
+    assert (moved.leader, moved.leader_epoch, moved.replicas) == (1, 5, (1, 2, 3, 4))
 
 
 def test_another_order_of_the_same_brokers_needs_no_move() -> None:
@@ -49,7 +55,7 @@ def test_a_cancelled_move_leaves_the_replicas_that_were() -> None:
     stays = cancel_move(accept_isr(begin_move(HERE, (4, 5, 6)), (1, 2, 4)))
 
     assert (stays.replicas, stays.adding, stays.removing) == ((1, 2, 3), (), ())
-    assert (stays.isr, stays.leader) == ((1, 2), 1)
+    assert (stays.isr, stays.leader, stays.leader_epoch) == ((1, 2), 1, 6)
 
 
 def test_a_cancelled_move_does_not_count_on_brokers_that_it_takes_away() -> None:
