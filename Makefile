@@ -4,7 +4,7 @@ BIN := .venv/bin
 STAMP := .venv/installed
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test lint format unit wire cli coordination kazoo cluster cluster-matrix compat schema docs bench compare groups lock clean
+.PHONY: help install demo test lint format unit simulate wire cli coordination kazoo cluster cluster-matrix spark compat schema docs bench compare groups lock clean
 
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -21,7 +21,7 @@ $(STAMP): requirements/dev.txt pyproject.toml
 demo: install  ## a broker at work: writes, reads, a kill -9 amid a load, and nothing is missing
 	$(BIN)/headrace demo
 
-test: install lint unit wire cli coordination kazoo cluster compat  ## everything CI runs
+test: install lint unit wire cli coordination kazoo cluster spark compat  ## everything CI runs
 
 lint: install  ## format, lint, strict types, import contracts
 	$(BIN)/ruff format --check .
@@ -33,8 +33,11 @@ format: install  ## rewrite the code the way `make lint` wants it
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-unit: install  ## unit and property tests
-	$(BIN)/pytest -q -n 2 tests/unit tests/property
+unit: install  ## unit and property tests, and thousands of simulated clusters
+	$(BIN)/pytest -q -n 2 tests/unit tests/property tests/simulation
+
+simulate: install  ## the brokers' own code in simulated clusters that go wrong: SEEDS=10000, or SEED=17 in full (ARGS=--mutations)
+	PYTHONPATH=tests $(BIN)/python -m simulation $(if $(SEED),--seed $(SEED),--seeds $(or $(SEEDS),2000)) $(ARGS)
 
 wire: install  ## a real broker on loopback: three clients, raw requests, hostile bytes, kill -9
 	$(BIN)/pytest -q -n 2 tests/wire
@@ -53,6 +56,9 @@ cluster: install  ## three brokers under faults: kills, pauses, cut networks, fu
 
 cluster-matrix: install  ## every such story, with the embedded coordinator and with ZooKeeper: a table (ARGS=--only kill)
 	PYTHONPATH=tests $(BIN)/python -m cluster $(ARGS)
+
+spark: install  ## a real Spark session: format("headrace") beside Spark's own Kafka connector
+	$(BIN)/pytest -q tests/spark
 
 compat: install  ## other people's programs: client encoders, Apache Kafka's own tools
 	$(BIN)/pytest -q tests/compat

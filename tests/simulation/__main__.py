@@ -58,9 +58,9 @@ def notice_all(seeds: range, jobs: int) -> int:
 
 
 def notice(mutation: str, seeds: range, jobs: int) -> int:
-    """1 if a seed goes wrong, as one should."""
+    """1 if a check fails for some seed, as it should; a program that falls over has noticed nothing."""
     for outcome in play_all(seeds, jobs=jobs, rules=_rules(mutation)):
-        if outcome.problem is not None:
+        if outcome.is_violation:
             _print(*_verdict(outcome, mutation))
             return 1
     _print(f"{mutation}: {len(seeds)} seeds from {seeds.start} on, and nobody has noticed")

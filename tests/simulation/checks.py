@@ -1,11 +1,12 @@
 """What must hold after every step, of every broker and of what is written in ZooKeeper."""
 
 import re
+from collections.abc import Sequence
 from functools import partial
 
 from headrace.broker.partition import Partition
 from headrace.coordination.session import Znode
-from headrace.coordination.znodes import ControllerEpoch, PartitionState
+from headrace.coordination.znodes import ControllerEpoch, PartitionState, TopicAssignment, topic_path
 from headrace.storage.topics import TopicPartition
 from simulation.broker import MIN_INSYNC_REPLICAS
 from simulation.ledger import Ledger, Place
@@ -59,6 +60,8 @@ class Checks:
         self._zookeeper = zookeeper
         self._machines = machines
         self._unclean_allowed = unclean_allowed
+        self._topics = {topic_path(id_.topic): id_.topic for id_ in ids}
+        self._replicas: dict[TopicPartition, Sequence[int]] = {}
         self._seen: dict[tuple[int, TopicPartition], _Seen] = {}
         zookeeper.tree.on_change = self._written
 
@@ -110,10 +113,15 @@ class Checks:
 
     def _written(self, path: str, node: Znode | None, session: int) -> None:
         self._world.say("zk", "session %d: %s %s", session, path, "is gone" if node is None else node.data)
-        match = _STATE.fullmatch(path)
-        if match is None or node is None:
+        if node is None:
             return
-        id_ = TopicPartition(match[1], int(match[2]))
+        if path in self._topics:
+            self._assigned(TopicAssignment.decode(self._topics[path], node.data))
+        match = _STATE.fullmatch(path)
+        if match is not None:
+            self._state_written(TopicPartition(match[1], int(match[2])), node)
+
+    def _state_written(self, id_: TopicPartition, node: Znode) -> None:
         new = PartitionState.decode(id_.topic, id_.partition, node.data, version=node.version)
         old = self.states.get(id_)
         self.states[id_] = new
@@ -122,8 +130,23 @@ class Checks:
             raise Violation(f"{id_}: a controller of epoch {new.controller_epoch} writes, which is past")
         if new.leader != -1 and new.leader not in new.isr:
             raise Violation(f"{id_}: {new.leader} leads and is not in sync: {new}")
-        if old is not None:
+        self._check_places(id_, new)
+        if old is None:
+            self.ledgers[id_].may_lead((*new.isr, *new.elr))
+        else:
             self._check_change(id_, old, new)
+
+    def _assigned(self, assignment: TopicAssignment) -> None:
+        """Who has replicas has been written, after the states that go with it."""
+        for index, replicas in assignment.replicas.items():
+            id_ = TopicPartition(assignment.topic, index)
+            self._replicas[id_] = replicas
+            if id_ in self.states:
+                self._check_places(id_, self.states[id_])
+
+    def _check_places(self, id_: TopicPartition, state: PartitionState) -> None:
+        if not {*state.isr, *state.elr} <= set(self._replicas[id_]):
+            raise Violation(f"{id_}: not all have replicas that may lead: {state}, {self._replicas[id_]}")
 
     def _check_change(self, id_: TopicPartition, old: PartitionState, new: PartitionState) -> None:
         ledger, eligible = self.ledgers[id_], {*old.isr, *old.elr}
@@ -137,17 +160,14 @@ class Checks:
         if self._unclean_allowed and new.leader not in eligible - ledger.suspects.keys():
             ledger.unclean.add(new.leader_epoch)
         for each in set(new.isr) - set(old.isr):
-            if self._machines[each].lives > ledger.suspects.get(each, 0):
+            if new.broker_epochs[each] > ledger.suspects.get(each, 0):  # not what it had before is in sync
                 ledger.suspects.pop(each, None)
-        if ledger.suspects:
-            ledger.may_lead((*new.isr, *new.elr))
+        ledger.may_lead((*new.isr, *new.elr))
 
     def power_cut(self, machine: Machine) -> None:
         """A machine has just lost power, and had not been stopped cleanly."""
-        for id_, ledger in self.ledgers.items():
-            state = self.states.get(id_)
-            if state is not None:
-                ledger.power_cut(Place(machine.broker_id, machine.lives), (*state.isr, *state.elr))
+        for ledger in self.ledgers.values():
+            ledger.power_cut(machine.broker_id, self._zookeeper.tree.zxid)
 
 
 def _log(machines: dict[int, Machine], id_: TopicPartition, broker_id: int) -> SimLog | None:

@@ -39,8 +39,9 @@ class Ledger:
         self.committed: list[Batch] = []  # by offset
         self.leaders: dict[int, Place] = {}  # by epoch
         self.unclean: set[int] = set()  # epochs
-        self.suspects: dict[int, int] = {}  # brokers that lost power, in which life; not in sync since
+        self.suspects: dict[int, int] = {}  # brokers that lost power, at which zxid; not in sync since
         self.stale: dict[int, int] = {}  # brokers that still have what was lost, and from where
+        self.eligible: Collection[int] = ()  # in sync or eligible (ELR), as it is written
         self._brokers = brokers
         self._log_of = log_of
         self._min_insync_replicas = min_insync_replicas
@@ -75,6 +76,7 @@ class Ledger:
                 raise self._wrong(f"{who} commits {batch}, which the leader of epoch {newest} does not have")
         self._offsets[batch.value] = batch.base_offset
         self.committed.append(batch)
+        self._check_eligible(len(self.committed) - 1)
 
     def check_acknowledged(self, value: int, offset: int) -> None:
         """A producer has been told that `value` is at `offset`, in all that are in sync."""
@@ -122,23 +124,39 @@ class Ledger:
             if other != place.broker_id and kept is not None and kept.log_end_offset > offset:
                 self.stale[other] = min(offset, self.stale.get(other, offset))
 
-    def _agrees_up_to(self, log: SimLog) -> int:
+    def may_lead(self, eligible: Collection[int]) -> None:
+        """It is written that these are in sync or eligible: whatever is committed, each of them has it."""
+        self.eligible = eligible
+        if self.suspects:
+            self._assess_risk()
+        self._check_eligible(0)
+
+    def _check_eligible(self, first: int) -> None:
+        for each in self.eligible:
+            if each in self.suspects or self.unclean:
+                continue
+            log = self._log_of(each)
+            offset = first if log is None else self._agrees_up_to(log, first)
+            if offset < len(self.committed) and offset not in self._at_risk:
+                raise self._wrong(f"broker {each} may lead and does not have {self.committed[offset]}")
+
+    def _agrees_up_to(self, log: SimLog, first: int = 0) -> int:
         """The first offset at which a log lacks what is committed."""
-        for offset in range(log.log_start_offset, len(self.committed)):
+        for offset in range(max(first, log.log_start_offset), len(self.committed)):
             if log.at(offset) != self.committed[offset]:
                 return offset
         return len(self.committed)
 
     # -- power cuts ----------------------------------------------------------------------------
 
-    def power_cut(self, place: Place, eligible: Iterable[int]) -> None:
-        """A machine has gone down uncleanly; `eligible` may lead without loss, as it is written."""
-        self.suspects[place.broker_id] = place.life
-        self.may_lead(eligible)
+    def power_cut(self, broker_id: int, zxid: int) -> None:
+        """A machine has gone down uncleanly; whatever registers there later has a later zxid."""
+        self.suspects[broker_id] = zxid
+        self._assess_risk()
 
-    def may_lead(self, eligible: Iterable[int]) -> None:
-        """Only these are eligible: one of them that has not lost power must have all that is committed."""
-        logs = [self._log_of(each) for each in eligible if each not in self.suspects]
+    def _assess_risk(self) -> None:
+        """One of those that may lead and have not lost power must have all that is committed."""
+        logs = [self._log_of(each) for each in self.eligible if each not in self.suspects]
         safe = max((self._agrees_up_to(log) for log in logs if log is not None), default=0)
         if safe == len(self.committed):
             return

@@ -53,6 +53,15 @@ class Machine:
                 self._end(silently=False)
                 self._supervisor.call(self.start, after_s=_RESTART_S)
 
+    @property
+    def is_ready(self) -> bool:
+        return self.broker is not None and self.broker.ready.is_set()
+
+    def check_tasks(self) -> None:
+        """Crash if anything in the broker has ended that should go on."""
+        if self.process is not None:
+            self.process.check_tasks()
+
     def kill(self) -> None:
         """Kill -9."""
         if self.process is not None:

@@ -5,6 +5,7 @@ A mutation is a context in which one rule is not in force. What is said of it is
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
+from copy import copy
 from dataclasses import replace
 from typing import Any
 from unittest.mock import patch
@@ -164,7 +165,9 @@ def a_leader_that_restarts_keeps_its_epoch() -> Iterator[None]:
         await changed(self, registrations, {each: known.get(each, epoch) for each, epoch in epochs.items()})
 
     def take_any(self: Replicas, update: UpdateMetadataRequest) -> Any:
-        return take(self, replace(update, broker_epoch=self._broker.broker_epoch))
+        forged = copy(update)
+        forged.broker_epoch = self._broker.broker_epoch  # type: ignore[misc]
+        return take(self, forged)
 
     with (
         patch.object(Controller, "brokers_changed", brokers_changed),
@@ -184,6 +187,15 @@ def a_move_drops_who_was_brought_by_the_one_before() -> Iterator[None]:
         return replace(partition, replicas=(*target, *removing), adding=adding, removing=removing)
 
     with patch.object(model, "begin_move", begin_move):
+        yield
+
+
+@_mutation
+def a_replica_that_comes_back_passes_for_what_it_was() -> Iterator[None]:
+    """It was taken away and has dropped its log; a leader that has not heard counts on that log."""
+    with patch.object(
+        election, "_on_fewer", lambda partition, replicas: replace(partition, replicas=replicas)
+    ):
         yield
 
 

@@ -45,7 +45,8 @@ class End:
         self.process = process
         self.host = process.host
         self.is_open = True
-        self.is_cut = False  # nothing gets through any more, and nobody knows yet
+        self.is_cut = False  # nothing that is sent gets through any more, and nobody knows yet
+        self.is_dropping = False  # nor what is under way
         self.receive: Callable[[Any], None] = lambda _message: None
         self.lost: Callable[[], None] = lambda: None
         self.other: End
@@ -126,6 +127,8 @@ class Network:
 
     def send(self, end: End, message: object) -> None:
         """Bring `message` to `end`, after everything that was sent to it before."""
+        if end.is_cut:
+            return
         if self.breaks and self._world.random.random() < self.breaks:
             self._break(end)
         else:
@@ -136,7 +139,7 @@ class Network:
         end.process.call_at(end.arrives_s, self._arrive, end, message)
 
     def _arrive(self, end: End, message: object) -> None:
-        if not end.is_open or end.is_cut or not end.host.is_up:
+        if not end.is_open or end.is_dropping or not end.host.is_up:
             return
         if end.held or self._is_held_up(end):
             end.held.append(message)
@@ -154,10 +157,15 @@ class Network:
             self._bring(end.other, _END)
 
     def _break(self, end: End) -> None:
-        """The connection is reset: both ends learn of it, each in its own time."""
+        """The connection is reset: both ends learn of it, each in its own time.
+
+        What is under way is lost, or it arrives, when whoever sent it may be talking on another connection.
+        """
         for each in (end, end.other):
             each.is_cut = True
-            each.process.call(self._reset, each, after_s=self.delay_s())
+            each.is_dropping = self._world.random.random() < 0.5
+            last_s = self._world.now if each.is_dropping else max(self._world.now, each.arrives_s)
+            each.process.call_at(last_s + self.delay_s(), self._reset, each)
 
     def _reset(self, end: End) -> None:
         if end.is_open:

@@ -8,6 +8,7 @@ from headrace.coordination.errors import CoordinationError
 from headrace.storage.topics import TopicPartition
 from simulation.broker import SimBroker
 from simulation.machine import Machine
+from simulation.process import Process
 from simulation.world import World
 
 REPLICAS = 3
@@ -16,8 +17,11 @@ REPLICAS = 3
 class Operators:
     """They ask whoever is the controller at that moment; what comes of it they do not wait for."""
 
-    def __init__(self, world: World, machines: list[Machine], ids: list[TopicPartition]) -> None:
+    def __init__(
+        self, world: World, process: Process, machines: list[Machine], ids: list[TopicPartition]
+    ) -> None:
         self._world = world
+        self._process = process
         self._machines = machines
         self._ids = ids
 
@@ -29,6 +33,8 @@ class Operators:
         target = chance.sample(brokers, REPLICAS) if chance.random() < 0.7 else None
         self._world.say("", "%s is to move to %s", id_, target)
         self._change(lambda model: model.move(Key(*id_), target))
+        if chance.random() < 0.5:  # and this one knows better
+            self._process.call(self.move, after_s=chance.random() ** 2)
 
     def prefer(self) -> None:
         id_ = self._world.random.choice(self._ids)

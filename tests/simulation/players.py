@@ -16,6 +16,7 @@ from typing import NamedTuple
 
 from headrace.broker.dispatch import load_handlers
 from simulation.story import Story
+from simulation.world import Crash, Violation
 
 GROUP = 20  # seeds that one process plays
 _TOLD = 60  # events, when something is wrong
@@ -28,6 +29,7 @@ class Outcome(NamedTuple):
     steps: int
     problem: str | None = None
     trace: Sequence[str] = ()
+    is_violation: bool = False  # of what must hold; otherwise a program has fallen over
 
 
 Rules = Callable[[], AbstractContextManager[object]]
@@ -44,8 +46,9 @@ def play(seed: int, *, traced: bool = False, rules: Rules = nullcontext) -> Outc
         with rules():
             story.play()
     except Exception as error:  # noqa: BLE001  a Violation, or a bug that ended in any other way
-        problem = str(error) if isinstance(error, AssertionError) else repr(error)
-        return Outcome(seed, story.world.steps, problem, story.world.trace)
+        problem = str(error) if isinstance(error, Violation) else repr(error)
+        is_violation = isinstance(error, Violation) and not isinstance(error, Crash)
+        return Outcome(seed, story.world.steps, problem, story.world.trace, is_violation)
     return Outcome(seed, story.world.steps, None, story.world.trace)
 
 
@@ -97,4 +100,4 @@ def _play_and_tell(seed: int, rules: Rules) -> Outcome:
     told = play(seed, traced=True, rules=rules)
     if told.problem != outcome.problem:
         return Outcome(seed, told.steps, f"{outcome.problem}; played again: {told.problem}")
-    return Outcome(seed, told.steps, told.problem, told.trace[-_TOLD:])
+    return told._replace(trace=told.trace[-_TOLD:])

@@ -5,7 +5,7 @@ from collections.abc import Callable, Coroutine
 from typing import TYPE_CHECKING, Any
 
 from simulation.loop import SimLoop
-from simulation.world import Event, Violation, World
+from simulation.world import Crash, Event, World
 
 if TYPE_CHECKING:
     from simulation.network import Host, Network
@@ -71,7 +71,7 @@ class Process:
 
     def after_step(self) -> None:
         if self._failure is not None:
-            raise Violation(f"{self.name}: {self._failure}")
+            raise Crash(f"{self.name}: {self._failure}")
         if self.on_step is not None:
             self.on_step()
 
@@ -79,7 +79,7 @@ class Process:
         """No task has died of something that nobody took: what it was to do is not done any more."""
         for task in list(self.loop.tasks):
             if task.done() and task._log_traceback:
-                raise Violation(f"{self.name}: a task has died of {task.exception()!r}: {task!r}")
+                raise Crash(f"{self.name}: a task has died of {task.exception()!r}: {task!r}")
 
 
 def _raise(task: "asyncio.Task[Any]") -> None:

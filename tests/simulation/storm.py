@@ -36,7 +36,7 @@ class Storm:
         self._power_cuts = power_cuts  # that are left
         self._process = Process(world, network, network.host("storm"))
         self._is_over = False
-        operators = Operators(world, self._machines, list(checks.ledgers))
+        operators = Operators(world, self._process, self._machines, list(checks.ledgers))
         usual: list[tuple[int, Callable[[], None]]] = [
             (5, self._kill),
             (3, self._pause),

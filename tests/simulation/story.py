@@ -7,6 +7,7 @@ from random import Random
 
 from headrace.coordination.session import Create
 from headrace.coordination.znodes import PERSISTENT_PATHS, Config, TopicAssignment
+from headrace.coordination.znodes import Controller as ControllerZnode
 from headrace.storage.topics import TopicPartition
 from simulation.alarm import heard
 from simulation.broker import simulated
@@ -69,12 +70,13 @@ class Story:
             self.storm.end()
             before = [producer.acknowledged for producer in self.producers]
             self._wait("new writes are acknowledged", partial(self._have_written, before))
+            if self._chance.random() < 0.2:
+                self._silence_a_follower()
             for producer in self.producers:
                 producer.is_stopped = True
             self._wait("everything is in sync", self._is_whole)
             for machine in self.machines.values():
-                assert machine.process is not None
-                machine.process.check_tasks()
+                machine.check_tasks()
 
     def _begin(self) -> None:
         self._make_topic()
@@ -126,6 +128,30 @@ class Story:
 
     # -- afterwards ----------------------------------------------------------------------------
 
+    def _silence_a_follower(self) -> None:
+        """One that is there and does not fetch falls out of sync, or nothing is committed any more.
+
+        Neither of the two is the controller. What it writes would be known to one side only, for as long as
+        both are alive to ZooKeeper: a leader that is told of nothing, or one that can propose nothing.
+        """
+        id_ = self._chance.choice(self.producers).id
+        self._wait("all are in sync", lambda: len(self.checks.states[id_].isr) == REPLICAS)
+        state = self.checks.states[id_]
+        controller = self._controller()
+        if state.leader == controller:
+            return
+        others = [each for each in state.isr if each not in {state.leader, controller}]
+        leader, follower = (self.machines[each].name for each in (state.leader, self._chance.choice(others)))
+        ways = [(leader, follower), (follower, leader)]
+        self.network.block(ways)
+        before = [producer.acknowledged for producer in self.producers]
+        self._wait("writes go on without a follower", partial(self._have_written, before))
+        self.network.unblock(ways)
+
+    def _controller(self) -> int:
+        found = self.zookeeper.tree.get(ControllerZnode.path)
+        return -1 if found is None else ControllerZnode.decode(found.data).broker_id
+
     def _wait(self, what: str, is_so: Callable[[], bool]) -> None:
         deadline = self.world.now + _HEALING_S
         while not is_so():
@@ -140,7 +166,11 @@ class Story:
         return all(producer.acknowledged > had + 2 for producer, had in counts)
 
     def _is_whole(self) -> bool:
-        return all(producer.is_done for producer in self.producers) and all(map(self._is_in_sync, self.ids))
+        return (
+            all(producer.is_done for producer in self.producers)
+            and all(machine.is_ready for machine in self.machines.values())
+            and all(map(self._is_in_sync, self.ids))
+        )
 
     def _is_in_sync(self, id_: TopicPartition) -> bool:
         """All replicas have all records and nothing else, and nothing is on the move."""

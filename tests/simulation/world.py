@@ -23,6 +23,10 @@ class Violation(AssertionError):
     """Something that must never be."""
 
 
+class Crash(Violation):
+    """A program has fallen over: an exception that nobody expected."""
+
+
 class Event:
     """A callback to come; what asyncio calls a handle."""
 
