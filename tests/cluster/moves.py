@@ -15,6 +15,7 @@ from headrace.protocol.schema.alter_partition_reassignments import (
 )
 from wire.raw import RawClient
 
+ROUNDS: Final = 5
 PREFERRED: Final = {
     "leader.imbalance.check.interval.seconds": "1",
     "leader.imbalance.per.broker.percentage": "0",
@@ -62,6 +63,19 @@ def a_controller_that_moves_replicas_is_killed(scene: Scene) -> None:
     _begin_move(cluster, TOPIC, wanted)
     controller.kill()
     _await_move(cluster, TOPIC, wanted)
+    scene.workload.progress()
+
+
+def replicas_move_to_and_fro(scene: Scene) -> None:
+    """Away from a broker and back, again and again: each time it begins with an empty log."""
+    cluster = scene.cluster
+    new = cluster.add()
+    new.start()
+    for number in range(2 * ROUNDS):
+        first = 1 if number % 2 else new.id
+        wanted = {index: [first, 2, 3] if index % 2 else [2, first, 3] for index in range(PARTITIONS)}
+        _begin_move(cluster, TOPIC, wanted)
+        _await_move(cluster, TOPIC, wanted)
     scene.workload.progress()
 
 
