@@ -18,7 +18,7 @@ $(STAMP): requirements/dev.txt pyproject.toml
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
 	@touch $@
 
-demo: install  ## a broker at work: writes, reads, a kill -9 amid a load, and nothing is missing
+demo: install  ## three brokers, sixty trucks, a Spark pipeline and a kill -9: nothing is missing
 	$(BIN)/headrace demo
 
 test: install lint unit wire cli coordination kazoo cluster spark compat  ## everything CI runs

@@ -62,6 +62,7 @@ def defaults(master: str) -> dict[str, str]:
     cores = os.cpu_count() or 2
     found = {
         "spark.sql.shuffle.partitions": str(max(2, cores)),  # 200 would keep two cores busy with nothing
+        "spark.python.daemon.module": "headrace.spark.daemon",
         "spark.python.unix.domain.socket.enabled": "true",  # between Java and Python: a third faster
         "spark.sql.python.filterPushdown.enabled": "true",  # sources may see filters
         "spark.sql.execution.arrow.pyspark.enabled": "true",

@@ -1,0 +1,102 @@
+"""The demo from its beginning to its end, step by step."""
+
+import tempfile
+import time
+from pathlib import Path
+from typing import Final
+
+import click
+
+from headrace import __version__
+from headrace.cli.demo import trucks
+from headrace.cli.demo.fleet import Fleet
+from headrace.cli.demo.machine import Up
+from headrace.cli.demo.show import Figures, Show
+from headrace.cli.demo.story import BROKERS, PARTITIONS, Story, ends_of
+from headrace.cli.process import Refused
+from headrace.client.admin import Admin
+from headrace.spark.launcher import session
+
+SAFE: Final = {"min.insync.replicas": "2"}
+
+
+@click.command()
+@click.option("--seconds", default=8, show_default=True, help="How long to drive before and after the crash.")
+def demo(seconds: int) -> None:
+    """Run a cluster, a fleet of trucks and a Spark pipeline; kill a broker; count what is in the table."""
+    with tempfile.TemporaryDirectory(prefix="headrace-", ignore_cleanup_errors=True) as name:
+        _Demo(Path(name), Show(), seconds).play()
+
+
+class _Demo:
+    def __init__(self, directory: Path, show: Show, seconds: int) -> None:
+        self._table = directory / "positions"
+        self._state = directory / "state"
+        self._show = show
+        self._seconds = seconds
+        self._up = Up(directory, BROKERS)
+
+    def play(self) -> None:
+        self._show.title(f"Headrace {__version__}: three brokers, sixty trucks, Spark, and a kill -9")
+        with self._up as up:
+            self._show.step("started", f"headrace up --brokers {BROKERS}, at {up.bootstrap}", up.took_s)
+            self._create_topics()
+            fleet = Fleet(up.bootstrap, trucks.POSITIONS)
+            fleet.start()
+            try:
+                self._run(fleet)
+            finally:
+                fleet.stop()
+            self._count(fleet)
+            began = time.perf_counter()
+            up.stop()
+            self._show.step("stopped", "all of it, cleanly", time.perf_counter() - began)
+        self._show.end(
+            "Yours: headrace up --brokers 3 --data DIR, and `headrace pipeline init` for a pipeline."
+        )
+
+    def _create_topics(self) -> None:
+        admin = Admin(self._up.bootstrap)
+        for topic in (trucks.POSITIONS, trucks.SPEEDS, trucks.ALERTS):
+            admin.create_topic(topic, partitions=PARTITIONS, replicas=BROKERS, configs=SAFE)
+        self._show.step("created", f"topics of {PARTITIONS} partitions with {BROKERS} replicas each")
+
+    def _run(self, fleet: Fleet) -> None:
+        began = time.perf_counter()
+        spark = session("trucks")
+        from headrace.pipeline.observing import Groups  # noqa: PLC0415  they know Spark
+        from headrace.pipeline.running import Runner  # noqa: PLC0415
+        from headrace.pipeline.state import State  # noqa: PLC0415
+
+        self._show.step("started", "Spark, on this machine's cores", time.perf_counter() - began)
+        pipeline = trucks.pipeline(self._table)
+        figures, groups = Figures(self._show, fleet), Groups(self._up.bootstrap)
+        state = State(self._state, pipeline.name)
+        runner = Runner(spark, pipeline, self._up.bootstrap, state, [figures, groups])
+        self._show.step("started", f"pipeline {pipeline.name}: {', '.join(pipeline.sinks)}")
+        story = Story(self._up, fleet, figures, self._show, self._seconds)
+        story.begin(when_over=runner.stop)
+        try:
+            with figures:
+                runner.run()
+        finally:
+            story.end()
+            groups.close()
+            spark.stop()
+
+    def _count(self, fleet: Fleet) -> None:
+        """Every position that was acknowledged is in the table, once."""
+        from deltalake import DeltaTable  # noqa: PLC0415  it comes with Spark
+
+        table = DeltaTable(str(self._table)).to_pyarrow_table(columns=["truck", "number"])
+        rows, distinct = table.num_rows, table.group_by(["truck", "number"]).aggregate([]).num_rows
+        for topic, what in ((trucks.SPEEDS, "windows of speed and distance"), (trucks.ALERTS, "alerts")):
+            written = sum(ends_of(self._up.bootstrap, topic).values())
+            self._show.step("wrote", f"{written:,} {what} to {topic}")
+        if fleet.failed or not rows == distinct == fleet.acknowledged == fleet.sent:
+            raise Refused(
+                f"{fleet.sent:,} positions were sent and {fleet.acknowledged:,} acknowledged; "
+                f"the table has {rows:,} rows, {distinct:,} of them different"
+            )
+        told = f"{fleet.sent:,} positions sent, {rows:,} in the table: none missing, none twice"
+        self._show.step("counted", told)
