@@ -1,0 +1,23 @@
+"""`headrace demo`, as the README's first command runs it, with a shorter drive."""
+
+import os
+import subprocess
+import sys
+from typing import Final
+
+TIMEOUT_S: Final = 400
+
+
+def test_the_demo_finds_every_record_in_the_table_once() -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "headrace", "demo", "--seconds", "2"],
+        env=os.environ | {"COLUMNS": "120"},
+        capture_output=True,
+        text=True,
+        timeout=TIMEOUT_S,
+        check=False,
+    )
+    assert done.returncode == 0, done
+    assert "none missing, none twice" in done.stdout
+    assert "it is back and in sync" in done.stdout
+    assert "Traceback" not in done.stderr
