@@ -22,9 +22,14 @@ COMMANDS: Final = {
         "headrace.cli.consume", "consume", "Print the records of topics, alone or as a member of a group."
     ),
     "coordinator": Lazy("headrace.cli.coordinator", "coordinator", "Run the embedded coordinator."),
-    "demo": Lazy("headrace.cli.demo", "demo", "See a broker at work, and survive kill -9."),
+    "demo": Lazy(
+        "headrace.cli.demo", "demo", "See a cluster and a Spark pipeline at work, and survive a kill -9."
+    ),
     "group": Lazy("headrace.cli.group", "group", "List, describe, reset and delete consumer groups."),
     "log": Lazy("headrace.cli.log", "log", "Look at a partition's files on disk."),
+    "pipeline": Lazy(
+        "headrace.cli.pipeline", "pipeline", "Run pipelines on Spark: topics into topics and tables."
+    ),
     "produce": Lazy("headrace.cli.produce", "produce", "Write records to a topic."),
     "topic": Lazy("headrace.cli.topic", "topic", "Create, list, describe, alter and delete topics."),
     "up": Lazy("headrace.cli.up", "up", "Run a broker, or a cluster of them, with all it needs."),
@@ -73,6 +78,7 @@ def known_errors() -> tuple[type[Exception], ...]:
     from headrace.client.errors import ClientError  # noqa: PLC0415
     from headrace.coordination.errors import CoordinationError  # noqa: PLC0415
     from headrace.protocol.errors import KafkaError  # noqa: PLC0415
+    from headrace.spark.errors import SparkError  # noqa: PLC0415
     from headrace.storage.errors import StorageError  # noqa: PLC0415
 
     return (
@@ -82,6 +88,7 @@ def known_errors() -> tuple[type[Exception], ...]:
         KafkaError,
         OSError,
         Refused,
+        SparkError,
         StartRefused,
         StorageError,
     )

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from pyspark.sql import functions as F  # noqa: N812
 
-from headrace.pipeline.declaring import BadRows, Pipeline, Sink, Source, View
+from headrace.pipeline.declaring import DEAD_LETTERS_EVERY, BadRows, Pipeline, Sink, Source, View
 from headrace.pipeline.errors import PipelineError, in_words
 
 if TYPE_CHECKING:
@@ -14,7 +14,6 @@ if TYPE_CHECKING:
 
 RECORD: Final = "_record"
 _REASON: Final = "_reason"
-_DEAD_LETTERS_EVERY: Final = "5 seconds"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,27 +44,16 @@ class Builder:
 
     def queries(self) -> Iterator[Query]:
         for sink in self._pipeline.sinks.values():
-            yield self._of_sink(sink)
+            yield self.of_sink(sink)
         for source in self._pipeline.sources.values():
-            if source.bad_rows is BadRows.DEAD_LETTER and source.decode.label != "bytes":
+            if source.has_dead_letters:
                 yield self._of_dead_letters(source)
 
     # -- rows ----------------------------------------------------------------------------------
 
     def records(self, source: Source) -> "DataFrame":
         """The source's records, as they are."""
-        options = {
-            "kafka.bootstrap.servers": self._bootstrap,
-            "includeHeaders": "true",
-            "startingOffsets": source.starting,
-            **({"subscribe": source.topic} if "subscribePattern" not in source.options else {}),
-            **source.options,
-        }
-        if self._since_ms is not None:
-            options |= {
-                "startingTimestamp": str(self._since_ms),
-                "startingOffsetsByTimestampStrategy": "latest",
-            }
+        options = source.reading(self._bootstrap, self._since_ms)
         return self._spark.readStream.format("headrace").options(**options).load()
 
     def rows(self, source: Source) -> "DataFrame":
@@ -100,7 +88,7 @@ class Builder:
 
     # -- queries -------------------------------------------------------------------------------
 
-    def _of_sink(self, sink: Sink) -> Query:
+    def of_sink(self, sink: Sink) -> Query:
         format_, options = sink.target.format(self._bootstrap)
         try:
             frame = sink.target.shape(self.result(sink))
@@ -136,13 +124,13 @@ class Builder:
         )
         headers = F.concat(told, F.coalesce(F.col("headers"), F.array().cast(_HEADERS)))
         return Query(
-            name=self._pipeline.query_name(f"{source.name}.dead-letters"),
+            name=self._pipeline.dead_letters_name(source.name),
             label=f"topic {source.dead_letters}",
             frame=bad.select("key", "value", headers.alias("headers")),
             format="headrace",
             options={"kafka.bootstrap.servers": self._bootstrap, "topic": source.dead_letters},
             mode="append",
-            every=_DEAD_LETTERS_EVERY,
+            every=DEAD_LETTERS_EVERY,
             sources=(source.name,),
         )
 

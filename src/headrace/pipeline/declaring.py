@@ -14,6 +14,7 @@ from headrace.pipeline.targets import Target
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
+DEAD_LETTERS_EVERY: Final = "5 seconds"
 _NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
 _MODES: Final = ("append", "update", "complete")
 
@@ -40,6 +41,23 @@ class Source:
     dead_letters: str  # the topic for rows that cannot be decoded
     starting: str
     options: Mapping[str, str]
+
+    def reading(self, bootstrap: str, since_ms: int | None = None) -> dict[str, str]:
+        """Its options for format("headrace"); `since_ms`: records from then on, not from `starting`."""
+        found = {
+            "kafka.bootstrap.servers": bootstrap,
+            "includeHeaders": "true",
+            "startingOffsets": self.starting,
+            **({} if {"subscribePattern", "assign"} & self.options.keys() else {"subscribe": self.topic}),
+            **self.options,
+        }
+        if since_ms is not None:
+            found |= {"startingTimestamp": str(since_ms), "startingOffsetsByTimestampStrategy": "latest"}
+        return found
+
+    @property
+    def has_dead_letters(self) -> bool:
+        return self.bad_rows is BadRows.DEAD_LETTER and not isinstance(self.decode, Raw)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -121,6 +139,11 @@ class Pipeline:
         """Write what the function returns to `target`, `every` so often ("5 seconds")."""
         if mode not in _MODES:
             raise PipelineError(f"a sink's mode is one of {', '.join(_MODES)}, not {mode!r}")
+        if mode not in target.modes:
+            raise PipelineError(
+                f"{target.label} takes mode {' or '.join(target.modes)}, not {mode}: rows that change belong "
+                "into a topic, or use append with a watermark"
+            )
 
         def declare(function: Function) -> Function:
             name = function.__name__
@@ -140,6 +163,10 @@ class Pipeline:
     def query_name(self, sink: str) -> str:
         """What the sink's query is called, and the consumer group that shows how far it is."""
         return f"{self.name}.{sink}"
+
+    def dead_letters_name(self, source: str) -> str:
+        """The same of the query that takes the source's bad rows away."""
+        return self.query_name(f"{source}.dead-letters")
 
     def check(self) -> None:
         """PipelineError unless every argument of every function names something, without going in circles."""

@@ -8,6 +8,8 @@ from headrace.spark.errors import SparkError
 _OURS = re.compile(r"^headrace\.[\w.]+: (.*(?:\n(?!\s|Traceback|\tat |SQLSTATE).*)*)", re.MULTILINE)
 _SPARKS = re.compile(r"^\[([A-Z_.]+)\] (.*)", re.MULTILINE)
 
+_CAUSES = re.compile(r"^(?:: |Caused by: )(?:[\w.$]+: )?(.+)", re.MULTILINE)  # Java's, the first of all last
+
 
 class PipelineError(SparkError):
     """The pipeline cannot be as it is declared; the sentence says what to do."""
@@ -23,5 +25,8 @@ def in_words(error: BaseException) -> str:
     if sparks:
         name, said = sparks[-1]
         return f"{said.split(' SQLSTATE')[0].strip()} ({name})"
+    causes = _CAUSES.findall(text)
+    if causes:
+        return str(causes[-1])
     first = text.strip().splitlines()
     return first[0] if first else type(error).__name__

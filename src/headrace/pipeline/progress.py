@@ -10,6 +10,8 @@ from headrace.spark.offsets import Place, from_json
 
 TOPIC: Final = "_headrace_pipelines"
 """Where progress is kept, by query: for consoles and for history."""
+WRITTEN: Final = "written"
+"""What the count of rows that a batch gives to its sink is called among Spark's observed metrics."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,6 +27,8 @@ class Progress:
     rows: int = 0
     rows_per_s: float = 0.0
     processed_per_s: float = 0.0
+    written: int = 0
+    written_per_s: float = 0.0
     took_ms: int = 0
     lag: int = 0
     lags: Mapping[str, int] = field(default_factory=dict)  # by partition: "orders-0"
@@ -52,6 +56,11 @@ def of_batch(pipeline: str, progress: Mapping[str, Any], *, event: str = "batch"
         latest |= _offsets(source.get("latestOffset"))
     lags = {str(place): max(0, end - offsets.get(place, end)) for place, end in sorted(latest.items())}
     operators = progress.get("stateOperators", ())
+    rows, rows_per_s = progress.get("numInputRows", 0), _number(progress.get("inputRowsPerSecond"))
+    took_ms = progress.get("batchDuration") or progress.get("durationMs", {}).get("triggerExecution", 0)
+    written = int(_number(progress.get("observedMetrics", {}).get(WRITTEN, {}).get("rows")))
+    # Spark's rate counts from one batch to the next; of a first batch there is only how long it took.
+    span_s = rows / rows_per_s if rows and rows_per_s else took_ms / 1000
     return Progress(
         pipeline=pipeline,
         query=progress.get("name") or progress["id"],
@@ -59,10 +68,12 @@ def of_batch(pipeline: str, progress: Mapping[str, Any], *, event: str = "batch"
         at_ms=_milliseconds(progress["timestamp"]),
         run=progress.get("runId", ""),
         batch=progress.get("batchId", -1),
-        rows=progress.get("numInputRows", 0),
-        rows_per_s=_number(progress.get("inputRowsPerSecond")),
+        rows=rows,
+        rows_per_s=round(rows / span_s, 1) if span_s else 0.0,
         processed_per_s=_number(progress.get("processedRowsPerSecond")),
-        took_ms=progress.get("batchDuration") or progress.get("durationMs", {}).get("triggerExecution", 0),
+        written=written,
+        written_per_s=round(written / span_s, 1) if span_s else 0.0,
+        took_ms=took_ms,
         lag=sum(lags.values()),
         lags=lags,
         offsets=_grouped(offsets),

@@ -1,6 +1,5 @@
 """Running a pipeline: its queries side by side, what they tell, and an end when somebody wants one."""
 
-import json
 import logging
 import threading
 import time
@@ -8,18 +7,13 @@ from collections.abc import Iterable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
-from pyspark.sql.streaming.listener import (
-    QueryIdleEvent,
-    QueryProgressEvent,
-    QueryStartedEvent,
-    QueryTerminatedEvent,
-    StreamingQueryListener,
-)
+from pyspark.sql import functions as F  # noqa: N812
 
 from headrace.pipeline.building import Builder, Query
 from headrace.pipeline.declaring import Pipeline
 from headrace.pipeline.errors import PipelineError, in_words
-from headrace.pipeline.progress import Observer, Progress, of_batch
+from headrace.pipeline.listening import Listener
+from headrace.pipeline.progress import WRITTEN, Observer
 from headrace.pipeline.state import State
 
 if TYPE_CHECKING:
@@ -27,6 +21,9 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
 
 _LOOK_S: Final = 0.2
+_BATCH_S: Final = 60.0  # how long the end of a batch is waited for
+_BETWEEN_S: Final = 0.02
+_TOLD_S: Final = 10.0
 logger = logging.getLogger(__name__)
 
 
@@ -45,11 +42,17 @@ class Runner:
         self._pipeline = pipeline
         self._bootstrap = bootstrap
         self._state = state
-        self._listener = _Listener(pipeline.name, observers)
+        self._listener = Listener(pipeline.name, observers)
         self._stopping = threading.Event()
+        self._at_once = threading.Event()
 
     def stop(self) -> None:
-        """Have `run` return soon; may be called from anywhere, a signal handler among others."""
+        """Have `run` return after the batches that are under way, called again: at once.
+
+        May be called from anywhere, a signal handler among others.
+        """
+        if self._stopping.is_set():
+            self._at_once.set()
         self._stopping.set()
 
     def run(self, *, to_the_end: bool = False) -> None:
@@ -65,11 +68,13 @@ class Runner:
                 self._wait(started)
             finally:
                 self._end(started)
+                self._listener.wait(_TOLD_S)
                 self._spark.streams.removeListener(self._listener)
 
     def _start(self, query: Query, *, to_the_end: bool) -> "StreamingQuery":
+        counted = query.frame.observe(WRITTEN, F.count(F.lit(1)).alias("rows"))
         writer = (
-            query.frame.writeStream.queryName(query.name)
+            counted.writeStream.queryName(query.name)
             .option("checkpointLocation", str(self._state.checkpoint(query.name)))
             .outputMode(query.mode)
         )
@@ -96,11 +101,31 @@ class Runner:
             self._stopping.wait(_LOOK_S)
 
     def _end(self, queries: Iterable["StreamingQuery"]) -> None:
+        deadline = time.monotonic() + _BATCH_S
         for query in queries:
             try:
+                self._finish_batch(query, deadline)
                 query.stop()
             except Exception as error:  # noqa: BLE001  the others are to be stopped all the same
                 logger.warning("%s did not stop: %s", query.name, in_words(error))
+
+    def _finish_batch(self, query: "StreamingQuery", deadline: float) -> None:
+        """Let the batch end: one that is cut off is done again, and a topic would have its rows twice."""
+        begun = _batch_number(query)
+        while (
+            query.isActive
+            and query.status["isTriggerActive"]
+            and _batch_number(query) == begun
+            and time.monotonic() < deadline
+            and not self._at_once.wait(_BETWEEN_S)
+        ):
+            pass
+
+
+def _batch_number(query: "StreamingQuery") -> int:
+    """Of the last that is done."""
+    last = query.lastProgress
+    return -1 if last is None else int(last.batchId)
 
 
 def _append(query: Query, frame: "DataFrame", _batch_id: int) -> None:
@@ -110,49 +135,4 @@ def _append(query: Query, frame: "DataFrame", _batch_id: int) -> None:
 def _raise_if_failed(query: "StreamingQuery") -> None:
     error = query.exception()
     if error is not None:
-        raise PipelineError(f"{query.name}: {in_words(error)}")
-
-
-class _Listener(StreamingQueryListener):
-    """Hands what Spark says of the pipeline's queries to whoever wants to know."""
-
-    def __init__(self, pipeline: str, observers: Sequence[Observer]) -> None:
-        super().__init__()
-        self._pipeline = pipeline
-        self._observers = observers
-        self._names: dict[str, str] = {}  # of runs
-
-    def onQueryStarted(self, event: QueryStartedEvent) -> None:  # noqa: N802  Spark's name
-        name = event.name or ""
-        if name.startswith(f"{self._pipeline}."):
-            self._names[str(event.runId)] = name
-            self._tell(Progress(pipeline=self._pipeline, query=name, event="started", at_ms=_now_ms()))
-
-    def onQueryProgress(self, event: QueryProgressEvent) -> None:  # noqa: N802  Spark's name
-        if str(event.progress.runId) in self._names:
-            self._tell(of_batch(self._pipeline, json.loads(event.progress.json)))
-
-    def onQueryIdle(self, event: QueryIdleEvent) -> None:  # noqa: N802  Spark's name
-        name = self._names.get(str(event.runId))
-        if name is not None:
-            self._tell(Progress(pipeline=self._pipeline, query=name, event="idle", at_ms=_now_ms()))
-
-    def onQueryTerminated(self, event: QueryTerminatedEvent) -> None:  # noqa: N802  Spark's name
-        name = self._names.pop(str(event.runId), None)
-        if name is not None:
-            said = in_words(RuntimeError(event.exception)) if event.exception else ""
-            ended = "failed" if event.exception else "ended"
-            self._tell(
-                Progress(pipeline=self._pipeline, query=name, event=ended, at_ms=_now_ms(), error=said)
-            )
-
-    def _tell(self, progress: Progress) -> None:
-        for observer in self._observers:
-            try:
-                observer(progress)
-            except Exception as error:  # noqa: BLE001  who looks on must not end a query
-                logger.warning("%s: progress was not passed on: %s", progress.query, error)
-
-
-def _now_ms() -> int:
-    return time.time_ns() // 1_000_000
+        raise PipelineError(f"{query.name}: {in_words(error)}") from error

@@ -5,14 +5,16 @@ import json
 import os
 import shutil
 import signal
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Final
+from typing import IO, Final
 
 from headrace.pipeline.errors import PipelineError
 
 DIRECTORY: Final = ".headrace"
+_MOMENT_S: Final = 0.2
 
 
 class State:
@@ -22,6 +24,7 @@ class State:
         self.path = (root / pipeline).absolute()
         self._lock = self.path / "running"
         self._replay = self.path / "replay.json"
+        self._is_mine = False
 
     def checkpoint(self, query: str) -> Path:
         return self.path / "checkpoints" / query
@@ -31,30 +34,44 @@ class State:
 
     @contextmanager
     def running(self) -> Iterator[None]:
-        """Be the one that runs it: two would take each other's place."""
+        """Be the one that runs it: two would take each other's place. Who is may say so again."""
+        if self._is_mine:
+            yield
+            return
         self.path.mkdir(parents=True, exist_ok=True)
         with self._lock.open("a+") as file:
-            try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except OSError:
-                raise PipelineError(
-                    f"it is running already, as process {self.pid or '?'}: `headrace pipeline stop` ends it"
-                ) from None
+            self._take(file)
             file.truncate(0)
             file.write(str(os.getpid()))
             file.flush()
+            self._is_mine = True
             try:
                 yield
             finally:
+                self._is_mine = False
                 file.truncate(0)
+
+    def _take(self, file: IO[str]) -> None:
+        """Lock the file. Who asks for the `pid` has it locked for a moment, and is waited for."""
+        deadline = time.monotonic() + _MOMENT_S
+        while True:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError:
+                if time.monotonic() > deadline:
+                    who = f"pipeline {self.path.name} is running already, as process {self.pid or '?'}"
+                    raise PipelineError(f"{who}: `headrace pipeline stop` ends it") from None
+                time.sleep(_MOMENT_S / 10)
+            else:
+                return
 
     @property
     def pid(self) -> int | None:
         """The process that runs it, if one does."""
         try:
-            with self._lock.open("r+") as file:
+            with self._lock.open("r") as file:
                 try:
-                    fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
                 except OSError:
                     text = file.read().strip()
                     return int(text) if text.isdecimal() else None

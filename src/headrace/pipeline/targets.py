@@ -10,6 +10,7 @@ if TYPE_CHECKING:
 
 _SOON: Final = "1 second"
 _SELDOM: Final = "10 seconds"  # a table gets a file with every batch
+_ALL_MODES: Final = ("append", "update", "complete")
 
 
 class Target(Protocol):
@@ -23,6 +24,11 @@ class Target(Protocol):
     @property
     def every(self) -> str:
         """How often it is written to unless a sink says otherwise."""
+        ...
+
+    @property
+    def modes(self) -> tuple[str, ...]:
+        """The output modes it can take."""
         ...
 
     def shape(self, frame: "DataFrame") -> "DataFrame":
@@ -53,6 +59,10 @@ class Topic:
     def label(self) -> str:
         return f"topic {self.name}"
 
+    @property
+    def modes(self) -> tuple[str, ...]:
+        return _ALL_MODES
+
     def shape(self, frame: "DataFrame") -> "DataFrame":
         from pyspark.sql import functions as F  # noqa: N812, PLC0415
 
@@ -79,7 +89,7 @@ class _Files:
         return frame.coalesce(self.files)
 
     @property
-    def _place(self) -> str:
+    def place(self) -> str:
         """Spark's executors may run elsewhere, with another working directory."""
         return self.path if "://" in self.path else str(Path(self.path).absolute())
 
@@ -92,9 +102,13 @@ class Parquet(_Files):
     def label(self) -> str:
         return f"Parquet files in {self.path}"
 
+    @property
+    def modes(self) -> tuple[str, ...]:
+        return ("append",)
+
     def format(self, bootstrap: str) -> tuple[str, dict[str, str]]:
         del bootstrap
-        return "parquet", {"path": self._place, **self.options}
+        return "parquet", {"path": self.place, **self.options}
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,9 +121,13 @@ class Delta(_Files):
     def label(self) -> str:
         return f"Delta table {self.path}"
 
+    @property
+    def modes(self) -> tuple[str, ...]:
+        return ("append", "complete")
+
     def format(self, bootstrap: str) -> tuple[str, dict[str, str]]:
         del bootstrap
-        options = {"path": self._place, "compactEvery": str(self.compact_every), **self.options}
+        options = {"path": self.place, "compactEvery": str(self.compact_every), **self.options}
         if self.partition_by:
             options["partitionBy"] = ",".join(self.partition_by)
         return "headrace-delta", options
@@ -128,6 +146,10 @@ class Iceberg:
     def label(self) -> str:
         return f"Iceberg table {self.table}"
 
+    @property
+    def modes(self) -> tuple[str, ...]:
+        return ("append", "complete")
+
     def shape(self, frame: "DataFrame") -> "DataFrame":
         return frame.coalesce(self.files)
 
@@ -145,6 +167,7 @@ class Console:
     every: str = _SOON
 
     label: str = "the terminal"
+    modes: tuple[str, ...] = _ALL_MODES
 
     def shape(self, frame: "DataFrame") -> "DataFrame":
         return frame

@@ -1,0 +1,67 @@
+"""Which pipeline a command is about: a Python file, or a project of Spark's own declarative pipelines."""
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import click
+
+from headrace.cli.session import Session
+from headrace.pipeline.errors import PipelineError
+from headrace.pipeline.state import DIRECTORY, State
+
+if TYPE_CHECKING:
+    from headrace.pipeline.declaring import Pipeline
+
+SPECS: Final = ("spark-pipeline.yml", "spark-pipeline.yaml")
+
+state_option = click.option(
+    "--state",
+    "root",
+    metavar="DIR",
+    type=click.Path(file_okay=False, path_type=Path),
+    help=f"Where checkpoints are kept; {DIRECTORY} beside the file if not given.",
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Opened:
+    """A pipeline out of a file, the cluster it talks to, and its state."""
+
+    path: Path
+    pipeline: "Pipeline"
+    bootstrap: str
+    state: State
+
+
+def open_pipeline(session: Session, path: Path, root: Path | None) -> Opened:
+    """The pipeline in the file. Paths that it names count from where it lies, so that is where we go."""
+    from headrace.pipeline.loading import load  # noqa: PLC0415  the file may well import Spark
+
+    path, root = found(path).absolute(), root and root.absolute()
+    if project(path) is not None:
+        raise PipelineError(f"{path.name} is a project for triggered runs: only run and check are for those")
+    if path.parent.is_dir():
+        os.chdir(path.parent)
+    pipeline = load(path)
+    own = session.bootstrap if session.bootstrap != Session.bootstrap else None
+    return Opened(
+        path=path,
+        pipeline=pipeline,
+        bootstrap=own or pipeline.bootstrap or session.bootstrap,
+        state=State(root or path.parent / DIRECTORY, pipeline.name),
+    )
+
+
+def found(path: Path) -> Path:
+    """`trucks` may stand for trucks.py."""
+    beside = path.with_name(f"{path.name}.py")
+    return beside if not path.exists() and beside.is_file() else path
+
+
+def project(path: Path) -> Path | None:
+    """The specification of a triggered pipeline, if it is one: its file, or the directory it is in."""
+    if path.name in SPECS and path.is_file():
+        return path
+    return next((path / name for name in SPECS if (path / name).is_file()), None)
