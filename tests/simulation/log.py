@@ -55,7 +55,7 @@ class MemoryEpochs(LeaderEpochs):
         self.lost = False
         self._entries: list[EpochStart] = []
 
-    def _write(self) -> None:
+    def _write(self, *, sync: bool = True) -> None:
         """There is no file."""
 
 

@@ -6,10 +6,12 @@ is how two logs that went separate ways become one again.
 
 import logging
 from bisect import bisect_right
+from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
 from headrace.storage.checkpoints import CorruptCheckpoint, read_lines, write_lines
+from headrace.storage.files import sync_file
 
 FILE_NAME = "leader-epoch-checkpoint"
 UNKNOWN_EPOCH = -1
@@ -24,13 +26,19 @@ class EpochStart(NamedTuple):
 
 
 class LeaderEpochs:
-    """Epochs and their first offsets, both strictly ascending; every change is in the file on return."""
+    """Epochs and their first offsets, both strictly ascending; every change is in the file on return.
+
+    One that only adds an epoch is on the disk after `sync`, which comes before the log's recovery point
+    moves: until then the batches behind that point tell the same. So a broker that comes to lead a thousand
+    partitions does not wait for its disk a thousand times.
+    """
 
     def __init__(self, directory: Path) -> None:
         self._path = directory / FILE_NAME
         entries = _read(self._path)
         self.lost = entries is None  # there was no file, or none that could be read
         self._entries = entries or []
+        self._unsynced = False
 
     @property
     def entries(self) -> tuple[EpochStart, ...]:
@@ -52,12 +60,20 @@ class LeaderEpochs:
         while kept and self._entries[kept - 1].start_offset >= start_offset:
             kept -= 1
         known = kept and self._entries[kept - 1].epoch >= epoch
-        if kept == len(self._entries) and known:
+        adds = kept == len(self._entries)
+        if adds and known:
             return
         del self._entries[kept:]
         if not known:
             self._entries.append(EpochStart(epoch, start_offset))
-        self._write()
+        self._write(sync=not adds)
+
+    def sync(self) -> None:
+        """Bring the file to the disk if it is not there yet. May run in another thread than the changes."""
+        if self._unsynced:
+            self._unsynced = False  # first: what changes from now on needs another one
+            with suppress(FileNotFoundError):  # the log has been deleted meanwhile
+                sync_file(self._path)
 
     def end_of(self, epoch: int, log_end_offset: int) -> EpochStart:
         """The largest known epoch up to `epoch`, with the offset it ended before.
@@ -98,12 +114,12 @@ class LeaderEpochs:
             self._entries = entries
             self._write()
 
-    def _write(self) -> None:
+    def _write(self, *, sync: bool = True) -> None:
         # A first file that a power cut takes away is missed, and the batches tell all; one that an older
         # version came back in place of would not be.
-        write_lines(
-            self._path, (f"{epoch} {start}" for epoch, start in self._entries), sync=self._path.exists()
-        )
+        lines = (f"{epoch} {start}" for epoch, start in self._entries)
+        write_lines(self._path, lines, sync=sync and self._path.exists())
+        self._unsynced = not sync
 
 
 def _read(path: Path) -> list[EpochStart] | None:

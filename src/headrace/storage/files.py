@@ -54,6 +54,16 @@ def write_all(descriptor: int, data: bytes | bytearray | memoryview, position: i
         written += os.pwrite(descriptor, memoryview(data)[written:], position + written)
 
 
+def sync_file(path: Path) -> None:
+    """Make the file durable, and its name."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+    sync_directory(path.parent)
+
+
 def sync_directory(directory: Path) -> None:
     """Make the names in `directory` durable: a file's own fsync does not."""
     descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)

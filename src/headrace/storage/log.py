@@ -438,6 +438,10 @@ class Log:
                 # left the log meanwhile need not reach the disk.
                 if segment in self.segments:
                     raise self._fail("flush", error, harmless=True) from error
+        try:
+            self.epochs.sync()
+        except OSError as error:
+            raise self._fail("flush the epochs of", error, harmless=True) from error
         if cuts == self.cuts:
             self.recovery_point = max(self.recovery_point, end)
 

@@ -1,8 +1,11 @@
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from headrace.storage.epochs import FILE_NAME, LeaderEpochs
+from headrace.storage.log import Log
+from headrace.testing.records import make_batch
 
 
 @pytest.fixture
@@ -116,3 +119,39 @@ def test_bytes_that_are_no_text_are_as_good_as_no_file(tmp_path: Path) -> None:
     (tmp_path / FILE_NAME).write_bytes(b"\xff\xfe")
 
     assert LeaderEpochs(tmp_path).lost
+
+
+def test_an_epoch_reaches_the_disk_before_the_recovery_point_passes_it(
+    open_log: Callable[..., Log], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = open_log()
+    log.begin_epoch(4)
+    log.append(make_batch(3), leader_epoch=4)
+    log.flush()
+    points: list[int] = []
+    monkeypatch.setattr("headrace.storage.epochs.sync_file", lambda _path: points.append(log.recovery_point))
+
+    log.begin_epoch(5)
+    log.append(make_batch(2), leader_epoch=5)
+    assert points == []
+    log.flush()
+    log.append(make_batch(2), leader_epoch=5)
+    log.flush()
+
+    assert points == [3]
+    assert log.recovery_point == 7
+
+
+def test_epochs_that_are_forgotten_are_so_on_the_disk_at_once(
+    epochs: LeaderEpochs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    synced: list[bool] = []
+    monkeypatch.setattr(
+        "headrace.storage.epochs.write_lines", lambda _path, _lines, *, sync: synced.append(sync)
+    )
+
+    epochs.assign(4, 20)
+    epochs.truncate_from_end(15)
+    epochs.assign(5, 8)
+
+    assert synced == [False, True, True]
