@@ -1,12 +1,14 @@
 """Triggered pipelines: projects of Spark Declarative Pipelines, run by Spark's own command."""
 
+import contextlib
 import os
+import signal
 import subprocess
 import sys
 import threading
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import IO, Final
+from typing import Final
 
 import click
 
@@ -74,13 +76,20 @@ def _program() -> str:
 def _follow(command: Sequence[str], directory: Path, bootstrap: str) -> None:
     """Run it, with its lines as they come; PipelineError in a sentence if it fails."""
     environment = os.environ | {"HEADRACE_BOOTSTRAP": bootstrap}
+    signal.signal(signal.SIGTERM, _exit)
     process = subprocess.Popen(  # noqa: S603  Spark's own program
-        command, cwd=directory, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        command,
+        cwd=directory,
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,  # Java and the Python that it starts end together
     )
     assert process.stdout is not None
     assert process.stderr is not None
     said: list[str] = []
-    listening = threading.Thread(target=_keep, args=(process.stderr, said))
+    listening = threading.Thread(target=said.extend, args=(process.stderr,))
     listening.start()
     try:
         for line in process.stdout:
@@ -88,12 +97,13 @@ def _follow(command: Sequence[str], directory: Path, bootstrap: str) -> None:
             sys.stdout.flush()
         status = process.wait()
     finally:
-        process.terminate()
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGTERM)
         process.wait()
         listening.join()
     if status:
         raise PipelineError(in_words(RuntimeError("".join(said))))
 
 
-def _keep(stream: IO[str], lines: list[str]) -> None:
-    lines.extend(stream)
+def _exit(number: int, _frame: object) -> None:
+    sys.exit(128 + number)

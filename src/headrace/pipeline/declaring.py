@@ -93,7 +93,7 @@ class Pipeline:
     sinks: dict[str, Sink] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        _check_name("a pipeline", self.name)
+        check_name("a pipeline", self.name)
 
     def source(
         self,
@@ -192,12 +192,12 @@ class Pipeline:
                 raise PipelineError(f"{step.name}({name}): there is no source or view {name!r}, only {known}")
 
     def _check_new(self, name: str) -> None:
-        _check_name("a source, view or sink", name)
+        check_name("a source, view or sink", name)
         if name in self.sources or name in self.views or name in self.sinks:
             raise PipelineError(f"{name!r} is declared twice in pipeline {self.name}")
 
 
-def _check_name(what: str, name: str) -> None:
+def check_name(what: str, name: str) -> None:
     if not _NAME.fullmatch(name):
         raise PipelineError(f"{name!r} cannot be the name of {what}: use letters, digits, - and _")
 

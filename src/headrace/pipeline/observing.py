@@ -7,7 +7,7 @@ from typing import Final
 
 from headrace.client.admin import Admin
 from headrace.client.errors import ClientError, TopicExists
-from headrace.client.records import BEGINNING, Reader, Record, Writer
+from headrace.client.records import BEGINNING, Reader, Record, Start, Writer
 from headrace.pipeline.progress import TOPIC, Progress
 from headrace.spark.cluster import Cluster
 from headrace.spark.groups import commit_offsets
@@ -38,10 +38,15 @@ class History:
 
     def __init__(self, bootstrap: str) -> None:
         make_topic(bootstrap)
+        self._bootstrap = bootstrap
         self._writer = Writer(bootstrap, TOPIC)
 
     def __call__(self, progress: Progress) -> None:
-        self._writer.write(Record(key=progress.query.encode(), value=progress.encode()))
+        try:
+            self._writer.write(Record(key=progress.query.encode(), value=progress.encode()))
+        except ClientError:  # it goes on saying so, about records of long ago
+            self._writer = Writer(self._bootstrap, TOPIC)
+            raise
 
     def close(self) -> None:
         with contextlib.suppress(ClientError):  # the cluster may be the first to go
@@ -57,9 +62,10 @@ def make_topic(bootstrap: str) -> None:
         )
 
 
-def history(bootstrap: str, pipeline: str | None = None) -> Iterator[Progress]:
-    """What is kept of one pipeline, or of all, oldest first."""
-    with Reader(bootstrap, TOPIC, BEGINNING, stop_at_end=True) as reader:
+def history(bootstrap: str, pipeline: str | None = None, *, last: int | None = None) -> Iterator[Progress]:
+    """What is kept of one pipeline, or of all, oldest first; with `last`, only what is among the last."""
+    start = BEGINNING if last is None else Start(last=last)
+    with Reader(bootstrap, TOPIC, start, stop_at_end=True) as reader:
         for record in chain.from_iterable(reader.batches()):
             progress = Progress.decode(record.value or b"{}")
             if pipeline in {None, progress.pipeline}:

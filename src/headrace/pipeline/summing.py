@@ -22,6 +22,7 @@ class Figures:
         """Take in what was told."""
         self.event, self.at_ms = progress.event, progress.at_ms
         if progress.event == "started":
+            self.batches = self.rows = self.written = 0
             self.error = ""
         if progress.event == "failed":
             self.error = progress.error
