@@ -59,7 +59,7 @@ def notice_all(seeds: range, jobs: int) -> int:
 
 def notice(mutation: str, seeds: range, jobs: int) -> int:
     """1 if a check fails for some seed, as it should; a program that falls over has noticed nothing."""
-    for outcome in play_all(seeds, jobs=jobs, rules=_rules(mutation)):
+    for outcome in play_all(seeds, jobs=jobs, rules=_rules(mutation), one_will_do=True):
         if outcome.is_violation:
             _print(*_verdict(outcome, mutation))
             return 1

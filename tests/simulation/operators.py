@@ -26,15 +26,20 @@ class Operators:
         self._ids = ids
 
     def move(self) -> None:
-        """Have a partition move to other brokers, or stop moving."""
+        """Have a partition move to other brokers, or stop moving; perhaps somebody soon wants it back."""
         chance = self._world.random
-        id_ = chance.choice(self._ids)
-        brokers = [machine.broker_id for machine in self._machines]
-        target = chance.sample(brokers, REPLICAS) if chance.random() < 0.7 else None
+        id_, target = chance.choice(self._ids), self._any_brokers()
+        self._move(id_, target if chance.random() < 0.7 else None)
+        if chance.random() < 0.5:
+            self._process.call(self._move, id_, self._any_brokers(), after_s=chance.random() ** 2)
+            self._process.call(self._move, id_, target, after_s=chance.random())
+
+    def _any_brokers(self) -> list[int]:
+        return self._world.random.sample([machine.broker_id for machine in self._machines], REPLICAS)
+
+    def _move(self, id_: TopicPartition, target: list[int] | None) -> None:
         self._world.say("", "%s is to move to %s", id_, target)
         self._change(lambda model: model.move(Key(*id_), target))
-        if chance.random() < 0.5:  # and this one knows better
-            self._process.call(self.move, after_s=chance.random() ** 2)
 
     def prefer(self) -> None:
         id_ = self._world.random.choice(self._ids)

@@ -52,8 +52,13 @@ def play(seed: int, *, traced: bool = False, rules: Rules = nullcontext) -> Outc
     return Outcome(seed, story.world.steps, None, story.world.trace)
 
 
-def play_all(seeds: Sequence[int], *, jobs: int, rules: Rules = nullcontext) -> Iterator[Outcome]:
-    """Play seeds in `jobs` processes at a time; outcomes come as they are known."""
+def play_all(
+    seeds: Sequence[int], *, jobs: int, rules: Rules = nullcontext, one_will_do: bool = False
+) -> Iterator[Outcome]:
+    """Play seeds in `jobs` processes at a time; outcomes come as they are known, in the order of the seeds.
+
+    If one that goes wrong will do, a process ends with the first.
+    """
     load_handlers()
     warnings.filterwarnings("ignore", "coroutine .* was never awaited")  # what was cancelled before it began
     gc.collect()
@@ -63,7 +68,7 @@ def play_all(seeds: Sequence[int], *, jobs: int, rules: Rules = nullcontext) -> 
     try:
         while waiting or running:
             while waiting and len(running) < jobs:
-                process_id, pipe = _fork(waiting.pop(0), rules)
+                process_id, pipe = _fork(waiting.pop(0), rules, one_will_do=one_will_do)
                 running[process_id] = pipe
             process_id = next(iter(running))  # the oldest
             with os.fdopen(running[process_id], "rb") as file:
@@ -78,7 +83,7 @@ def play_all(seeds: Sequence[int], *, jobs: int, rules: Rules = nullcontext) -> 
             os.waitpid(process_id, 0)
 
 
-def _fork(seeds: Sequence[int], rules: Rules) -> tuple[int, int]:
+def _fork(seeds: Sequence[int], rules: Rules, *, one_will_do: bool) -> tuple[int, int]:
     reading, writing = os.pipe()
     process_id = os.fork()
     if process_id:
@@ -87,9 +92,17 @@ def _fork(seeds: Sequence[int], rules: Rules) -> tuple[int, int]:
     try:
         gc.disable()
         with os.fdopen(writing, "wb") as file:
-            pickle.dump([_play_and_tell(seed, rules) for seed in seeds], file)
+            pickle.dump(list(_play_group(seeds, rules, one_will_do=one_will_do)), file)
     finally:
         os._exit(0)
+
+
+def _play_group(seeds: Sequence[int], rules: Rules, *, one_will_do: bool) -> Iterator[Outcome]:
+    for seed in seeds:
+        outcome = _play_and_tell(seed, rules)
+        yield outcome
+        if one_will_do and outcome.is_violation:
+            return
 
 
 def _play_and_tell(seed: int, rules: Rules) -> Outcome:
