@@ -4,7 +4,7 @@ BIN := .venv/bin
 STAMP := .venv/installed
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test lint format unit simulate wire cli coordination kazoo cluster cluster-matrix spark compat schema docs bench compare groups lock clean
+.PHONY: help install demo test lint format unit simulate wire cli coordination kazoo cluster cluster-matrix spark compat schema docs bench compare spark-compare groups lock clean
 
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -76,6 +76,9 @@ bench: install  ## print the figures
 
 compare: install  ## the same load on Headrace and on Apache Kafka: a table of ratios (ARGS=--quick: 7 minutes)
 	PYTHONPATH=bench:tests $(BIN)/python -m compare $(ARGS)
+
+spark-compare: install  ## format("headrace") beside Spark's own connector (ARGS=--quick, ARGS=--kafka)
+	PYTHONPATH=bench:tests $(BIN)/python -m sparks $(ARGS)
 
 groups: install  ## consumer groups in figures (ARGS=--kafka: beside Apache Kafka, ARGS=--quick: shorter)
 	PYTHONPATH=bench:tests $(BIN)/python -m groups $(ARGS)
