@@ -1,14 +1,12 @@
 """One run: a cluster at work, a storm, and what must be true when it is over."""
 
-from collections.abc import Callable
-from functools import partial
 from itertools import count
 from random import Random
 
 from headrace.coordination.session import Create
 from headrace.coordination.znodes import PERSISTENT_PATHS, Config, TopicAssignment
-from headrace.coordination.znodes import Controller as ControllerZnode
 from headrace.storage.topics import TopicPartition
+from simulation.aftermath import Aftermath
 from simulation.alarm import heard
 from simulation.broker import simulated
 from simulation.checks import Checks
@@ -18,14 +16,12 @@ from simulation.operators import REPLICAS
 from simulation.producer import ALL, LEADER, Producer
 from simulation.reader import Reader
 from simulation.storm import Storm
-from simulation.world import Violation, World
+from simulation.world import World
 from simulation.zookeeper import ZooKeeper
 
 TOPIC = "t"
 _TOPIC_ID = bytes(range(1, 17))
 _CALM_S = 1.0  # before the storm
-_HEALING_S = 90.0  # after it, until everything must be well; some requests wait 30 s for an answer
-_LOOK_S = 0.25
 
 
 class Story:
@@ -68,15 +64,11 @@ class Story:
             self.storm.begin(after_s=0)
             self.world.run_for(self._chance.uniform(1, 8))
             self.storm.end()
-            before = [producer.acknowledged for producer in self.producers]
-            self._wait("new writes are acknowledged", partial(self._have_written, before))
+            aftermath = Aftermath(self.world, self.network, self.zookeeper, self.machines, self.checks)
+            aftermath.writes_go_on(self.producers)
             if self._chance.random() < 0.2:
-                self._silence_a_follower()
-            for producer in self.producers:
-                producer.is_stopped = True
-            self._wait("everything is in sync", self._is_whole)
-            for machine in self.machines.values():
-                machine.check_tasks()
+                aftermath.writes_go_on_without_a_follower(self.producers, self._chance)
+            aftermath.all_is_whole(self.producers)
 
     def _begin(self) -> None:
         self._make_topic()
@@ -125,84 +117,3 @@ class Story:
                 )
             )
         Reader(self.world, self.network, "r", names, self.ids[0], ledger=self.checks.ledgers[self.ids[0]])
-
-    # -- afterwards ----------------------------------------------------------------------------
-
-    def _silence_a_follower(self) -> None:
-        """One that is there and does not fetch falls out of sync, or nothing is committed any more.
-
-        Neither of the two is the controller. What it writes would be known to one side only, for as long as
-        both are alive to ZooKeeper: a leader that is told of nothing, or one that can propose nothing.
-        """
-        id_ = self._chance.choice(self.producers).id
-        self._wait("all are in sync", lambda: len(self.checks.states[id_].isr) == REPLICAS)
-        state = self.checks.states[id_]
-        controller = self._controller()
-        if state.leader == controller:
-            return
-        others = [each for each in state.isr if each not in {state.leader, controller}]
-        leader, follower = (self.machines[each].name for each in (state.leader, self._chance.choice(others)))
-        ways = [(leader, follower), (follower, leader)]
-        self.network.block(ways)
-        before = [producer.acknowledged for producer in self.producers]
-        self._wait("writes go on without a follower", partial(self._have_written, before))
-        self.network.unblock(ways)
-
-    def _controller(self) -> int:
-        found = self.zookeeper.tree.get(ControllerZnode.path)
-        return -1 if found is None else ControllerZnode.decode(found.data).broker_id
-
-    def _wait(self, what: str, is_so: Callable[[], bool]) -> None:
-        deadline = self.world.now + _HEALING_S
-        while not is_so():
-            if self.world.now > deadline:
-                raise Violation(
-                    f"{_HEALING_S:.0f} s after the storm it is not so that {what}\n{self._state()}"
-                )
-            self.world.run_for(_LOOK_S)
-
-    def _have_written(self, before: list[int]) -> bool:
-        counts = zip(self.producers, before, strict=True)
-        return all(producer.acknowledged > had + 2 for producer, had in counts)
-
-    def _is_whole(self) -> bool:
-        return (
-            all(producer.is_done for producer in self.producers)
-            and all(machine.is_ready for machine in self.machines.values())
-            and all(map(self._is_in_sync, self.ids))
-        )
-
-    def _is_in_sync(self, id_: TopicPartition) -> bool:
-        """All replicas have all records and nothing else, and nothing is on the move."""
-        state, committed = self.checks.states[id_], self.checks.ledgers[id_].committed
-        found = self.zookeeper.tree.get(f"/brokers/topics/{TOPIC}")
-        assert found is not None
-        assignment = TopicAssignment.decode(TOPIC, found.data)
-        replicas = assignment.replicas[id_.partition]
-        if id_.partition in {**assignment.adding, **assignment.removing}:
-            return False
-        if state.leader == -1 or sorted(state.isr) != sorted(replicas) or len(replicas) != REPLICAS:
-            return False
-        for each in replicas:
-            broker = self.machines[each].broker
-            partition = None if broker is None else broker.partitions.get(id_)
-            log = self.machines[each].disk.logs.get(id_)
-            if partition is None or log is None:
-                return False
-            knows = (partition.leader, partition.leader_epoch, partition.version)
-            if knows != (state.leader, state.leader_epoch, state.version):
-                return False
-            if partition.high_watermark != len(committed) or log.batches != committed[log.log_start_offset :]:
-                return False
-        return True
-
-    def _state(self) -> str:
-        lines = [f"{state}" for state in self.checks.states.values()]
-        for machine in self.machines.values():
-            for id_, partition in {} if machine.broker is None else machine.broker.partitions.items():
-                lines.append(
-                    f"{machine.name} {id_}: leader {partition.leader} epoch {partition.leader_epoch} version "
-                    f"{partition.version}, {partition.high_watermark} of {partition.log.log_end_offset} "
-                    f"committed, {partition.leadership}"
-                )
-        return "\n".join(lines)
