@@ -97,7 +97,8 @@ def _start_spark(
     from headrace.pipeline.running import Runner  # noqa: PLC0415  it is Spark's from here on
     from headrace.spark.launcher import session as spark_session  # noqa: PLC0415
 
-    spark = spark_session(opened.pipeline.name, master=master, settings=settings)
+    log = opened.state.path / "spark.log"
+    spark = spark_session(opened.pipeline.name, master=master, settings=settings, log=log)
     stack.callback(spark.stop)
     observers: list[Observer] = [
         stack.enter_context(closing(Groups(opened.bootstrap))),

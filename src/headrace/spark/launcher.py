@@ -2,7 +2,8 @@
 
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -31,8 +32,13 @@ exec '{java}' "$@"
 """
 
 
-def session(name: str, *, master: str = LOCAL, settings: Mapping[str, str] | None = None) -> "SparkSession":
-    """The session of this process, made if there is none; `settings` win over ours."""
+def session(
+    name: str, *, master: str = LOCAL, settings: Mapping[str, str] | None = None, log: Path | None = None
+) -> "SparkSession":
+    """The session of this process, made if there is none; `settings` win over ours.
+
+    With `log`, what Java and the Python processes it starts say on their stderr is added to that file.
+    """
     prepare()
     try:
         from pyspark.sql import SparkSession  # noqa: PLC0415  it takes a second, which few commands need
@@ -41,7 +47,23 @@ def session(name: str, *, master: str = LOCAL, settings: Mapping[str, str] | Non
     builder = SparkSession.builder.master(master).appName(name)
     for setting, value in {**defaults(master), **(settings or {})}.items():
         builder = builder.config(setting, value)
-    return builder.getOrCreate()
+    with _stderr_to(log) if log is not None else nullcontext():
+        return builder.getOrCreate()
+
+
+@contextmanager
+def _stderr_to(path: Path) -> Iterator[None]:
+    """Let processes that are started meanwhile have their stderr there."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    sys.stderr.flush()
+    kept = os.dup(2)
+    try:
+        with path.open("ab") as file:
+            os.dup2(file.fileno(), 2)
+            yield
+    finally:
+        os.dup2(kept, 2)
+        os.close(kept)
 
 
 def prepare() -> None:

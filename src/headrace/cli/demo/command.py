@@ -63,7 +63,7 @@ class _Demo:
 
     def _run(self, fleet: Fleet) -> None:
         began = time.perf_counter()
-        spark = session("trucks")
+        spark = session("trucks", log=self._state / "spark.log")
         from headrace.pipeline.observing import Groups  # noqa: PLC0415  they know Spark
         from headrace.pipeline.running import Runner  # noqa: PLC0415
         from headrace.pipeline.state import State  # noqa: PLC0415
