@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from headrace.protocol.batch import HEADER_SIZE, BatchHeader, TimestampType
 from headrace.protocol.compression import Buffer, Compression, decompress
-from headrace.protocol.errors import CorruptMessage
+from headrace.protocol.errors import CorruptMessage, InvalidRecord
 from headrace.protocol.records import MAX_UNPACKED_BYTES
 from headrace.spark import walk
 
@@ -93,20 +93,22 @@ class Columns:
     @property
     def is_full(self) -> bool:
         used = self._used
-        return bool(
-            used[walk.ROWS] >= TARGET_ROWS or used[walk.KEY_BYTES] + used[walk.VALUE_BYTES] >= TARGET_BYTES
-        )
+        size = used[walk.KEY_BYTES] + used[walk.VALUE_BYTES]
+        size += used[walk.HEADER_KEY_BYTES] + used[walk.HEADER_VALUE_BYTES]
+        return bool(used[walk.ROWS] >= TARGET_ROWS or size >= TARGET_BYTES)
 
     def add(self, batch: Buffer, header: BatchHeader) -> None:
         """Take in a batch's records. `header` is the batch's own, its checksum checked."""
+        if header.records_count == 0:
+            return  # compaction left the frame of a batch for the sake of its sequence numbers
         body: Buffer = memoryview(batch)[HEADER_SIZE : header.size]
         if header.compression is not Compression.NONE:
-            body = decompress(header.compression, body, max_bytes=MAX_UNPACKED_BYTES)
+            try:
+                body = decompress(header.compression, body, max_bytes=MAX_UNPACKED_BYTES)
+            except InvalidRecord as error:
+                raise self._corrupt(header, str(error)) from error
         if header.records_count * _SMALLEST_RECORD > len(body) or header.records_count < 0:
-            raise CorruptMessage(
-                f"the batch at offset {header.base_offset} claims {header.records_count} records in "
-                f"{len(body)} bytes"
-            )
+            raise self._corrupt(header, f"it claims {header.records_count} records in {len(body)} bytes")
         self._make_room(header.records_count, len(body))
         before = self.rows
         is_append_time = header.timestamp_type is TimestampType.LOG_APPEND_TIME
@@ -114,6 +116,7 @@ class Columns:
             np.frombuffer(body, np.uint8),
             header.records_count,
             header.base_offset,
+            header.last_offset_delta,
             header.base_timestamp,
             header.max_timestamp if is_append_time else -1,
             self._first,
@@ -135,9 +138,13 @@ class Columns:
             ),
         )
         if outcome != walk.OK:
-            raise CorruptMessage(f"a record of the batch at offset {header.base_offset} is malformed")
+            raise self._corrupt(header, "one of its records is malformed")
         if is_append_time:
             self._note_append_time(before)
+
+    def _corrupt(self, header: BatchHeader, why: str) -> CorruptMessage:
+        where = f"{self._topic}-{self._partition}: the batch at offset {header.base_offset}"
+        return CorruptMessage(f"{where} cannot be read: {why}")
 
     def _note_append_time(self, first_row: int) -> None:
         if self._types is None or len(self._types) < len(self._offsets):
@@ -198,7 +205,7 @@ class Columns:
 
     def _headers(self, rows: int) -> pa.Array:
         count = int(self._used[walk.HEADERS])
-        keys = self._header_keys.array(count, nullable=False)
+        keys = _text(self._header_keys.array(count, nullable=False))
         values = self._header_values.array(count)
         pairs = pa.StructArray.from_arrays([keys, values], fields=list(_HEADER))
         buffers = [pa.py_buffer(self._header_present), pa.py_buffer(self._header_ends[: rows + 1])]
@@ -212,6 +219,16 @@ def _grown(array: NDArray[Any], size: int) -> NDArray[Any]:
     grown = np.zeros(max(size, 2 * len(array)), array.dtype)
     grown[: len(array)] = array
     return grown
+
+
+def _text(strings: pa.Array) -> pa.Array:
+    """`strings`, which came as bytes; what is no UTF-8 among them becomes the sign for that, as in Java."""
+    try:
+        strings.validate(full=True)
+    except pa.ArrowInvalid:
+        raw = strings.view(pa.binary()).to_pylist()
+        return pa.array([each.decode(errors="replace") for each in raw], pa.string())
+    return strings
 
 
 def _numbers(kind: pa.DataType, numbers: NDArray[Any], rows: int) -> pa.Array:

@@ -21,6 +21,7 @@ from headrace.spark.errors import DataLoss, SparkError
 from headrace.spark.offsets import EARLIEST, Range
 
 PIECE_BYTES: Final = 4 * 1024 * 1024  # asked for at a time
+_MOST_BYTES: Final = 2**31 - 1  # that can be asked for
 _MAX_WAIT_MS: Final = 500
 _SMALLEST_BATCH: Final = 61
 
@@ -56,7 +57,8 @@ class Fetching:
         self._wanted = wanted
         self._read_committed = read_committed
         self._fail_on_data_loss = fail_on_data_loss
-        self._piece_bytes = int((settings or {}).get("max.partition.fetch.bytes", PIECE_BYTES))
+        piece_bytes = int((settings or {}).get("max.partition.fetch.bytes", PIECE_BYTES))
+        self._piece_bytes = min(piece_bytes, _MOST_BYTES)
         self._connection: Connection | None = None
         self._offset = wanted.first
         self._aborted: dict[int, list[int]] = {}  # producers, and where their aborted transactions begin

@@ -5,11 +5,13 @@ Spark's own Kafka source writes `{"orders": {"0": 17, "1": 4}}`, and so do we: w
 
 import json
 from collections.abc import Iterable, Mapping
+from heapq import heapify, heapreplace
 from itertools import pairwise
 from typing import Any, Final, NamedTuple, TypeAlias
 
 LATEST: Final = -1
 EARLIEST: Final = -2
+_MOST: Final = 2**63 - 1  # what an offset or a timestamp can be
 
 
 class Place(NamedTuple):
@@ -66,7 +68,7 @@ def parse(text: str) -> dict[Place, int]:
         for partition, offset in partitions.items():
             if not partition.isdecimal():
                 raise ValueError(f"{partition!r} of {topic} is no partition's number")
-            if not isinstance(offset, int) or isinstance(offset, bool) or offset < EARLIEST:
+            if not isinstance(offset, int) or isinstance(offset, bool) or not EARLIEST <= offset <= _MOST:
                 raise ValueError(f"{offset!r} of {topic}-{partition} is no offset")
             found[Place(topic, int(partition))] = offset
     return found
@@ -119,24 +121,21 @@ def admit(start: Offsets, latest: Offsets, limit: int) -> dict[Place, int]:
 def split(ranges: Iterable[Range], *, at_least: int = 0, at_most_records: int = 0) -> list[Range]:
     """Ranges cut evenly until there are `at_least` of them, none with more than `at_most_records`.
 
-    A range gets as many pieces as its share of all records asks for, so that a partition that is larger
-    than the others is not what everybody waits for.
+    The one whose pieces are the largest is cut into one more, over and over, so that a partition that is
+    larger than the others is not what everybody waits for.
     """
     whole = [each for each in ranges if each.size > 0]
-    if at_most_records:
-        whole = [piece for each in whole for piece in _pieces(each, -(-each.size // at_most_records))]
-    if at_least <= len(whole):
-        return whole
-    total = sum(each.size for each in whole)
-    # Small ones stay whole; what they leave of the pieces asked for is shared by the others.
-    small = [each for each in whole if round(each.size / total * at_least) <= 1]
-    large = [each for each in whole if each not in small]
-    left, rest = at_least - len(small), sum(each.size for each in large)
-    cut = {each: _pieces(each, max(1, round(each.size / rest * left))) for each in large}
-    return [piece for each in whole for piece in cut.get(each, [each])]
+    counts = [-(-each.size // at_most_records) if at_most_records else 1 for each in whole]
+    # Sizes are negative, for the heap has the least on top.
+    pieces = [(-each.size / counts[index], index) for index, each in enumerate(whole)]
+    heapify(pieces)
+    for _ in range(min(at_least, sum(each.size for each in whole)) - sum(counts)):
+        _, largest = pieces[0]
+        counts[largest] += 1
+        heapreplace(pieces, (-whole[largest].size / counts[largest], largest))
+    return [piece for each, count in zip(whole, counts, strict=True) for piece in _pieces(each, count)]
 
 
 def _pieces(whole: Range, count: int) -> list[Range]:
-    count = min(count, whole.size)
     borders = [whole.first + whole.size * index // count for index in range(count + 1)]
     return [Range(whole.place, first, last) for first, last in pairwise(borders)]

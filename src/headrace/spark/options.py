@@ -14,6 +14,7 @@ from headrace.spark.offsets import EARLIEST, LATEST, Place, parse, parse_assignm
 Parsed = TypeVar("Parsed")
 
 _SERVERS: Final = "kafka.bootstrap.servers"
+_FETCH_BYTES: Final = "kafka.max.partition.fetch.bytes"
 _SELECTIONS: Final = ("subscribe", "subscribePattern", "assign")
 _BOUNDS: Final = tuple(
     f"{end}{what}"
@@ -49,6 +50,7 @@ _NOT_OURS: Final = {
     "kafka.interceptor.classes": "there is no Java class that could be called",
 }
 _NOWHERE: Final[dict[Place, int]] = {}
+_INTEGER: Final = re.compile(r"[-+]?[0-9]{1,18}")  # as long as a number of 64 bits may be
 _DURATION: Final = re.compile(r"(\d+)\s*(ms|s|m|min|h|d)")
 _SECONDS: Final = {"ms": 0.001, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
 
@@ -107,6 +109,7 @@ class SourceOptions:
     def of(cls, given: Mapping[str, str], *, streaming: bool) -> "SourceOptions":
         """The options as Spark hands them over; InvalidOption names the one that is wrong."""
         client = client_settings(given, _KNOWN)
+        _number({f"kafka.{name}": value for name, value in client.items()}, _FETCH_BYTES, None, least=1)
         known = ((_BY_LOWER.get(name.lower()), value) for name, value in given.items())
         options = {name: value for name, value in known if name is not None}
         bootstrap = required_servers(options.get(_SERVERS))
@@ -261,7 +264,7 @@ def _duration(text: str) -> float:
 
 def _number(options: Mapping[str, str], name: str, default: Any, *, least: int) -> Any:
     def number(text: str) -> int:
-        if not text.strip().lstrip("-").isdecimal() or int(text) < least:
+        if not _INTEGER.fullmatch(text.strip()) or int(text) < least:
             raise ValueError(f"{text!r} is no whole number from {least} on")
         return int(text)
 

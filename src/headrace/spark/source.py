@@ -1,6 +1,7 @@
 """`format("headrace")`: what Spark calls on the driver to plan a read, and on the executors to do it."""
 
 import logging
+import math
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
@@ -211,7 +212,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._target: dict[Place, int] | None = None  # of a query that reads what is there and ends
         self._latest: dict[Place, int] = {}
         self._told: dict[str, Any] = {}  # what the consumer group has been told, if there is one
-        self._batch_s = 0.0  # when the last batch was let go, for minOffsetsPerTrigger
+        self._batch_s = -math.inf  # when the last batch was let go, for minOffsetsPerTrigger
 
     def __getstate__(self) -> Mapping[str, Any]:
         return self.__dict__ | {"_known": None}
@@ -234,10 +235,10 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._latest = self._latest_of(known)
         available = self._latest if self._target is None else self._up_to_target(known)
         since = {**self._of_new_partitions(known, available), **known}
-        if isinstance(limit, ReadMaxRows):
-            return self._moved(start, known, admit(since, available, limit.max_rows))
         if self._is_too_little(since, available):
             return start
+        if isinstance(limit, ReadMaxRows):
+            return self._moved(start, known, admit(since, available, limit.max_rows))
         return self._moved(start, known, available)
 
     def _latest_of(self, known: Offsets) -> dict[Place, int]:
@@ -260,7 +261,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def _of_new_partitions(self, known: Offsets, available: Offsets) -> dict[Place, int]:
         """A partition that has come since is read from its beginning: nobody can have read it before."""
         new = [place for place in available if place not in known]
-        return self._planner.earliest(new) if new and known else dict.fromkeys(new, 0)
+        return self._planner.earliest(new) if new else {}
 
     def _is_too_little(self, since: Offsets, available: Offsets) -> bool:
         """Whether a batch had better wait for more, up to maxTriggerDelay."""
@@ -269,9 +270,10 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             return False
         waiting = sum(max(0, end - since.get(place, end)) for place, end in available.items())
         is_late = time.monotonic() - self._batch_s > self._options.max_delay_s
-        if 0 < waiting < least and not is_late:
+        if waiting < least and not is_late:
             return True
-        self._batch_s = time.monotonic()
+        if waiting:
+            self._batch_s = time.monotonic()
         return False
 
     def _moved(self, start: dict[str, Any], known: Offsets, ends: Offsets) -> dict[str, Any]:

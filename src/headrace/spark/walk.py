@@ -55,6 +55,7 @@ def walk(  # noqa: C901, PLR0912, PLR0915, PLR0917  one loop over bytes, and wha
     body: Bytes,  # the records of one batch, unpacked
     count: int,
     base_offset: int,
+    last_delta: int,  # of the last record's offset
     base_timestamp: int,  # in milliseconds
     append_time: int,  # of all of them, or -1: each has its own
     first: int,  # the offsets that are wanted: from this one on
@@ -88,7 +89,7 @@ def walk(  # noqa: C901, PLR0912, PLR0915, PLR0917  one loop over bytes, and wha
         if at < 0:
             return BROKEN
         offset_delta, at = _varint(body, at, end)
-        if at < 0:
+        if at < 0 or offset_delta < 0 or offset_delta > last_delta:
             return BROKEN
         offset = base_offset + offset_delta
         if offset < first or offset >= last:
@@ -143,8 +144,12 @@ def walk(  # noqa: C901, PLR0912, PLR0915, PLR0917  one loop over bytes, and wha
                 content_ends[header_at + 1] = content_at
                 header_at += 1
             header_ends[row + 1] = header_at
+            if at != end:
+                return BROKEN
         at = end
         row += 1
+    if at != size_of_body:
+        return BROKEN
     used[0] = row
     used[1] = key_at
     used[2] = value_at

@@ -1,0 +1,99 @@
+"""A batch read during which the leader of its partition dies, or hands over: every row arrives, once."""
+
+import os
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, Final
+
+import pyarrow as pa
+import pytest
+from confluent_kafka import ElectionType, TopicPartition
+from confluent_kafka.admin import AdminClient, NewTopic
+from pyspark.sql import DataFrame, SparkSession
+
+from cluster.waiting import PATIENCE_S, until
+from headrace.testing.process import ClusterProcess
+from spark.queries import OURS, Queries
+from wire.confluent import send, sent_offsets, settings
+
+TOPIC: Final = "led"
+ROWS: Final = 200_000  # four times what a reader hands over at once
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ClusterProcess]:
+    """Three brokers, and a topic on all of them whose preferred leader is broker 2."""
+    with ClusterProcess(tmp_path_factory.mktemp("cluster")) as process:
+        admin = AdminClient(settings(process.bootstrap))
+        topic = NewTopic(TOPIC, 1, replica_assignment=[[2, 3, 1]])
+        admin.create_topics([topic])[TOPIC].result(timeout=30)
+        messages = [{"value": b"%d" % n, "partition": 0} for n in range(ROWS)]
+        sent_offsets(send(process.bootstrap, TOPIC, messages, linger_ms=50))
+        yield process
+
+
+def partition(bootstrap: str) -> Any:
+    return AdminClient(settings(bootstrap)).list_topics(TOPIC, timeout=20).topics[TOPIC].partitions[0]
+
+
+def read_with_a_pause(table: DataFrame, root: Path, meanwhile: Callable[[], None]) -> list[int]:
+    """The values; after the first piece of them the reader waits until `meanwhile` is over."""
+    begun, done = root / "begun", root / "done"
+
+    def slowly(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            begun.touch()
+            deadline = time.monotonic() + PATIENCE_S
+            while not done.exists() and time.monotonic() < deadline:
+                time.sleep(0.02)
+            yield batch
+
+    found: list[int] = []
+    rows = table.select(table.value).mapInArrow(slowly, "value binary")
+    reading = threading.Thread(target=lambda: found.extend(int(row[0]) for row in rows.toLocalIterator()))
+    reading.start()
+    try:
+        until("the read has begun", begun.exists)
+        meanwhile()
+    finally:
+        done.touch()
+        reading.join(PATIENCE_S)
+    assert not reading.is_alive()
+    return found
+
+
+def table_of(spark: SparkSession, cluster: ClusterProcess, root: Path) -> DataFrame:
+    queries = Queries(spark, cluster.bootstrap, root)
+    small_pieces: dict[str, Any] = {"kafka.max.partition.fetch.bytes": 100_000}
+    return queries.table(OURS, subscribe=TOPIC, **small_pieces)
+
+
+def test_a_leader_killed_in_the_middle_of_a_read_costs_no_row(
+    spark: SparkSession, cluster: ClusterProcess, tmp_path: Path
+) -> None:
+    def kill_the_leader() -> None:
+        leader = partition(cluster.bootstrap).leader
+        os.kill(cluster.members[f"broker-{leader}"], signal.SIGKILL)
+        until("another one leads", lambda: partition(cluster.bootstrap).leader not in {leader, -1})
+
+    found = read_with_a_pause(table_of(spark, cluster, tmp_path), tmp_path, kill_the_leader)
+    assert found == list(range(ROWS))
+
+
+def test_a_leader_moved_in_the_middle_of_a_read_costs_no_row(
+    spark: SparkSession, cluster: ClusterProcess, tmp_path: Path
+) -> None:
+    def move_the_leader() -> None:
+        """To another one of the three, wherever it is now."""
+        until("all are in sync", lambda: len(partition(cluster.bootstrap).isrs) == 3)
+        before = partition(cluster.bootstrap).leader
+        admin = AdminClient(settings(cluster.bootstrap))
+        assert before != 2, "the test before has killed it, and another one leads"
+        admin.elect_leaders(ElectionType.PREFERRED, [TopicPartition(TOPIC, 0)]).result(timeout=30)
+        until("broker 2 leads", lambda: partition(cluster.bootstrap).leader == 2)
+
+    found = read_with_a_pause(table_of(spark, cluster, tmp_path), tmp_path, move_the_leader)
+    assert found == list(range(ROWS))

@@ -1,0 +1,185 @@
+"""Offsets per partition: their JSON, how much a batch takes of each, how ranges are cut for tasks."""
+
+import json
+import re
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from headrace.spark.offsets import (
+    Place,
+    Range,
+    admit,
+    from_json,
+    parse,
+    parse_assignment,
+    split,
+    to_json,
+)
+
+PLACES = st.builds(Place, st.sampled_from(["orders", "clicks", "a.b_c-d"]), st.integers(0, 40))
+OFFSETS = st.integers(0, 2**63 - 1)
+SIZES = st.lists(st.integers(0, 3000), max_size=8)
+
+
+@settings(deadline=None)
+@given(st.dictionaries(PLACES, OFFSETS))
+def test_offsets_survive_the_checkpoint(offsets: dict[Place, int]) -> None:
+    assert from_json(json.loads(json.dumps(to_json(offsets)))) == offsets
+    assert parse(json.dumps(to_json(offsets))) == offsets
+
+
+def test_the_checkpoint_has_topics_and_partitions_in_order() -> None:
+    offsets = {Place("b", 10): 3, Place("b", 2): 1, Place("a", 0): 7}
+
+    assert json.dumps(to_json(offsets)) == '{"a": {"0": 7}, "b": {"2": 1, "10": 3}}'
+
+
+def test_a_person_may_say_earliest_and_latest_of_a_partition() -> None:
+    assert parse('{"t": {"0": -2, "1": -1}}') == {Place("t", 0): -2, Place("t", 1): -1}
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("{", "no JSON: "),
+        ("", "no JSON: "),
+        ('{"t": {0: 1}}', "no JSON: "),
+        ("[1]", "expected an object"),
+        ("17", "expected an object"),
+        ('{"t": [0]}', "expected partitions of t"),
+        ('{"t": 5}', "expected partitions of t"),
+        ('{"t": {"one": 5}}', "'one' of t is no partition's number"),
+        ('{"t": {"-1": 5}}', "'-1' of t is no partition's number"),
+        ('{"t": {"0": -3}}', "-3 of t-0 is no offset"),
+        ('{"t": {"0": 1.5}}', "1.5 of t-0 is no offset"),
+        ('{"t": {"0": "5"}}', "'5' of t-0 is no offset"),
+        ('{"t": {"0": true}}', "True of t-0 is no offset"),
+        ('{"t": {"0": null}}', "None of t-0 is no offset"),
+        ('{"t": {"0": 9223372036854775808}}', "9223372036854775808 of t-0 is no offset"),
+    ],
+)
+def test_what_is_wrong_with_offsets_is_said(text: str, sentence: str) -> None:
+    with pytest.raises(ValueError, match=re.escape(sentence)):
+        parse(text)
+
+
+def test_an_assignment_names_partitions() -> None:
+    assert parse_assignment('{"b": [2, 0], "a": [1]}') == [Place("b", 2), Place("b", 0), Place("a", 1)]
+
+
+@pytest.mark.parametrize("text", ['{"t": {"0": 1}}', '{"t": ["0"]}', '{"t": [-1]}', '{"t": [true]}', "{}"])
+def test_an_assignment_that_names_none_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match="expected"):
+        parse_assignment(text)
+
+
+# -- admission ---------------------------------------------------------------------------------
+
+
+def lag(start: dict[Place, int], end: dict[Place, int]) -> dict[Place, int]:
+    return {place: end[place] - start[place] for place in end}
+
+
+@st.composite
+def logs(draw: st.DrawFn) -> tuple[dict[Place, int], dict[Place, int]]:
+    """Where a query is, and how far logs go from there."""
+    start = draw(st.dictionaries(PLACES, st.integers(0, 10**6), min_size=1))
+    return start, {place: first + draw(st.integers(0, 5000)) for place, first in start.items()}
+
+
+@settings(deadline=None)
+@given(logs(), st.integers(1, 10_000))
+def test_a_batch_takes_about_as_much_as_it_may_and_something_of_each(
+    found: tuple[dict[Place, int], dict[Place, int]], limit: int
+) -> None:
+    start, latest = found
+    taken = lag(start, admit(start, latest, limit))
+    waiting = lag(start, latest)
+
+    assert taken.keys() == waiting.keys()
+    assert all(min(1, waiting[place]) <= taken[place] <= waiting[place] for place in taken)
+    assert sum(taken.values()) <= max(limit, 0) + len(taken)
+    assert sum(taken.values()) >= min(limit, sum(waiting.values())) - len(taken)
+
+
+@settings(deadline=None)
+@given(logs(), st.integers(1, 10_000))
+def test_batches_end_where_the_logs_do(found: tuple[dict[Place, int], dict[Place, int]], limit: int) -> None:
+    start, latest = found
+    rounds = 0
+    while start != latest:
+        start = admit(start, latest, limit)
+        rounds += 1
+        assert rounds <= sum(lag(found[0], latest).values()), (start, latest)
+
+
+def test_a_partition_gives_in_proportion_to_what_it_has() -> None:
+    large, small, idle = Place("t", 0), Place("t", 1), Place("t", 2)
+
+    ends = admit({large: 0, small: 0, idle: 5}, {large: 900, small: 100, idle: 5}, 100)
+    assert ends == {large: 90, small: 10, idle: 5}
+
+
+def test_a_partition_that_ends_before_it_was_read_is_said_to_end_there() -> None:
+    again, other = Place("t", 0), Place("t", 1)
+
+    for limit in (1, 100):
+        assert admit({again: 10, other: 0}, {again: 4, other: 2}, limit)[again] == 4
+
+
+# -- tasks -------------------------------------------------------------------------------------
+
+
+def ranges_of(sizes: list[int]) -> list[Range]:
+    return [Range(Place("t", n), 100 * n, 100 * n + size) for n, size in enumerate(sizes)]
+
+
+@settings(deadline=None)
+@given(SIZES, st.integers(0, 60), st.integers(0, 500))
+def test_nothing_is_lost_and_nothing_read_twice(sizes: list[int], at_least: int, at_most: int) -> None:
+    whole = ranges_of(sizes)
+    pieces = split(whole, at_least=at_least, at_most_records=at_most)
+
+    wanted = [(each.place, offset) for each in whole for offset in range(each.first, each.last)]
+    assert [(each.place, offset) for each in pieces for offset in range(each.first, each.last)] == wanted
+    assert all(each.size > 0 for each in pieces)
+
+
+@settings(deadline=None)
+@given(SIZES, st.integers(0, 60), st.integers(0, 500))
+def test_there_are_as_many_pieces_as_asked_for_and_none_is_too_large(
+    sizes: list[int], at_least: int, at_most: int
+) -> None:
+    pieces = split(ranges_of(sizes), at_least=at_least, at_most_records=at_most)
+
+    assert len(pieces) >= min(at_least, sum(sizes))
+    if at_most:
+        assert max((each.size for each in pieces), default=0) <= at_most
+    else:
+        assert len(pieces) == max(min(at_least, sum(sizes)), sum(size > 0 for size in sizes))
+
+
+@settings(deadline=None)
+@given(SIZES, st.integers(0, 60))
+def test_pieces_of_a_partition_are_even_and_no_other_cut_would_make_the_largest_smaller(
+    sizes: list[int], at_least: int
+) -> None:
+    pieces: dict[Place, list[int]] = {}
+    for each in split(ranges_of(sizes), at_least=at_least):
+        pieces.setdefault(each.place, []).append(each.size)
+
+    for found in pieces.values():
+        assert max(found) - min(found) <= 1
+    # Were one that is cut given a piece less, it would have the largest of all.
+    largest = max((max(found) for found in pieces.values()), default=0)
+    for found in pieces.values():
+        if len(found) > 1:
+            assert -(-sum(found) // (len(found) - 1)) >= largest
+
+
+def test_small_partitions_stay_whole_beside_a_large_one() -> None:
+    pieces = split(ranges_of([1000, 10, 0, 30]), at_least=7)
+
+    assert [each.size for each in pieces] == [200, 200, 200, 200, 200, 10, 30]

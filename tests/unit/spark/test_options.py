@@ -1,0 +1,229 @@
+"""The options of Spark's Kafka source: what they become, and the sentence for every mistake."""
+
+from typing import Final
+
+import pytest
+
+from headrace.spark.errors import InvalidOption
+from headrace.spark.offsets import EARLIEST, LATEST, Place
+from headrace.spark.options import Bound, Selection, SourceOptions
+
+SERVERS: Final = {"kafka.bootstrap.servers": "127.0.0.1:9092"}
+ORDERS: Final = SERVERS | {"subscribe": "orders"}
+
+
+def of(**given: str) -> SourceOptions:
+    return SourceOptions.of(ORDERS | given, streaming=False)
+
+
+def stream_of(**given: str) -> SourceOptions:
+    return SourceOptions.of(ORDERS | given, streaming=True)
+
+
+def refused(given: dict[str, str], *, streaming: bool = False) -> str:
+    with pytest.raises(InvalidOption) as error:
+        SourceOptions.of(given, streaming=streaming)
+    return str(error.value)
+
+
+def test_a_batch_reads_all_there_is_and_a_stream_what_comes() -> None:
+    batch, stream = of(), stream_of()
+
+    assert (batch.starting.otherwise, batch.ending.otherwise) == (EARLIEST, LATEST)
+    assert stream.starting.otherwise == LATEST
+    assert (batch.max_offsets, batch.min_partitions, batch.max_records) == (None, 0, 0)
+    assert batch.fail_on_data_loss
+    assert not batch.include_headers
+    assert not batch.read_committed
+    assert batch.group is None
+
+
+@pytest.mark.parametrize(
+    ("given", "selection"),
+    [
+        ({"subscribe": "orders"}, Selection(topics=("orders",))),
+        ({"subscribe": " orders , clicks,orders,"}, Selection(topics=("orders", "clicks"))),
+        ({"subscribePattern": "or.*"}, Selection(pattern="or.*")),
+        ({"assign": '{"orders": [1, 0]}'}, Selection(places=(Place("orders", 1), Place("orders", 0)))),
+    ],
+)
+def test_what_is_read_is_said_in_one_of_three_ways(given: dict[str, str], selection: Selection) -> None:
+    assert SourceOptions.of(SERVERS | given, streaming=False).selection == selection
+
+
+@pytest.mark.parametrize("word", ["earliest", "EARLIEST", " Earliest "])
+def test_the_words_for_offsets_may_be_written_in_any_letters(word: str) -> None:
+    assert stream_of(startingOffsets=word).starting.otherwise == EARLIEST
+
+
+def test_offsets_are_named_for_each_partition() -> None:
+    bound = of(startingOffsets='{"orders": {"0": 5, "1": -2}}').starting
+
+    assert bound == Bound(option="startingOffsets", offsets={Place("orders", 0): 5, Place("orders", 1): -2})
+
+
+def test_a_timestamp_for_all_counts_more_than_those_of_partitions_and_these_more_than_offsets() -> None:
+    offsets = {"startingOffsets": '{"orders": {"0": 5}}', "endingOffsets": '{"orders": {"0": 9}}'}
+    by_partition = {
+        "startingOffsetsByTimestamp": '{"orders": {"0": 1000}}',
+        "endingOffsetsByTimestamp": '{"orders": {"0": 2000}}',
+    }
+    for_all = {"startingTimestamp": "3000", "endingTimestamp": "4000"}
+
+    found = of(**offsets, **by_partition)
+    assert (found.starting.timestamps, found.ending.timestamps) == (
+        {Place("orders", 0): 1000},
+        {Place("orders", 0): 2000},
+    )
+    found = of(**offsets, **by_partition, **for_all)
+    assert (found.starting.timestamp, found.ending.timestamp) == (3000, 4000)
+    assert (found.starting.late, found.ending.late) == (None, LATEST)
+
+
+def test_a_start_after_the_last_record_may_be_the_end() -> None:
+    found = of(startingTimestamp="3000", startingOffsetsByTimestampStrategy="Latest")
+
+    assert found.starting.late == LATEST
+
+
+def test_every_option_arrives_whatever_the_letters() -> None:
+    found = stream_of(
+        MAXOFFSETSPERTRIGGER="1000",
+        minOffsetsPerTrigger="10",
+        maxtriggerdelay="30s",
+        minPartitions=" 8 ",
+        maxRecordsPerPartition="500",
+        failOnDataLoss="FALSE",
+        includeHeaders="true",
+        groupIdPrefix="ignored",
+        **{
+            "fetchOffset.numRetries": "0",
+            "fetchOffset.retryIntervalMs": "250",
+            "kafkaConsumer.pollTimeoutMs": "1000",
+            "Kafka.Group.ID": "pipeline",
+            "kafka.max.partition.fetch.bytes": "65536",
+        },
+    )
+
+    assert (found.max_offsets, found.min_offsets, found.max_delay_s) == (1000, 10, 30.0)
+    assert (found.min_partitions, found.max_records) == (8, 500)
+    assert (found.fail_on_data_loss, found.include_headers) == (False, True)
+    assert (found.retries, found.retry_s) == (0, 0.25)
+    assert found.group == "pipeline"
+    assert found.client["max.partition.fetch.bytes"] == "65536"
+    assert found.bootstrap == "127.0.0.1:9092"
+
+
+@pytest.mark.parametrize("name", ["isolation.level", "kafka.isolation.level"])
+def test_the_isolation_level_is_found_with_and_without_its_prefix(name: str) -> None:
+    assert of(**{name: "read_committed"}).read_committed
+    assert not of(**{name: "READ_UNCOMMITTED"}).read_committed
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [("250ms", 0.25), ("30s", 30.0), ("15m", 900.0), ("2 min", 120.0), ("1h", 3600.0), ("1d", 86400.0)],
+)
+def test_durations(text: str, seconds: float) -> None:
+    assert stream_of(maxTriggerDelay=text).max_delay_s == seconds
+
+
+MISTAKES: Final[dict[str, tuple[dict[str, str], str]]] = {
+    "no servers": ({"subscribe": "t"}, "option 'kafka.bootstrap.servers': it is missing"),
+    "empty servers": (ORDERS | {"kafka.bootstrap.servers": " "}, "it is missing; say where a broker is"),
+    "no port": (ORDERS | {"kafka.bootstrap.servers": "a:1,b"}, "'b' is no address; expected HOST:PORT"),
+    "no such port": (ORDERS | {"kafka.bootstrap.servers": "a:65536"}, "'a:65536' is no address"),
+    "nothing to read": (SERVERS, "option 'subscribe': exactly one of subscribe, subscribePattern and"),
+    "too much to read": (
+        ORDERS | {"assign": '{"orders": [0]}'},
+        "subscribePattern and assign says what to read; subscribe and assign",
+    ),
+    "no topic": (SERVERS | {"subscribe": " , "}, "option 'subscribe': no topic is named"),
+    "no expression": (SERVERS | {"subscribePattern": "(a"}, "'(a' is no regular expression: missing )"),
+    "no assignment": (SERVERS | {"assign": "orders"}, "option 'assign': no JSON"),
+    "no offsets": (
+        ORDERS | {"startingOffsets": "17"},
+        "option 'startingOffsets': '17' is neither earliest nor latest nor JSON",
+    ),
+    "broken offsets": (ORDERS | {"startingOffsets": '{"orders"'}, "option 'startingOffsets': no JSON"),
+    "a batch from the end": (
+        ORDERS | {"startingOffsets": "latest"},
+        "option 'startingOffsets': a batch cannot start at the latest offset",
+    ),
+    "a partition from the end": (
+        ORDERS | {"startingOffsets": '{"orders": {"0": -1}}'},
+        "option 'startingOffsets': a batch cannot start at the latest offset",
+    ),
+    "a batch to the beginning": (
+        ORDERS | {"endingOffsets": "earliest"},
+        "option 'endingOffsets': a batch cannot end at the earliest offset",
+    ),
+    "a partition to the beginning": (
+        ORDERS | {"endingOffsets": '{"orders": {"0": -2}}'},
+        "option 'endingOffsets': a batch cannot end at the earliest offset",
+    ),
+    "no timestamp": (
+        ORDERS | {"startingTimestamp": "2026-01-01"},
+        "option 'startingTimestamp': '2026-01-01' is no whole number from 0 on",
+    ),
+    "a negative timestamp": (ORDERS | {"endingTimestamp": "-5"}, "'-5' is no whole number from 0 on"),
+    "a timestamp of too many digits": (ORDERS | {"endingTimestamp": "9" * 19}, "is no whole number from 0"),
+    "no timestamps": (
+        ORDERS | {"startingOffsetsByTimestamp": '{"orders": {"0": -1}}'},
+        "option 'startingOffsetsByTimestamp': -1 of orders-0 is no timestamp in milliseconds",
+    ),
+    "no strategy": (
+        ORDERS | {"startingOffsetsByTimestampStrategy": "earliest"},
+        "option 'startingOffsetsByTimestampStrategy': 'earliest' is neither error nor latest",
+    ),
+    "no number": (
+        ORDERS | {"minPartitions": "--5"},
+        "'--5' is no whole number from 1 on",
+    ),
+    "a number too small": (ORDERS | {"maxOffsetsPerTrigger": "0"}, "'0' is no whole number from 1 on"),
+    "no fetch size": (
+        ORDERS | {"kafka.max.partition.fetch.bytes": "1MB"},
+        "option 'kafka.max.partition.fetch.bytes': '1MB' is no whole number from 1 on",
+    ),
+    "no duration": (ORDERS | {"maxTriggerDelay": "soon"}, "option 'maxTriggerDelay': 'soon' is no duration"),
+    "no flag": (ORDERS | {"failOnDataLoss": "no"}, "option 'failOnDataLoss': 'no' is neither true nor false"),
+    "no level": (ORDERS | {"isolation.level": "x"}, "'x' is neither read_uncommitted nor read_committed"),
+    "an unknown option": (
+        ORDERS | {"minPartition": "3"},
+        "option 'minPartition': there is no such option; did you mean minPartitions?",
+    ),
+    "an option like none": (
+        ORDERS | {"zzz": "3"},
+        "option 'zzz': there is no such option; there are kafka.bootstrap.servers, subscribe,",
+    ),
+    "servers without their prefix": (
+        ORDERS | {"bootstrap.servers": "a:1"},
+        "option 'bootstrap.servers': there is no such option; did you mean kafka.bootstrap.servers?",
+    ),
+    "a protocol that is none": (
+        ORDERS | {"kafka.security.protocol": "TELEPATHY"},
+        "option 'kafka.security.protocol': ",
+    ),
+    **{
+        setting: (ORDERS | {setting: "x"}, f"option '{setting}': it cannot be set: {why}")
+        for setting, why in {
+            "kafka.auto.offset.reset": "say where to begin with startingOffsets",
+            "kafka.key.deserializer": "keys are bytes; decode them",
+            "kafka.value.deserializer": "values are bytes; decode them",
+            "kafka.key.serializer": "keys are bytes; encode them",
+            "kafka.value.serializer": "values are bytes; encode them",
+            "kafka.enable.auto.commit": "progress is kept in the query's checkpoint",
+            "kafka.interceptor.classes": "there is no Java class",
+        }.items()
+    },
+}
+
+
+@pytest.mark.parametrize(("given", "sentence"), MISTAKES.values(), ids=MISTAKES.keys())
+def test_a_mistake_has_its_sentence(given: dict[str, str], sentence: str) -> None:
+    assert sentence in refused(given)
+
+
+@pytest.mark.parametrize("name", ["endingOffsets", "endingOffsetsByTimestamp", "endingTimestamp"])
+def test_a_stream_has_no_end(name: str) -> None:
+    assert f"option '{name}': a stream has no end" in refused(ORDERS | {name: "1"}, streaming=True)
