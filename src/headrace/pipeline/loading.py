@@ -3,21 +3,26 @@
 import importlib.util
 import sys
 from pathlib import Path
+from typing import Final
 
 from headrace.pipeline.declaring import Pipeline
 from headrace.pipeline.errors import PipelineError
+
+MODULE: Final = "headrace_pipeline_"
+"""What the modules of such files are called, before their own name."""
 
 
 def load(path: Path) -> Pipeline:
     """The one Pipeline that the file makes; PipelineError if there is none, or if the file fails."""
     if not path.is_file():
         raise PipelineError(f"there is no file {path}: `headrace pipeline init {path.stem}` makes one")
-    spec = importlib.util.spec_from_file_location(path.stem.replace("-", "_"), path)
+    # A name of its own: a pipeline called `numbers` is not to stand in for Python's module.
+    spec = importlib.util.spec_from_file_location(f"{MODULE}{path.stem.replace('-', '_')}", path)
     if spec is None or spec.loader is None:
         raise PipelineError(f"{path} is no Python file")
     module = importlib.util.module_from_spec(spec)
     sys.modules[spec.name] = module
-    sys.path.insert(0, str(path.parent.absolute()))  # what lies beside it can be imported
+    sys.path.append(str(path.parent.absolute()))  # what lies beside it can be imported
     try:
         spec.loader.exec_module(module)
     except PipelineError:

@@ -1,18 +1,21 @@
 """Running a pipeline: its queries side by side, what they tell, and an end when somebody wants one."""
 
 import logging
+import sys
 import threading
 import time
 from collections.abc import Iterable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
+from pyspark import cloudpickle
 from pyspark.sql import functions as F  # noqa: N812
 
 from headrace.pipeline.building import Builder, Query
 from headrace.pipeline.declaring import Pipeline
 from headrace.pipeline.errors import PipelineError, in_words
 from headrace.pipeline.listening import Listener
+from headrace.pipeline.loading import MODULE
 from headrace.pipeline.progress import WRITTEN, Observer
 from headrace.pipeline.state import State
 
@@ -58,6 +61,7 @@ class Runner:
     def run(self, *, to_the_end: bool = False) -> None:
         """Run until it is stopped, or `to_the_end` of what is there now; PipelineError if a query fails."""
         with self._state.running():
+            _send_whole(self._pipeline)
             builder = Builder(self._spark, self._pipeline, self._bootstrap, since_ms=self._state.since_ms)
             queries = list(builder.queries())
             self._spark.streams.addListener(self._listener)
@@ -126,6 +130,14 @@ def _batch_number(query: "StreamingQuery") -> int:
     """Of the last that is done."""
     last = query.lastProgress
     return -1 if last is None else int(last.batchId)
+
+
+def _send_whole(pipeline: Pipeline) -> None:
+    """Let executors have the functions of the pipeline's file, which they cannot import."""
+    steps = [*pipeline.sinks.values(), *pipeline.views.values()]
+    for name in {each.function.__module__ for each in steps}:
+        if name.startswith(MODULE) and name in sys.modules:
+            cloudpickle.register_pickle_by_value(sys.modules[name])
 
 
 def _append(query: Query, frame: "DataFrame", _batch_id: int) -> None:
