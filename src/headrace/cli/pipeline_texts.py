@@ -56,7 +56,7 @@ def archive(orders: DataFrame) -> DataFrame:
 SPECIFICATION: Final = """\
 # A project of Spark Declarative Pipelines. Each run reads what is new and ends:
 #   headrace pipeline run {name}
-# Tables and what Spark knows of them are kept in .headrace, in this directory.
+# Tables are in spark-warehouse, what Spark knows of them and how far it is in .headrace, all in here.
 name: {name}
 storage: {storage}
 libraries:

@@ -22,6 +22,8 @@ _HIVE: Final = {
     "spark.sql.catalogImplementation": "hive",
 }
 
+_NOISE: Final = "ignore::UserWarning:pyspark.sql.connect.conf"  # it tries to set the above a second time
+
 
 def run_project(
     session: Session, path: Path, root: Path | None, *, master: str, settings: Mapping[str, str]
@@ -41,30 +43,31 @@ def _spark_pipelines(
 ) -> None:
     from headrace.spark.launcher import defaults, prepare  # noqa: PLC0415
 
+    if not master.startswith(("local", "sc://")):
+        raise PipelineError(f"a project runs locally or by Spark Connect, sc://HOST, not on {master}")
     spec = project(path)
     assert spec is not None, path
     spec = spec.absolute()
     kept = (root or spec.parent / DIRECTORY).absolute()
     state = State(kept, spec.parent.name)
     prepare()
-    conf = {**defaults(master), **_HIVE, **_places(state.path), **settings}
-    conf["spark.driver.extraJavaOptions"] = " ".join(
-        [defaults(master)["spark.driver.extraJavaOptions"], f"-Dderby.system.home={state.path}"]
-    )
-    command = [_program(), verb, "--spec", str(spec), "--master", master]
-    for name, value in conf.items():
-        command += ["--conf", f"{name}={value}"]
+    conf = {**defaults(master), **_HIVE, **settings}
+    conf["spark.hadoop.javax.jdo.option.ConnectionURL"] = _metastore(state.path)
+    conf["spark.driver.extraJavaOptions"] += f" -Dderby.system.home={state.path}"  # its log goes there
+    command = [_program(), verb, "--spec", str(spec), "--remote", master]
     with state.running():
-        _follow(command, spec.parent, session.bootstrap)
+        # In a file, for of settings on the command line Spark Connect may lose some on their way.
+        configuration = state.path / "conf"
+        configuration.mkdir(exist_ok=True)
+        lines = [f"{name} {value}\n" for name, value in conf.items()]
+        (configuration / "spark-defaults.conf").write_text("".join(lines))
+        said = {"HEADRACE_BOOTSTRAP": session.bootstrap, "SPARK_CONF_DIR": str(configuration)}
+        _follow(command, spec.parent, {**os.environ, **said, "PYTHONWARNINGS": _NOISE})
 
 
-def _places(directory: Path) -> dict[str, str]:
-    """Where tables, and what is known of them, are kept: with the state, not where one happens to be."""
-    metastore = f"jdbc:derby:;databaseName={directory / 'metastore'};create=true"
-    return {
-        "spark.sql.warehouse.dir": str(directory / "warehouse"),
-        "spark.hadoop.javax.jdo.option.ConnectionURL": metastore,
-    }
+def _metastore(directory: Path) -> str:
+    """What is known of tables is kept with the state, not where one happens to be."""
+    return f"jdbc:derby:;databaseName={directory / 'metastore'};create=true"
 
 
 def _program() -> str:
@@ -73,9 +76,8 @@ def _program() -> str:
     return str(Path(pyspark.__file__).parent / "bin" / "spark-pipelines")
 
 
-def _follow(command: Sequence[str], directory: Path, bootstrap: str) -> None:
+def _follow(command: Sequence[str], directory: Path, environment: Mapping[str, str]) -> None:
     """Run it, with its lines as they come; PipelineError in a sentence if it fails."""
-    environment = os.environ | {"HEADRACE_BOOTSTRAP": bootstrap}
     signal.signal(signal.SIGTERM, _exit)
     process = subprocess.Popen(  # noqa: S603  Spark's own program
         command,

@@ -1,6 +1,7 @@
 """How a query gets on, as Spark tells it after every batch: for the terminal, for groups, and for a topic."""
 
 import json
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
 from datetime import datetime
@@ -107,7 +108,8 @@ def _milliseconds(text: str) -> int:
 
 
 def _number(value: Any) -> float:
-    return float(value) if isinstance(value, int | float) else 0.0
+    """Zero where Spark has none, or one that is not a number."""
+    return float(value) if isinstance(value, int | float) and math.isfinite(value) else 0.0
 
 
 Observer = Callable[[Progress], None]

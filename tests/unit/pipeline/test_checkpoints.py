@@ -1,0 +1,82 @@
+"""What Spark writes down of a query, read without Spark."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from headrace.pipeline.checkpoints import Checkpoint, check_files, read_checkpoint
+from headrace.pipeline.errors import PipelineError
+from headrace.pipeline.inspecting import Ends
+from headrace.spark.offsets import Place
+
+ZERO, ONE = Place("positions", 0), Place("positions", 1)
+OFFSETS = 'v1\n{"batchWatermarkMs":0,"batchTimestampMs":1794756566535,"conf":{}}\n'
+
+
+def begun(path: Path, batch: int, *lines: str) -> None:
+    (path / "offsets").mkdir(parents=True, exist_ok=True)
+    (path / "offsets" / str(batch)).write_text(OFFSETS + "\n".join(lines))
+    (path / "offsets" / f".{batch}.crc").write_bytes(b"crc")
+
+
+def done(path: Path, batch: int) -> None:
+    (path / "commits").mkdir(parents=True, exist_ok=True)
+    (path / "commits" / str(batch)).write_text('v1\n{"nextBatchWatermarkMs":0}')
+
+
+def test_a_query_that_has_not_run_has_no_checkpoint(tmp_path: Path) -> None:
+    assert read_checkpoint(tmp_path / "nothing") is None
+
+
+def test_a_query_goes_on_after_the_last_batch_that_is_done(tmp_path: Path) -> None:
+    for batch in (9, 10):
+        begun(tmp_path, batch, json.dumps({"positions": {"0": batch, "1": 7}}))
+        done(tmp_path, batch)
+    assert read_checkpoint(tmp_path) == Checkpoint(batch=10, offsets={ZERO: 10, ONE: 7})
+
+
+def test_a_batch_that_was_begun_and_not_finished_is_done_again(tmp_path: Path) -> None:
+    begun(tmp_path, 0, '{"positions": {"0": 5}}')
+    done(tmp_path, 0)
+    begun(tmp_path, 1, '{"positions": {"0": 9}}')
+    assert read_checkpoint(tmp_path) == Checkpoint(batch=0, offsets={ZERO: 5}, unfinished=True)
+
+
+def test_a_first_batch_that_was_not_finished_has_no_offsets(tmp_path: Path) -> None:
+    begun(tmp_path, 0, '{"positions": {"0": 5}}')
+    assert read_checkpoint(tmp_path) == Checkpoint(unfinished=True)
+
+
+def test_offsets_of_all_sources_of_a_join_are_found(tmp_path: Path) -> None:
+    begun(tmp_path, 0, '{"positions": {"0": 5}}', "-", '{"drivers": {"0": 2}}')
+    done(tmp_path, 0)
+    found = read_checkpoint(tmp_path)
+    assert found is not None
+    assert found.offsets == {ZERO: 5, Place("drivers", 0): 2}
+
+
+def test_files_of_a_query_whose_checkpoint_is_gone_are_refused(tmp_path: Path) -> None:
+    files, checkpoint = tmp_path / "files", tmp_path / "checkpoint"
+    check_files(files, checkpoint)
+    (files / "_spark_metadata").mkdir(parents=True)
+    for name in ("0", "9.compact", "10", ".10.crc"):
+        (files / "_spark_metadata" / name).touch()
+
+    with pytest.raises(PipelineError, match=r"batches 0 to 10 .* move the directory away"):
+        check_files(files, checkpoint)
+
+    begun(checkpoint, 10, '{"positions": {"0": 5}}')
+    check_files(files, checkpoint)
+
+
+def test_lag_counts_from_the_checkpoint_or_from_where_a_new_query_begins() -> None:
+    ends = Ends(earliest={ZERO: 10, ONE: 0}, latest={ZERO: 100, ONE: 50}, starting={ZERO: 90, ONE: 50})
+    assert ends.behind(None) == {ZERO: 10, ONE: 0}
+    assert ends.behind(Checkpoint(unfinished=True)) == {ZERO: 10, ONE: 0}
+    assert ends.behind(Checkpoint(batch=3, offsets={ZERO: 60, ONE: 50})) == {ZERO: 40, ONE: 0}
+
+
+def test_lag_of_what_retention_has_taken_and_of_partitions_that_are_new() -> None:
+    ends = Ends(earliest={ZERO: 10, ONE: 5}, latest={ZERO: 100, ONE: 50}, starting={ZERO: 10, ONE: 5})
+    assert ends.behind(Checkpoint(batch=3, offsets={ZERO: 2})) == {ZERO: 90, ONE: 45}
