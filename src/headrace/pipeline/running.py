@@ -12,7 +12,7 @@ from pyspark import cloudpickle
 from pyspark.sql import functions as F  # noqa: N812
 
 from headrace.pipeline.building import Builder, Query
-from headrace.pipeline.declaring import Pipeline
+from headrace.pipeline.declaring import Pipeline, Sink, View
 from headrace.pipeline.errors import PipelineError, in_words
 from headrace.pipeline.listening import Listener
 from headrace.pipeline.loading import MODULE
@@ -134,10 +134,10 @@ def _batch_number(query: "StreamingQuery") -> int:
 
 def _send_whole(pipeline: Pipeline) -> None:
     """Let executors have the functions of the pipeline's file, which they cannot import."""
-    steps = [*pipeline.sinks.values(), *pipeline.views.values()]
+    steps: list[Sink | View] = [*pipeline.sinks.values(), *pipeline.views.values()]
     for name in {each.function.__module__ for each in steps}:
         if name.startswith(MODULE) and name in sys.modules:
-            cloudpickle.register_pickle_by_value(sys.modules[name])
+            cloudpickle.register_pickle_by_value(sys.modules[name])  # type: ignore[no-untyped-call]
 
 
 def _append(query: Query, frame: "DataFrame", _batch_id: int) -> None:

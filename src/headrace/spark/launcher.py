@@ -4,6 +4,7 @@ import os
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, nullcontext
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -48,7 +49,15 @@ def session(
     for setting, value in {**defaults(master), **(settings or {})}.items():
         builder = builder.config(setting, value)
     with _stderr_to(log) if log is not None else nullcontext():
-        return builder.getOrCreate()
+        spark = builder.getOrCreate()
+    _register(spark)
+    return spark
+
+
+def _register(spark: "SparkSession") -> None:
+    """Spark finds them by itself, unless the machine is too busy for its patience: then it finds none."""
+    for name in ("pyspark_headrace", "pyspark_headrace_delta", "pyspark_headrace_iceberg"):
+        spark.dataSource.register(import_module(name).DefaultSource)
 
 
 @contextmanager
