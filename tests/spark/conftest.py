@@ -8,10 +8,10 @@ from pyspark.sql import SparkSession
 
 from compat.kafka_tools.java import KafkaUnavailableError, find_kafka
 from compat.kafka_tools.server import KafkaServer
-from compat.kafka_tools.written import SETTINGS
+from compat.kafka_tools.written import SETTINGS as KAFKA_SETTINGS
 from spark.queries import Queries
 from spark.session import spark_session
-from spark.topics import fill_topics
+from spark.topics import SETTINGS, fill_topics
 from wire.process import BrokerProcess
 
 
@@ -27,7 +27,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
 @pytest.fixture(scope="session")
 def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrokerProcess]:
     """A Headrace broker with the topics of `spark.topics`. At the end its log is clean."""
-    with BrokerProcess(tmp_path_factory.mktemp("broker")) as process:
+    with BrokerProcess(tmp_path_factory.mktemp("broker"), SETTINGS) as process:
         fill_topics(process.bootstrap)
         yield process
         assert process.running
@@ -37,7 +37,7 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrokerProcess]:
 @pytest.fixture(scope="session")
 def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaServer]:
     """Apache Kafka, for what Headrace does not have yet."""
-    with KafkaServer(find_kafka(), tmp_path_factory.mktemp("kafka"), SETTINGS) as server:
+    with KafkaServer(find_kafka(), tmp_path_factory.mktemp("kafka"), KAFKA_SETTINGS) as server:
         yield server
 
 

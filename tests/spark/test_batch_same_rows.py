@@ -8,7 +8,7 @@ from pyspark.sql import functions as sql
 
 from compat.kafka_tools.samples import FIRST_TIMESTAMP_MS
 from spark.queries import OURS, Queries
-from spark.topics import CODECS, PER_CODEC, SIZES
+from spark.topics import CODECS, PER_CODEC, REWRITES, SIZES
 
 SHAPES: Final = len(CODECS) * PER_CODEC
 SKEWED: Final = sum(SIZES)
@@ -132,6 +132,23 @@ def test_no_task_has_more_records_than_allowed(queries: Queries) -> None:
     assert sum(sizes) == SKEWED
     assert max(sizes) <= 300
     assert len(sizes) == 7 + 1 + 1
+
+
+def test_both_pass_over_what_compaction_has_removed(queries: Queries) -> None:
+    offsets = [row[4] for row in queries.same(subscribe="compacted")]
+
+    assert len(offsets) < REWRITES // 2
+    assert offsets[-1] == REWRITES - 1
+    for first in (offsets[0] + 1, offsets[-1]):
+        start = json.dumps({"compacted": {"0": first}})
+        found = queries.same(subscribe="compacted", startingOffsets=start)
+        assert [row[4] for row in found] == [each for each in offsets if each >= first]
+
+
+def test_tasks_may_begin_and_end_where_compaction_left_nothing(queries: Queries) -> None:
+    pieces = queries.rows(OURS, subscribe="compacted", minPartitions=20)
+
+    assert pieces == queries.rows(OURS, subscribe="compacted")
 
 
 def test_a_table_that_is_read_twice_is_read_anew(queries: Queries) -> None:

@@ -3,14 +3,17 @@
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Final
+from zoneinfo import ZoneInfo
 
 import pytest
 from pyspark.sql import DataFrame
 
 from compat.kafka_tools.samples import FIRST_TIMESTAMP_MS
 from spark.queries import OURS, THEIRS, Queries, in_order
+from spark.session import SETTINGS
 from spark.topics import CODECS, PER_CODEC, SIZES
 
+ZONE: Final = "spark.sql.session.timeZone"
 PUSH_DOWN: Final = "spark.sql.python.filterPushdown.enabled"
 MOMENT: Final = datetime.fromtimestamp(FIRST_TIMESTAMP_MS / 1000 + 1000, UTC)  # of record 1000
 
@@ -69,6 +72,17 @@ def test_filters_work_as_well_where_spark_does_not_push_them_down(queries: Queri
     assert queries.spark.conf.get(PUSH_DOWN) == "false"
     assert table.where("partition = 1 AND offset >= 10").count() == 20
     assert planned(table.where("partition = 1")) == 3
+
+
+@pytest.mark.usefixtures("push_down")
+def test_a_moment_is_meant_in_the_time_zone_of_the_session(queries: Queries) -> None:
+    queries.spark.conf.set(ZONE, "America/New_York")
+    try:
+        there = MOMENT.astimezone(ZoneInfo("America/New_York")).replace(tzinfo=None)
+        filtered = queries.table(OURS, subscribe="skewed").where(f"timestamp >= '{there}'")
+        assert (planned(filtered), filtered.count()) == (1, 1000)
+    finally:
+        queries.spark.conf.set(ZONE, SETTINGS[ZONE])
 
 
 @pytest.mark.usefixtures("push_down")

@@ -5,7 +5,7 @@ from typing import Any
 
 from confluent_kafka.admin import NewPartitions
 
-from spark.queries import BOTH, OURS, Queries, Stream
+from spark.queries import BOTH, OURS, THEIRS, Queries, Stream
 from spark.topics import CODECS, FOREVER, PER_CODEC, SIZES, plain, write
 from wire.confluent import make_topic
 from wire.requests import fresh_name
@@ -45,6 +45,19 @@ def test_both_go_on_where_they_stopped(queries: Queries) -> None:
     assert [len(each.rows()) for each in first] == [10, 10]
     assert second[0].rows() == second[1].rows()
     assert values(second[0]) == [b"value %d" % n for n in (10, 11, 12, 13, 14, 0, 1, 2)]
+
+
+def test_a_query_of_theirs_goes_on_as_one_of_ours(queries: Queries) -> None:
+    topic = fresh_name("migrated")
+    make_topic(queries.bootstrap, topic, partitions=2, retention_ms=FOREVER)
+    write(queries.bootstrap, topic, plain(10), 0)
+    queries.stream(THEIRS, name="migrated", subscribe=topic).finish()
+    queries.checkpoint(THEIRS, "migrated").rename(queries.checkpoint(OURS, "migrated"))
+    write(queries.bootstrap, topic, plain(5, first=10), 0)
+    write(queries.bootstrap, topic, plain(2), 1)
+
+    ours = queries.stream(OURS, name="migrated", subscribe=topic).finish()
+    assert [(row[3], row[4]) for row in ours.rows()] == [*((0, n) for n in range(10, 15)), (1, 0), (1, 1)]
 
 
 def test_a_batch_that_was_planned_is_repeated_with_the_same_rows_after_a_restart(queries: Queries) -> None:

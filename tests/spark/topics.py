@@ -3,12 +3,15 @@
 from collections.abc import Iterable
 from typing import Any, Final
 
-from compat.kafka_tools.samples import FIRST_TIMESTAMP_MS, Sample, samples
-from wire.confluent import make_topic, send, sent_offsets
+from cluster.waiting import until
+from compat.kafka_tools.samples import FIRST_TIMESTAMP_MS, Sample, rewrites, samples
+from wire.confluent import make_topic, read, send, sent_offsets
 
 CODECS: Final = ("none", "gzip", "snappy", "lz4", "zstd")
 PER_CODEC: Final = 40
 SIZES: Final = (2000, 30, 0, 7)  # of the partitions of `skewed`
+REWRITES: Final = 300
+SETTINGS: Final = {"log.cleaner.backoff.ms": "100"}
 FOREVER: Final = "-1"  # the samples' timestamps are years old
 
 
@@ -18,6 +21,7 @@ def fill_topics(bootstrap: str) -> None:
     shapes       a partition for each codec: records with and without keys, values, headers; steps in time
     skewed       partitions of very different sizes, one of them empty, a second between timestamps
     append-time  timestamps are the broker's
+    compacted    of many records with the same keys, the latest; offsets have holes
     empty        no record at all
     """
     make_topic(bootstrap, "shapes", partitions=len(CODECS), retention_ms=FOREVER)
@@ -29,6 +33,16 @@ def fill_topics(bootstrap: str) -> None:
     make_topic(bootstrap, "append-time", message_timestamp_type="LogAppendTime")
     write(bootstrap, "append-time", samples(20))
     make_topic(bootstrap, "empty", partitions=2)
+    make_topic(
+        bootstrap,
+        "compacted",
+        cleanup_policy="compact",
+        segment_bytes="65536",
+        min_cleanable_dirty_ratio="0",
+        min_compaction_lag_ms="0",
+    )
+    write(bootstrap, "compacted", rewrites(REWRITES, size=1000), batch_num_messages=7)
+    until("the topic is compacted", lambda: len(read(bootstrap, "compacted")) < REWRITES // 2)
 
 
 def plain(count: int, *, first: int = 0) -> list[Sample]:

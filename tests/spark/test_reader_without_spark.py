@@ -1,0 +1,143 @@
+"""The readers that Spark drives, driven by hand against a real broker: what one session hardly shows."""
+
+import pickle
+from pathlib import Path
+from typing import Any
+
+import pytest
+from confluent_kafka import TopicPartition
+from pyspark.sql.datasource import InputPartition
+from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxRows
+
+from headrace.spark.errors import SparkError
+from headrace.spark.options import SourceOptions
+from headrace.spark.source import SCHEMA, BatchReader, StreamReader
+from spark.topics import FOREVER, SIZES, plain, write
+from wire.confluent import make_topic
+from wire.process import BrokerProcess
+from wire.requests import fresh_name
+
+ALL = ReadAllAvailable()
+COLUMNS = tuple(SCHEMA.fieldNames())
+
+
+def stream_reader(bootstrap: str, **options: str) -> StreamReader:
+    given = {"kafka.bootstrap.servers": bootstrap, "startingOffsets": "earliest"} | options
+    return StreamReader(SourceOptions.of(given, streaming=True), COLUMNS)
+
+
+def batch_reader(bootstrap: str, **options: str) -> BatchReader:
+    given = {"kafka.bootstrap.servers": bootstrap} | options
+    return BatchReader(SourceOptions.of(given, streaming=False), COLUMNS)
+
+
+def offsets_of(reader: StreamReader | BatchReader, tasks: list[InputPartition]) -> list[int]:
+    return [offset for task in tasks for batch in reader.read(task) for offset in batch["offset"].to_pylist()]
+
+
+@pytest.mark.parametrize("limit", [ALL, ReadMaxRows(1000)])
+def test_a_batch_waits_until_there_is_enough_for_it(broker: BrokerProcess, limit: ReadLimit) -> None:
+    topic = fresh_name("enough")
+    make_topic(broker.bootstrap, topic, retention_ms=FOREVER)
+    reader = stream_reader(broker.bootstrap, subscribe=topic, minOffsetsPerTrigger="10", maxTriggerDelay="1h")
+    start = reader.initialOffset()
+    write(broker.bootstrap, topic, plain(3))
+    first = reader.latestOffset(start, limit)
+    write(broker.bootstrap, topic, plain(9))
+    second = reader.latestOffset(first, limit)
+    write(broker.bootstrap, topic, plain(1))
+    third = reader.latestOffset(second, limit)
+    reader.stop()
+
+    assert first == {topic: {"0": 3}}  # the first never waits
+    assert second == first
+    assert third == {topic: {"0": 13}}
+
+
+def test_a_batch_does_not_wait_for_ever(broker: BrokerProcess) -> None:
+    topic = fresh_name("late")
+    make_topic(broker.bootstrap, topic, retention_ms=FOREVER)
+    reader = stream_reader(broker.bootstrap, subscribe=topic, minOffsetsPerTrigger="10", maxTriggerDelay="0s")
+    write(broker.bootstrap, topic, plain(3))
+    first = reader.latestOffset(reader.initialOffset(), ALL)
+    write(broker.bootstrap, topic, plain(1))
+    second = reader.latestOffset(first, ALL)
+    reader.stop()
+
+    assert second == {topic: {"0": 4}}
+
+
+def test_a_query_that_reads_what_is_there_does_not_read_what_comes_meanwhile(broker: BrokerProcess) -> None:
+    topic = fresh_name("now")
+    make_topic(broker.bootstrap, topic, retention_ms=FOREVER)
+    write(broker.bootstrap, topic, plain(7))
+    reader = stream_reader(broker.bootstrap, subscribe=topic)
+    start = reader.initialOffset()
+    reader.prepareForTriggerAvailableNow()
+    write(broker.bootstrap, topic, plain(5))
+
+    end = reader.latestOffset(start, ReadMaxRows(4))
+    assert end == {topic: {"0": 4}}
+    end = reader.latestOffset(end, ReadMaxRows(4))
+    assert end == {topic: {"0": 7}}
+    assert reader.latestOffset(end, ReadMaxRows(4)) == end
+    assert reader.reportLatestOffset() == {topic: {"0": 12}}
+    reader.stop()
+
+
+def test_a_topic_that_comes_later_and_has_lost_records_already_is_read_from_what_is_left(
+    broker: BrokerProcess,
+) -> None:
+    topic = fresh_name("expected")
+    reader = stream_reader(broker.bootstrap, subscribePattern=topic)
+    start = reader.initialOffset()
+    admin = make_topic(broker.bootstrap, topic, retention_ms=FOREVER)
+    write(broker.bootstrap, topic, plain(10))
+    admin.delete_records([TopicPartition(topic, 0, 6)])[TopicPartition(topic, 0)].result(timeout=20)
+    end = reader.latestOffset(start, ALL)
+
+    assert (start, end) == ({}, {topic: {"0": 10}})
+    assert offsets_of(reader, reader.partitions(start, end)) == [6, 7, 8, 9]
+    reader.stop()
+
+
+def test_a_reader_that_knows_the_cluster_can_be_sent_to_executors(broker: BrokerProcess) -> None:
+    reader = stream_reader(broker.bootstrap, subscribe="skewed", minPartitions="7")
+    start = reader.initialOffset()
+    tasks = reader.partitions(start, reader.latestOffset(start, ALL))
+    sent: StreamReader
+    sent, tasks = pickle.loads(pickle.dumps((reader, tasks)))
+    reader.stop()
+
+    assert len(tasks) == 7
+    assert len(offsets_of(sent, tasks)) == sum(SIZES)
+
+
+def test_a_task_with_nothing_to_read_reads_nothing(broker: BrokerProcess) -> None:
+    reader = batch_reader(broker.bootstrap, subscribe="skewed")
+
+    assert list(reader.read(InputPartition(None))) == []
+
+
+def test_pieces_that_hold_less_than_one_batch_bring_everything(broker: BrokerProcess) -> None:
+    smallest: dict[str, Any] = {"kafka.max.partition.fetch.bytes": "1"}
+    reader = batch_reader(broker.bootstrap, assign='{"skewed": [0]}', **smallest)
+
+    assert offsets_of(reader, reader.partitions()) == list(range(SIZES[0]))
+
+
+def test_a_batch_that_the_disk_has_changed_is_named(tmp_path: Path) -> None:
+    with BrokerProcess(tmp_path) as own:
+        make_topic(own.bootstrap, "harmed", retention_ms=FOREVER)
+        for first in (0, 5):
+            write(own.bootstrap, "harmed", plain(5, first=first))
+        own.stop()
+        (log,) = tmp_path.rglob("harmed-0/*.log")
+        data = bytearray(log.read_bytes())
+        data[-3] ^= 1
+        log.write_bytes(data)
+        own.start()
+
+        reader = batch_reader(own.bootstrap, subscribe="harmed")
+        with pytest.raises(SparkError, match="harmed-0: the batch at offset 5: "):
+            offsets_of(reader, reader.partitions())
