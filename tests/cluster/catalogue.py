@@ -58,6 +58,7 @@ def _cut(story: Story) -> Entry:
 
 MATRIX: Final = [
     Entry(stories.a_leader_is_killed),
+    Entry(stories.a_leader_dies_with_what_only_it_has),
     Entry(stories.a_follower_is_killed),
     Entry(stories.the_controller_is_killed),
     Entry(stories.the_coordinator_of_a_group_is_killed),

@@ -1,19 +1,52 @@
 """What may happen to the brokers' processes: they die, stop and come back, one by one or all at once."""
 
 import random
+from pathlib import Path
 from typing import Final
 
 from cluster.asking import group_coordinator
 from cluster.brokers import BrokerProcess
+from cluster.probes import ACKS_ALL, check_kept, led_by_a_probe, write_to_new_leader
+from cluster.probes import TOPIC as PROBES
 from cluster.stage import Scene
+from cluster.waiting import until
 from cluster.workload import GROUP, TOPIC
+from headrace.testing.records import make_batch
 
 KILLS: Final = 8
 SEED: Final = 11
+ALONE: Final = 9  # records that a leader has and its followers have not
 
 
 def a_leader_is_killed(scene: Scene) -> None:
     _kill_and_restart(scene, scene.cluster.leader(TOPIC, 0))
+
+
+def a_leader_dies_with_what_only_it_has(scene: Scene) -> None:
+    """Its followers sleep while it takes records, none of which it may acknowledge; then others lead.
+
+    When it is back it has to drop those records, for others stand at their places.
+    """
+    leader, probe = led_by_a_probe(scene.cluster)
+    segments = leader.log_dir / f"{PROBES}-0"
+    followers = [each for each in scene.cluster.brokers.values() if each is not leader]
+    for follower in followers:
+        follower.pause()
+    before = _bytes_in(segments)
+    values = [b"alone %d" % number for number in range(ALONE)]
+    for value in values:
+        probe.send(value, ACKS_ALL)
+    size = sum(len(make_batch([value])) for value in values)
+    until("it has taken what nobody copies", lambda: _bytes_in(segments) == before + size)
+    leader.kill()
+    for follower in followers:
+        follower.resume()
+    probe.receive_what_came()
+    meanwhile = write_to_new_leader(scene.cluster.await_other_leader(PROBES, 0, leader))
+    scene.workload.progress()
+    leader.start()
+    scene.cluster.heal()
+    check_kept(scene, probe.accepted + meanwhile)
 
 
 def a_follower_is_killed(scene: Scene) -> None:
@@ -34,7 +67,7 @@ def the_coordinator_of_a_group_is_killed(scene: Scene) -> None:
 def each_is_killed_in_turn(scene: Scene) -> None:
     """Leader, follower, controller and the group's coordinator, each while the others have all in sync."""
     for kill in (
-        a_leader_is_killed,
+        a_leader_dies_with_what_only_it_has,
         a_follower_is_killed,
         the_controller_is_killed,
         the_coordinator_of_a_group_is_killed,
@@ -95,3 +128,7 @@ def _kill_and_restart(scene: Scene, broker: BrokerProcess) -> None:
     scene.workload.progress()
     broker.start()
     scene.cluster.heal()
+
+
+def _bytes_in(directory: Path) -> int:
+    return sum(each.stat().st_size for each in directory.glob("*.log"))
