@@ -4,29 +4,30 @@ import logging
 import sys
 import threading
 import time
+from collections import Counter
 from collections.abc import Iterable, Sequence
-from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from pyspark import cloudpickle
-from pyspark.sql import functions as F  # noqa: N812
 
 from headrace.pipeline.building import Builder, Query
 from headrace.pipeline.declaring import Pipeline, Sink, View
-from headrace.pipeline.errors import PipelineError, in_words
+from headrace.pipeline.errors import PipelineError, in_words, is_slow_start
 from headrace.pipeline.listening import Listener
 from headrace.pipeline.loading import MODULE
-from headrace.pipeline.progress import WRITTEN, Observer
+from headrace.pipeline.progress import Observer
+from headrace.pipeline.starting import start
 from headrace.pipeline.state import State
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
 _LOOK_S: Final = 0.2
 _BATCH_S: Final = 60.0  # how long the end of a batch is waited for
 _BETWEEN_S: Final = 0.02
 _TOLD_S: Final = 10.0
+_ATTEMPTS: Final = 3
 logger = logging.getLogger(__name__)
 
 
@@ -65,43 +66,34 @@ class Runner:
             builder = Builder(self._spark, self._pipeline, self._bootstrap, since_ms=self._state.since_ms)
             queries = list(builder.queries())
             self._spark.streams.addListener(self._listener)
-            started: list[StreamingQuery] = []
+            started: dict[str, StreamingQuery] = {}
             try:
-                for query in queries:
-                    started.append(self._start(query, to_the_end=to_the_end))  # noqa: PERF401  one may fail
-                self._wait(started)
+                for each in queries:
+                    checkpoint = self._state.checkpoint(each.name)
+                    started[each.name] = start(each, checkpoint, to_the_end=to_the_end)
+                self._wait(queries, started, to_the_end=to_the_end)
             finally:
-                self._end(started)
+                self._end(started.values())
                 self._listener.wait(_TOLD_S)
                 self._spark.streams.removeListener(self._listener)
 
-    def _start(self, query: Query, *, to_the_end: bool) -> "StreamingQuery":
-        counted = query.frame.observe(WRITTEN, F.count(F.lit(1)).alias("rows"))
-        writer = (
-            counted.writeStream.queryName(query.name)
-            .option("checkpointLocation", str(self._state.checkpoint(query.name)))
-            .outputMode(query.mode)
-        )
-        if query.mode != "append" and query.format == "headrace":
-            # A Python sink of Spark's knows no other mode; a batch of it knows nothing of modes.
-            writer = writer.foreachBatch(partial(_append, query))
-        else:
-            writer = writer.format(query.format).options(**query.options)
-        if query.partition_by:
-            writer = writer.partitionBy(*query.partition_by)
-        trigger: dict[str, Any] = {"availableNow": True} if to_the_end else {"processingTime": query.every}
-        try:
-            return writer.trigger(**trigger).start()
-        except Exception as error:
-            raise PipelineError(f"{query.name}, to {query.label}: {in_words(error)}") from error
-
-    def _wait(self, queries: Iterable["StreamingQuery"]) -> None:
-        left = list(queries)
+    def _wait(
+        self, queries: Iterable[Query], started: "dict[str, StreamingQuery]", *, to_the_end: bool
+    ) -> None:
+        left = {each.name: each for each in queries}
+        attempts = Counter(left.keys())
         while left and not self._stopping.is_set():
-            for query in list(left):
-                if not query.isActive:
-                    left.remove(query)
-                    _raise_if_failed(query)
+            for name, query in list(left.items()):
+                if started[name].isActive:
+                    continue
+                error = started[name].exception()
+                if error is None:
+                    del left[name]
+                elif is_slow_start(error) and attempts[name] < _ATTEMPTS:
+                    attempts[name] += 1
+                    started[name] = start(query, self._state.checkpoint(name), to_the_end=to_the_end)
+                else:
+                    raise PipelineError(f"{name}: {in_words(error)}") from error
             self._stopping.wait(_LOOK_S)
 
     def _end(self, queries: Iterable["StreamingQuery"]) -> None:
@@ -138,13 +130,3 @@ def _send_whole(pipeline: Pipeline) -> None:
     for name in {each.function.__module__ for each in steps}:
         if name.startswith(MODULE) and name in sys.modules:
             cloudpickle.register_pickle_by_value(sys.modules[name])  # type: ignore[no-untyped-call]
-
-
-def _append(query: Query, frame: "DataFrame", _batch_id: int) -> None:
-    frame.write.format(query.format).options(**query.options).mode("append").save()
-
-
-def _raise_if_failed(query: "StreamingQuery") -> None:
-    error = query.exception()
-    if error is not None:
-        raise PipelineError(f"{query.name}: {in_words(error)}") from error

@@ -80,6 +80,7 @@ def prepare() -> None:
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    os.environ.setdefault("PYTHONSAFEPATH", "1")  # a file called numbers.py is not to hide Python's module
     try:
         os.environ["JAVA_HOME"] = str(_java_home(find_java()))
     except ZooKeeperUnavailable as error:
@@ -93,6 +94,7 @@ def defaults(master: str) -> dict[str, str]:
     cores = os.cpu_count() or 2
     found = {
         "spark.sql.shuffle.partitions": str(max(2, cores)),  # 200 would keep two cores busy with nothing
+        "spark.executorEnv.PYTHONSAFEPATH": "1",
         "spark.python.daemon.module": "headrace.spark.daemon",
         "spark.python.unix.domain.socket.enabled": "true",  # between Java and Python: a third faster
         "spark.sql.python.filterPushdown.enabled": "true",  # sources may see filters
