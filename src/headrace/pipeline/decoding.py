@@ -72,6 +72,8 @@ class Number:
     def decode(self, value: "Column") -> Decoded:
         from pyspark.sql import functions as F  # noqa: N812, PLC0415
 
+        if len(_names(f"value {self.kind}")) != 1:
+            raise PipelineError(f"{self.kind!r} is no type of Spark's: bigint, double, decimal(10,2), ...")
         number = F.trim(value.cast("string")).try_cast(self.kind)
         wrong = value.isNotNull() & number.isNull()
         return Decoded({"value": number}, F.when(wrong, F.lit(f"it is no {self.kind}")))
@@ -145,9 +147,18 @@ class Avro:
 
 
 def _fields(schema: str) -> list[str]:
+    found = _names(schema)
+    if not found:
+        raise PipelineError(f"{schema!r} is no schema; expected NAME TYPE, NAME TYPE, ...")
+    return found
+
+
+def _names(schema: str) -> list[str]:
+    """The names of the fields; none if it is no schema. Spark is asked, which needs a session."""
+    from pyspark.errors import PySparkException  # noqa: PLC0415
     from pyspark.sql.types import StructType  # noqa: PLC0415
 
     try:
         return [each.name for each in cast("StructType", StructType.fromDDL(schema)).fields]
-    except Exception as error:
-        raise PipelineError(f"{schema!r} is no schema; expected NAME TYPE, NAME TYPE, ...") from error
+    except PySparkException:
+        return []

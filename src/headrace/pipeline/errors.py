@@ -15,6 +15,14 @@ class PipelineError(SparkError):
     """The pipeline cannot be as it is declared; the sentence says what to do."""
 
 
+def is_slow_start(error: BaseException) -> bool:
+    """Whether a Python process of Spark's has taken more than the ten seconds it is given to start.
+
+    On a machine that is busy it may do better the next time; the query has not begun yet.
+    """
+    return "Python worker" in (text := str(error)) and "connect back" in text
+
+
 def in_words(error: BaseException) -> str:
     """What went wrong, without the frames of Java and Python around it."""
     text = str(error)
