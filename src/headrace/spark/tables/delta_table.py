@@ -2,9 +2,9 @@
 
 import json
 import logging
-import os
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from pyspark.sql.types import StructType
@@ -13,20 +13,28 @@ from headrace.spark.errors import InvalidOption, SparkError
 from headrace.spark.tables.options import DeltaOptions
 from headrace.spark.tables.packages import needed
 from headrace.spark.tables.schema import UnfitTable, check_fit, check_partitioning, storable
-from headrace.spark.tables.written import Batch
+from headrace.spark.tables.writers import Batch
 
 if TYPE_CHECKING:
     import pyarrow.fs
     from deltalake import DeltaTable
 
-    from headrace.spark.tables.files import DataFile
-
-_WHAT: Final = 'format("headrace-delta")'
+WHAT: Final = 'format("headrace-delta")'
 _ADD_COLUMN: Final = "with deltalake: DeltaTable(path).alter.add_columns([...])"
 _UNSAFE: Final = frozenset(" ,;{}()\n\t=")  # Delta's readers do not take names of columns with these
 _RULES: Final = ("delta.invariants", "delta.generationExpression", "delta.identity")
 
 logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class DeltaFile:
+    """What the table's log says of a file."""
+
+    path: str  # below the table's
+    size: int
+    partition: Mapping[str, str | None]
+    statistics: str
 
 
 class TableUnavailable(SparkError):
@@ -35,7 +43,7 @@ class TableUnavailable(SparkError):
 
 def open_table(options: DeltaOptions, schema: StructType) -> "DeltaTable":
     """The table, made if there is none; UnfitTable if rows of that schema cannot be added to it."""
-    deltalake = needed("deltalake", _WHAT)
+    deltalake = needed("deltalake", WHAT)
     stored = storable(schema)
     try:
         if not deltalake.DeltaTable.is_deltatable(options.path, dict(options.storage)):
@@ -48,7 +56,7 @@ def open_table(options: DeltaOptions, schema: StructType) -> "DeltaTable":
 
 
 def _create(options: DeltaOptions, schema: StructType) -> None:
-    deltalake = needed("deltalake", _WHAT)
+    deltalake = needed("deltalake", WHAT)
     check_partitioning(options.partition_by, schema)
     for name in schema.fieldNames():
         if _UNSAFE.intersection(name):
@@ -95,18 +103,18 @@ def _check_rules(configuration: Mapping[str, str], schema: Mapping[str, Any]) ->
 
 def filesystem(options: DeltaOptions) -> "pyarrow.fs.FileSystem":
     """The table's directory, wherever it is, to write and remove files in."""
-    handler = needed("deltalake.fs", _WHAT).DeltaStorageHandler(options.path, dict(options.storage))
-    return needed("pyarrow.fs", _WHAT).PyFileSystem(handler)
+    handler = needed("deltalake.fs", WHAT).DeltaStorageHandler(options.path, dict(options.storage))
+    return needed("pyarrow.fs", WHAT).PyFileSystem(handler)
 
 
 def add_files(
-    table: "DeltaTable", files: Sequence["DataFile"], *, overwrite: bool = False, batch: Batch | None = None
+    table: "DeltaTable", files: Sequence[DeltaFile], *, overwrite: bool = False, batch: Batch | None = None
 ) -> bool:
     """Make the files part of the table, in one commit; False if this batch is in it already.
 
     With `overwrite` they replace everything that was there before.
     """
-    deltalake, transaction = needed("deltalake", _WHAT), needed("deltalake.transaction", _WHAT)
+    deltalake, transaction = needed("deltalake", WHAT), needed("deltalake.transaction", WHAT)
     done = table.transaction_version(batch.query_id) if batch else None
     if batch and done is not None and done >= batch.batch_id:
         return False
@@ -127,16 +135,9 @@ def add_files(
     return True
 
 
-def unknown_to(table: "DeltaTable", files: Sequence["DataFile"]) -> list[str]:
-    """The paths of those that are no part of the table: they may be removed."""
-    table.update_incremental()
-    known = {os.path.basename(each) for each in table.file_uris()}  # noqa: PTH119  a URL, perhaps
-    return [each.path for each in files if os.path.basename(each.path) not in known]  # noqa: PTH119
-
-
 def compact(table: "DeltaTable", options: DeltaOptions) -> None:
     """Merge small files. The rows are safe already: what goes wrong here is logged, and done next time."""
-    deltalake = needed("deltalake", _WHAT)
+    deltalake = needed("deltalake", WHAT)
     try:
         table.update_incremental()
         figures = table.optimize.compact(

@@ -10,8 +10,8 @@ import pyarrow as pa
 import pyarrow.fs
 import pyarrow.parquet as pq
 
+from headrace.spark.tables.arrow import as_schema
 from headrace.spark.tables.partitions import Values, directory, divided
-from headrace.spark.tables.statistics import statistics
 
 ROW_GROUP_BYTES: Final = 64 << 20  # in memory; a file in the making holds back at most so much
 OPEN_FILES: Final = 64  # a task that meets more values closes the oldest file, and begins another one later
@@ -27,7 +27,7 @@ class DataFile:
     path: str  # below the table's
     size: int
     partition: dict[str, str | None]
-    statistics: str
+    footer: pq.FileMetaData
 
 
 class _OpenFile:
@@ -73,7 +73,7 @@ class _OpenFile:
 
 
 class Files:
-    """What a task writes. Nothing of it is left if the task calls `discard` instead of `close`."""
+    """What a task writes."""
 
     def __init__(
         self,
@@ -85,7 +85,7 @@ class Files:
     ) -> None:
         self._filesystem = filesystem
         self._schema = schema
-        self._inner = pa.schema([each for each in schema if each.name not in partition_by])
+        self.inner = pa.schema([each for each in schema if each.name not in partition_by])
         self._partition_by = tuple(partition_by)
         self._target_bytes = target_bytes
         self._open: dict[Values, _OpenFile] = {}  # the one that was begun first comes first
@@ -107,26 +107,32 @@ class Files:
         row_group_bytes = min(
             ROW_GROUP_BYTES, self._target_bytes // 4
         )  # a file may exceed its size by so much
-        self._open[values] = _OpenFile(self._filesystem, path, self._inner, row_group_bytes)
+        self._open[values] = _OpenFile(self._filesystem, path, self.inner, row_group_bytes)
         return self._open[values]
 
     def _finish(self, values: Values) -> None:
         file = self._open[values]
-        size, metadata = file.close()
+        size, footer = file.close()
         del self._open[values]
         self._done.append(
             DataFile(
                 path=file.path,
                 size=size,
                 partition=dict(zip(self._partition_by, values, strict=True)),
-                statistics=statistics(metadata, self._inner),
+                footer=footer,
             )
         )
 
-    def close(self) -> list[DataFile]:
-        """Every file, complete."""
-        for values in list(self._open):
-            self._finish(values)
+    def write(self, batches: Iterable[pa.RecordBatch]) -> list[DataFile]:
+        """Every file, complete, with all rows of `batches`; if that fails, no file at all."""
+        try:
+            for batch in batches:
+                self.add(batch)
+            for values in list(self._open):
+                self._finish(values)
+        except BaseException:
+            self.discard()
+            raise
         return self._done
 
     def discard(self) -> None:
@@ -137,14 +143,6 @@ class Files:
             self._filesystem,
             [*(file.path for file in self._open.values()), *(file.path for file in self._done)],
         )
-
-
-def as_schema(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
-    """The batch with times in UTC, as tables have them; Spark's are in the session's zone."""
-    for field in schema:
-        if not field.nullable and batch.column(field.name).null_count:
-            raise ValueError(f"column {field.name!r} has a null, which the table does not allow")
-    return batch if batch.schema.equals(schema) else batch.cast(schema)
 
 
 def remove(filesystem: pa.fs.FileSystem, paths: Iterable[str]) -> None:

@@ -11,8 +11,11 @@ from headrace.spark.errors import InvalidOption
 TARGET_FILE_BYTES: Final = 128 << 20
 COMPACT_EVERY: Final = 50
 _STORAGE: Final = "storage."
+_CATALOG: Final = "catalog."
+_DEFAULT_CATALOG: Final = "default"  # pyiceberg's name of the one that nobody has named
 _SPARKS_OWN: Final = ("checkpointLocation", "queryName", "path")
 _DELTA: Final = ("partitionBy", "compactEvery", "targetFileBytes")
+_ICEBERG: Final = ("table", "compactEvery", "targetFileBytes")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,6 +45,37 @@ class DeltaOptions:
             path=_absolute(options["path"]),
             storage=below(options, _STORAGE),
             partition_by=names(options, "partitionBy"),
+            compact_every=whole(options, "compactEvery", COMPACT_EVERY, least=0),
+            target_file_bytes=whole(options, "targetFileBytes", TARGET_FILE_BYTES, least=1),
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IcebergOptions:
+    """`catalog` goes to pyiceberg, and counts more than what its own configuration says of `catalog_name`.
+
+    target_file_bytes: a task writes files of at most so many bytes in memory; on disk they are smaller.
+    """
+
+    table: str
+    catalog_name: str = _DEFAULT_CATALOG
+    catalog: Mapping[str, str] = field(default_factory=dict)
+    compact_every: int = COMPACT_EVERY
+    target_file_bytes: int = TARGET_FILE_BYTES
+
+    @classmethod
+    def of(cls, given: Mapping[str, str]) -> "IcebergOptions":
+        """The options as Spark hands them over; InvalidOption names the one that is wrong."""
+        options = by_lower_case(given)
+        check_names(options, known=_ICEBERG, prefixes=(_CATALOG,))
+        table = options.get("table", "").strip()
+        if "." not in table.strip("."):
+            raise InvalidOption("table", f"{table!r} is no table's name: write namespace.name")
+        catalog = below(options, _CATALOG)
+        return cls(
+            table=table,
+            catalog_name=catalog.pop("name", _DEFAULT_CATALOG),
+            catalog=catalog,
             compact_every=whole(options, "compactEvery", COMPACT_EVERY, least=0),
             target_file_bytes=whole(options, "targetFileBytes", TARGET_FILE_BYTES, least=1),
         )

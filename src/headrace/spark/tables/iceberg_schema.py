@@ -1,0 +1,72 @@
+"""Iceberg's types and Spark's: which is which, and what a table that we make looks like."""
+
+from typing import Final
+
+from pyiceberg import types as iceberg
+from pyiceberg.schema import Schema
+from pyspark.sql import types as spark
+
+_SAME: Final[dict[type[iceberg.IcebergType], spark.DataType]] = {
+    iceberg.BinaryType: spark.BinaryType(),
+    iceberg.BooleanType: spark.BooleanType(),
+    iceberg.DateType: spark.DateType(),
+    iceberg.DoubleType: spark.DoubleType(),
+    iceberg.FloatType: spark.FloatType(),
+    iceberg.IntegerType: spark.IntegerType(),
+    iceberg.LongType: spark.LongType(),
+    iceberg.StringType: spark.StringType(),
+    iceberg.TimestampType: spark.TimestampNTZType(),
+    iceberg.TimestamptzType: spark.TimestampType(),
+}
+
+
+class Foreign(spark.DataType):
+    """A type of Iceberg's that Spark has no equal of: nothing fits."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def simpleString(self) -> str:  # noqa: N802  Spark's name
+        return self._name
+
+
+def spark_schema(schema: Schema) -> spark.StructType:
+    """The table's columns as a DataFrame has to have them."""
+    return _struct(schema.fields)
+
+
+def _struct(fields: tuple[iceberg.NestedField, ...]) -> spark.StructType:
+    return spark.StructType(
+        [spark.StructField(each.name, _spark_type(each.field_type), each.optional) for each in fields]
+    )
+
+
+def _spark_type(kind: iceberg.IcebergType) -> spark.DataType:
+    if isinstance(kind, iceberg.StructType):
+        return _struct(kind.fields)
+    if isinstance(kind, iceberg.ListType):
+        return spark.ArrayType(_spark_type(kind.element_type), not kind.element_required)
+    if isinstance(kind, iceberg.MapType):
+        return spark.MapType(
+            _spark_type(kind.key_type), _spark_type(kind.value_type), not kind.value_required
+        )
+    if isinstance(kind, iceberg.DecimalType):
+        return spark.DecimalType(kind.precision, kind.scale)
+    return _SAME.get(type(kind)) or Foreign(str(kind))
+
+
+def widened(schema: spark.StructType) -> spark.StructType:
+    """The schema without the small integers that Iceberg does not have: they are written as int."""
+    return spark.StructType(
+        [spark.StructField(each.name, _wide(each.dataType), each.nullable) for each in schema.fields]
+    )
+
+
+def _wide(kind: spark.DataType) -> spark.DataType:
+    if isinstance(kind, spark.StructType):
+        return widened(kind)
+    if isinstance(kind, spark.ArrayType):
+        return spark.ArrayType(_wide(kind.elementType), kind.containsNull)
+    if isinstance(kind, spark.MapType):
+        return spark.MapType(_wide(kind.keyType), _wide(kind.valueType), kind.valueContainsNull)
+    return spark.IntegerType() if isinstance(kind, spark.ByteType | spark.ShortType) else kind
