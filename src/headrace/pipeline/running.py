@@ -125,8 +125,12 @@ def _batch_number(query: "StreamingQuery") -> int:
 
 
 def _send_whole(pipeline: Pipeline) -> None:
-    """Let executors have the functions of the pipeline's file, which they cannot import."""
+    """Let executors have the functions of the pipeline's file, and of those beside it: they import neither."""
     steps: list[Sink | View] = [*pipeline.sinks.values(), *pipeline.views.values()]
-    for name in {each.function.__module__ for each in steps}:
-        if name.startswith(MODULE) and name in sys.modules:
-            cloudpickle.register_pickle_by_value(sys.modules[name])  # type: ignore[no-untyped-call]
+    modules = (sys.modules.get(each.function.__module__) for each in steps)
+    files = {each.__file__ for each in modules if each is not None and each.__name__.startswith(MODULE)}
+    directories = {Path(file).parent for file in files if file is not None}
+    for module in list(sys.modules.values()):
+        file = getattr(module, "__file__", None)
+        if file is not None and Path(file).parent in directories:
+            cloudpickle.register_pickle_by_value(module)  # type: ignore[no-untyped-call]
