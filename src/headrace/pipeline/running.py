@@ -6,6 +6,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from pyspark import cloudpickle
@@ -125,7 +126,7 @@ def _batch_number(query: "StreamingQuery") -> int:
 
 
 def _send_whole(pipeline: Pipeline) -> None:
-    """Let executors have the functions of the pipeline's file, and of those beside it: they import neither."""
+    """Let executors have the functions of the pipeline's file, and of those beside it: they have no files."""
     steps: list[Sink | View] = [*pipeline.sinks.values(), *pipeline.views.values()]
     modules = (sys.modules.get(each.function.__module__) for each in steps)
     files = {each.__file__ for each in modules if each is not None and each.__name__.startswith(MODULE)}
