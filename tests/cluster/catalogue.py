@@ -110,7 +110,9 @@ SHORT: Final = [
     (Entry(stories.all_are_killed_at_once), EMBEDDED),
     (Entry(stories.brokers_are_restarted_one_after_the_other), ENSEMBLE),
     (Entry(pauses.a_woken_leader_is_asked_to_write), ENSEMBLE),
+    (Entry(pauses.a_follower_sleeps), EMBEDDED),
     (_cut(cuts.a_leader_is_cut_from_all_but_its_clients), EMBEDDED),
     (Entry(absences.zookeeper_is_killed), EMBEDDED),
+    (Entry(moves.a_broker_joins_and_another_is_drained), EMBEDDED),
     (Entry(disks.a_disk_is_full, why_not=disks.why_not), EMBEDDED),
 ]
