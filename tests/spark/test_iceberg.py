@@ -142,6 +142,17 @@ def test_a_task_that_fails_leaves_no_row(spark: SparkSession, feed: Feed, lake: 
     assert lake.ids() == list(range(20_000))
 
 
+def test_compaction_keeps_the_rows_and_reduces_the_files(spark: SparkSession, feed: Feed, lake: Lake) -> None:
+    for n in range(4):
+        feed.add(range(n * 10, n * 10 + 10))
+    stream(spark, feed, lake, compactEvery=2)
+    feed.add(range(40, 50))
+    stream(spark, feed, lake, compactEvery=2)
+
+    assert lake.ids() == list(range(50))
+    assert len(lake.files()) == 1 + 2  # what was merged, and the files of the last batch
+
+
 def test_a_dataframe_is_appended_or_replaces_the_table(spark: SparkSession, lake: Lake) -> None:
     for mode, ids in (("append", range(10)), ("append", range(10, 20)), ("overwrite", range(5))):
         append(spark.createDataFrame([(n, f"row {n}") for n in ids], SCHEMA), lake, mode)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql.datasource import DataSource
 from pyspark.sql.types import StructType
 
+from headrace.spark.tables.iceberg_compaction import compact
 from headrace.spark.tables.iceberg_files import data_filesystem, described, file_schema
 from headrace.spark.tables.iceberg_table import WHAT, add_files, open_table
 from headrace.spark.tables.options import IcebergOptions
@@ -72,6 +73,9 @@ class IcebergSink(Sink):
         if not add_files(table, described(table, files), overwrite=self._overwrite, batch=batch):
             logger.info("%s is in %s already", batch, self._options.table)
             self.remove(files)
+        number = batch.batch_id if batch else len(table.snapshots()) - 1
+        if self._options.compact_every and (number + 1) % self._options.compact_every == 0:
+            compact(table, self._options.target_file_bytes)
 
     def remove(self, files: "Sequence[DataFile]") -> None:
         from headrace.spark.tables.files import remove  # noqa: PLC0415

@@ -54,7 +54,7 @@ class DeltaOptions:
 class IcebergOptions:
     """`catalog` goes to pyiceberg, and counts more than what its own configuration says of `catalog_name`.
 
-    target_file_bytes: a task writes files of at most so many bytes in memory; on disk they are smaller.
+    compact_every and target_file_bytes: as for Delta.
     """
 
     table: str

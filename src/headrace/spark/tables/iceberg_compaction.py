@@ -1,0 +1,88 @@
+"""Small files of an Iceberg table merged into larger ones, which pyiceberg does not do.
+
+The snapshot that replaces them has the operation `overwrite`, though it changes no row.
+"""
+
+import logging
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, Final
+
+from headrace.spark.tables.iceberg_files import data_filesystem, data_location, described, file_schema
+from headrace.spark.tables.iceberg_table import WHAT, without_retries
+from headrace.spark.tables.packages import needed
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    import pyarrow.fs
+    from pyiceberg.manifest import DataFile as ManifestEntry
+    from pyiceberg.table import Table
+
+SMALL: Final = 0.5  # of the size that files are to have
+MERGED_BYTES: Final = 1 << 30  # on disk, in one go; what is left is merged next time
+
+logger = logging.getLogger(__name__)
+
+
+def compact(table: "Table", target_bytes: int) -> None:
+    """Merge small files. The rows are safe already: what goes wrong here is logged, and done next time."""
+    try:
+        table.refresh()
+        merged = _merge(table, target_bytes)
+    except Exception as error:  # noqa: BLE001  whatever it is, the batch is committed
+        logger.warning("%s was not compacted: %s", ".".join(table.name()), error)
+    else:
+        logger.info("%s: %d files were merged", ".".join(table.name()), merged)
+
+
+def _merge(table: "Table", target_bytes: int) -> int:
+    from headrace.spark.tables.files import Files  # noqa: PLC0415
+
+    filesystem, schema = data_filesystem(table), file_schema(table, table.schema().column_names)
+    old = list(_mergeable(table, filesystem, schema, target_bytes))
+    if len(old) < 2:
+        return 0
+    files = Files(filesystem, schema, partition_by=(), target_bytes=target_bytes)
+    new = described(table, files.write(_rows(table, filesystem, old)))
+    before, after = sum(each.record_count for each in old), sum(each.record_count for each in new)
+    assert before == after, (before, after)
+    # If others have committed in the meantime this fails, and the new files stay, unknown to anybody.
+    with (
+        without_retries(table).transaction() as transaction,
+        transaction.update_snapshot().overwrite() as snapshot,
+    ):
+        for each in old:
+            snapshot.delete_data_file(each)
+        for each in new:
+            snapshot.append_data_file(each)
+    return len(old)
+
+
+def _mergeable(
+    table: "Table", filesystem: "pa.fs.FileSystem", schema: "pa.Schema", target_bytes: int
+) -> "Iterator[ManifestEntry]":
+    """Files below half the size, with the table's columns as they are now, of which no row is deleted."""
+    parquet, total = needed("pyarrow.parquet", WHAT), 0
+    for task in table.scan().plan_files():
+        file, path = task.file, _path(table, task.file)
+        total += file.file_size_in_bytes
+        if task.delete_files or file.file_size_in_bytes > target_bytes * SMALL or path is None:
+            continue
+        if total > MERGED_BYTES:
+            return
+        if parquet.read_schema(path, filesystem=filesystem).equals(schema, check_metadata=True):
+            yield file
+
+
+def _rows(
+    table: "Table", filesystem: "pa.fs.FileSystem", files: "Iterable[ManifestEntry]"
+) -> "Iterator[pa.RecordBatch]":
+    parquet = needed("pyarrow.parquet", WHAT)
+    for file in files:
+        with parquet.ParquetFile(_path(table, file), filesystem=filesystem) as opened:
+            yield from opened.iter_batches()
+
+
+def _path(table: "Table", file: "ManifestEntry") -> str | None:
+    """Its path below the table's directory, None if it is elsewhere."""
+    inside = f"{data_location(table)}/"
+    return file.file_path.removeprefix(inside) if file.file_path.startswith(inside) else None

@@ -1,0 +1,175 @@
+"""Two drivers with the same batch, compactions, files in the making: on small tables, without Spark."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.fs
+import pytest
+from deltalake import DeltaTable
+from deltalake.exceptions import CommitFailedError
+from pyiceberg.exceptions import CommitFailedException
+from pyspark.sql.types import LongType, StringType, StructField, StructType
+
+from headrace.spark.tables import delta_table, iceberg_compaction, iceberg_table
+from headrace.spark.tables.delta import DeltaSink
+from headrace.spark.tables.files import OPEN_FILES, Files
+from headrace.spark.tables.iceberg import IcebergSink
+from headrace.spark.tables.options import DeltaOptions, IcebergOptions
+from headrace.spark.tables.writers import Batch
+
+SCHEMA = StructType([StructField("id", LongType()), StructField("name", StringType())])
+BATCH = Batch("query", 3)
+
+
+def rows(first: int, last: int) -> pa.RecordBatch:
+    ids = list(range(first, last))
+    return pa.record_batch({"id": ids, "name": [f"row {n}" for n in ids]})
+
+
+# -- Delta -------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def delta(tmp_path: Path) -> DeltaOptions:
+    return DeltaOptions(path=str(tmp_path / "table"))
+
+
+def test_delta_refuses_the_second_of_two_drivers_that_commit_one_batch(delta: DeltaOptions) -> None:
+    sink = DeltaSink(delta, SCHEMA, overwrite=False)
+    one, other = (delta_table.open_table(delta, SCHEMA) for _ in range(2))
+
+    assert delta_table.add_files(one, sink.write(iter([rows(0, 5)])), batch=BATCH)
+    with pytest.raises(CommitFailedError):
+        delta_table.add_files(other, sink.write(iter([rows(0, 5)])), batch=BATCH)
+    assert not delta_table.add_files(delta_table.open_table(delta, SCHEMA), [], batch=BATCH)
+    assert DeltaTable(delta.path).to_pyarrow_table().num_rows == 5
+
+
+def test_delta_takes_a_later_batch_and_that_of_another_query(delta: DeltaOptions) -> None:
+    sink = DeltaSink(delta, SCHEMA, overwrite=False)
+    for n, batch in enumerate((BATCH, Batch("query", 4), Batch("another", 3), Batch("query", 4))):
+        table = delta_table.open_table(delta, SCHEMA)
+        assert delta_table.add_files(table, sink.write(iter([rows(n, n + 1)])), batch=batch) is (n < 3)
+
+    assert sorted(DeltaTable(delta.path).to_pyarrow_table()["id"].to_pylist()) == [0, 1, 2]
+
+
+# -- Iceberg -----------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def iceberg(tmp_path: Path) -> IcebergOptions:
+    settings = {"type": "sql", "uri": f"sqlite:///{tmp_path}/catalog.db", "warehouse": f"file://{tmp_path}"}
+    return IcebergOptions(table="fleet.rows", catalog=settings, compact_every=0)
+
+
+def ids_of(options: IcebergOptions) -> list[int]:
+    table = iceberg_table.open_table(options, SCHEMA)
+    found: list[int] = table.scan().to_arrow().sort_by("id")["id"].to_pylist()
+    return found
+
+
+def test_the_second_of_two_drivers_that_commit_one_batch_to_iceberg_finds_it_there(
+    iceberg: IcebergOptions,
+) -> None:
+    one, other = (IcebergSink(iceberg, SCHEMA, overwrite=False) for _ in range(2))
+
+    one.commit(one.write(iter([rows(0, 5)])), BATCH)
+    late = other.write(iter([rows(0, 5)]))  # its driver still has the table as it was before
+    other.commit(late, BATCH)
+
+    assert ids_of(iceberg) == [0, 1, 2, 3, 4]
+    assert not _path(iceberg, late[0].path).exists()
+
+
+def test_iceberg_takes_a_batch_when_somebody_else_was_first_with_another(iceberg: IcebergOptions) -> None:
+    one, other = (IcebergSink(iceberg, SCHEMA, overwrite=False) for _ in range(2))
+
+    one.commit(one.write(iter([rows(0, 5)])), BATCH)
+    other.commit(other.write(iter([rows(5, 8)])), Batch("another", 0))
+    other.commit(other.write(iter([rows(8, 9)])), Batch("another", 1))
+
+    assert ids_of(iceberg) == list(range(9))
+
+
+def _path(options: IcebergOptions, name: str) -> Path:
+    table = iceberg_table.open_table(options, SCHEMA)
+    return Path(table.location().removeprefix("file://")) / "data" / name
+
+
+def test_small_files_of_an_iceberg_table_are_merged_and_no_row_changes(iceberg: IcebergOptions) -> None:
+    for n in range(4):
+        sink = IcebergSink(iceberg, SCHEMA, overwrite=False)
+        sink.commit(sink.write(iter([rows(n * 10, n * 10 + 10)])), Batch("query", n))
+    table = iceberg_table.open_table(iceberg, SCHEMA)
+    assert len(list(table.scan().plan_files())) == 4
+
+    iceberg_compaction.compact(table, target_bytes=1 << 20)
+
+    merged = iceberg_table.open_table(iceberg, SCHEMA)
+    assert len(list(merged.scan().plan_files())) == 1
+    assert ids_of(iceberg) == list(range(40))
+    assert iceberg_table.is_in(merged, Batch("query", 3))
+    assert not iceberg_table.is_in(merged, Batch("query", 4))
+
+
+def test_a_compaction_gives_way_to_a_commit(iceberg: IcebergOptions) -> None:
+    sink = IcebergSink(iceberg, SCHEMA, overwrite=False)
+    for n in range(2):
+        sink.commit(sink.write(iter([rows(n, n + 1)])), Batch("query", n))
+    table = iceberg_table.open_table(iceberg, SCHEMA)
+    sink.commit(sink.write(iter([rows(2, 3)])), Batch("query", 2))
+
+    with pytest.raises(CommitFailedException):
+        iceberg_compaction._merge(table, 1 << 20)
+    assert ids_of(iceberg) == [0, 1, 2]
+
+
+def test_a_compaction_that_fails_is_logged(iceberg: IcebergOptions, caplog: pytest.LogCaptureFixture) -> None:
+    sink = IcebergSink(iceberg, SCHEMA, overwrite=False)
+    lost = sink.write(iter([rows(0, 1)]))
+    sink.commit(lost, Batch("query", 0))
+    sink.remove(lost)
+
+    iceberg_compaction.compact(iceberg_table.open_table(iceberg, SCHEMA), 1 << 20)
+
+    assert "fleet.rows was not compacted: " in caplog.text
+
+
+# -- files -------------------------------------------------------------------------------------
+
+
+def files_in(root: Path, *, partition_by: tuple[str, ...] = (), target_bytes: int = 1 << 20) -> Files:
+    for n in range(2 * OPEN_FILES):
+        (root / f"id={n}").mkdir(exist_ok=True)
+    directory = pa.fs.SubTreeFileSystem(str(root), pa.fs.LocalFileSystem())
+    return Files(directory, rows(0, 1).schema, partition_by=partition_by, target_bytes=target_bytes)
+
+
+def test_a_file_ends_at_its_size(tmp_path: Path) -> None:
+    files = files_in(tmp_path, target_bytes=1000).write(rows(n * 100, n * 100 + 100) for n in range(10))
+
+    assert len(files) > 2
+    assert min(each.size for each in files[:-1]) > 1000
+    assert [each.size for each in files] == [(tmp_path / each.path).stat().st_size for each in files]
+    assert sum(each.footer.num_rows for each in files) == 1000
+
+
+def test_no_more_than_so_many_files_are_open(tmp_path: Path) -> None:
+    count = OPEN_FILES + 10
+    files = files_in(tmp_path, partition_by=("id",)).write([rows(0, count), rows(0, count)])
+
+    assert sum(each.footer.num_rows for each in files) == 2 * count
+    assert len(files) > count  # some were closed early, and begun again
+
+
+def test_when_a_task_fails_its_files_are_removed(tmp_path: Path) -> None:
+    def failing() -> Iterator[pa.RecordBatch]:
+        yield rows(0, 100)
+        yield rows(100, 150)
+        raise ValueError("poison")
+
+    with pytest.raises(ValueError, match="poison"):
+        files_in(tmp_path, target_bytes=1000).write(failing())
+    assert list(tmp_path.rglob("*.parquet")) == []

@@ -1,0 +1,55 @@
+from pathlib import Path
+
+import pytest
+
+from headrace.spark.errors import InvalidOption
+from headrace.spark.tables.options import DeltaOptions, IcebergOptions
+
+
+def test_a_delta_table_needs_a_path_and_has_defaults_for_the_rest() -> None:
+    options = DeltaOptions.of({"path": "/data/trucks", "checkpointLocation": "/elsewhere"})
+
+    assert options == DeltaOptions(path="/data/trucks")
+    with pytest.raises(InvalidOption, match="option 'path': say where the table is"):
+        DeltaOptions.of({})
+
+
+def test_a_path_is_absolute_and_a_url_stays_as_it_is() -> None:
+    assert DeltaOptions.of({"path": "some/table"}).path == str(Path.cwd() / "some" / "table")
+    assert DeltaOptions.of({"path": "s3://bucket/table"}).path == "s3://bucket/table"
+
+
+def test_storage_options_are_handed_on_and_names_may_have_any_case() -> None:
+    options = DeltaOptions.of(
+        {"PATH": "/t", "storage.aws_region": "north", "PARTITIONBY": " a, b ", "compactevery": "0"}
+    )
+
+    assert options.storage == {"aws_region": "north"}
+    assert (options.partition_by, options.compact_every) == (("a", "b"), 0)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "sentence"),
+    [
+        ("compactEvery", "-1", "'-1' is no whole number from 0 on"),
+        ("targetFileBytes", "0", "'0' is no whole number from 1 on"),
+        ("targetFileBytes", "128MB", "'128MB' is no whole number"),
+        ("partitionBy", "a,,b", "'a,,b' is no list of different columns"),
+        ("partitionBy", "a,a", "'a,a' is no list of different columns"),
+        ("nonsense", "1", "not known; there are partitionBy, compactEvery, targetFileBytes, storage"),
+    ],
+)
+def test_an_option_that_makes_no_sense_is_named(name: str, value: str, sentence: str) -> None:
+    with pytest.raises(InvalidOption) as refusal:
+        DeltaOptions.of({"path": "/t", name: value})
+
+    assert str(refusal.value).startswith(f"option {name!r}: {sentence}")
+
+
+def test_an_iceberg_table_has_a_namespace_and_a_catalog() -> None:
+    options = IcebergOptions.of({"table": "a.b.c", "catalog.type": "sql", "catalog.name": "lake"})
+
+    assert (options.table, options.catalog_name, options.catalog) == ("a.b.c", "lake", {"type": "sql"})
+    for wrong in ("", "trucks", ".trucks", "trucks."):
+        with pytest.raises(InvalidOption, match="is no table's name: write namespace"):
+            IcebergOptions.of({"table": wrong})

@@ -1,0 +1,52 @@
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import pytest
+
+from headrace.spark.tables.writers import Batch, BatchWriter, Sink, StreamWriter, Written
+
+FIRST = Batch("query", 7)
+
+
+class Ledger(Sink):
+    """A sink that notes what it is asked for."""
+
+    def __init__(self) -> None:
+        self.done: list[tuple[str, Any]] = []
+
+    def write(self, batches: Iterator[Any]) -> Sequence[Any]:
+        return list(batches)
+
+    def commit(self, files: Sequence[Any], batch: Batch | None) -> None:
+        self.done.append(("commit", (files, batch)))
+
+    def remove(self, files: Sequence[Any]) -> None:
+        self.done.append(("remove", files))
+
+
+def test_the_files_of_all_tasks_are_one_commit() -> None:
+    ledger = Ledger()
+    StreamWriter(ledger).commit([Written(["a", "b"], FIRST), Written([], FIRST), Written(["c"], FIRST)], 7)
+
+    assert ledger.done == [("commit", (["a", "b", "c"], FIRST))]
+
+
+def test_a_batch_that_the_tasks_do_not_agree_on_is_not_committed() -> None:
+    for messages in ([Written([], FIRST), Written([], Batch("query", 8))], [Written(["a"])]):
+        with pytest.raises(AssertionError):
+            StreamWriter(Ledger()).commit(list(messages), 7)
+
+
+def test_when_a_task_has_failed_the_files_of_the_others_are_removed() -> None:
+    ledger = Ledger()
+    StreamWriter(ledger).abort([Written(["a"], FIRST), None], 7)
+    BatchWriter(ledger).abort([None, Written(["b"])])
+
+    assert ledger.done == [("remove", ["a"]), ("remove", ["b"])]
+
+
+def test_when_the_commit_has_failed_the_files_stay_for_they_may_be_in_the_table() -> None:
+    ledger = Ledger()
+    StreamWriter(ledger).abort([Written(["a"], FIRST)], 7)
+
+    assert ledger.done == []
