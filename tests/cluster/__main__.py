@@ -21,7 +21,9 @@ WIDTH = 58
 
 def main() -> int:
     arguments = _arguments()
-    signal.signal(signal.SIGTERM, lambda _number, _frame: sys.exit(1))  # leaving no process behind
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(number) != signal.SIG_IGN:  # as nohup has it
+            signal.signal(number, lambda _number, _frame: sys.exit(1))  # leaving no process behind
     logging.getLogger("kazoo").setLevel(logging.ERROR)
     _say(f"{'story':{WIDTH}} {'with':10} {'records':>8} {'pause s':>8} {'took s':>7}  outcome")
     bad = 0
