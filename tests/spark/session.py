@@ -1,8 +1,5 @@
 """A Spark session for the tests: two cores, quiet, with the jars of Spark's own connector."""
 
-import os
-import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -10,7 +7,8 @@ from typing import Final
 
 from pyspark.sql import SparkSession
 
-from headrace.coordination.java import find_java
+from headrace.spark.launcher import prepare
+from pyspark_headrace import DefaultSource
 from spark.jars import connector_jars
 
 SETTINGS: Final = {
@@ -32,21 +30,12 @@ appender.stderr.target = SYSTEM_ERR
 appender.stderr.layout.type = PatternLayout
 appender.stderr.layout.pattern = %p %c: %m%n%ex{short}
 """
-NO_VECTOR_MODULE: Final = """#!/bin/sh
-# Spark asks for a module that a mere runtime does not have, and does without it.
-for each; do
-  shift
-  [ "$each" = "--add-modules=jdk.incubator.vector" ] || set -- "$@" "$each"
-done
-exec "{java}" "$@"
-"""
 
 
 @contextmanager
 def spark_session(root: Path) -> Iterator[SparkSession]:
     """The session; everything that Spark writes goes to `root`."""
-    os.environ["JAVA_HOME"] = str(_java_home(root))
-    os.environ["PYSPARK_PYTHON"] = sys.executable
+    prepare()
     logging = root / "log4j2.properties"
     logging.write_text(LOGGING)
     builder = SparkSession.builder.master("local[2]").appName("headrace")
@@ -59,19 +48,8 @@ def spark_session(root: Path) -> Iterator[SparkSession]:
         .config("spark.sql.warehouse.dir", str(root / "warehouse"))
         .getOrCreate()
     )
+    session.dataSource.register(DefaultSource)  # a machine that is too busy keeps Spark from finding it
     try:
         yield session
     finally:
         session.stop()
-
-
-def _java_home(root: Path) -> Path:
-    java = find_java().resolve()
-    modules = subprocess.run([java, "--list-modules"], capture_output=True, text=True, check=True, timeout=60)
-    if "jdk.incubator.vector" in modules.stdout:
-        return java.parents[1]
-    wrapper = root / "java" / "bin" / "java"
-    wrapper.parent.mkdir(parents=True)
-    wrapper.write_text(NO_VECTOR_MODULE.format(java=java))
-    wrapper.chmod(0o755)
-    return root / "java"

@@ -1,9 +1,11 @@
 """`spark.read` with our connector and with Spark's own: the same rows, columns and types."""
 
 import json
+from pathlib import Path
 from typing import Any, Final
 
 import pytest
+from pyspark.sql import SparkSession
 from pyspark.sql import functions as sql
 
 from compat.kafka_tools.samples import FIRST_TIMESTAMP_MS
@@ -155,3 +157,10 @@ def test_a_table_that_is_read_twice_is_read_anew(queries: Queries) -> None:
     table = queries.table(OURS, subscribe="shapes")
 
     assert table.count() == table.distinct().count() == SHAPES
+
+
+def test_spark_finds_ours_by_itself(queries: Queries, spark: SparkSession) -> None:
+    """A session of its own knows nothing of what others have registered."""
+    own = Queries(spark.newSession(), queries.bootstrap, Path())
+
+    assert own.table(OURS, subscribe="shapes").count() == SHAPES

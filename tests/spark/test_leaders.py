@@ -2,9 +2,9 @@
 
 import os
 import signal
-import threading
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, Final
 
@@ -51,18 +51,15 @@ def read_with_a_pause(table: DataFrame, root: Path, meanwhile: Callable[[], None
                 time.sleep(0.02)
             yield batch
 
-    found: list[int] = []
     rows = table.select(table.value).mapInArrow(slowly, "value binary")
-    reading = threading.Thread(target=lambda: found.extend(int(row[0]) for row in rows.toLocalIterator()))
-    reading.start()
-    try:
-        until("the read has begun", begun.exists)
-        meanwhile()
-    finally:
-        done.touch()
-        reading.join(PATIENCE_S)
-    assert not reading.is_alive()
-    return found
+    with ThreadPoolExecutor(1) as pool:
+        reading = pool.submit(lambda: [int(row[0]) for row in rows.toLocalIterator()])
+        try:
+            until("the read has begun", begun.exists)
+            meanwhile()
+        finally:
+            done.touch()
+        return reading.result(PATIENCE_S)
 
 
 def table_of(spark: SparkSession, cluster: ClusterProcess, root: Path) -> DataFrame:
