@@ -189,16 +189,16 @@ class Columns:
             case "value":
                 return self._values.array(rows)
             case "topic":
-                return pa.repeat(pa.scalar(self._topic, pa.string()), rows)
+                return _repeated(self._topic, rows)
             case "partition":
-                return pa.repeat(pa.scalar(self._partition, pa.int32()), rows)
+                return _numbers(TYPES[name], np.full(rows, self._partition, np.int32), rows)
             case "offset":
                 return _numbers(TYPES[name], self._offsets, rows)
             case "timestamp":
                 return _numbers(TYPES[name], self._timestamps, rows)
             case "timestampType":
                 if self._types is None:
-                    return pa.repeat(pa.scalar(0, pa.int32()), rows)
+                    return _numbers(TYPES[name], np.zeros(rows, np.int32), rows)
                 return _numbers(TYPES[name], _grown(self._types, rows), rows)
             case _:
                 return self._headers(rows)
@@ -229,6 +229,15 @@ def _text(strings: pa.Array) -> pa.Array:
         raw = strings.view(pa.binary()).to_pylist()
         return pa.array([each.decode(errors="replace") for each in raw], pa.string())
     return strings
+
+
+def _repeated(text: str, rows: int) -> pa.Array:
+    """The same text in every row. `pa.scalar` would do, and import pandas: a second of a worker's life."""
+    data = np.frombuffer(text.encode(), np.uint8)
+    ends = np.arange(rows + 1, dtype=np.int32) * np.int32(len(data))
+    return pa.Array.from_buffers(
+        pa.string(), rows, [None, pa.py_buffer(ends), pa.py_buffer(np.tile(data, rows))]
+    )
 
 
 def _numbers(kind: pa.DataType, numbers: NDArray[Any], rows: int) -> pa.Array:

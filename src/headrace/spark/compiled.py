@@ -21,5 +21,7 @@ def compiled(function: Function) -> Function:
 
 @compiled
 def copy(source: Bytes, at: int, size: int, target: Bytes, to: int) -> None:
-    for i in range(size):
-        target[to + i] = source[at + i]
+    """Copy bytes. A signed index may count from the end, which keeps the loop from being a block copy."""
+    first, place = np.uint64(at), np.uint64(to)
+    for i in range(np.uint64(size)):
+        target[place + i] = source[first + i]
