@@ -37,8 +37,9 @@ def compact(table: "Table", target_bytes: int) -> None:
 def _merge(table: "Table", target_bytes: int) -> int:
     from headrace.spark.tables.files import Files  # noqa: PLC0415
 
-    filesystem, schema = data_filesystem(table), file_schema(table, table.schema().column_names)
-    old = list(_mergeable(table, filesystem, schema, target_bytes))
+    filesystem = data_filesystem(table)
+    schema = file_schema(table, [each.name for each in table.schema().fields])
+    old = list(_mergeable(table, filesystem, target_bytes))
     if len(old) < 2:
         return 0
     files = Files(filesystem, schema, partition_by=(), target_bytes=target_bytes)
@@ -58,19 +59,29 @@ def _merge(table: "Table", target_bytes: int) -> int:
 
 
 def _mergeable(
-    table: "Table", filesystem: "pa.fs.FileSystem", schema: "pa.Schema", target_bytes: int
+    table: "Table", filesystem: "pa.fs.FileSystem", target_bytes: int
 ) -> "Iterator[ManifestEntry]":
     """Files below half the size, with the table's columns as they are now, of which no row is deleted."""
-    parquet, total = needed("pyarrow.parquet", WHAT), 0
+    total = 0
     for task in table.scan().plan_files():
         file, path = task.file, _path(table, task.file)
-        total += file.file_size_in_bytes
         if task.delete_files or file.file_size_in_bytes > target_bytes * SMALL or path is None:
             continue
+        if _has_columns_of(table, filesystem, path):
+            total += file.file_size_in_bytes
+            yield file
         if total > MERGED_BYTES:
             return
-        if parquet.read_schema(path, filesystem=filesystem).equals(schema, check_metadata=True):
-            yield file
+
+
+def _has_columns_of(table: "Table", filesystem: "pa.fs.FileSystem", path: str) -> bool:
+    """Whether a file has the table's columns as they are now, with their ids."""
+    found = needed("pyarrow.parquet", WHAT).read_schema(path, filesystem=filesystem)
+    try:
+        schema = needed("pyiceberg.io.pyarrow", WHAT).pyarrow_to_schema(found)
+    except ValueError:  # a file of somebody else's, without ids
+        return False
+    return bool(schema.as_struct() == table.schema().as_struct())
 
 
 def _rows(

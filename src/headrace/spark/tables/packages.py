@@ -20,13 +20,11 @@ class MissingPackage(SparkError):
 
 
 def needed(module: str, wanted_for: str) -> ModuleType:
-    """The module; MissingPackage says what to install if its package is not there."""
-    package = module.partition(".")[0]
+    """The module; MissingPackage says what to install if its package, or one that it needs, is not there."""
     try:
         return import_module(module)
     except ModuleNotFoundError as error:
-        if error.name is not None and error.name.partition(".")[0] in _EXTRAS:
-            raise MissingPackage(error.name.partition(".")[0], wanted_for) from None
+        missing = (error.name or "").partition(".")[0]
+        if missing in _EXTRAS:
+            raise MissingPackage(missing, wanted_for) from None
         raise
-    finally:
-        assert package in _EXTRAS, package

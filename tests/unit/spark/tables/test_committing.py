@@ -5,13 +5,15 @@ from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.fs
+import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable
 from deltalake.exceptions import CommitFailedError
 from pyiceberg.exceptions import CommitFailedException
-from pyspark.sql.types import LongType, StringType, StructField, StructType
+from pyspark.sql.types import ArrayType, LongType, MapType, StringType, StructField, StructType
 
 from headrace.spark.tables import delta_table, iceberg_compaction, iceberg_table
+from headrace.spark.tables.arrow import arrow_schema
 from headrace.spark.tables.delta import DeltaSink
 from headrace.spark.tables.files import OPEN_FILES, Files
 from headrace.spark.tables.iceberg import IcebergSink
@@ -112,6 +114,22 @@ def test_small_files_of_an_iceberg_table_are_merged_and_no_row_changes(iceberg: 
     assert ids_of(iceberg) == list(range(40))
     assert iceberg_table.is_in(merged, Batch("query", 3))
     assert not iceberg_table.is_in(merged, Batch("query", 4))
+
+
+def test_columns_of_any_shape_are_merged(iceberg: IcebergOptions) -> None:
+    inner = StructType([StructField("k", StringType()), StructField("v", MapType(StringType(), LongType()))])
+    schema = StructType([StructField("id", LongType()), StructField("deep", ArrayType(inner))])
+    values = [None, [], [{"k": "x", "v": [("y", None)]}, None]]
+    for n, value in enumerate(values):
+        sink = IcebergSink(iceberg, schema, overwrite=False)
+        batch = pa.RecordBatch.from_pylist([{"id": n, "deep": value}], arrow_schema(schema))
+        sink.commit(sink.write(iter([batch])), Batch("query", n))
+
+    table = iceberg_table.open_table(iceberg, schema)
+    assert iceberg_compaction._merge(table, 1 << 20) == 3
+    [merged] = [task.file.file_path for task in table.refresh().scan().plan_files()]
+    found = pq.read_table(merged.removeprefix("file://")).sort_by("id").column("deep").to_pylist()
+    assert found == values
 
 
 def test_a_compaction_gives_way_to_a_commit(iceberg: IcebergOptions) -> None:
