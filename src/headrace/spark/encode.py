@@ -13,8 +13,8 @@ _LOW: Final = 0xFFFFFFFF
 Column = tuple[Ints, Bytes, Bytes]
 """Where each row's bytes end, the bytes, and a byte per row: whether it is not null."""
 
-Headers = tuple[Ints, Column, Column]
-"""Where each row's headers end; their keys; their values."""
+Headers = tuple[Ints, Bytes, Column, Column]
+"""Where each row's headers end, and whether it has any; their keys; their values."""
 
 
 @compiled
@@ -118,16 +118,18 @@ def encode(  # noqa: PLR0917  compiled code knows no keywords
 
     None at all if `out` has no room for the first one.
     """
-    header_ends, header_keys, header_values = headers
+    header_ends, has_headers, header_keys, header_values = headers
     at = np.int64(0)
     for place in range(first, last):
         row = order[place]
         delta = place - first
-        header_count = header_ends[row + 1] - header_ends[row]
+        first_header = header_ends[row]
+        last_header = header_ends[row + 1] if has_headers[row] else first_header
+        header_count = last_header - first_header
         size = (
             2 + _size(delta) + _size_of_bytes(keys, row) + _size_of_bytes(values, row) + _size(header_count)
         )
-        for header in range(header_ends[row], header_ends[row + 1]):
+        for header in range(first_header, last_header):
             size += _size_of_bytes(header_keys, header) + _size_of_bytes(header_values, header)
         whole = _size(size) + size
         if (at + whole > limit and delta > 0) or at + whole > len(out):
@@ -139,7 +141,7 @@ def encode(  # noqa: PLR0917  compiled code knows no keywords
         at = _put_bytes(keys, row, out, at)
         at = _put_bytes(values, row, out, at)
         at = _put(header_count, out, at)
-        for header in range(header_ends[row], header_ends[row + 1]):
+        for header in range(first_header, last_header):
             at = _put_bytes(header_keys, header, out, at)
             at = _put_bytes(header_values, header, out, at)
     return last, at

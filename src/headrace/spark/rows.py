@@ -16,6 +16,7 @@ from headrace.spark.offsets import Place
 
 _NO_BYTES: Final = np.zeros(0, np.uint8)
 _UNCHOSEN: Final = -1
+_PLAIN: Final = (pa.binary(), pa.string())
 
 
 class RowEncoder:
@@ -63,7 +64,7 @@ class RowEncoder:
         count = self._count(topic)
         partitions: Ints = np.full(rows, _UNCHOSEN, np.int32)
         if column is not None:
-            partitions = np.asarray(column.fill_null(_UNCHOSEN)).astype(np.int32)
+            partitions = _integers(column, _UNCHOSEN)
             wrong = partitions[chosen][(partitions[chosen] >= count) | (partitions[chosen] < _UNCHOSEN)]
             if len(wrong):
                 raise SparkError(
@@ -106,26 +107,36 @@ def _column(array: pa.Array | None, rows: int) -> encode.Column:
     """Bytes or text as compiled code sees it; a column that is not there is null everywhere."""
     if array is None:
         return np.zeros(rows + 1, np.int32), _NO_BYTES, np.zeros(rows, np.uint8)
-    array = array.cast(pa.binary())
+    if array.type not in _PLAIN:
+        array = array.cast(pa.binary())
     _, ends, data = array.buffers()
-    present = np.ones(rows, np.uint8)
-    if array.null_count:
-        present = np.asarray(array.is_valid().cast(pa.uint8()))
     return (
         np.frombuffer(ends, np.int32)[array.offset : array.offset + rows + 1],
         _NO_BYTES if data is None else np.frombuffer(data, np.uint8),
-        present,
+        _present(array),
     )
 
 
 def _headers(array: Any, rows: int) -> encode.Headers:
     if array is None:
         nothing = _column(None, 0)
-        return np.zeros(rows + 1, np.int32), nothing, nothing
-    if array.null_count:
-        array = array.fill_null([])
-    pairs = array.values
-    if pairs.field("key").null_count:
+        return np.zeros(rows + 1, np.int32), np.zeros(rows, np.uint8), nothing, nothing
+    keys, values = array.values.field("key"), array.values.field("value")
+    if keys.null_count:
         raise SparkError("a header has no key: fill it, or leave the header out")
     ends = np.frombuffer(array.buffers()[1], np.int32)[array.offset : array.offset + rows + 1]
-    return ends, _column(pairs.field("key"), len(pairs)), _column(pairs.field("value"), len(pairs))
+    return ends, _present(array), _column(keys, len(keys)), _column(values, len(values))
+
+
+def _present(array: pa.Array) -> Bytes:
+    """A byte per row: whether it is not null; without pandas, which takes a second to load."""
+    if not array.null_count:
+        return np.ones(len(array), np.uint8)
+    bits = np.unpackbits(np.frombuffer(array.buffers()[0], np.uint8), bitorder="little")
+    return bits[array.offset : array.offset + len(array)]
+
+
+def _integers(array: pa.Array, otherwise: int) -> Ints:
+    """The numbers of a column, with `otherwise` for null."""
+    numbers = np.frombuffer(array.buffers()[1], np.int32)[array.offset : array.offset + len(array)]
+    return np.where(_present(array), numbers, np.int32(otherwise)).astype(np.int32)
