@@ -157,7 +157,9 @@ class Checks:
         # One that comes into sync with the proposal that ends its move may lead at once. It is not alone.
         if new.leader not in eligible and list(new.isr) == [new.leader] and not self._unclean_allowed:
             raise Violation(f"{id_}: {new.leader} leads, which was not eligible: {old}")
-        if self._unclean_allowed and new.leader not in eligible - ledger.suspects.keys():
+        if self._unclean_allowed and (
+            new.leader not in eligible - ledger.suspects.keys() or ledger.awaits_unclean_leader
+        ):
             ledger.unclean.add(new.leader_epoch)
         for each in set(new.isr) - set(old.isr):
             if new.broker_epochs[each] > ledger.suspects.get(each, 0):  # not what it had before is in sync

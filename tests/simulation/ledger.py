@@ -124,6 +124,11 @@ class Ledger:
             if other != place.broker_id and kept is not None and kept.log_end_offset > offset:
                 self.stale[other] = min(offset, self.stale.get(other, offset))
 
+    @property
+    def awaits_unclean_leader(self) -> bool:
+        """Whether one that was elected uncleanly has not led yet: who is in sync with it lacks the same."""
+        return max(self.unclean, default=-1) > max(self.leaders, default=-1)
+
     def may_lead(self, eligible: Collection[int]) -> None:
         """It is written that these are in sync or eligible: whatever is committed, each of them has it."""
         self.eligible = eligible

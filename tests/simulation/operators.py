@@ -31,8 +31,10 @@ class Operators:
         id_, target = chance.choice(self._ids), self._any_brokers()
         self._move(id_, target if chance.random() < 0.7 else None)
         if chance.random() < 0.5:
-            self._process.call(self._move, id_, self._any_brokers(), after_s=chance.random() ** 2)
-            self._process.call(self._move, id_, target, after_s=chance.random())
+            away_s = chance.random()
+            back_s = away_s + chance.random() * 0.5
+            self._process.call(self._move, id_, self._any_brokers(), after_s=away_s)
+            self._process.call(self._move, id_, target, after_s=back_s)
 
     def _any_brokers(self) -> list[int]:
         return self._world.random.sample([machine.broker_id for machine in self._machines], REPLICAS)

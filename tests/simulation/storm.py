@@ -27,6 +27,7 @@ class Storm:
         checks: Checks,
         *,
         power_cuts: int,
+        restless: bool,
     ) -> None:
         self._world = world
         self._network = network
@@ -55,6 +56,8 @@ class Storm:
         # Every storm has its own mind: some things happen often in it, others not at all.
         self._blows = [(weight * world.random.choice((0, 1, 1, 5)), blow) for weight, blow in usual]
         self._blows.append((1, self._kill))
+        if restless:  # partitions move all the time, and little else happens
+            self._blows = [(8, operators.move), (1, operators.prefer), (1, self._kill)]
 
     def begin(self, after_s: float) -> None:
         self._process.call(self._blow, after_s=after_s)

@@ -32,7 +32,8 @@ class Story:
         world = self.world = World(seed, traced=traced)
         self.network = Network(world)
         self.zookeeper = ZooKeeper(world, self.network)
-        brokers = range(1, chance.choice((3, 3, 4, 5)) + 1)
+        is_restless = chance.random() < 0.1
+        brokers = range(1, (5 if is_restless else chance.choice((3, 3, 4, 5))) + 1)
         self.machines = {each: Machine(world, self.network, each) for each in brokers}
         are_silent = chance.random() < 0.3
         for machine in self.machines.values():
@@ -43,7 +44,8 @@ class Story:
             world, self.zookeeper, self.machines, self.ids, unclean_allowed=self.unclean_allowed
         )
         self.network.slowness_s = chance.choice((0.001, 0.003, 0.02))
-        self.network.slownesses = chance.choice(((1.0,), (1.0,), (1.0, 1.0, 10.0, 60.0)))
+        if is_restless or chance.random() < 0.3:
+            self.network.slownesses = (1.0, 1.0, 10.0, 60.0)
         self.network.stalls = chance.choice((0, 0.001, 0.02))
         self.network.breaks = chance.choice((0, 0.001, 0.01))
         self.storm = Storm(
@@ -53,6 +55,7 @@ class Story:
             self.machines,
             self.checks,
             power_cuts=chance.choice((0, 1, 1, 2, 5)),
+            restless=is_restless,
         )
         self.producers: list[Producer] = []
 
