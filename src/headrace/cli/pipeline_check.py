@@ -4,12 +4,10 @@ from pathlib import Path
 
 import click
 
-from headrace.cli.pipeline_files import found, open_pipeline, project, state_option
+from headrace.cli.pipeline_files import found, open_pipeline, project, quiet_session, state_option
 from headrace.cli.session import Session, options
 from headrace.cli.texts import count
 from headrace.pipeline.errors import PipelineError
-
-_ONE_CORE = "local[1]"
 
 
 @click.command()
@@ -31,9 +29,8 @@ def check(session: Session, path: Path, root: Path | None) -> None:
         return
     opened = open_pipeline(session, path, root)
     from headrace.pipeline.checking import Checker  # noqa: PLC0415  it is Spark's from here on
-    from headrace.spark.launcher import session as spark_session  # noqa: PLC0415
 
-    spark = spark_session(opened.pipeline.name, master=_ONE_CORE, settings=opened.pipeline.settings)
+    spark = quiet_session(opened)
     try:
         findings = []
         for each in Checker(spark, opened.pipeline, opened.bootstrap, opened.state).findings():

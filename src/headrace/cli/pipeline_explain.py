@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from headrace.cli.pipeline_files import Opened, open_pipeline, state_option
+from headrace.cli.pipeline_files import Opened, open_pipeline, quiet_session, state_option
 from headrace.cli.pipeline_tables import when
 from headrace.cli.session import Session, options, together
 from headrace.cli.texts import count
@@ -14,7 +14,6 @@ from headrace.cli.texts import count
 if TYPE_CHECKING:
     from headrace.pipeline.inspecting import Plan, QueryPlan, SourcePlan
 
-_ONE_CORE: Final = "local[1]"
 _WORST: Final = 3  # partitions that are named
 
 
@@ -89,9 +88,8 @@ def _partitions(number: int) -> str:
 
 def _print_spark(opened: Opened) -> None:
     from headrace.pipeline.building import Builder  # noqa: PLC0415  it is Spark's from here on
-    from headrace.spark.launcher import session as spark_session  # noqa: PLC0415
 
-    spark = spark_session(opened.pipeline.name, master=_ONE_CORE, settings=opened.pipeline.settings)
+    spark = quiet_session(opened)
     try:
         for query in Builder(
             spark, opened.pipeline, opened.bootstrap, since_ms=opened.state.since_ms

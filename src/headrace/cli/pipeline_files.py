@@ -12,6 +12,8 @@ from headrace.pipeline.errors import PipelineError
 from headrace.pipeline.state import DIRECTORY, State
 
 if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
     from headrace.pipeline.declaring import Pipeline
 
 SPECS: Final = ("spark-pipeline.yml", "spark-pipeline.yaml")
@@ -52,6 +54,14 @@ def open_pipeline(session: Session, path: Path, root: Path | None) -> Opened:
         bootstrap=own or pipeline.bootstrap or session.bootstrap,
         state=State(root or path.parent / DIRECTORY, pipeline.name),
     )
+
+
+def quiet_session(opened: Opened) -> "SparkSession":
+    """A small session of Spark's, to look at a pipeline and not to run it."""
+    from headrace.spark.launcher import session  # noqa: PLC0415
+
+    settings = opened.pipeline.settings
+    return session(opened.pipeline.name, master="local[1]", settings=settings, log=Path(os.devnull))
 
 
 def found(path: Path) -> Path:

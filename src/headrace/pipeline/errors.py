@@ -6,9 +6,11 @@ from headrace.spark.errors import SparkError
 
 # Our own errors, wherever they stand in what Spark makes of them: Python's traces inside of Java's.
 _OURS = re.compile(r"^headrace\.[\w.]+: (.*(?:\n(?!\s|Traceback|\tat |SQLSTATE).*)*)", re.MULTILINE)
-_SPARKS = re.compile(r"^\[([A-Z_.]+)\] (.*)", re.MULTILINE)
-
+_PYTHONS = re.compile(r"Traceback \(most recent call last\):\n(?:[ \t].*\n|\n)+(\w.*)", re.MULTILINE)
+_SPARKS = re.compile(r"^(?:[\w.$]+: )?\[([A-Z_.]+)\] (.*)", re.MULTILINE)
 _CAUSES = re.compile(r"^(?:: |Caused by: )(?:[\w.$]+: )?(.+)", re.MULTILINE)  # Java's, the first of all last
+_SQLSTATE = re.compile(r"\s*SQLSTATE: \w+.*")
+_IN_PYTHON = "PYTHON_EXCEPTION"
 
 
 class PipelineError(SparkError):
@@ -26,15 +28,19 @@ def is_slow_start(error: BaseException) -> bool:
 def in_words(error: BaseException) -> str:
     """What went wrong, without the frames of Java and Python around it."""
     text = str(error)
-    ours = _OURS.findall(text)
-    if ours:
-        return str(ours[-1]).split("\n SQLSTATE")[0].strip()
+    if ours := _OURS.findall(text):
+        return _told(ours[-1])
     sparks = _SPARKS.findall(text)
+    if sparks and sparks[-1][0] == _IN_PYTHON and (pythons := _PYTHONS.findall(text)):
+        return f"{_told(pythons[-1])} (in a function of Python's)"
     if sparks:
         name, said = sparks[-1]
-        return f"{said.split(' SQLSTATE')[0].strip()} ({name})"
-    causes = _CAUSES.findall(text)
-    if causes:
-        return str(causes[-1])
+        return f"{_told(said)} ({name})"
+    if causes := _CAUSES.findall(text):
+        return _told(causes[-1])
     first = text.strip().splitlines()
     return first[0] if first else type(error).__name__
+
+
+def _told(text: str) -> str:
+    return _SQLSTATE.sub("", text).strip()

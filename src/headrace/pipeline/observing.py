@@ -55,7 +55,8 @@ class History:
 
 def make_topic(bootstrap: str) -> None:
     """Let there be a topic for progress."""
-    replicas = min(_MOST_REPLICAS, Cluster(bootstrap).brokers())
+    with contextlib.closing(Cluster(bootstrap)) as cluster:
+        replicas = min(_MOST_REPLICAS, cluster.brokers())
     with contextlib.suppress(TopicExists):
         Admin(bootstrap).create_topic(
             TOPIC, partitions=1, replicas=replicas, configs={"retention.ms": str(_KEPT_MS)}

@@ -28,7 +28,7 @@ _LOOK_S: Final = 0.2
 _BATCH_S: Final = 60.0  # how long the end of a batch is waited for
 _BETWEEN_S: Final = 0.02
 _TOLD_S: Final = 10.0
-_ATTEMPTS: Final = 3
+_ATTEMPTS: Final = 5  # to start a query whose Python process was too slow to start
 logger = logging.getLogger(__name__)
 
 
