@@ -1,5 +1,6 @@
 """A Spark session with the settings that people otherwise trip over, on whatever Java there is."""
 
+import logging
 import os
 import sys
 from collections.abc import Iterator, Mapping
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
 
 LOCAL: Final = "local[*]"
 _STATE_STORE: Final = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+# They print every error with all its frames of Java, be it told to somebody or not.
+_LOUD: Final = ("DataFrameQueryContextLogger", "SQLQueryContextLogger")
 _LOGGING: Final = Path(__file__).with_name("log4j2.properties")
 
 # Spark asks for a module that a small Java lacks, only for linear algebra, and every Java warns of it.
@@ -42,9 +45,12 @@ def session(
     """
     prepare()
     try:
+        from pyspark.logger import PySparkLogger  # noqa: PLC0415
         from pyspark.sql import SparkSession  # noqa: PLC0415  it takes a second, which few commands need
     except ImportError as error:
         raise SparkError("Spark is not installed: pip install 'headrace[spark]'") from error
+    for each in _LOUD:
+        PySparkLogger.getLogger(each).setLevel(logging.CRITICAL)
     builder = SparkSession.builder.master(master).appName(name)
     for setting, value in {**defaults(master), **(settings or {})}.items():
         builder = builder.config(setting, value)
