@@ -11,6 +11,7 @@ _SPARKS = re.compile(r"^(?:[\w.$]+: )?\[([A-Z_.]+)\] (.*)", re.MULTILINE)
 _CAUSES = re.compile(r"^(?:: |Caused by: )(?:[\w.$]+: )?(.+)", re.MULTILINE)  # Java's, the first of all last
 _SQLSTATE = re.compile(r"\s*SQLSTATE: \w+.*")
 _IN_PYTHON = "PYTHON_EXCEPTION"
+_RAISED = "USER_RAISED_EXCEPTION"  # by raise_error, in words that say enough
 
 
 class PipelineError(SparkError):
@@ -35,7 +36,7 @@ def in_words(error: BaseException) -> str:
         return f"{_told(pythons[-1])} (in a function of Python's)"
     if sparks:
         name, said = sparks[-1]
-        return f"{_told(said)} ({name})"
+        return _told(said) if name == _RAISED else f"{_told(said)} ({name})"
     if causes := _CAUSES.findall(text):
         return _told(causes[-1])
     first = text.strip().splitlines()
