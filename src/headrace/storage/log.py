@@ -434,6 +434,7 @@ class Log:
             try:
                 segment.flush()
             except OSError as error:
+                self._ensure_online()  # else it has been deleted, or has failed, meanwhile: that is known
                 # What an fsync that failed has dropped, a second one does not bring back; but what has
                 # left the log meanwhile need not reach the disk.
                 if segment in self.segments:

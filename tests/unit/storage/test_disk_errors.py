@@ -4,6 +4,7 @@ import errno
 import json
 import os
 import resource
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -16,6 +17,7 @@ from headrace.protocol.errors import ErrorCode
 from headrace.storage.config import LogConfig
 from headrace.storage.errors import LogOffline
 from headrace.storage.log import Log
+from headrace.storage.segment import Segment
 from headrace.testing.logs import files_in, open_test_log, read_all
 from headrace.testing.records import make_batch, make_marker, split_batches
 
@@ -173,6 +175,25 @@ def test_a_log_that_is_offline_refuses_every_call(log: Log) -> None:
 
     log.close()
     assert files_in(log.directory, ".log", ".index", ".timeindex", ".snapshot") == before
+
+
+def test_a_log_that_is_deleted_while_it_is_flushed_has_not_failed(
+    log: Log, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    log.append(make_batch(), leader_epoch=0)
+    flush = Segment.flush
+
+    def deleted_meanwhile(segment: Segment) -> None:
+        log.retire()
+        shutil.rmtree(log.directory)
+        flush(segment)
+
+    monkeypatch.setattr(Segment, "flush", deleted_meanwhile)
+
+    with pytest.raises(LogOffline, match="has been deleted"):
+        log.flush()
+
+    assert caplog.messages == []
 
 
 def full_device(log: Log) -> None:
