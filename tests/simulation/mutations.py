@@ -10,7 +10,6 @@ from dataclasses import replace
 from typing import Any
 from unittest.mock import patch
 
-from headrace.broker.fetcher import Fetcher
 from headrace.broker.isr_changes import IsrChanges
 from headrace.broker.partition import ANY_EPOCH, Partition
 from headrace.broker.replicas import Replicas
@@ -227,12 +226,6 @@ def a_leader_does_not_look_at_the_epoch_of_a_fetch() -> Iterator[None]:
 def a_controller_writes_whoever_is_in_office() -> Iterator[None]:
     anybody = Check(ControllerEpoch.path, ANY_VERSION)
     with patch.object(Office, "check", property(lambda _self: anybody)):
-        yield
-
-
-@_mutation
-def an_answer_counts_wherever_the_log_stands_by_then() -> Iterator[None]:
-    with patch.object(Fetcher, "_stands_where_it_asked", lambda _self, _partition: True):
         yield
 
 
