@@ -1,5 +1,6 @@
 """Rows of Arrow batches, sorted by partition and encoded as the records of batches to be."""
 
+import time
 from collections.abc import Iterator
 from typing import Any, Final
 
@@ -9,21 +10,40 @@ from numpy.typing import NDArray
 
 from headrace.protocol.fields import Buffer
 from headrace.spark import encode
-from headrace.spark.cluster import Cluster, NoSuchTopic
+from headrace.spark.cluster import RETRY_S, Cluster, NoSuchTopic
 from headrace.spark.compiled import Bytes, Ints
 from headrace.spark.errors import SparkError
 from headrace.spark.offsets import Place
 
-_NO_BYTES: Final = np.zeros(0, np.uint8)
+PATIENCE_S: Final = 5.0  # with a topic that is being created: some brokers have not heard of it yet
+
 _UNCHOSEN: Final = -1
 _PLAIN: Final = (pa.binary(), pa.string())
+
+
+def _read_only(array: NDArray[Any]) -> NDArray[Any]:
+    """As buffers from Spark are: code is compiled once more for arrays that can be written to."""
+    array.flags.writeable = False
+    return array
+
+
+_NO_BYTES: Final = _read_only(np.zeros(0, np.uint8))
 
 
 class RowEncoder:
     """Turns rows into encoded records, piece by piece: where they go, their bytes, how many they are."""
 
-    def __init__(self, cluster: Cluster, topic: str | None, batch_bytes: int, *, turn: int) -> None:
+    def __init__(
+        self,
+        cluster: Cluster,
+        topic: str | None,
+        batch_bytes: int,
+        *,
+        turn: int,
+        patience_s: float = PATIENCE_S,
+    ) -> None:
         self._cluster = cluster
+        self._patience_s = patience_s
         self._topic = topic
         self._batch_bytes = batch_bytes
         self._turn = turn  # whose turn it is to get rows without a key
@@ -64,22 +84,27 @@ class RowEncoder:
         count = self._count(topic)
         partitions: Ints = np.full(rows, _UNCHOSEN, np.int32)
         if column is not None:
-            partitions = _integers(column, _UNCHOSEN)
-            wrong = partitions[chosen][(partitions[chosen] >= count) | (partitions[chosen] < _UNCHOSEN)]
+            numbers, present = _integers(column)[chosen], _present(column)[chosen]
+            wrong = numbers[(present != 0) & ((numbers < 0) | (numbers >= count))]
             if len(wrong):
                 raise SparkError(
                     f"a row wants partition {wrong[0]} of {topic}, which has {count}: from 0 to {count - 1}"
                 )
+            partitions[chosen] = np.where(present, numbers, np.int32(_UNCHOSEN))
         encode.choose_partitions(keys, rows, count, self._turn, partitions)
         self._turn += 1
         return partitions
 
     def _count(self, topic: str) -> int:
-        if topic not in self._partitions:
+        deadline = time.monotonic() + self._patience_s
+        while topic not in self._partitions:
             found = self._cluster.topics([topic]).get(topic)
-            if not found:
+            if found:
+                self._partitions[topic] = len(found)
+            elif time.monotonic() > deadline:
                 raise NoSuchTopic(topic)
-            self._partitions[topic] = len(found)
+            else:
+                time.sleep(RETRY_S)
         return self._partitions[topic]
 
     def _records(
@@ -106,13 +131,13 @@ class RowEncoder:
 def _column(array: pa.Array | None, rows: int) -> encode.Column:
     """Bytes or text as compiled code sees it; a column that is not there is null everywhere."""
     if array is None:
-        return np.zeros(rows + 1, np.int32), _NO_BYTES, np.zeros(rows, np.uint8)
+        return _read_only(np.zeros(rows + 1, np.int32)), _NO_BYTES, np.zeros(rows, np.uint8)
     if array.type not in _PLAIN:
         array = array.cast(pa.binary())
     _, ends, data = array.buffers()
     return (
-        np.frombuffer(ends, np.int32)[array.offset : array.offset + rows + 1],
-        _NO_BYTES if data is None else np.frombuffer(data, np.uint8),
+        _read_only(np.frombuffer(ends, np.int32)[array.offset : array.offset + rows + 1]),
+        _NO_BYTES if data is None else _read_only(np.frombuffer(data, np.uint8)),
         _present(array),
     )
 
@@ -120,11 +145,12 @@ def _column(array: pa.Array | None, rows: int) -> encode.Column:
 def _headers(array: Any, rows: int) -> encode.Headers:
     if array is None:
         nothing = _column(None, 0)
-        return np.zeros(rows + 1, np.int32), np.zeros(rows, np.uint8), nothing, nothing
-    keys, values = array.values.field("key"), array.values.field("value")
-    if keys.null_count:
+        return _read_only(np.zeros(rows + 1, np.int32)), np.zeros(rows, np.uint8), nothing, nothing
+    used = array.flatten()  # neither those of other rows nor those that a null hides
+    if used.null_count or used.field("key").null_count:
         raise SparkError("a header has no key: fill it, or leave the header out")
-    ends = np.frombuffer(array.buffers()[1], np.int32)[array.offset : array.offset + rows + 1]
+    keys, values = array.values.field("key"), array.values.field("value")
+    ends = _read_only(np.frombuffer(array.buffers()[1], np.int32)[array.offset : array.offset + rows + 1])
     return ends, _present(array), _column(keys, len(keys)), _column(values, len(values))
 
 
@@ -136,7 +162,6 @@ def _present(array: pa.Array) -> Bytes:
     return bits[array.offset : array.offset + len(array)]
 
 
-def _integers(array: pa.Array, otherwise: int) -> Ints:
-    """The numbers of a column, with `otherwise` for null."""
-    numbers = np.frombuffer(array.buffers()[1], np.int32)[array.offset : array.offset + len(array)]
-    return np.where(_present(array), numbers, np.int32(otherwise)).astype(np.int32)
+def _integers(array: pa.Array) -> Ints:
+    """The numbers of a column, with anything for null."""
+    return np.frombuffer(array.buffers()[1], np.int32)[array.offset : array.offset + len(array)]
