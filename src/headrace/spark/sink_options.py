@@ -13,6 +13,7 @@ from headrace.spark.options import client_settings, required_servers, security_o
 from headrace.spark.producing import ACKS_ALL
 
 BATCH_BYTES: Final = 256 * 1024
+_MOST: Final = 2**31 - 1  # what a client's number may be
 _OF_SPARK: Final = ("checkpointLocation", "path", "queryName")  # it hands these over, too
 _KNOWN: Final = ("kafka.bootstrap.servers", "topic", "includeHeaders", *_OF_SPARK)
 _ACKS: Final = {"all": ACKS_ALL, "-1": ACKS_ALL, "1": 1, "0": 0}
@@ -24,6 +25,11 @@ _FITTING: Final = {
     "partition": ("int",),
     "headers": (_HEADERS,),
 }
+_OF_SOURCES: Final = (
+    "offset",
+    "timestamp",
+    "timestampType",
+)  # a copied topic has its own, as with Spark's
 
 Choice = TypeVar("Choice")
 
@@ -60,7 +66,7 @@ class SinkOptions:
         return cls(
             bootstrap=required_servers(options.get("kafka.bootstrap.servers")),
             security=security_of(client),
-            topic=options.get("topic"),
+            topic=_topic(options.get("topic")),
             acks=acks,
             idempotent=idempotent,
             compression=_chosen(
@@ -79,10 +85,18 @@ def check_schema(schema: StructType, options: SinkOptions) -> None:
     if options.topic is None and "topic" not in found:
         raise InvalidOption("topic", "say where to write, with this option or with a column 'topic'")
     for name, kind in found.items():
+        if name in _OF_SOURCES:
+            continue
         if name not in _FITTING:
             raise UnfitSchema(f"column {name!r} is no part of a record: drop it, or put it into the value")
         if kind not in _FITTING[name]:
             raise UnfitSchema(f"column {name!r} is {kind}, and has to be {' or '.join(_FITTING[name])}")
+
+
+def _topic(name: str | None) -> str | None:
+    if name is not None and not name.strip():
+        raise InvalidOption("topic", "it is empty; say where to write, or leave it out for a column 'topic'")
+    return name
 
 
 def _chosen(client: Mapping[str, str], name: str, default: str, choices: Mapping[str, Choice]) -> Choice:
@@ -94,6 +108,6 @@ def _chosen(client: Mapping[str, str], name: str, default: str, choices: Mapping
 
 def _whole(client: Mapping[str, str], name: str, default: int) -> int:
     value = client.get(name, str(default)).strip()
-    if not value.isdecimal() or int(value) < 1:
-        raise InvalidOption(f"kafka.{name}", f"{value!r} is no whole number from 1 on")
+    if not value.isdecimal() or len(value) > len(str(_MOST)) or not 1 <= int(value) <= _MOST:
+        raise InvalidOption(f"kafka.{name}", f"{value!r} is no whole number from 1 to {_MOST}")
     return int(value)
