@@ -152,7 +152,7 @@ def test_a_bad_row_ends_the_pipeline_if_that_is_asked_for_and_says_where_it_is(p
 
     said = str(error.value)
     assert said.startswith("failing.out: ")
-    assert "source orders: a record of failing-0-offset-1: it is no JSON" in said
+    assert "source orders: failing-0 offset 1: it is no JSON" in said
     assert "\n" not in said
     assert [each.query for each in plant.told if each.event == "failed"] == ["failing.out"]
     assert plant.state(orders("failing")).pid is None

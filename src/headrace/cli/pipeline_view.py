@@ -31,14 +31,16 @@ def watching(session: Session, opened: Opened, master: str) -> "Iterator[Observe
     if session.as_json:
         yield _json
         return
-    if not sys.stdout.isatty():
-        click.echo(f"{head}: starting")
-        yield figures.tell_lines
-    else:
-        with _live(figures, head, names):
-            yield figures
-    for each in figures.all():
-        click.echo(in_short(each))
+    try:
+        if not sys.stdout.isatty():
+            click.echo(f"{head}: starting")
+            yield figures.tell_lines
+        else:
+            with _live(figures, head, names):
+                yield figures
+    finally:
+        for each in figures.all():
+            click.echo(in_short(each))
 
 
 class _Watched:

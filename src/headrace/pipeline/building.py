@@ -62,7 +62,7 @@ class Builder:
         decoded = source.decode.decode(records["value"])
         reason = decoded.reason
         if source.bad_rows is BadRows.FAIL:
-            told = F.concat(F.lit(f"source {source.name}: a record of "), _origin(), F.lit(": "), reason)
+            told = F.concat(F.lit(f"source {source.name}: "), _origin(), F.lit(": "), reason)
             reason = F.when(reason.isNotNull(), F.raise_error(told).cast("string"))
         columns = [column.alias(name) for name, column in decoded.columns.items()]
         fields = ("topic", "partition", "offset", "timestamp", "key", "headers")
@@ -143,4 +143,4 @@ def _header(name: str, value: "Column") -> "Column":
 
 
 def _origin() -> "Column":
-    return F.concat_ws("-", "topic", "partition", F.lit("offset"), "offset")
+    return F.concat("topic", F.lit("-"), "partition", F.lit(" offset "), "offset")
