@@ -111,7 +111,7 @@ def test_init_makes_a_project_for_triggered_runs(headrace: Command, tmp_path: Pa
     compile((root / "transformations" / "sales_2.py").read_text(), "sales_2.py", "exec")
     again = headrace("pipeline", "init", "Sales-2", *here)
     assert "is there already" in again.complaint
-    assert "only run and check" in headrace("pipeline", "explain", str(root)).complaint
+    assert "it can be checked, run and stopped" in headrace("pipeline", "explain", str(root)).complaint
 
 
 def test_a_name_that_is_none_is_refused(headrace: Command, tmp_path: Path) -> None:

@@ -43,7 +43,9 @@ def open_pipeline(session: Session, path: Path, root: Path | None) -> Opened:
 
     path, root = found(path).absolute(), root and root.absolute()
     if project(path) is not None:
-        raise PipelineError(f"{path.name} is a project for triggered runs: only run and check are for those")
+        raise PipelineError(
+            f"{path.name} is a project of Spark's, for triggered runs: it can be checked, run and stopped"
+        )
     if path.parent.is_dir():
         os.chdir(path.parent)
     pipeline = load(path)

@@ -70,7 +70,7 @@ def _run(session: Session, opened: Opened, master: str, settings: "Mapping[str, 
         view = stack.enter_context(watching(session, opened, master))
         runner, observers = _start_spark(stack, opened, master, settings)
         observers.append(view)
-        with _ended_by_signals(runner):
+        with _ended_by_signals(session, runner):
             runner.run(to_the_end=once)
 
 
@@ -108,9 +108,11 @@ def _start_spark(
 
 
 @contextmanager
-def _ended_by_signals(runner: "Runner") -> Iterator[None]:
+def _ended_by_signals(session: Session, runner: "Runner") -> Iterator[None]:
     def stop(_number: int, _frame: object) -> None:
         runner.stop()
+        if not session.as_json:
+            click.echo("ending after the batches that are under way; once more ends it at once")
 
     # Spark has put a handler for Ctrl-C there that would cut its batches off.
     before = {each: signal.signal(each, stop) for each in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
