@@ -2,7 +2,9 @@
 
 Batches of a partition are numbered (an idempotent producer), and up to five requests are on their way to a
 broker at a time. When one fails, that partition's batches are sent again in the same order, from the first
-that is not known to have arrived; the broker recognises those that had.
+that is not known to have arrived; the broker recognises those that had. It takes a producer that it does not
+know at any number, so the first batch of a partition travels alone: were it refused, a second one would be
+taken in its place.
 """
 
 import time
@@ -56,20 +58,25 @@ class _Queue:
     place: Place
     batches: deque[_Batch] = field(default_factory=deque)
     sent: int = 0
+    depth: int = 1  # how many may be on their way
     sequence: int = 0
     attempt: int = 0  # how often all of it had to be sent again; answers to an earlier one do not count
     first_offset: int = -1
     last_offset: int = -1
-    failing_s: float = 0.0  # since when nothing has arrived, by time.monotonic; 0: it has
+    waits_s: float = 0.0  # since when it waits for an arrival, by time.monotonic; 0: it does not
     rests_s: float = 0.0  # until when to wait before the next attempt
     delay_s: float = RETRY_S
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether there is a batch that may be sent now."""
+        return self.sent < min(len(self.batches), self.depth)
 
     def rewind(self) -> None:
         """Send all of it again, after a rest that grows with every attempt."""
         now = time.monotonic()
         self.sent = 0
         self.attempt += 1
-        self.failing_s = self.failing_s or now
         self.rests_s = now + self.delay_s
         self.delay_s = min(2 * self.delay_s, LAST_RETRY_S)
 
@@ -77,7 +84,9 @@ class _Queue:
         """The first of its batches is there, at `base_offset` if that is known."""
         batch = self.batches.popleft()
         self.sent -= 1
-        self.failing_s, self.rests_s, self.delay_s = 0.0, 0.0, RETRY_S
+        self.depth = MOST_IN_FLIGHT
+        self.waits_s = time.monotonic() if self.sent else 0.0
+        self.rests_s, self.delay_s = 0.0, RETRY_S
         if base_offset >= 0:
             if self.first_offset < 0:
                 self.first_offset = base_offset
@@ -112,7 +121,11 @@ class Producing:
         self._queues: dict[Place, _Queue] = {}
         self._leaders: dict[Address, _Leader] = {}
         self._waiting_bytes = 0
-        self.producer = cluster.patiently(self._introduce) if idempotent else Producer()
+        self._strangers = 0  # queues that the leader does not know the producer of yet
+        self.producer = Producer()
+        if idempotent:
+            cluster.brokers()  # one that has answered is asked for longer
+            self.producer = cluster.patiently(self._introduce)
 
     def _introduce(self) -> Producer:
         answer = self._cluster.any(
@@ -134,7 +147,7 @@ class Producing:
         """Send `count` encoded records soon; waits while too much is on its way."""
         queue = self._queues.get(place)
         if queue is None:
-            queue = self._queues[place] = _Queue(place)
+            queue = self._queues[place] = self._new_queue(place)
         data = build_batch(
             compress(self._compression, body),
             base_offset=0,
@@ -152,8 +165,14 @@ class Producing:
         self._waiting_bytes += len(data)
         if self._waiting_bytes >= REQUEST_BYTES:
             self._send_what_can_be()
-        while self._waiting_bytes >= WAITING_BYTES:
+        while self._waiting_bytes >= (REQUEST_BYTES if self._strangers else WAITING_BYTES):
             self._progress()
+
+    def _new_queue(self, place: Place) -> _Queue:
+        if self.producer.id < 0:
+            return _Queue(place, depth=MOST_IN_FLIGHT)
+        self._strangers += 1
+        return _Queue(place)
 
     def flush(self) -> dict[Place, tuple[int, int]]:
         """Wait until everything has arrived: where it is, the first and the last offset of each partition."""
@@ -170,7 +189,7 @@ class Producing:
             if leader.in_flight:
                 self._receive(address, leader)
                 return
-        rests = min(each.rests_s for each in self._queues.values() if each.batches)
+        rests = min((each.rests_s for each in self._queues.values() if each.batches), default=0.0)
         time.sleep(max(0.0, rests - time.monotonic()))
 
     def _send_what_can_be(self) -> None:
@@ -178,7 +197,8 @@ class Producing:
         now = time.monotonic()
         by_leader: dict[Address, list[_Queue]] = {}
         for queue in self._queues.values():
-            if queue.sent < len(queue.batches) and queue.rests_s <= now:
+            if queue.is_ready and queue.rests_s <= now:
+                queue.waits_s = queue.waits_s or now
                 try:
                     by_leader.setdefault(self._cluster.leader(queue.place), []).append(queue)
                 except Passing as error:
@@ -202,7 +222,8 @@ class Producing:
             for queue in chosen:
                 queue.sent += 1
             if self._acks == 0:
-                self._waiting_bytes -= sum(len(queue.arrived(-1).data) for queue in chosen)
+                for queue in chosen:
+                    self._arrived(queue, -1)
             else:
                 leader.in_flight.append((asked, [(queue, queue.attempt) for queue in chosen]))
 
@@ -238,18 +259,30 @@ class Producing:
         }
         for queue, attempt in chosen:
             topic, partition = queue.place
-            answer = answers.get((topic, partition)) or answers[self._cluster.topic_id(topic), partition]
-            if queue.attempt == attempt:
+            answer = answers.get((topic, partition)) or answers.get(
+                (self._cluster.topic_id(topic), partition)
+            )
+            if queue.attempt != attempt:
+                continue
+            if answer is None:
+                self._try_again(queue, "the broker's answer has nothing about it")
+            else:
                 self._settle(queue, answer)
 
     def _settle(self, queue: _Queue, answer: Any) -> None:
         code = answer.error_code
         if code in {ErrorCode.NONE, ErrorCode.DUPLICATE_SEQUENCE_NUMBER}:
-            self._waiting_bytes -= len(queue.arrived(answer.base_offset).data)
+            self._arrived(queue, answer.base_offset)
         elif code in _PASSING:
             self._try_again(queue, answer.error_message or describe(code))
         else:
-            raise SparkError(f"{queue.place}: {_advice(code, answer.error_message)}")
+            said = answer.error_message or describe(code)
+            raise SparkError(f"{queue.place}: {_advice(code, said, queue.batches[0])}")
+
+    def _arrived(self, queue: _Queue, base_offset: int) -> None:
+        if queue.depth < MOST_IN_FLIGHT:
+            self._strangers -= 1
+        self._waiting_bytes -= len(queue.arrived(base_offset).data)
 
     def _lose(self, address: Address, queues: list[_Queue], why: str) -> None:
         """A broker does not answer: whatever was on its way there is sent again, to whoever leads then."""
@@ -257,12 +290,13 @@ class Producing:
         lost = {id(queue): queue for queue in queues}
         if leader is not None:
             leader.connection.close()
-            lost |= {id(queue): queue for _, chosen in leader.in_flight for queue, _ in chosen}
+            on_their_way = (each for _, chosen in leader.in_flight for each in chosen)
+            lost |= {id(queue): queue for queue, attempt in on_their_way if queue.attempt == attempt}
         for queue in lost.values():
             self._try_again(queue, why)
 
     def _try_again(self, queue: _Queue, why: str) -> None:
-        if queue.failing_s and time.monotonic() - queue.failing_s > self._timeout_s:
+        if time.monotonic() - queue.waits_s > self._timeout_s:
             raise SparkError(f"{queue.place}: not written for {self._timeout_s:g} s: {why}")
         self._cluster.forget_leader(queue.place)
         queue.rewind()
@@ -272,16 +306,20 @@ def _one_each(queues: list[_Queue]) -> Iterator[_Queue]:
     """Queues with a batch to send, as many as fit into a request, which holds one batch of a partition."""
     size = 0
     for queue in queues:
-        if queue.sent < len(queue.batches):
+        if queue.is_ready:
             size += len(queue.batches[queue.sent].data)
             if size > REQUEST_BYTES and size > len(queue.batches[queue.sent].data):
                 return
             yield queue
 
 
-def _advice(code: int, message: str | None) -> str:
-    said = message or describe(code)
+def _advice(code: int, said: str, batch: _Batch) -> str:
     match code:
+        case ErrorCode.MESSAGE_TOO_LARGE | ErrorCode.RECORD_LIST_TOO_LARGE if batch.records > 1:
+            return (
+                f"{said}: batches of {len(batch.data)} bytes are larger than the topic's max.message.bytes "
+                "allows; raise that, or set kafka.batch.size to less"
+            )
         case ErrorCode.MESSAGE_TOO_LARGE | ErrorCode.RECORD_LIST_TOO_LARGE:
             return (
                 f"{said}: a record is larger than the topic's max.message.bytes allows; "

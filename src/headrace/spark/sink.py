@@ -9,6 +9,7 @@ import logging
 import secrets
 import time
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -20,6 +21,8 @@ from headrace.spark.sink_options import SinkOptions
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+    from headrace.spark.cluster import Cluster
 
 logger = logging.getLogger(__name__)
 
@@ -39,27 +42,29 @@ def write_batches(options: SinkOptions, batches: "Iterator[pa.RecordBatch]") -> 
     from headrace.spark.cluster import Cluster  # noqa: PLC0415
     from headrace.spark.rows import RowEncoder  # noqa: PLC0415
 
-    cluster = Cluster(options.bootstrap, options.security, creates_topics=True)
-    producing = Producing(
-        cluster,
-        acks=options.acks,
-        idempotent=options.idempotent,
-        compression=options.compression,
-        timeout_s=options.timeout_s,
-    )
-    encoder = RowEncoder(cluster, options.topic, options.batch_bytes, turn=secrets.randbelow(1 << 16))
     records = 0
-    try:
+    with (
+        closing(Cluster(options.bootstrap, options.security, creates_topics=True)) as cluster,
+        closing(_producing(cluster, options)) as producing,
+    ):
+        encoder = RowEncoder(cluster, options.topic, options.batch_bytes, turn=secrets.randbelow(1 << 16))
         for batch in batches:
             now_ms = time.time_ns() // 1_000_000
             for place, body, count in encoder.encoded(batch):
                 producing.add(place, body, count, now_ms)
             records += batch.num_rows
         offsets = producing.flush()
-    finally:
-        producing.close()
-        cluster.close()
     return Written(producing.producer, records, offsets)
+
+
+def _producing(cluster: "Cluster", options: SinkOptions) -> Producing:
+    return Producing(
+        cluster,
+        acks=options.acks,
+        idempotent=options.idempotent,
+        compression=options.compression,
+        timeout_s=options.timeout_s,
+    )
 
 
 class BatchWriter(DataSourceArrowWriter):

@@ -1,4 +1,4 @@
-"""The options of `df.write.format("headrace")` and its columns: what each means, and each mistake's sentence."""
+"""The options of `df.write.format("headrace")` and its columns: what each means, which mistakes are named."""
 
 from typing import Final
 
@@ -139,8 +139,8 @@ MISTAKES: Final[dict[str, tuple[dict[str, str], str]]] = {
     "a serializer": (
         {"kafka.value.serializer": "x.Y"},
         (
-            "option 'kafka.value.serializer': it cannot be set: values are bytes; encode them with functions on "
-            "the column"
+            "option 'kafka.value.serializer': it cannot be set: values are bytes; encode them with "
+            "functions on the column"
         ),
     ),
     "security that there is not": (
