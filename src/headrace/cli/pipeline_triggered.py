@@ -90,11 +90,12 @@ def _follow(command: Sequence[str], directory: Path, environment: Mapping[str, s
     )
     assert process.stdout is not None
     assert process.stderr is not None
-    said: list[str] = []
+    said = ["the run has failed, and Spark has said why above\n"]  # unless there are better words
     listening = threading.Thread(target=said.extend, args=(process.stderr,))
     listening.start()
     try:
         for line in process.stdout:
+            said.append(line)
             click.echo(line, nl=False)
             sys.stdout.flush()
         status = process.wait()

@@ -6,11 +6,11 @@ from headrace.spark.errors import SparkError
 
 # Our own errors, wherever they stand in what Spark makes of them: Python's traces inside of Java's.
 _OURS = re.compile(r"^headrace\.[\w.]+: (.*(?:\n(?!\s|Traceback|\tat |SQLSTATE).*)*)", re.MULTILINE)
+_TRACE = "Traceback (most recent call last):"
 _PYTHONS = re.compile(r"Traceback \(most recent call last\):\n(?:[ \t].*\n|\n)+(\w.*)", re.MULTILINE)
 _SPARKS = re.compile(r"^(?:[\w.$]+: )?\[([A-Z_.]+)\] (.*)", re.MULTILINE)
 _CAUSES = re.compile(r"^(?:: |Caused by: )(?:[\w.$]+: )?(.+)", re.MULTILINE)  # Java's, the first of all last
 _SQLSTATE = re.compile(r"\s*SQLSTATE: \w+.*")
-_IN_PYTHON = "PYTHON_EXCEPTION"
 _RAISED = "USER_RAISED_EXCEPTION"  # by raise_error, in words that say enough
 
 
@@ -32,10 +32,10 @@ def in_words(error: BaseException) -> str:
     if ours := _OURS.findall(text):
         return _told(ours[-1])
     sparks = _SPARKS.findall(text)
-    if sparks and sparks[-1][0] == _IN_PYTHON and (pythons := _PYTHONS.findall(text)):
-        return f"{_told(pythons[-1])} (in a function of Python's)"
     if sparks:
         name, said = sparks[-1]
+        if said.endswith(_TRACE) and (pythons := _PYTHONS.findall(text)):
+            said = pythons[-1]  # the last line of the trace, which names the error
         return _told(said) if name == _RAISED else f"{_told(said)} ({name})"
     if causes := _CAUSES.findall(text):
         return _told(causes[-1])

@@ -82,7 +82,7 @@ Caused by: java.io.IOException: No space left on device
 @pytest.mark.parametrize(
     ("text", "sentence"),
     [
-        (IN_A_FUNCTION, "ZeroDivisionError: division by zero (in a function of Python's)"),
+        (IN_A_FUNCTION, "ZeroDivisionError: division by zero (PYTHON_EXCEPTION)"),
         (RAISED, "source orders: shop-orders-1 offset 1: it is no JSON"),
         (
             OURS,
