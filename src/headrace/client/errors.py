@@ -16,6 +16,10 @@ class Unreachable(ClientError):
     """No broker answers."""
 
 
+class Refused(ClientError):
+    """The broker does not take us for who we say we are, or we it."""
+
+
 class NoSuchTopic(ClientError):
     """There is no topic of this name."""
 

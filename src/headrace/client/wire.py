@@ -1,14 +1,17 @@
 """A connection to one broker, in Kafka's own words: for what librdkafka has no call for."""
 
 import socket
+import ssl
 from collections.abc import Iterator
 from itertools import count
 from struct import Struct
 from typing import Any, Final, NamedTuple
 
-from headrace.client.errors import ClientError
+from headrace.client.errors import ClientError, Refused
+from headrace.client.sasl import no_sasl
 from headrace.client.security import PLAINTEXT, Security
-from headrace.protocol.api import response_class
+from headrace.client.tls import speaks_tls
+from headrace.protocol.api import ApiKey, response_class
 from headrace.protocol.errors import ProtocolError
 from headrace.protocol.fields import Buffer
 from headrace.protocol.frame import encode_frame
@@ -24,6 +27,7 @@ CLIENT_ID: Final = "headrace-cli"
 _SENT_ALONE_BYTES: Final = 64 * 1024
 _TRUSTED_BYTES: Final = 8 * 1024 * 1024  # that a response may claim before any of it has arrived
 _SIZE: Final = Struct(">i")
+_HUNG_UP: Final = (ConnectionResetError, BrokenPipeError, ssl.SSLEOFError, ssl.SSLZeroReturnError)
 
 
 class Address(NamedTuple):
@@ -63,18 +67,27 @@ class Connection:
     ) -> None:
         self.address = address
         self._client_id = client_id
+        self._security = security
+        self._has_answered = False  # more than which requests it knows, which it tells anybody
         self._ids = count(1)
         try:
-            self._socket = security.wrap(socket.create_connection(address, CONNECT_S), address.host)
+            self._socket = security.connect(address.host, address.port, CONNECT_S)
             self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             self._socket.settimeout(answer_s)
         except OSError as error:
-            raise NoAnswer(f"{address} cannot be reached: {_why(error)}") from error
-        self._versions = {
-            each.api_key: range(each.min_version, each.max_version + 1)
-            for each in self._ask(ApiVersionsRequest(), 0).api_keys
-        }
-        security.authenticate(self.ask, str(address))
+            raise self._failed("cannot be reached", error, connected=False) from error
+        try:
+            self._versions = {
+                each.api_key: range(each.min_version, each.max_version + 1)
+                for each in self._ask(ApiVersionsRequest(), 0).api_keys
+            }
+            security.authenticate(self.ask, str(address))
+        except NotKnown as error:
+            self.close()
+            raise no_sasl(str(address)) from error
+        except ClientError:
+            self.close()
+            raise
 
     def close(self) -> None:
         self._socket.close()
@@ -109,16 +122,28 @@ class Connection:
             self._send(encode_frame(encode_request_header(header), request.encode(version)))
         except OSError as error:
             self.close()
-            raise NoAnswer(f"{self.address} does not answer: {_why(error)}") from error
+            raise self._failed("does not answer", error) from error
         return asked
 
     def receive(self, asked: Asked) -> Any:
         """The response to the oldest request that has none yet, which is `asked`."""
         try:
-            return response_class(asked.api_key).decode(self._body(asked), asked.version)
+            answer = response_class(asked.api_key).decode(self._body(asked), asked.version)
         except (OSError, ProtocolError) as error:
             self.close()
-            raise NoAnswer(f"{self.address} does not answer: {_why(error)}") from error
+            raise self._failed("does not answer", error) from error
+        self._has_answered |= asked.api_key != ApiKey.API_VERSIONS
+        return answer
+
+    def _failed(self, what: str, error: OSError | ProtocolError, *, connected: bool = True) -> Exception:
+        """NoAnswer, or Refused if another attempt would not change it."""
+        refusal = self._security.refusal(error, str(self.address)) if isinstance(error, OSError) else None
+        if refusal is not None:
+            return refusal
+        said = f"{self.address} {what}: {_why(error)}"
+        if isinstance(error, _HUNG_UP) and not self._has_answered:
+            said += f"; {self._security.doubt(connected=connected)}"
+        return NoAnswer(said)
 
     def _body(self, asked: Asked) -> memoryview:
         correlation_id, body = decode_response_header(asked.api_key, asked.version, self._receive())
@@ -132,6 +157,9 @@ class Connection:
 
     def _receive(self) -> memoryview:
         (size,) = _SIZE.unpack(self._exactly(_SIZE.size))
+        if speaks_tls(size) and self._security.tls is None:
+            self.close()
+            raise Refused(f"{self.address} speaks TLS: set security.protocol to SSL or SASL_SSL")
         if not 0 <= size <= MAX_RESPONSE_BYTES:
             raise ProtocolError(f"a response of {size} bytes")
         return memoryview(self._exactly(size))
@@ -174,5 +202,7 @@ def _key(request: Message) -> int:
 def _why(error: Exception) -> str:
     if isinstance(error, TimeoutError):
         return "it takes too long"
+    if isinstance(error, _HUNG_UP):
+        return "it has closed the connection"
     said = getattr(error, "strerror", None) or str(error)
     return f"{said[:1].lower()}{said[1:]}"

@@ -4,11 +4,12 @@ their logs go. Whatever may pass by itself, as between two leaders, is asked aga
 
 import re
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any, Final, TypeVar
 
 from headrace.client.brokers import Brokers
-from headrace.client.errors import Unreachable
+from headrace.client.errors import ClientError, Unreachable
 from headrace.client.security import PLAINTEXT, Security
 from headrace.client.wire import Address, Connection, NoAnswer
 from headrace.protocol.errors import ErrorCode
@@ -59,6 +60,17 @@ class NoSuchTopic(SparkError):
         super().__init__(
             f"there is no topic {topic!r}: create it (headrace topic create {topic}), or correct the name"
         )
+
+
+@contextmanager
+def _in_words_of_ours() -> Iterator[None]:
+    """Passing if a broker is silent; SparkError if it is there and refuses, which no patience will change."""
+    try:
+        yield
+    except (NoAnswer, Unreachable) as error:
+        raise Passing(str(error)) from error
+    except ClientError as error:
+        raise SparkError(str(error)) from error
 
 
 def describe(code: int) -> str:
@@ -119,12 +131,9 @@ class Cluster:
         }
 
     def _metadata(self, topics: list[MetadataRequestTopic] | None) -> MetadataResponse:
-        try:
-            found: MetadataResponse = self._brokers.any(
-                MetadataRequest(topics=topics, allow_auto_topic_creation=self._creates_topics)
-            )
-        except Unreachable as error:
-            raise Passing(str(error)) from error
+        found: MetadataResponse = self.any(
+            MetadataRequest(topics=topics, allow_auto_topic_creation=self._creates_topics)
+        )
         self._has_answered = True
         self._addresses = {each.node_id: Address(each.host, each.port) for each in found.brokers}
         self._brokers.know(self._addresses.values())
@@ -154,22 +163,16 @@ class Cluster:
 
     def connect(self, address: Address) -> Connection:
         """A connection of one's own, for whoever has several requests on their way at a time."""
-        try:
+        with _in_words_of_ours():
             return Connection(address, client_id=CLIENT_ID, security=self._security)
-        except NoAnswer as error:
-            raise Passing(str(error)) from error
 
     def ask(self, address: Address, request: Any) -> Any:
-        try:
+        with _in_words_of_ours():
             return self._brokers.at(address, request)
-        except NoAnswer as error:
-            raise Passing(str(error)) from error
 
     def any(self, request: Any) -> Any:
-        try:
+        with _in_words_of_ours():
             return self._brokers.any(request)
-        except Unreachable as error:
-            raise Passing(str(error)) from error
 
     # -- how far logs go -----------------------------------------------------------------------
 
