@@ -1,6 +1,7 @@
 """The readers that Spark drives, driven by hand against a real broker: what one session hardly shows."""
 
 import pickle
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +10,10 @@ from confluent_kafka import TopicPartition
 from pyspark.sql.datasource import InputPartition
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxRows
 
-from headrace.spark.errors import SparkError
+from headrace.client.wire import Asked, Connection
+from headrace.protocol.message import Message
+from headrace.protocol.schema.fetch import FetchRequest
+from headrace.spark.errors import DataLoss, SparkError
 from headrace.spark.options import SourceOptions
 from headrace.spark.source import SCHEMA, BatchReader, StreamReader
 from spark.topics import FOREVER, SIZES, plain, write
@@ -85,11 +89,12 @@ def test_a_query_that_reads_what_is_there_does_not_read_what_comes_meanwhile(bro
     reader.stop()
 
 
-def test_a_topic_that_comes_later_and_has_lost_records_already_is_read_from_what_is_left(
-    broker: BrokerProcess,
+@pytest.mark.parametrize("fails", [True, False])
+def test_a_topic_that_comes_later_and_has_lost_records_already_is_a_loss_as_any_other(
+    broker: BrokerProcess, fails: bool
 ) -> None:
     topic = fresh_name("expected")
-    reader = stream_reader(broker.bootstrap, subscribePattern=topic)
+    reader = stream_reader(broker.bootstrap, subscribePattern=topic, failOnDataLoss=str(fails))
     start = reader.initialOffset()
     admin = make_topic(broker.bootstrap, topic, retention_ms=FOREVER)
     write(broker.bootstrap, topic, plain(10))
@@ -97,8 +102,35 @@ def test_a_topic_that_comes_later_and_has_lost_records_already_is_read_from_what
     end = reader.latestOffset(start, ALL)
 
     assert (start, end) == ({}, {topic: {"0": 10}})
-    assert offsets_of(reader, reader.partitions(start, end)) == [6, 7, 8, 9]
+    if fails:
+        with pytest.raises(DataLoss, match="begins at 6"):
+            reader.partitions(start, end)
+    else:
+        assert offsets_of(reader, reader.partitions(start, end)) == [6, 7, 8, 9]
     reader.stop()
+
+
+@pytest.mark.parametrize("broken", range(1, 5))
+def test_a_connection_that_breaks_between_two_pieces_loses_none(
+    broker: BrokerProcess, monkeypatch: pytest.MonkeyPatch, broken: int
+) -> None:
+    """A piece has arrived when the next is asked for: it is good, whatever becomes of the question."""
+    fetches = count()
+    send = Connection.send
+
+    def breaks_once(self: Connection, request: Message, version: int) -> Asked:
+        if isinstance(request, FetchRequest) and next(fetches) == broken:
+            self.close()
+        return send(self, request, version)
+
+    monkeypatch.setattr(Connection, "send", breaks_once)
+    options = {"subscribe": "skewed", "kafka.max.partition.fetch.bytes": "4000"}
+    reader = batch_reader(broker.bootstrap, **options)
+
+    offsets = offsets_of(reader, reader.partitions())
+
+    assert next(fetches) > broken
+    assert sorted(offsets) == sorted(offset for size in SIZES for offset in range(size))
 
 
 def test_a_reader_that_knows_the_cluster_can_be_sent_to_executors(broker: BrokerProcess) -> None:

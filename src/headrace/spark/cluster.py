@@ -91,13 +91,15 @@ class Cluster:
         *,
         patience_s: float = PATIENCE_S,
         creates_topics: bool = False,  # those that are named, if the brokers do so
+        client_id: str = CLIENT_ID,
     ) -> None:
         self.bootstrap = bootstrap
         self._security = security
         self._patience_s = patience_s
         self._creates_topics = creates_topics
         self._has_answered = False
-        self._brokers = Brokers(bootstrap, client_id=CLIENT_ID, security=security)
+        self._client_id = client_id
+        self._brokers = Brokers(bootstrap, client_id=client_id, security=security)
         self._addresses: dict[int, Address] = {}
         self._leaders: dict[Place, int] = {}
         self._ids: dict[str, bytes] = {}
@@ -110,12 +112,7 @@ class Cluster:
     def topics(self, names: Iterable[str] | None = None) -> dict[str, list[int]]:
         """The partitions of each of these topics that exists; of all there are if none is named."""
         asked = None if names is None else [MetadataRequestTopic(name=name) for name in names]
-        found = self.patiently(lambda: self._metadata(asked))
-        return {
-            topic.name: sorted(each.partition_index for each in topic.partitions)
-            for topic in found.topics
-            if topic.name is not None and topic.error_code == ErrorCode.NONE
-        }
+        return self.patiently(lambda: _partitions(self._metadata(asked)))
 
     def brokers(self) -> int:
         """How many there are."""
@@ -123,12 +120,14 @@ class Cluster:
 
     def matching(self, pattern: str) -> dict[str, list[int]]:
         """The topics whose whole name matches, as Kafka's consumers have it; none that is internal."""
-        found = self.patiently(lambda: self._metadata(None))
-        return {
-            topic.name: sorted(each.partition_index for each in topic.partitions)
-            for topic in found.topics
-            if topic.name is not None and not topic.is_internal and re.fullmatch(pattern, topic.name)
-        }
+
+        def ask() -> dict[str, list[int]]:
+            found = self._metadata(None)
+            internal = {topic.name for topic in found.topics if topic.is_internal}
+            names = [name for name in _partitions(found) if name not in internal]
+            return {name: _partitions(found)[name] for name in names if re.fullmatch(pattern, name)}
+
+        return self.patiently(ask)
 
     def _metadata(self, topics: list[MetadataRequestTopic] | None) -> MetadataResponse:
         found: MetadataResponse = self.any(
@@ -164,7 +163,7 @@ class Cluster:
     def connect(self, address: Address) -> Connection:
         """A connection of one's own, for whoever has several requests on their way at a time."""
         with _in_words_of_ours():
-            return Connection(address, client_id=CLIENT_ID, security=self._security)
+            return Connection(address, client_id=self._client_id, security=self._security)
 
     def ask(self, address: Address, request: Any) -> Any:
         with _in_words_of_ours():
@@ -242,3 +241,17 @@ class Cluster:
                     raise SparkError(f"{error} (for {patience_s:g} s)") from error
             time.sleep(delay)
             delay = min(2 * delay, LAST_RETRY_S)
+
+
+def _partitions(found: MetadataResponse) -> dict[str, list[int]]:
+    """The partitions of every topic that is there; whoever may not see one is told so."""
+    topics: dict[str, list[int]] = {}
+    for topic in found.topics:
+        if topic.name is None or topic.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+            continue
+        if topic.error_code in PASSING:
+            raise Passing(f"topic {topic.name}: {describe(topic.error_code)}")
+        if topic.error_code != ErrorCode.NONE:
+            raise SparkError(f"topic {topic.name}: the broker says {describe(topic.error_code)}")
+        topics[topic.name] = sorted(each.partition_index for each in topic.partitions)
+    return topics

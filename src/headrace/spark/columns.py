@@ -75,7 +75,6 @@ class Columns:
         self._used: NDArray[np.int64] = np.zeros(walk.COUNTS, np.int64)
         self._offsets: NDArray[np.int64] = np.empty(rows, np.int64)
         self._timestamps: NDArray[np.int64] = np.empty(rows, np.int64)
-        self._append_times = 0  # rows whose timestamp is the broker's
         self._types: NDArray[np.int32] | None = None
         wants_headers = bool(self._wanted & walk.WANT_HEADERS)
         self._keys = _Binary(TYPES["key"], rows=rows, size=keys)

@@ -15,7 +15,10 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 def compiled(function: Function) -> Function:
     """The function as machine code. Its arguments are arrays, numbers and tuples of these."""
-    machine_code: Function = njit(cache=True, nogil=True)(function)
+    try:
+        machine_code: Function = njit(cache=True, nogil=True)(function)
+    except RuntimeError:  # nowhere can it be kept: every process compiles it for itself
+        machine_code = njit(nogil=True)(function)
     return machine_code
 
 

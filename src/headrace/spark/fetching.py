@@ -18,7 +18,7 @@ from headrace.protocol.records import keys_and_values
 from headrace.protocol.schema.fetch import FetchPartition, FetchRequest, FetchTopic
 from headrace.spark.cluster import LAST_RETRY_S, PASSING, PATIENCE_S, RETRY_S, Cluster, Passing, describe
 from headrace.spark.errors import DataLoss, SparkError
-from headrace.spark.offsets import EARLIEST, Range
+from headrace.spark.offsets import EARLIEST, LATEST, Range
 
 PIECE_BYTES: Final = 4 * 1024 * 1024  # asked for at a time
 _MOST_BYTES: Final = 2**31 - 1  # that can be asked for
@@ -60,6 +60,7 @@ class Fetching:
         piece_bytes = int((settings or {}).get("max.partition.fetch.bytes", PIECE_BYTES))
         self._piece_bytes = min(piece_bytes, _MOST_BYTES)
         self._connection: Connection | None = None
+        self._asked: Asked | None = None
         self._offset = wanted.first
         self._aborted: dict[int, list[int]] = {}  # producers, and where their aborted transactions begin
         self._aborting: set[int] = set()  # producers of whom the next batches are of an aborted transaction
@@ -75,36 +76,46 @@ class Fetching:
     # -- pieces --------------------------------------------------------------------------------
 
     def _pieces(self) -> Iterator[_Piece]:
-        asked: Asked | None = None
         last = self._wanted.last
         heard_s, delay = time.monotonic(), RETRY_S
         while self._offset < last:
             try:
-                piece = self._receive(asked or self._ask())
-                asked = None
-                if piece.next_offset > self._offset:
-                    heard_s, delay = time.monotonic(), RETRY_S
-                    self._offset = piece.next_offset
-                    if self._offset < last:
-                        asked = self._ask()
-                elif time.monotonic() - heard_s > PATIENCE_S:
-                    raise SparkError(
-                        f"{self._wanted.place}: nothing comes at offset {self._offset} of {last}, for "
-                        f"{PATIENCE_S:g} s; has the topic been deleted and made again?"
-                    )
+                piece = self._receive(self._ask())
             except (Passing, NoAnswer) as error:
-                asked = None
-                self._hang_up()
-                self._cluster.forget_leader(self._wanted.place)
+                self._lose_touch(error)
                 if time.monotonic() - heard_s > PATIENCE_S:
                     raise SparkError(f"{self._wanted}: {error} (for {PATIENCE_S:g} s)") from error
-                logger.info("%s: trying again at offset %d: %s", self._wanted.place, self._offset, error)
                 time.sleep(delay)
                 delay = min(2 * delay, LAST_RETRY_S)
                 continue
+            if piece.next_offset == self._offset:
+                if time.monotonic() - heard_s > PATIENCE_S:
+                    self._offset = self._skip_what_never_comes()
+                continue
+            self._offset = piece.next_offset
+            if self._offset < last:
+                self._ask_ahead()
             yield piece
+            heard_s, delay = time.monotonic(), RETRY_S  # whoever takes the pieces may take their time
+
+    def _ask_ahead(self) -> None:
+        """Have the next piece on its way while this one is looked at, which is good whatever comes of it."""
+        try:
+            self._asked = self._ask()
+        except (Passing, NoAnswer) as error:
+            self._lose_touch(error)
+
+    def _lose_touch(self, error: Exception) -> None:
+        """Ask again, whoever leads then."""
+        logger.info("%s: asking again at offset %d: %s", self._wanted.place, self._offset, error)
+        self._hang_up()
+        self._cluster.forget_leader(self._wanted.place)
 
     def _ask(self) -> Asked:
+        """What is on its way already, or the next request."""
+        if self._asked is not None:
+            asked, self._asked = self._asked, None
+            return asked
         place = self._wanted.place
         if self._connection is None:
             self._connection = self._cluster.connect(self._cluster.leader(place))
@@ -157,7 +168,22 @@ class Fetching:
         logger.warning("%s: what is lost is passed over, for failOnDataLoss is false", what)
         return _Piece(memoryview(b""), (), min(earliest, self._wanted.last))
 
+    def _skip_what_never_comes(self) -> int:
+        """Where to go on if the log ends before what is wanted; SparkError if it does not."""
+        place, last = self._wanted.place, self._wanted.last
+        end = self._cluster.offsets({place: LATEST}, read_committed=self._read_committed)[place]
+        if end > self._offset:
+            raise SparkError(
+                f"{place}: nothing comes at offset {self._offset} of {last}, for {PATIENCE_S:g} s"
+            )
+        what = f"{self._wanted} are wanted, and {place} ends at {end}: was an unclean leader elected?"
+        if self._fail_on_data_loss:
+            raise DataLoss(what)
+        logger.warning("%s: what is lost is passed over, for failOnDataLoss is false", what)
+        return last
+
     def _hang_up(self) -> None:
+        self._asked = None
         if self._connection is not None:
             self._connection.close()
             self._connection = None

@@ -72,7 +72,8 @@ class Narrowing:
                 each, EqualTo | EqualNullSafe | GreaterThan | GreaterThanOrEqual
             ):
                 moment = _milliseconds(each.value)
-                found += [] if moment is None else [moment]
+                # Before 1970 numbers have other meanings, and no record is so old.
+                found += [] if moment is None or moment <= 0 else [moment]
         return max(found, default=None)
 
 

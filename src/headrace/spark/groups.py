@@ -21,6 +21,7 @@ def commit_offsets(cluster: Cluster, group: str, offsets: Offsets) -> None:
 
 
 def _commit(cluster: Cluster, group: str, offsets: Offsets) -> None:
+    cluster.topics({place.topic for place in offsets})  # their ids go with it, and may have changed
     topics: dict[str, list[OffsetCommitRequestPartition]] = {}
     for place, offset in sorted(offsets.items()):
         topics.setdefault(place.topic, []).append(

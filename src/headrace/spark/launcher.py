@@ -43,7 +43,7 @@ def session(
 
     With `log`, what Java and the Python processes it starts say on their stderr is added to that file.
     """
-    prepare()
+    prepare(master)
     try:
         from pyspark.logger import PySparkLogger  # noqa: PLC0415
         from pyspark.sql import SparkSession  # noqa: PLC0415  it takes a second, which few commands need
@@ -81,11 +81,12 @@ def _stderr_to(path: Path) -> Iterator[None]:
         os.close(kept)
 
 
-def prepare() -> None:
+def prepare(master: str = LOCAL) -> None:
     """Let Spark find a Java and this Python; whatever is set already stays."""
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
-    os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    if master.startswith("local"):
+        os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     os.environ.setdefault("PYTHONSAFEPATH", "1")  # a file called numbers.py is not to hide Python's module
     try:
         os.environ["JAVA_HOME"] = str(_java_home(find_java()))

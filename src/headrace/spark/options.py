@@ -8,6 +8,7 @@ from typing import Any, Final, TypeVar
 
 from headrace.client.errors import ClientError
 from headrace.client.security import Security
+from headrace.spark.cluster import CLIENT_ID
 from headrace.spark.errors import InvalidOption
 from headrace.spark.offsets import EARLIEST, LATEST, Place, parse, parse_assignment
 
@@ -48,9 +49,12 @@ _NOT_OURS: Final = {
     "kafka.value.serializer": "values are bytes; encode them with functions on the column",
     "kafka.enable.auto.commit": "progress is kept in the query's checkpoint",
     "kafka.interceptor.classes": "there is no Java class that could be called",
+    "kafka.partitioner.class": "there is no Java class that could be called; use a column 'partition'",
+    "kafka.transactional.id": "there are no transactions yet",
 }
 _NOWHERE: Final[dict[Place, int]] = {}
-_INTEGER: Final = re.compile(r"[-+]?[0-9]{1,18}")  # as long as a number of 64 bits may be
+_INTEGER: Final = re.compile(r"[-+]?[0-9]{1,19}")
+_LARGEST: Final = 2**63 - 1
 _DURATION: Final = re.compile(r"(\d+)\s*(ms|s|m|min|h|d)")
 _SECONDS: Final = {"ms": 0.001, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
 
@@ -85,7 +89,7 @@ class Bound:
 class SourceOptions:
     bootstrap: str
     security: Security
-    client: Mapping[str, str]  # the kafka.* settings, without that prefix
+    client: Mapping[str, str] = field(repr=False)  # the kafka.* settings, without that prefix; secrets, too
     selection: Selection
     starting: Bound
     ending: Bound
@@ -95,10 +99,13 @@ class SourceOptions:
     min_partitions: int = 0
     max_records: int = 0
     fail_on_data_loss: bool = True
-    include_headers: bool = False
     read_committed: bool = False
     retries: int = 3
     retry_s: float = 1.0
+
+    @property
+    def client_id(self) -> str:
+        return self.client.get("client.id", CLIENT_ID)
 
     @property
     def group(self) -> str | None:
@@ -113,6 +120,7 @@ class SourceOptions:
         known = ((_BY_LOWER.get(name.lower()), value) for name, value in given.items())
         options = {name: value for name, value in known if name is not None}
         bootstrap = required_servers(options.get(_SERVERS))
+        _flag(options, "includeHeaders", default=False)  # its meaning is in the schema
         if streaming:
             for name in ("endingOffsets", "endingOffsetsByTimestamp", "endingTimestamp"):
                 if name in options:
@@ -130,7 +138,6 @@ class SourceOptions:
             min_partitions=_number(options, "minPartitions", 0, least=1),
             max_records=_number(options, "maxRecordsPerPartition", 0, least=1),
             fail_on_data_loss=_flag(options, "failOnDataLoss", default=True),
-            include_headers=_flag(options, "includeHeaders", default=False),
             read_committed=_isolation(options.get("isolation.level", client.get("isolation.level"))),
             retries=_number(options, "fetchOffset.numRetries", 3, least=0),
             retry_s=_number(options, "fetchOffset.retryIntervalMs", 1000, least=0) / 1000,
@@ -264,7 +271,7 @@ def _duration(text: str) -> float:
 
 def _number(options: Mapping[str, str], name: str, default: Any, *, least: int) -> Any:
     def number(text: str) -> int:
-        if not _INTEGER.fullmatch(text.strip()) or int(text) < least:
+        if not _INTEGER.fullmatch(text.strip()) or not least <= int(text) <= _LARGEST:
             raise ValueError(f"{text!r} is no whole number from {least} on")
         return int(text)
 

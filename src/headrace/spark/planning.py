@@ -2,11 +2,14 @@
 
 import logging
 from collections.abc import Iterable, Mapping
+from typing import Final
 
 from headrace.spark.cluster import Cluster, NoSuchTopic
 from headrace.spark.errors import DataLoss, InvalidOption
 from headrace.spark.offsets import EARLIEST, LATEST, Offsets, Place, Range
 from headrace.spark.options import Bound, SourceOptions
+
+_GROUPS_PATIENCE_S: Final = 3.0
 
 logger = logging.getLogger(__name__)
 
@@ -16,10 +19,15 @@ class Planner:
 
     def __init__(self, options: SourceOptions) -> None:
         self.options = options
-        self.cluster = Cluster(options.bootstrap, options.security)
+        self.cluster = Cluster(options.bootstrap, options.security, client_id=options.client_id)
+        # Nobody waits long for a group to be told: a batch is worth more than a figure.
+        self.for_groups = Cluster(
+            options.bootstrap, options.security, client_id=options.client_id, patience_s=_GROUPS_PATIENCE_S
+        )
 
     def close(self) -> None:
         self.cluster.close()
+        self.for_groups.close()
 
     # -- what there is -------------------------------------------------------------------------
 
@@ -88,9 +96,7 @@ class Planner:
 
     def ranges(self, start: Offsets, end: Offsets) -> list[Range]:
         """What lies between two states of a query; DataLoss if some of it is not there any more."""
-        lost = sorted(place for place in start if place not in end)
-        if lost:
-            self._lose(f"{lost[0]} is gone: it was read up to offset {start[lost[0]]}")
+        self.check_gone(start, end)
         wanted = [Range(place, start[place], last) for place, last in sorted(end.items()) if place in start]
         earliest = self.earliest(each.place for each in wanted if each.size > 0)
         found: list[Range] = []
@@ -106,6 +112,12 @@ class Planner:
                 first = min(earliest[each.place], each.last)
             found.append(Range(each.place, first, max(first, each.last)))
         return found
+
+    def check_gone(self, start: Offsets, end: Offsets) -> None:
+        """DataLoss if a partition that has been read is not there any more."""
+        lost = sorted(place for place in start if place not in end)
+        if lost:
+            self._lose(f"{lost[0]} is gone: it was read up to offset {start[lost[0]]}")
 
     def _lose(self, what: str) -> None:
         if self.options.fail_on_data_loss:

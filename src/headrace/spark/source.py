@@ -133,7 +133,7 @@ def read_range(
     gathered = Columns(
         columns, wanted.place.topic, wanted.place.partition, first=wanted.first, last=wanted.last
     )
-    cluster = Cluster(options.bootstrap, options.security)
+    cluster = Cluster(options.bootstrap, options.security, client_id=options.client_id)
     try:
         for data, header in Fetching(
             cluster,
@@ -242,12 +242,18 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return self._moved(start, known, available)
 
     def _latest_of(self, known: Offsets) -> dict[Place, int]:
-        """How far the partitions go now, new ones among them, and those that are gone not."""
-        places = self._planner.places()
-        gone = sorted(set(known) - set(places))
-        if gone and self._options.fail_on_data_loss:
-            self._planner.ranges(known, dict.fromkeys(places, 0))  # says which, and what to do
-        return self._planner.latest(places)
+        """How far the partitions go now, new ones among them, and those that are gone not.
+
+        A broker that lags behind may know less than we have read: it is asked again before that is believed.
+        """
+        for attempt in range(self._options.retries + 1):
+            if attempt:
+                time.sleep(self._options.retry_s)
+            latest = self._planner.latest(self._planner.places())
+            if all(latest.get(place, -1) >= offset for place, offset in known.items()):
+                return latest
+        self._planner.check_gone(known, latest)
+        return latest
 
     def _up_to_target(self, known: Offsets) -> dict[Place, int]:
         assert self._target is not None
@@ -259,9 +265,8 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         }
 
     def _of_new_partitions(self, known: Offsets, available: Offsets) -> dict[Place, int]:
-        """A partition that has come since is read from its beginning: nobody can have read it before."""
-        new = [place for place in available if place not in known]
-        return self._planner.earliest(new) if new else {}
+        """A partition that has come since is read from its first record on, or from what is left of it."""
+        return {place: 0 for place in available if place not in known}
 
     def _is_too_little(self, since: Offsets, available: Offsets) -> bool:
         """Whether a batch had better wait for more, up to maxTriggerDelay."""
@@ -309,9 +314,9 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         group = self._options.group
         if group is None or offsets == self._told:
             return
-        self._told = offsets
         try:
-            commit_offsets(self._planner.cluster, group, from_json(offsets))
+            commit_offsets(self._planner.for_groups, group, from_json(offsets))
+            self._told = offsets
         except SparkError as error:  # the checkpoint is what counts; this is for people who look
             logger.warning("group %s was not told how far the query is: %s", group, error)
 

@@ -150,3 +150,10 @@ def test_a_moment_between_two_milliseconds_is_rounded_down() -> None:
 def test_without_filters_nobody_is_asked() -> None:
     assert not Narrowing([IsNotNull(("value",))])
     assert Narrowing([EqualTo(("offset",), 1)])
+
+
+def test_a_moment_before_all_time_leaves_everything() -> None:
+    """Negative timestamps have other meanings in a request: nobody is asked."""
+    long_ago = Narrowing([GreaterThan(("timestamp",), datetime(1900, 1, 1, tzinfo=UTC))])
+
+    assert long_ago.narrow(RANGES, lambda asked: dict.fromkeys(asked, -1)) == RANGES

@@ -33,7 +33,6 @@ def test_a_batch_reads_all_there_is_and_a_stream_what_comes() -> None:
     assert stream.starting.otherwise == LATEST
     assert (batch.max_offsets, batch.min_partitions, batch.max_records) == (None, 0, 0)
     assert batch.fail_on_data_loss
-    assert not batch.include_headers
     assert not batch.read_committed
     assert batch.group is None
 
@@ -107,7 +106,7 @@ def test_every_option_arrives_whatever_the_letters() -> None:
 
     assert (found.max_offsets, found.min_offsets, found.max_delay_s) == (1000, 10, 30.0)
     assert (found.min_partitions, found.max_records) == (8, 500)
-    assert (found.fail_on_data_loss, found.include_headers) == (False, True)
+    assert not found.fail_on_data_loss
     assert (found.retries, found.retry_s) == (0, 0.25)
     assert found.group == "pipeline"
     assert found.client["max.partition.fetch.bytes"] == "65536"
