@@ -59,6 +59,7 @@ class _Queue:
     batches: deque[_Batch] = field(default_factory=deque)
     sent: int = 0
     depth: int = 1  # how many may be on their way
+    leader: Address | None = None  # where those are on their way to
     sequence: int = 0
     attempt: int = 0  # how often all of it had to be sent again; answers to an earlier one do not count
     first_offset: int = -1
@@ -200,7 +201,7 @@ class Producing:
             if queue.is_ready and queue.rests_s <= now:
                 queue.waits_s = queue.waits_s or now
                 try:
-                    by_leader.setdefault(self._cluster.leader(queue.place), []).append(queue)
+                    by_leader.setdefault(self._leader_of(queue), []).append(queue)
                 except Passing as error:
                     self._try_again(queue, str(error))
         for address, queues in by_leader.items():
@@ -208,6 +209,13 @@ class Producing:
                 self._send_to(address, queues)
             except (Passing, NoAnswer) as error:
                 self._lose(address, queues, str(error))
+
+    def _leader_of(self, queue: _Queue) -> Address:
+        """Where its next batch goes: to whoever has those before it, until these are answered."""
+        if queue.sent and queue.leader is not None:
+            return queue.leader
+        queue.leader = self._cluster.leader(queue.place)
+        return queue.leader
 
     def _send_to(self, address: Address, queues: list[_Queue]) -> None:
         leader = self._leaders.get(address)
