@@ -97,7 +97,7 @@ class Tls:
         reason = getattr(error, "reason", None) if isinstance(error, ssl.SSLError) else None
         if not reason:
             return None
-        said = reason.replace("_", " ").lower()
+        said = reason.rpartition("ALERT_")[2].replace("_", " ").lower()
         if reason in _NOT_TLS:
             return Refused(f"{address} does not speak TLS: is security.protocol right?")
         if "ALERT" in reason and ("CERTIFICATE" in reason or "UNKNOWN_CA" in reason):

@@ -1,0 +1,94 @@
+"""Certificates for tests, in PEM: an authority, and those to whom it gives a name."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from functools import cached_property
+from ipaddress import ip_address
+from typing import Final
+
+from cryptography import x509
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.hashes import SHA256
+from cryptography.hazmat.primitives.serialization import (
+    BestAvailableEncryption,
+    Encoding,
+    KeySerializationEncryption,
+    NoEncryption,
+    PrivateFormat,
+)
+
+VALID: Final = timedelta(days=1)
+
+
+@dataclass(frozen=True)
+class Identity:
+    """A certificate, and the key that belongs to it."""
+
+    signed: x509.Certificate
+    private: ec.EllipticCurvePrivateKey
+
+    @cached_property
+    def certificate(self) -> str:
+        return self.signed.public_bytes(Encoding.PEM).decode()
+
+    @cached_property
+    def key(self) -> str:
+        return self._key(NoEncryption())
+
+    def encrypted_key(self, password: str) -> str:
+        return self._key(BestAvailableEncryption(password.encode()))
+
+    def _key(self, encryption: KeySerializationEncryption) -> str:
+        return self.private.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, encryption).decode()
+
+
+class Authority:
+    """Signs certificates that are valid for a day; its own is what others may trust."""
+
+    def __init__(self, name: str) -> None:
+        self._name = _name(name)
+        self._key = ec.generate_private_key(ec.SECP256R1())
+        self._identity = self._sign(self._name, self._key, (), is_authority=True)
+
+    @property
+    def certificate(self) -> str:
+        return self._identity.certificate
+
+    def certify(self, name: str, hosts: Sequence[str] = ()) -> Identity:
+        """A new key, and a certificate that it belongs to `name` at `hosts`."""
+        return self._sign(_name(name), ec.generate_private_key(ec.SECP256R1()), hosts, is_authority=False)
+
+    def _sign(
+        self, name: x509.Name, key: ec.EllipticCurvePrivateKey, hosts: Sequence[str], *, is_authority: bool
+    ) -> Identity:
+        now = datetime.now(UTC)
+        builder = (
+            x509.CertificateBuilder()
+            .subject_name(name)
+            .issuer_name(self._name)
+            .public_key(key.public_key())
+            .serial_number(x509.random_serial_number())
+            .not_valid_before(now - VALID)
+            .not_valid_after(now + VALID)
+            .add_extension(x509.BasicConstraints(ca=is_authority, path_length=None), critical=True)
+            .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
+            .add_extension(
+                x509.AuthorityKeyIdentifier.from_issuer_public_key(self._key.public_key()), critical=False
+            )
+        )
+        if hosts:
+            names = x509.SubjectAlternativeName([_host(each) for each in hosts])
+            builder = builder.add_extension(names, critical=False)
+        return Identity(builder.sign(self._key, SHA256()), key)
+
+
+def _name(text: str) -> x509.Name:
+    return x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, text)])
+
+
+def _host(text: str) -> x509.GeneralName:
+    try:
+        return x509.IPAddress(ip_address(text))
+    except ValueError:
+        return x509.DNSName(text)

@@ -1,0 +1,153 @@
+"""TLS and SASL of our own client, against Apache Kafka: in Java's settings and in librdkafka's."""
+
+import pickle
+import time
+import traceback
+from collections.abc import Iterator
+from typing import Final
+
+import pytest
+
+from compat.kafka_tools.java import KafkaJava
+from compat.secured_kafka import KEY_PASSWORD, PASSWORD, Files, SecuredKafka
+from compat.secured_settings import MISTAKES, TLS, USER, WAYS, WRONG
+from headrace.client.brokers import Brokers
+from headrace.client.errors import ClientError
+from headrace.client.security import Security
+from headrace.protocol.batch import HEADER_SIZE
+from headrace.protocol.records import Record, encode_batch, keys_and_values
+from headrace.protocol.schema.metadata import MetadataRequest
+from headrace.spark.cluster import FIRST_PATIENCE_S, Cluster
+from headrace.spark.errors import SparkError
+from headrace.spark.fetching import Fetching
+from headrace.spark.offsets import EARLIEST, LATEST, Place, Range
+from headrace.spark.producing import Producing
+
+ORDERS: Final = Place("orders", 0)
+LARGE: Final = Place("large", 0)
+BRIEF: Final = Place("brief", 0)
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory: pytest.TempPathFactory) -> Files:
+    return Files(tmp_path_factory.mktemp("certificates"))
+
+
+@pytest.fixture(scope="module")
+def kafka(
+    kafka_java: KafkaJava, files: Files, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[SecuredKafka]:
+    with SecuredKafka(kafka_java, tmp_path_factory.mktemp("kafka"), files) as server:
+        server.add_user()
+        for place in (ORDERS, LARGE, BRIEF):
+            server.create_topic(place.topic)
+        yield server
+
+
+def add(producing: Producing, place: Place, values: list[bytes]) -> None:
+    records = [Record(key=None, value=each, timestamp=1) for each in values]
+    producing.add(place, encode_batch(records)[HEADER_SIZE:], len(records), 1)
+
+
+def write(cluster: Cluster, place: Place, values: list[bytes], *, at_a_time: int) -> Range:
+    """Where the values are then."""
+    producing = Producing(cluster)
+    try:
+        for at in range(0, len(values), at_a_time):
+            add(producing, place, values[at : at + at_a_time])
+        first, last = producing.flush()[place]
+    finally:
+        producing.close()
+    return Range(place, first, last + 1)
+
+
+def read(cluster: Cluster, wanted: Range) -> list[bytes | None]:
+    batches = Fetching(cluster, wanted)
+    return [bytes(value or b"") for data, header in batches for _, value in keys_and_values(data, header)]
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_topic_is_found_written_and_read(kafka: SecuredKafka, files: Files, way: str) -> None:
+    listener, settings = WAYS[way]
+    security = Security.of(files.settings(settings))
+    cluster = Cluster(kafka.addresses[listener], pickle.loads(pickle.dumps(security)))
+    try:
+        assert cluster.topics([ORDERS.topic]) == {ORDERS.topic: [0]}
+        before = cluster.offsets({ORDERS: LATEST})[ORDERS]
+        values = [f"{way} {number}".encode() for number in range(10)]
+        written = write(cluster, ORDERS, values, at_a_time=3)
+        assert written == Range(ORDERS, before, before + 10)
+        assert cluster.offsets({ORDERS: EARLIEST}) == {ORDERS: 0}
+        assert read(cluster, written) == values
+    finally:
+        cluster.close()
+
+
+def test_a_brokers_name_may_be_connected_to(kafka: SecuredKafka, files: Files) -> None:
+    by_name = kafka.addresses["TLS"].replace("127.0.0.1", "localhost")
+    with Brokers(by_name, security=Security.of(files.settings(TLS))) as brokers:
+        assert [each.node_id for each in brokers.metadata().brokers] == [1]
+
+
+def test_many_megabytes_go_through_tls(kafka: SecuredKafka, files: Files) -> None:
+    cluster = Cluster(kafka.addresses["TLS"], Security.of(files.settings(TLS)))
+    values = [number.to_bytes(2) * 25_000 for number in range(400)]
+    try:
+        written = write(cluster, LARGE, values, at_a_time=10)
+        assert read(cluster, written) == values
+    finally:
+        cluster.close()
+
+
+def test_when_a_session_ends_another_is_begun_and_nothing_is_written_twice(
+    kafka: SecuredKafka, files: Files
+) -> None:
+    cluster = Cluster(kafka.addresses["BRIEF"], Security.of(files.settings(f"{USER} sasl.mechanism=PLAIN")))
+    producing = Producing(cluster)
+    values: list[bytes] = []
+    connections: set[int] = set()  # Kafka hangs up on those whose session is over
+    deadline = time.monotonic() + 60
+    try:
+        while len(connections) < 3:
+            assert time.monotonic() < deadline, connections
+            values.append(str(len(values)).encode())
+            add(producing, BRIEF, values[-1:])
+            first, last = producing.flush()[BRIEF]
+            connections |= {
+                leader.connection._socket.getsockname()[1] for leader in producing._leaders.values()
+            }
+        assert read(cluster, Range(BRIEF, first, last + 1)) == values
+    finally:
+        producing.close()
+        cluster.close()
+
+
+@pytest.mark.parametrize("mistake", MISTAKES)
+def test_a_mistake_is_told_in_a_sentence_that_holds_no_secret(
+    kafka: SecuredKafka, files: Files, mistake: str
+) -> None:
+    listener, settings, says = MISTAKES[mistake]
+    address = kafka.addresses[listener]
+    security = Security.of(files.settings(settings))
+    with Brokers(address, security=security) as brokers, pytest.raises(ClientError) as raised:
+        brokers.any(MetadataRequest(topics=[]))
+
+    assert str(raised.value).startswith(says.format(at=address, **files.words))
+    for text in ("".join(traceback.format_exception(raised.value)), repr(security)):
+        assert not [secret for secret in (PASSWORD, KEY_PASSWORD, WRONG, "PRIVATE KEY") if secret in text]
+
+
+def test_who_is_refused_is_told_so_at_once(kafka: SecuredKafka, files: Files) -> None:
+    settings = f"{USER} sasl.mechanism=PLAIN sasl.password={WRONG}"
+    cluster = Cluster(kafka.addresses["USERS"], Security.of(files.settings(settings)))
+    with pytest.raises(SparkError) as raised:
+        cluster.topics()
+
+    assert f"for {FIRST_PATIENCE_S:g} s" not in str(raised.value)  # which would tell of other attempts
+    assert str(raised.value).startswith(f"{kafka.addresses['USERS']} refuses ann=a,b: ")
+
+
+def test_who_does_not_say_who_they_are_learns_what_may_be_missing(kafka: SecuredKafka) -> None:
+    cluster = Cluster(kafka.addresses["USERS"])
+    with pytest.raises(SparkError, match=r"is security\.protocol=PLAINTEXT right\? \(for 5 s\)"):
+        cluster.topics()

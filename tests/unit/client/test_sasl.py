@@ -1,0 +1,120 @@
+"""Who we say we are: SCRAM by the RFC's example, brokers that cannot be trusted, and Java's JAAS."""
+
+from typing import Any
+
+import pytest
+
+from headrace.client.errors import ClientError, Refused
+from headrace.client.sasl import Sasl, Scram, jaas_options
+from headrace.protocol.schema.sasl_authenticate import SaslAuthenticateResponse
+from headrace.protocol.schema.sasl_handshake import SaslHandshakeRequest, SaslHandshakeResponse
+
+# RFC 7677, section 3
+NONCE = "rOprNGfwEbeRWgbNEkqO"
+CHALLENGE = f"r={NONCE}%hvYDpWUa2RaTCAfuxFIlj)hNlF$k0,s=W22ZaJ0SNY7soEsUEjb6gQ==,i=4096"
+PROOF = "dHzbZapWIk4jUhN+Ute9ytag9zjfMHgsqmmiz7AndVQ="
+SIGNATURE = b"v=6rriTRBi23WpRR/wtup+mMhUZUn/dB5nLTJRsjl95G4="
+
+
+def user(name: str = "user", password: str = "pencil", mechanism: str = "SCRAM-SHA-256") -> Sasl:
+    return Sasl(mechanism=mechanism, username=name, password=password)
+
+
+class Impostor:
+    """Plays the broker without knowing the password."""
+
+    def __init__(self, challenge: str) -> None:
+        self._challenge = challenge
+
+    def __call__(self, request: Any) -> Any:
+        if isinstance(request, SaslHandshakeRequest):
+            return SaslHandshakeResponse(mechanisms=[request.mechanism])
+        said = request.auth_bytes.decode()
+        if said.startswith("n,,"):
+            answer = self._challenge.replace(NONCE, said.partition("r=")[2])
+            return SaslAuthenticateResponse(auth_bytes=answer.encode())
+        return SaslAuthenticateResponse(auth_bytes=SIGNATURE)
+
+
+def test_scram_proves_the_password_as_the_rfc_does() -> None:
+    scram = Scram(user(), NONCE)
+
+    assert scram.first() == f"n,,n=user,r={NONCE}"
+    assert scram.prove(CHALLENGE) == f"c=biws,r={NONCE}%hvYDpWUa2RaTCAfuxFIlj)hNlF$k0,p={PROOF}"
+    assert scram.expected == SIGNATURE
+
+
+def test_signs_that_scram_has_a_use_for_are_written_otherwise_in_a_name() -> None:
+    assert Scram(user("a=b,c"), "r").first() == "n,,n=a=3Db=2Cc,r=r"
+
+
+@pytest.mark.parametrize(
+    "challenge",
+    [
+        CHALLENGE.replace("4096", "4095"),  # too few rounds to protect the password
+        CHALLENGE.replace("4096", "1000001"),  # so many that it would take us for long
+        CHALLENGE.replace("4096", "many"),
+        CHALLENGE.replace(NONCE, "another"),
+        CHALLENGE.replace("%hvYDpWUa2RaTCAfuxFIlj)hNlF$k0", ""),  # it has added nothing of its own
+        CHALLENGE.replace("W22Z", "?"),
+        CHALLENGE.replace(",s=", ",t="),
+        "e=other-error",
+        "nothing",
+        "",
+    ],
+)
+def test_a_challenge_that_no_broker_would_send_is_not_answered(challenge: str) -> None:
+    with pytest.raises((ValueError, KeyError)):
+        Scram(user(), NONCE).prove(challenge)
+    with pytest.raises(Refused, match=r"^10\.0\.0\.1:9092 answers SCRAM-SHA-256 as no broker would"):
+        user().authenticate(Impostor(challenge), "10.0.0.1:9092")
+
+
+def test_a_broker_that_does_not_know_the_password_is_not_trusted() -> None:
+    with pytest.raises(Refused, match=r"^10\.0\.0\.1:9092 does not know the password of user"):
+        user().authenticate(Impostor(CHALLENGE), "10.0.0.1:9092")
+
+
+@pytest.mark.parametrize(
+    ("config", "options"),
+    [
+        ('some.Module required username="ann" password="secret";', {"username": "ann", "password": "secret"}),
+        ("M required\n username='ann'\n password = secret ;", {"username": "ann", "password": "secret"}),
+        (
+            r'M required username="a\"b" password="\\ \t \101 \q;";',
+            {"username": 'a"b', "password": "\\ \t A q;"},
+        ),
+        ("M required password=\"username='eve'\";", {"password": "username='eve'"}),
+        ('M required username="" x-y.z="1";', {"username": "", "x-y.z": "1"}),
+        ('M required username="ann', {}),
+        ("M required;", {}),
+        ("", {}),
+    ],
+)
+def test_options_of_a_login_module_are_read_as_java_does(config: str, options: dict[str, str]) -> None:
+    assert jaas_options(config) == options
+
+
+@pytest.mark.parametrize(
+    ("settings", "says"),
+    [
+        ({}, "sasl.mechanism is missing: choose one of PLAIN, SCRAM-SHA-256, SCRAM-SHA-512"),
+        ({"sasl.mechanism": "GSSAPI"}, "sasl.mechanism is GSSAPI: choose one of PLAIN"),
+        ({"sasl.mechanism": "plain"}, "sasl.username is missing"),
+        ({"sasl.mechanisms": "PLAIN", "sasl.username": "ann"}, "sasl.password is missing"),
+        (
+            {"sasl.mechanism": "PLAIN", "sasl.jaas.config": 'M required username="ann" password="sec'},
+            "sasl.jaas.config has no password: expected MODULE",
+        ),
+    ],
+)
+def test_what_is_missing_is_named_and_nothing_that_is_there(settings: dict[str, str], says: str) -> None:
+    with pytest.raises(ClientError) as raised:
+        Sasl.of(settings)
+
+    assert str(raised.value).startswith(says)
+    assert "sec" not in str(raised.value)
+
+
+def test_a_user_is_shown_without_the_password() -> None:
+    assert repr(user()) == "Sasl(mechanism='SCRAM-SHA-256', username='user')"
