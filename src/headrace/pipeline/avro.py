@@ -20,6 +20,7 @@ from pyspark.sql.types import (
     StringType,
     StructField,
     StructType,
+    TimestampNTZType,
     TimestampType,
 )
 
@@ -43,8 +44,10 @@ _LOGICAL: Final[dict[str, DataType]] = {
     "date": DateType(),
     "timestamp-millis": TimestampType(),
     "timestamp-micros": TimestampType(),
-    "uuid": StringType(),
+    "local-timestamp-millis": TimestampNTZType(),
+    "local-timestamp-micros": TimestampNTZType(),
 }
+"""Those that mean something to Spark. Without the others a time is a number, and a uuid a string."""
 
 
 def decoder(schema: Any) -> "tuple[Callable[[Column], Column], list[str]]":
@@ -54,6 +57,7 @@ def decoder(schema: Any) -> "tuple[Callable[[Column], Column], list[str]]":
     except ImportError as error:
         raise PipelineError("decoding Avro needs fastavro: pip install 'headrace[spark]'") from error
     try:
+        schema = _plain(schema)
         parsed = fastavro.parse_schema(schema)
     except Exception as error:  # it has many, for many mistakes
         raise PipelineError(f"the Avro schema is wrong: {error}") from error
@@ -100,6 +104,18 @@ def spark_type(schema: Any) -> DataType:
     if kind in _PRIMITIVES:
         return _PRIMITIVES[kind]
     raise PipelineError(f"the Avro type {kind!r} has no counterpart in Spark; name it where it is used")
+
+
+def _plain(schema: Any) -> Any:
+    """The schema without the logical types that Spark has no counterpart for."""
+    if isinstance(schema, list):
+        return [_plain(each) for each in schema]
+    if not isinstance(schema, dict):
+        return schema
+    found = {name: _plain(value) for name, value in schema.items() if name not in {"logicalType", "default"}}
+    if schema.get("logicalType") in {*_LOGICAL, "decimal"}:
+        found["logicalType"] = schema["logicalType"]
+    return found
 
 
 def _of_union(schema: list[Any]) -> DataType:

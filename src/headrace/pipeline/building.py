@@ -8,6 +8,7 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from headrace.pipeline.declaring import DEAD_LETTERS_EVERY, BadRows, Pipeline, Sink, Source, View
 from headrace.pipeline.errors import PipelineError, in_words
+from headrace.pipeline.pinning import pinned
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
@@ -35,12 +36,20 @@ class Builder:
     """Builds the queries of one pipeline. `since_ms`: read records from then on, not from `starting`."""
 
     def __init__(
-        self, spark: "SparkSession", pipeline: Pipeline, bootstrap: str, *, since_ms: int | None = None
+        self,
+        spark: "SparkSession",
+        pipeline: Pipeline,
+        bootstrap: str,
+        *,
+        since_ms: int | None = None,
+        pins: bool = False,  # all queries of a source begin at the same offsets, whenever they start
     ) -> None:
         self._spark = spark
         self._pipeline = pipeline
         self._bootstrap = bootstrap
         self._since_ms = since_ms
+        self._pins = pins
+        self._options: dict[str, dict[str, str]] = {}  # of sources
 
     def queries(self) -> Iterator[Query]:
         for sink in self._pipeline.sinks.values():
@@ -53,7 +62,10 @@ class Builder:
 
     def records(self, source: Source) -> "DataFrame":
         """The source's records, as they are."""
-        options = source.reading(self._bootstrap, self._since_ms)
+        if source.name not in self._options:
+            options = source.reading(self._bootstrap, self._since_ms)
+            self._options[source.name] = pinned(options) if self._pins else options
+        options = self._options[source.name]
         return self._spark.readStream.format("headrace").options(**options).load()
 
     def rows(self, source: Source) -> "DataFrame":

@@ -26,7 +26,6 @@ class Groups:
     def __call__(self, progress: Progress) -> None:
         if progress.event == "batch" and progress.offsets:
             offsets = from_json(progress.offsets)
-            self._cluster.topics({place.topic for place in offsets})  # their ids go with the commit
             commit_offsets(self._cluster, progress.query, offsets)
 
     def close(self) -> None:
@@ -68,6 +67,9 @@ def history(bootstrap: str, pipeline: str | None = None, *, last: int | None = N
     start = BEGINNING if last is None else Start(last=last)
     with Reader(bootstrap, TOPIC, start, stop_at_end=True) as reader:
         for record in chain.from_iterable(reader.batches()):
-            progress = Progress.decode(record.value or b"{}")
+            try:
+                progress = Progress.decode(record.value or b"")
+            except (ValueError, TypeError):  # it is somebody else's, or a later version's
+                continue
             if pipeline in {None, progress.pipeline}:
                 yield progress

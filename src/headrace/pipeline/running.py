@@ -64,7 +64,9 @@ class Runner:
         """Run until it is stopped, or `to_the_end` of what is there now; PipelineError if a query fails."""
         with self._state.running():
             _send_whole(self._pipeline)
-            builder = Builder(self._spark, self._pipeline, self._bootstrap, since_ms=self._state.since_ms)
+            builder = Builder(
+                self._spark, self._pipeline, self._bootstrap, since_ms=self._state.since_ms, pins=True
+            )
             queries = list(builder.queries())
             self._spark.streams.addListener(self._listener)
             started: dict[str, StreamingQuery] = {}
@@ -75,6 +77,7 @@ class Runner:
                 self._wait(queries, started, to_the_end=to_the_end)
             finally:
                 self._end(started.values())
+                self._state.replayed(each.name for each in queries)
                 self._listener.wait(_TOLD_S)
                 self._spark.streams.removeListener(self._listener)
 

@@ -5,8 +5,9 @@ import json
 import os
 import shutil
 import signal
+import socket
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Final
@@ -42,7 +43,7 @@ class State:
         with self._lock.open("a+") as file:
             self._take(file)
             file.truncate(0)
-            file.write(str(os.getpid()))
+            file.write(f"{os.getpid()} {socket.gethostname()}")
             file.flush()
             self._is_mine = True
             try:
@@ -68,36 +69,57 @@ class State:
     @property
     def pid(self) -> int | None:
         """The process that runs it, if one does."""
+        owner = self._owner
+        return None if owner is None else owner[0]
+
+    @property
+    def _owner(self) -> tuple[int, str] | None:
+        """The process, and its machine: a directory may be shared by several."""
         try:
             with self._lock.open("r") as file:
                 try:
                     fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
                 except OSError:
-                    text = file.read().strip()
-                    return int(text) if text.isdecimal() else None
+                    pid, _, host = file.read().strip().partition(" ")
+                    return (int(pid), host) if pid.isdecimal() else None
         except FileNotFoundError:
             return None
         return None
 
     def stop(self) -> int | None:
         """Ask the process that runs it to end, after the batches it is at; which it was."""
-        pid = self.pid
-        if pid is not None:
-            os.kill(pid, signal.SIGTERM)
+        owner = self._owner
+        if owner is None:
+            return None
+        pid, host = owner
+        if host != socket.gethostname():
+            raise PipelineError(f"it runs on {host}, as process {pid}: stop it there")
+        os.kill(pid, signal.SIGTERM)
         return pid
 
     def reset(self) -> list[str]:
         """Forget how far it was, so that it begins anew; what its sinks have stays. Its queries."""
         with self.running():
             self._replay.unlink(missing_ok=True)
-            found = sorted(each.name for each in (self.path / "checkpoints").glob("*") if each.is_dir())
-            shutil.rmtree(self.path / "checkpoints", ignore_errors=True)
+            return self._forget()
+
+    def _forget(self) -> list[str]:
+        found = sorted(each.name for each in (self.path / "checkpoints").glob("*") if each.is_dir())
+        shutil.rmtree(self.path / "checkpoints", ignore_errors=True)
         return found
 
     def replay(self, since_ms: int) -> None:
         """Begin anew, with records from that time on."""
-        self.reset()
-        self._replay.write_text(json.dumps({"since_ms": since_ms}))
+        with self.running():
+            beside = self._replay.with_suffix(".new")
+            beside.write_text(json.dumps({"since_ms": since_ms}))
+            beside.rename(self._replay)  # first: without it, all that there is would be read again
+            self._forget()
+
+    def replayed(self, queries: Iterable[str]) -> None:
+        """The queries have begun where a replay was to begin: one that comes later begins where it says."""
+        if all(map(self.has_run, queries)):
+            self._replay.unlink(missing_ok=True)
 
     @property
     def since_ms(self) -> int | None:

@@ -42,7 +42,7 @@ class Target(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Topic:
-    """A topic; rows become JSON objects, or are written as they are if they have a column `value` alone.
+    """A topic; rows become JSON objects, or with `raw` are written as they are.
 
     `key` names the column that is the record's key. A topic that is not there is created with `partitions`.
     """
@@ -82,21 +82,27 @@ class _Files:
     path: str
     partition_by: Sequence[str] = ()
     options: Mapping[str, str] = field(default_factory=dict)
-    files: int = 1  # with every batch, per partition of the table
+    files: int | None = None  # with every batch, per partition of the table; None: one of every task
     every: str = _SELDOM
 
     def shape(self, frame: "DataFrame") -> "DataFrame":
-        return frame.coalesce(self.files)
+        return _in_files(frame, self.files)
 
     @property
     def place(self) -> str:
         """Spark's executors may run elsewhere, with another working directory."""
-        return self.path if "://" in self.path else str(Path(self.path).absolute())
+        path = self.path.removeprefix("file://")
+        return path if "://" in path else str(Path(path).absolute())
 
 
 @dataclass(frozen=True, slots=True)
 class Parquet(_Files):
-    """Parquet files, each batch once: Spark keeps the list of those that count beside them."""
+    """Parquet files, each batch once: Spark keeps the list of those that count beside them.
+
+    Nobody merges them later, so a batch is one file unless you say otherwise.
+    """
+
+    files: int | None = 1
 
     @property
     def label(self) -> str:
@@ -139,7 +145,7 @@ class Iceberg:
 
     table: str
     catalog: Mapping[str, str]
-    files: int = 1
+    files: int | None = None
     every: str = _SELDOM
 
     @property
@@ -151,7 +157,7 @@ class Iceberg:
         return ("append", "complete")
 
     def shape(self, frame: "DataFrame") -> "DataFrame":
-        return frame.coalesce(self.files)
+        return _in_files(frame, self.files)
 
     def format(self, bootstrap: str) -> tuple[str, dict[str, str]]:
         del bootstrap
@@ -175,3 +181,8 @@ class Console:
     def format(self, bootstrap: str) -> tuple[str, dict[str, Any]]:
         del bootstrap
         return "console", {"numRows": str(self.rows), "truncate": "false"}
+
+
+def _in_files(frame: "DataFrame", files: int | None) -> "DataFrame":
+    """Rows moved to so many tasks. `coalesce` would leave all the work before to as few, too."""
+    return frame if files is None else frame.repartition(files)
