@@ -13,7 +13,7 @@ from headrace.spark.planning import Planner
 
 
 def pinned(options: Mapping[str, str]) -> dict[str, str]:
-    """The options with offsets in place of what depends on the moment; but a pattern may match more by then."""
+    """The options with offsets in place of what depends on the moment; a pattern may match more by then."""
     parsed = SourceOptions.of(options, streaming=True)
     moves = parsed.starting.timestamp is not None or parsed.starting.timestamps
     if parsed.selection.pattern is not None or not (moves or parsed.starting.otherwise == LATEST):
