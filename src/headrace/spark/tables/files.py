@@ -14,7 +14,7 @@ from headrace.spark.tables.arrow import as_schema
 from headrace.spark.tables.partitions import Values, directory, divided
 
 ROW_GROUP_BYTES: Final = 64 << 20  # in memory; a file in the making holds back at most so much
-OPEN_FILES: Final = 64  # a task that meets more values closes the oldest file, and begins another one later
+OPEN_FILES: Final = 512  # a task that meets more values closes the oldest file, and begins another one later
 HELD_BYTES: Final = 256 << 20  # by all of them together
 
 logger = logging.getLogger(__name__)

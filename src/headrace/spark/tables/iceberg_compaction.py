@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Final
 
 from headrace.spark.tables.iceberg_files import data_filesystem, data_location, described, file_schema
-from headrace.spark.tables.iceberg_table import WHAT, without_retries
+from headrace.spark.tables.iceberg_table import BATCH_OF, WHAT, known_batches, without_retries
 from headrace.spark.tables.packages import needed
 
 if TYPE_CHECKING:
@@ -46,10 +46,12 @@ def _merge(table: "Table", target_bytes: int) -> int:
     new = described(table, files.write(_rows(table, filesystem, old)))
     before, after = sum(each.record_count for each in old), sum(each.record_count for each in new)
     assert before == after, (before, after)
+    # The older snapshots may be expired, and what they say of batches is still needed.
+    said = {f"{BATCH_OF}{query}": str(batch) for query, batch in known_batches(table).items()}
     # If others have committed in the meantime this fails, and the new files stay, unknown to anybody.
     with (
         without_retries(table).transaction() as transaction,
-        transaction.update_snapshot().overwrite() as snapshot,
+        transaction.update_snapshot(snapshot_properties=said).overwrite() as snapshot,
     ):
         for each in old:
             snapshot.delete_data_file(each)

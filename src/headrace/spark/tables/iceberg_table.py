@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 WHAT: Final = 'format("headrace-iceberg")'
 QUERY_ID: Final = "headrace.query-id"
 BATCH_ID: Final = "headrace.batch-id"
+BATCH_OF: Final = "headrace.batch-id-of."  # and a query: what a snapshot that adds no batch passes on
 LOOK_BACK: Final = 100_000  # snapshots; the table's metadata has them all in memory anyway
 ATTEMPTS: Final = 6  # to commit while others do; 3 s of waiting in all
 PAUSE_S: Final = 0.1
@@ -81,18 +82,27 @@ def add_files(
 
 
 def is_in(table: "Table", batch: Batch) -> bool:
-    """Whether the table has this batch, by the newest snapshot of its query.
+    """Whether the table has this batch, by the newest snapshot that knows of its query."""
+    return known_batches(table).get(batch.query_id, -1) >= batch.batch_id
 
-    Snapshots that expire take their ids with them: keep the newest of a query that is stopped.
+
+def known_batches(table: "Table") -> dict[str, int]:
+    """The last batch of every query that has written to the table, as far back as its snapshots go.
+
+    Snapshots that expire take their ids with them, except those that a compaction has passed on.
     """
     snapshots = needed("pyiceberg.table.snapshots", WHAT).ancestors_of(
         table.current_snapshot(), table.metadata
     )
+    found: dict[str, int] = {}
     for snapshot in itertools.islice(snapshots, LOOK_BACK):
         said = snapshot.summary.additional_properties if snapshot.summary else {}
-        if said.get(QUERY_ID) == batch.query_id:
-            return int(said[BATCH_ID]) >= batch.batch_id
-    return False
+        if QUERY_ID in said:
+            found.setdefault(said[QUERY_ID], int(said[BATCH_ID]))
+        for name, value in said.items():
+            if name.startswith(BATCH_OF):
+                found.setdefault(name.removeprefix(BATCH_OF), int(value))
+    return found
 
 
 def without_retries(table: "Table") -> "Table":

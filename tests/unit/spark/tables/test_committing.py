@@ -115,6 +115,13 @@ def test_small_files_of_an_iceberg_table_are_merged_and_no_row_changes(iceberg: 
     assert iceberg_table.is_in(merged, Batch("query", 3))
     assert not iceberg_table.is_in(merged, Batch("query", 4))
 
+    for snapshot in merged.snapshots()[:-1]:
+        merged.maintenance.expire_snapshots().by_id(snapshot.snapshot_id).commit()
+
+    left = iceberg_table.open_table(iceberg, SCHEMA)
+    assert len(left.snapshots()) == 1
+    assert iceberg_table.is_in(left, Batch("query", 3))
+
 
 def test_columns_of_any_shape_are_merged(iceberg: IcebergOptions) -> None:
     inner = StructType([StructField("k", StringType()), StructField("v", MapType(StringType(), LongType()))])
