@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import cached_property
+from hashlib import sha1
 from ipaddress import ip_address
 from typing import Final
 
@@ -54,6 +55,12 @@ class Authority:
     @property
     def certificate(self) -> str:
         return self._identity.certificate
+
+    @property
+    def file_name(self) -> str:
+        """Under which OpenSSL looks for it in a directory: a hash of the name, which is in small letters."""
+        one_part = self._name.public_bytes()[2:]
+        return f"{int.from_bytes(sha1(one_part).digest()[:4], 'little'):08x}.0"
 
     def certify(self, name: str, hosts: Sequence[str] = ()) -> Identity:
         """A new key, and a certificate that it belongs to `name` at `hosts`."""

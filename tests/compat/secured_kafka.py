@@ -43,11 +43,13 @@ class Files:
         server = authority.certify("broker", ["127.0.0.1", "localhost"])
         elsewhere = authority.certify("elsewhere", ["elsewhere.example"])
         client, other = authority.certify("client"), stranger.certify("stranger")
+        self._write(f"trusted/{authority.file_name}", authority.certificate)
         self.server = self._write("server.pem", server.key + server.certificate)
         self.elsewhere = self._write("elsewhere.pem", elsewhere.key + elsewhere.certificate)
         self.words: Final = {
             "ca": self._write("ca.pem", authority.certificate),
             "ca_text": authority.certificate,
+            "ca_directory": str(root / "trusted"),
             "other_ca": self._write("other-ca.pem", stranger.certificate),
             "certificate": self._write("client.crt", client.certificate),
             "certificate_text": client.certificate,
@@ -74,6 +76,7 @@ class Files:
 
     def _write(self, name: str, text: str) -> str:
         path = self._root / name
+        path.parent.mkdir(exist_ok=True)
         path.write_text(text)
         return str(path)
 

@@ -15,6 +15,7 @@ WAYS: Final = {
     "a_truststores_text": ("TLS", "security.protocol=SSL ssl.truststore.certificates=$ca_text"),
     "tls_1_2": ("TLS", f"{JAVA} ssl.enabled.protocols=TLSv1.2"),
     "a_ca": ("TLS", TLS),
+    "a_directory_of_cas": ("TLS", f"{TLS} ssl.ca.location=$ca_directory"),
     "a_cas_text": ("TLS", "security.protocol=ssl ssl.ca.pem=$ca_text"),
     "a_keystore": ("MUTUAL", f"{JAVA} ssl.keystore.type=PEM ssl.keystore.location=$both"),
     "a_keystores_text": (

@@ -21,6 +21,7 @@ from headrace.spark.cluster import FIRST_PATIENCE_S, Cluster
 from headrace.spark.errors import SparkError
 from headrace.spark.fetching import Fetching
 from headrace.spark.offsets import EARLIEST, LATEST, Place, Range
+from headrace.spark.options import SourceOptions
 from headrace.spark.producing import Producing
 
 ORDERS: Final = Place("orders", 0)
@@ -69,8 +70,10 @@ def read(cluster: Cluster, wanted: Range) -> list[bytes | None]:
 @pytest.mark.parametrize("way", WAYS)
 def test_a_topic_is_found_written_and_read(kafka: SecuredKafka, files: Files, way: str) -> None:
     listener, settings = WAYS[way]
-    security = Security.of(files.settings(settings))
-    cluster = Cluster(kafka.addresses[listener], pickle.loads(pickle.dumps(security)))
+    given = {f"kafka.{name}": value for name, value in files.settings(settings).items()}
+    given |= {"kafka.bootstrap.servers": kafka.addresses[listener], "subscribe": ORDERS.topic}
+    options = pickle.loads(pickle.dumps(SourceOptions.of(given, streaming=False)))  # as Spark sends them
+    cluster = Cluster(options.bootstrap, options.security)
     try:
         assert cluster.topics([ORDERS.topic]) == {ORDERS.topic: [0]}
         before = cluster.offsets({ORDERS: LATEST})[ORDERS]

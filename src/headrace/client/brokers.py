@@ -39,6 +39,7 @@ class Brokers:
         self._connect = partial(Connection, answer_s=answer_s, client_id=client_id, security=security)
         self._addresses = list(_addresses(bootstrap))
         self._open: dict[Address, Connection] = {}
+        self._has_answered = False
         self._silent: set[Address] = set()  # those that gave no answer when they were last asked
 
     def __enter__(self) -> Self:
@@ -61,7 +62,7 @@ class Brokers:
             try:
                 return self.at(address, request)
             except NoAnswer as error:
-                why = str(error)
+                why = f"{error}; {error.doubt}" if error.doubt and not self._has_answered else str(error)
         raise Unreachable(f"no broker answers at {self._bootstrap}: {why}")
 
     def at(self, address: Address, request: Message) -> Any:
@@ -72,6 +73,7 @@ class Brokers:
             self._open.pop(address, None)
             self._silent.add(address)
             raise
+        self._has_answered = True
         self._silent.discard(address)
         return answer
 

@@ -41,6 +41,10 @@ class Address(NamedTuple):
 class NoAnswer(Exception):
     """The broker cannot be reached, or has hung up, or has not answered in time."""
 
+    def __init__(self, why: str, *, doubt: str = "") -> None:
+        super().__init__(why)
+        self.doubt = doubt  # what to ask oneself, unless other connections show that it is right
+
 
 class NotKnown(ClientError):
     """The broker is too old, or somebody else's: it does not know such requests."""
@@ -140,10 +144,9 @@ class Connection:
         refusal = self._security.refusal(error, str(self.address)) if isinstance(error, OSError) else None
         if refusal is not None:
             return refusal
-        said = f"{self.address} {what}: {_why(error)}"
-        if isinstance(error, _HUNG_UP) and not self._has_answered:
-            said += f"; {self._security.doubt(connected=connected)}"
-        return NoAnswer(said)
+        doubtful = isinstance(error, _HUNG_UP) and not self._has_answered
+        doubt = self._security.doubt(connected=connected) if doubtful else ""
+        return NoAnswer(f"{self.address} {what}: {_why(error)}", doubt=doubt)
 
     def _body(self, asked: Asked) -> memoryview:
         correlation_id, body = decode_response_header(asked.api_key, asked.version, self._receive())
