@@ -16,7 +16,8 @@ class DataLoss(SparkError):
     """Records that were to be read are not there any more."""
 
     def __init__(self, what: str) -> None:
+        what = what if what.endswith("?") else f"{what}."
         super().__init__(
-            f"{what}. Set the option failOnDataLoss to false to go on with what is there, "
+            f"{what} Set the option failOnDataLoss to false to go on with what is there, "
             "or keep records for longer (the topic's retention.ms and retention.bytes)."
         )
