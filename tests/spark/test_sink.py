@@ -107,11 +107,12 @@ def test_fewer_acknowledgements_write_as_much(queries: Queries, acks: str) -> No
     until("all are there", lambda: numbers(found(queries, topic)) == list(range(100)))
 
 
-def test_what_is_read_from_a_topic_can_be_written_as_it_is(queries: Queries) -> None:
-    """Its offsets and timestamps are no part of what is written, as with Spark's own sink."""
+@pytest.mark.parametrize("connector", BOTH)
+def test_what_is_read_from_a_topic_can_be_written_as_it_is(queries: Queries, connector: str) -> None:
+    """Its offsets and timestamps are no part of what is written."""
     topic = new_topic(queries, partitions=len(CODECS))
     table = queries.table(OURS, subscribe="shapes", includeHeaders=True)
-    save(queries, table, topic=topic)
+    save(queries, table, connector, topic=topic)
 
     assert found(queries, topic, len(CODECS)) == found(queries, "shapes", len(CODECS))
 
