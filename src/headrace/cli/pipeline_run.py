@@ -85,7 +85,7 @@ def _prepare(session: Session, opened: Opened) -> None:
             name = opened.pipeline.query_name(sink.name)
             check_files(Path(sink.target.place), opened.state.checkpoint(name))
     new = missing_topics(opened.pipeline, opened.bootstrap)
-    create(opened.bootstrap, new)
+    create(opened.pipeline, opened.bootstrap, new)
     for each in new if not session.as_json else ():
         click.echo(f"created topic {each.name}: {count(each.partitions, 'partition')}")
 
@@ -101,8 +101,8 @@ def _start_spark(
     spark = spark_session(opened.pipeline.name, master=master, settings=settings, log=log)
     stack.callback(spark.stop)
     observers: list[Observer] = [
-        stack.enter_context(closing(Groups(opened.bootstrap))),
-        stack.enter_context(closing(History(opened.bootstrap))),
+        stack.enter_context(closing(Groups(opened.bootstrap, opened.pipeline.client))),
+        stack.enter_context(closing(History(opened.bootstrap, opened.pipeline.client))),
     ]
     return Runner(spark, opened.pipeline, opened.bootstrap, opened.state, observers), observers
 

@@ -36,11 +36,12 @@ class Place(NamedTuple):
 class Connection:
     """A connection for administration. Every call waits for its answer, or raises a ClientError."""
 
-    def __init__(self, bootstrap: str) -> None:
+    def __init__(self, bootstrap: str, options: Mapping[str, str] | None = None) -> None:
+        """`options` are librdkafka's: what a secured cluster wants to know."""
         check_reachable(bootstrap)
         self._bootstrap = bootstrap
         # Kept for as long as this object: futures of a client that is gone never come to an end.
-        self._client = AdminClient({"bootstrap.servers": bootstrap, "log_level": 0})
+        self._client = AdminClient({"bootstrap.servers": bootstrap, "log_level": 0, **(options or {})})
 
     def _offsets(self, places: Iterable[Place], which: OffsetSpec) -> Mapping[Place, int | None]:
         """The offset that `which` stands for in each partition; None where it has no leader to ask."""

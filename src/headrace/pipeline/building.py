@@ -102,6 +102,8 @@ class Builder:
 
     def of_sink(self, sink: Sink) -> Query:
         format_, options = sink.target.format(self._bootstrap)
+        if format_ == "headrace":
+            options = {**self._pipeline.client_options, **options}
         try:
             frame = sink.target.shape(self.result(sink))
         except PipelineError:
@@ -140,7 +142,11 @@ class Builder:
             label=f"topic {source.dead_letters}",
             frame=bad.select("key", "value", headers.alias("headers")),
             format="headrace",
-            options={"kafka.bootstrap.servers": self._bootstrap, "topic": source.dead_letters},
+            options={
+                **self._pipeline.client_options,
+                "kafka.bootstrap.servers": self._bootstrap,
+                "topic": source.dead_letters,
+            },
             mode="append",
             every=DEAD_LETTERS_EVERY,
             sources=(source.name,),

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from headrace.client.errors import ClientError
+from headrace.client.security import Security
 from headrace.pipeline.building import RECORD, Builder, Query
 from headrace.pipeline.checkpoints import check_files
 from headrace.pipeline.creating import partitions_of
@@ -61,7 +62,7 @@ class Checker:
                 yield _finding(f"sink {sink.name}", partial(self._look_at_sink, sink))
 
     def _look_at_cluster(self) -> str:
-        cluster = Cluster(self._bootstrap)
+        cluster = Cluster(self._bootstrap, Security.of(self._pipeline.client))
         try:
             self._topics = cluster.topics()
             brokers = cluster.brokers()

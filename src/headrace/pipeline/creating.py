@@ -7,6 +7,7 @@ from typing import Final
 
 from headrace.client.admin import Admin
 from headrace.client.errors import TopicExists
+from headrace.client.security import Security
 from headrace.pipeline.declaring import Pipeline, Sink, Source
 from headrace.pipeline.targets import Topic
 from headrace.spark.cluster import Cluster
@@ -30,7 +31,7 @@ def missing_topics(pipeline: Pipeline, bootstrap: str) -> list[NewTopic]:
 
     One that does not say otherwise gets as many partitions as what is read into it.
     """
-    cluster = Cluster(bootstrap)
+    cluster = Cluster(bootstrap, Security.of(pipeline.client))
     try:
         there = cluster.topics()
         sizes = {name: partitions_of(source, bootstrap) for name, source in pipeline.sources.items()}
@@ -67,8 +68,8 @@ def _as_read(pipeline: Pipeline, sink: Sink, sizes: dict[str, int]) -> int:
     return max(1, *(sizes[name] for name in pipeline.needed(sink)))
 
 
-def create(bootstrap: str, topics: Iterable[NewTopic]) -> None:
-    admin = Admin(bootstrap)
+def create(pipeline: Pipeline, bootstrap: str, topics: Iterable[NewTopic]) -> None:
+    admin = Admin(bootstrap, pipeline.client)
     for each in topics:
         with contextlib.suppress(TopicExists):  # somebody else was faster
             admin.create_topic(each.name, partitions=each.partitions, replicas=each.replicas)

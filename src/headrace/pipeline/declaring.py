@@ -88,6 +88,8 @@ class Pipeline:
     name: str
     bootstrap: str | None = None
     settings: Mapping[str, str] = field(default_factory=dict)  # of Spark
+    # Of clients of the cluster, in librdkafka's names: {"security.protocol": "SASL_SSL", ...}
+    client: Mapping[str, str] = field(default_factory=dict, repr=False)
     sources: dict[str, Source] = field(default_factory=dict)
     views: dict[str, View] = field(default_factory=dict)
     sinks: dict[str, Sink] = field(default_factory=dict)
@@ -122,7 +124,7 @@ class Pipeline:
             bad_rows=bad_rows,
             dead_letters=dead_letters or f"{topic.split(',', maxsplit=1)[0].strip()}.dead-letters",
             starting=starting,
-            options=dict(options or {}),
+            options={**self.client_options, **(options or {})},
         )
         return self.sources[name]
 
@@ -159,6 +161,11 @@ class Pipeline:
             return function
 
         return declare
+
+    @property
+    def client_options(self) -> dict[str, str]:
+        """The settings of clients as options of format("headrace")."""
+        return {f"kafka.{name}": value for name, value in self.client.items()}
 
     def query_name(self, sink: str) -> str:
         """What the sink's query is called, and the consumer group that shows how far it is."""

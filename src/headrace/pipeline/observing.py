@@ -1,13 +1,14 @@
 """Who is told how a pipeline gets on: its consumer groups, and a topic that keeps it for history."""
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from itertools import chain
 from typing import Final
 
 from headrace.client.admin import Admin
 from headrace.client.errors import ClientError, TopicExists
 from headrace.client.records import BEGINNING, Reader, Record, Start, Writer
+from headrace.client.security import Security
 from headrace.pipeline.progress import TOPIC, Progress
 from headrace.spark.cluster import Cluster
 from headrace.spark.groups import commit_offsets
@@ -15,13 +16,14 @@ from headrace.spark.offsets import from_json
 
 _KEPT_MS: Final = 7 * 24 * 3600 * 1000
 _MOST_REPLICAS: Final = 3
+NO_SETTINGS: Final[Mapping[str, str]] = {}
 
 
 class Groups:
     """Commits what a query has processed to the group of its name, as soon as a batch is done."""
 
-    def __init__(self, bootstrap: str) -> None:
-        self._cluster = Cluster(bootstrap, patience_s=5.0)
+    def __init__(self, bootstrap: str, client: Mapping[str, str] = NO_SETTINGS) -> None:
+        self._cluster = Cluster(bootstrap, Security.of(client), patience_s=5.0)
 
     def __call__(self, progress: Progress) -> None:
         if progress.event == "batch" and progress.offsets:
@@ -35,16 +37,17 @@ class Groups:
 class History:
     """Writes progress to a topic, keyed by query."""
 
-    def __init__(self, bootstrap: str) -> None:
-        make_topic(bootstrap)
+    def __init__(self, bootstrap: str, client: Mapping[str, str] = NO_SETTINGS) -> None:
+        make_topic(bootstrap, client)
         self._bootstrap = bootstrap
-        self._writer = Writer(bootstrap, TOPIC)
+        self._client = client
+        self._writer = Writer(bootstrap, TOPIC, client)
 
     def __call__(self, progress: Progress) -> None:
         try:
             self._writer.write(Record(key=progress.query.encode(), value=progress.encode()))
         except ClientError:  # it goes on saying so, about records of long ago
-            self._writer = Writer(self._bootstrap, TOPIC)
+            self._writer = Writer(self._bootstrap, TOPIC, self._client)
             raise
 
     def close(self) -> None:
@@ -52,12 +55,12 @@ class History:
             self._writer.flush()
 
 
-def make_topic(bootstrap: str) -> None:
+def make_topic(bootstrap: str, client: Mapping[str, str] = NO_SETTINGS) -> None:
     """Let there be a topic for progress."""
-    with contextlib.closing(Cluster(bootstrap)) as cluster:
+    with contextlib.closing(Cluster(bootstrap, Security.of(client))) as cluster:
         replicas = min(_MOST_REPLICAS, cluster.brokers())
     with contextlib.suppress(TopicExists):
-        Admin(bootstrap).create_topic(
+        Admin(bootstrap, client).create_topic(
             TOPIC, partitions=1, replicas=replicas, configs={"retention.ms": str(_KEPT_MS)}
         )
 
