@@ -4,7 +4,7 @@ BIN := .venv/bin
 STAMP := .venv/installed
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test lint format unit simulate wire cli coordination kazoo cluster cluster-matrix spark compat schema docs bench compare spark-compare groups lock clean
+.PHONY: help install demo test lint format unit simulate wire cli coordination kazoo cluster cluster-matrix spark spark-long compat schema docs bench compare spark-compare groups lock clean
 
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -58,6 +58,9 @@ cluster-matrix: install  ## every such story, with the embedded coordinator and 
 	PYTHONPATH=tests $(BIN)/python -m cluster $(ARGS)
 
 spark: install  ## a real Spark session: format("headrace") beside Spark's own Kafka connector
+	$(BIN)/pytest -q -m "not long" tests/spark
+
+spark-long: install  ## the same, and what takes long: clusters of Spark's, triggered runs, every table
 	$(BIN)/pytest -q tests/spark
 
 compat: install  ## other people's programs: client encoders, Apache Kafka's own tools

@@ -5,9 +5,12 @@ import subprocess
 import sys
 from typing import Final
 
+import pytest
+
 TIMEOUT_S: Final = 400
 
 
+@pytest.mark.long
 def test_the_demo_finds_every_record_in_the_table_once() -> None:
     done = subprocess.run(
         [sys.executable, "-m", "headrace", "demo", "--seconds", "2"],

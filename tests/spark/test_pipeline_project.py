@@ -7,6 +7,8 @@ import sys
 from pathlib import Path
 from typing import Final
 
+import pytest
+
 from wire.confluent import make_topic, read, send
 from wire.process import BrokerProcess
 
@@ -26,6 +28,7 @@ def headrace(broker: BrokerProcess, *arguments: str) -> str:
     return done.stdout
 
 
+@pytest.mark.long
 def test_a_project_runs_twice_and_writes_every_order_once(broker: BrokerProcess, tmp_path: Path) -> None:
     headrace(broker, "pipeline", "init", "fair", "--triggered", "--directory", str(tmp_path))
     for topic in ("fair-orders", "fair-large-orders"):

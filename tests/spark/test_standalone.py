@@ -10,6 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
+import pytest
 from deltalake import DeltaTable
 from deltalake.exceptions import TableNotFoundError
 
@@ -33,6 +34,7 @@ def kept(given):
 """
 
 
+@pytest.mark.long
 def test_a_pipeline_survives_a_worker_that_is_killed(broker: BrokerProcess, tmp_path: Path) -> None:
     table = tmp_path / "table"
     (tmp_path / "numbers.py").write_text(PIPELINE.format(table=str(table)))
