@@ -18,6 +18,7 @@ from headrace.spark.tables.iceberg_table import BATCH_ID, QUERY_ID
 from spark.feeds import SCHEMA, Feed, drain, killed_after_commit
 from spark.table_rows import ROWS, TYPES, plain
 
+pytestmark = pytest.mark.long  # its rules have quick tests in tests/unit/spark/tables
 ICEBERG: Final = "headrace-iceberg"
 NAME: Final = "fleet.rows"
 

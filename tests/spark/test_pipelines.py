@@ -38,7 +38,7 @@ class Plant:
         return State(self.root / "state", pipeline.name)
 
     def runner(self, pipeline: Pipeline, *observers: Callable[[Progress], None]) -> Runner:
-        create(self.bootstrap, missing_topics(pipeline, self.bootstrap))
+        create(pipeline, self.bootstrap, missing_topics(pipeline, self.bootstrap))
         told = [self.told.append, *observers]
         return Runner(self.spark, pipeline, self.bootstrap, self.state(pipeline), told)
 
