@@ -9,6 +9,7 @@ second, medians of rounds that alternate; machines are noisy: read the ratios.
 """
 
 import argparse
+import re
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -42,7 +43,7 @@ def main() -> None:
                     bench = Bench(spark, server.bootstrap, records, root / broker.replace(" ", "-"))
                     fill(bench)
                     for load in LOADS:
-                        if arguments.only in load.name:
+                        if re.search(arguments.only, load.name):
                             _play(load, bench, rounds=2 if arguments.quick else 3)
 
 
@@ -90,7 +91,7 @@ def _arguments() -> argparse.Namespace:
     )
     parser.add_argument("--quick", action="store_true", help="a tenth of the records, two rounds")
     parser.add_argument("--kafka", action="store_true", help="then the same on Apache Kafka's broker")
-    parser.add_argument("--only", default="", metavar="TEXT", help="loads whose name has this in it")
+    parser.add_argument("--only", default="", metavar="PATTERN", help="loads whose name matches")
     parser.add_argument("--directory", type=Path, help="where data goes; a temporary one if not given")
     return parser.parse_args()
 
