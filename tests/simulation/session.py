@@ -8,7 +8,7 @@ from typing import Any
 from headrace.coordination.session import (
     ANY_VERSION,
     CALL_TIMEOUT_S,
-    RECONNECTED_S,
+    RECONNECTED_MS,
     Create,
     Delete,
     NotConnected,
@@ -49,10 +49,10 @@ class SimSession:
     def on_state(self, callback: Callable[[SessionState], None]) -> None:
         self._on_state = callback
 
-    async def reconnected(self) -> None:
+    async def reconnected(self, within_ms: int = RECONNECTED_MS) -> None:
         """Wait, for a while, if there is no connection just now."""
         with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(RECONNECTED_S):
+            async with asyncio.timeout(min(within_ms, RECONNECTED_MS) / 1000):
                 await self._welcomed.wait()
 
     async def close(self) -> None:

@@ -40,7 +40,6 @@ class ConfigAdmin:
 
     async def change(self, kind: int, name: str, changes: Sequence[Change], *, validate_only: bool) -> None:
         """Apply `changes` to what a topic or broker has; all of them, or none and a KafkaError."""
-        await self._broker.session.reconnected()
         async with self._lock:
             entity, settings = self._entity(kind, name)
             values = await self._current(entity)
@@ -50,7 +49,6 @@ class ConfigAdmin:
 
     async def replace(self, kind: int, name: str, values: dict[str, str], *, validate_only: bool) -> None:
         """Let a topic or broker have `values` and nothing else."""
-        await self._broker.session.reconnected()
         async with self._lock:
             entity, settings = self._entity(kind, name)
             await self._replace(entity, values, settings, validate_only)

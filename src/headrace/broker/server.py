@@ -378,7 +378,7 @@ class Broker:
                 CreatableTopicConfig(name=setting, value=value) for setting, value in (configs or {}).items()
             ],
         )
-        request = CreateTopicsRequest(topics=[topic], timeout_ms=int(_FORWARD_S * 1000))
+        request = CreateTopicsRequest(topics=[topic], timeout_ms=0)  # who asks, asks again
         try:
             response = await self.ask_controller(request, _CREATE_TOPICS_VERSION, timeout_s=_FORWARD_S)
         except PeerGone as error:

@@ -68,7 +68,6 @@ class TopicAdmin:
     ) -> TopicAssignment:
         """A new topic, ready for clients on return; KafkaError, and nothing changed, if it cannot be."""
         own = self._checked_configs(configs or {})
-        await self._broker.session.reconnected()
         async with self._lock:
             topic = TopicAssignment(
                 topic=name,
@@ -97,7 +96,6 @@ class TopicAdmin:
         validate_only: bool = False,
     ) -> None:
         """Let a topic have `count` partitions; the new ones are empty, the old ones stay as they are."""
-        await self._broker.session.reconnected()
         async with self._lock:
             known = name in self._broker.image.topics  # else it may not even do as part of a path
             found = await self._broker.session.get(topic_path(name)) if known else None
@@ -132,7 +130,6 @@ class TopicAdmin:
         """Remove a topic with its records and its settings; once it has begun, a crash only delays it."""
         if not self._broker.config.flag("delete.topic.enable"):
             raise PolicyViolation("delete.topic.enable is false")
-        await self._broker.session.reconnected()
         async with self._lock:
             topic = self._broker.image.topics.get(name)
             if topic is None:

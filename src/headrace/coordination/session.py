@@ -32,7 +32,7 @@ from headrace.coordination.errors import CoordinationError
 ANY_VERSION = -1
 CALL_TIMEOUT_S = 10.0
 CLOSE_TIMEOUT_S = 1.0
-RECONNECTED_S = 5.0  # how long a change that somebody asked for waits for a connection
+RECONNECTED_MS = 5000  # how long a change that somebody asked for waits for a connection
 MAX_RECONNECT_DELAY_S = 2  # kazoo's own is a minute, for which a broker would stay away
 _RECONNECT_POLL_S = 0.02
 MAX_CALLS = 256  # at a time; a call's time counts from when it is sent, however many wait before it
@@ -149,12 +149,12 @@ class ZooKeeperSession:
     def session_id(self) -> int:
         return int(self._client.client_id[0]) if self._client.client_id else 0
 
-    async def reconnected(self) -> None:
+    async def reconnected(self, within_ms: int = RECONNECTED_MS) -> None:
         """Wait, for a while, if there is no connection just now: what follows says so if there still is none.
 
         A call does not wait by itself: most are better told at once that nobody knows what others do.
         """
-        deadline = self._loop.time() + RECONNECTED_S
+        deadline = self._loop.time() + min(within_ms, RECONNECTED_MS) / 1000
         while not self._client.connected and self._loop.time() < deadline:  # noqa: ASYNC110  kazoo's thread
             await asyncio.sleep(_RECONNECT_POLL_S)
 

@@ -18,6 +18,7 @@ from headrace.protocol.schema.index import ApiKey
 
 @handles(ApiKey.ALTER_CONFIGS, range(3))
 async def alter_configs(request: AlterConfigsRequest, context: Context) -> AlterConfigsResponse:
+    await context.broker.session.reconnected()
     return AlterConfigsResponse(
         responses=[await _alter(resource, request.validate_only, context) for resource in request.resources]
     )

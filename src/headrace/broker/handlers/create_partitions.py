@@ -17,6 +17,7 @@ from headrace.protocol.schema.index import ApiKey
 
 @handles(ApiKey.CREATE_PARTITIONS, range(4), on_controller=True)
 async def create_partitions(request: CreatePartitionsRequest, context: Context) -> CreatePartitionsResponse:
+    await context.broker.session.reconnected(request.timeout_ms)
     return CreatePartitionsResponse(
         results=[await _grow(topic, context, request.validate_only) for topic in request.topics]
     )

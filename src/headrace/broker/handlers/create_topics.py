@@ -25,6 +25,7 @@ from headrace.protocol.schema.index import ApiKey
 
 @handles(ApiKey.CREATE_TOPICS, range(2, 8), on_controller=True)
 async def create_topics(request: CreateTopicsRequest, context: Context) -> CreateTopicsResponse:
+    await context.broker.session.reconnected(request.timeout_ms)
     times = Counter(topic.name for topic in request.topics)
     results = []
     for topic in {topic.name: topic for topic in request.topics}.values():

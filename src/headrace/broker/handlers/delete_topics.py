@@ -19,6 +19,7 @@ from headrace.protocol.schema.index import ApiKey
 
 @handles(ApiKey.DELETE_TOPICS, range(1, 7), on_controller=True)
 async def delete_topics(request: DeleteTopicsRequest, context: Context) -> DeleteTopicsResponse:
+    await context.broker.session.reconnected(request.timeout_ms)
     named = [DeleteTopicState(name=name, topic_id=ZERO_UUID) for name in request.topic_names]
     return DeleteTopicsResponse(
         responses=[await _delete(topic, context) for topic in [*named, *request.topics]]

@@ -23,6 +23,7 @@ from headrace.protocol.schema.index import ApiKey
 async def incremental_alter_configs(
     request: IncrementalAlterConfigsRequest, context: Context
 ) -> IncrementalAlterConfigsResponse:
+    await context.broker.session.reconnected()
     return IncrementalAlterConfigsResponse(
         responses=[await _alter(resource, request.validate_only, context) for resource in request.resources]
     )
