@@ -5,6 +5,7 @@ import itertools
 import json
 import subprocess
 import threading
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final, Protocol
@@ -31,7 +32,7 @@ class Client(Protocol):
         """Return when everything that was sent is acknowledged or has failed."""
 
 
-class _Thread:
+class _Thread(ABC):
     """A thread that writes in a way of its own."""
 
     def __init__(self, bootstrap: str, topic: str, told: Told, failed: Failed) -> None:
@@ -54,8 +55,9 @@ class _Thread:
         except Exception as error:  # noqa: BLE001  a thread that dies must not go unnoticed
             self._failed(repr(error))
 
+    @abstractmethod
     def _write(self) -> None:
-        raise NotImplementedError
+        """Write until told to stop."""
 
     def _done(self, number: int, place: Any) -> None:
         self._told(Slot(place.partition, place.offset), number)

@@ -9,6 +9,7 @@ from pyspark.sql import functions as F  # noqa: N812
 from headrace.pipeline.declaring import DEAD_LETTERS_EVERY, BadRows, Pipeline, Sink, Source, View
 from headrace.pipeline.errors import PipelineError, in_words
 from headrace.pipeline.pinning import pinned
+from headrace.spark.sink_options import HEADERS
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
@@ -136,7 +137,7 @@ class Builder:
             _header("offset", F.col("offset")),
             _header("timestamp", F.unix_millis("timestamp")),
         )
-        headers = F.concat(told, F.coalesce(F.col("headers"), F.array().cast(_HEADERS)))
+        headers = F.concat(told, F.coalesce(F.col("headers"), F.array().cast(HEADERS)))
         return Query(
             name=self._pipeline.dead_letters_name(source.name),
             label=f"topic {source.dead_letters}",
@@ -151,9 +152,6 @@ class Builder:
             every=DEAD_LETTERS_EVERY,
             sources=(source.name,),
         )
-
-
-_HEADERS: Final = "array<struct<key:string,value:binary>>"
 
 
 def _header(name: str, value: "Column") -> "Column":

@@ -14,7 +14,7 @@ from headrace.spark.cluster import Cluster
 from headrace.spark.options import SourceOptions
 from headrace.spark.planning import Planner
 
-_MOST_REPLICAS: Final = 3
+MOST_REPLICAS: Final = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,7 +35,7 @@ def missing_topics(pipeline: Pipeline, bootstrap: str) -> list[NewTopic]:
     try:
         there = cluster.topics()
         sizes = {name: partitions_of(source, bootstrap) for name, source in pipeline.sources.items()}
-        replicas = min(_MOST_REPLICAS, cluster.brokers())
+        replicas = min(MOST_REPLICAS, cluster.brokers())
     finally:
         cluster.close()
     found: dict[str, NewTopic] = {}

@@ -9,13 +9,13 @@ from headrace.client.admin import Admin
 from headrace.client.errors import ClientError, TopicExists
 from headrace.client.records import BEGINNING, Reader, Record, Start, Writer
 from headrace.client.security import Security
+from headrace.pipeline.creating import MOST_REPLICAS
 from headrace.pipeline.progress import TOPIC, Progress
 from headrace.spark.cluster import Cluster
 from headrace.spark.groups import commit_offsets
 from headrace.spark.offsets import from_json
 
 _KEPT_MS: Final = 7 * 24 * 3600 * 1000
-_MOST_REPLICAS: Final = 3
 NO_SETTINGS: Final[Mapping[str, str]] = {}
 
 
@@ -58,7 +58,7 @@ class History:
 def make_topic(bootstrap: str, client: Mapping[str, str] = NO_SETTINGS) -> None:
     """Let there be a topic for progress."""
     with contextlib.closing(Cluster(bootstrap, Security.of(client))) as cluster:
-        replicas = min(_MOST_REPLICAS, cluster.brokers())
+        replicas = min(MOST_REPLICAS, cluster.brokers())
     with contextlib.suppress(TopicExists):
         Admin(bootstrap, client).create_topic(
             TOPIC, partitions=1, replicas=replicas, configs={"retention.ms": str(_KEPT_MS)}

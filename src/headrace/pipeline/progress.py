@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, field
 from datetime import datetime
 from typing import Any, Final
 
-from headrace.spark.offsets import Place, from_json
+from headrace.spark.offsets import Place, from_json, to_json
 
 TOPIC: Final = "_headrace_pipelines"
 """Where progress is kept, by query: for consoles and for history."""
@@ -77,7 +77,7 @@ def of_batch(pipeline: str, progress: Mapping[str, Any], *, event: str = "batch"
         took_ms=took_ms,
         lag=sum(lags.values()),
         lags=lags,
-        offsets=_grouped(offsets),
+        offsets=to_json(offsets),
         state_rows=sum(each.get("numRowsTotal", 0) for each in operators),
         state_bytes=sum(each.get("memoryUsedBytes", 0) for each in operators),
         watermark=progress.get("eventTime", {}).get("watermark", ""),
@@ -94,13 +94,6 @@ def _offsets(value: Any) -> dict[Place, int]:
     if not isinstance(value, dict) or not all(isinstance(each, dict) for each in value.values()):
         return {}
     return from_json(value)
-
-
-def _grouped(offsets: Mapping[Place, int]) -> dict[str, dict[str, int]]:
-    found: dict[str, dict[str, int]] = {}
-    for place in sorted(offsets):
-        found.setdefault(place.topic, {})[str(place.partition)] = offsets[place]
-    return found
 
 
 def _milliseconds(text: str) -> int:

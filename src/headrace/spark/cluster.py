@@ -124,8 +124,11 @@ class Cluster:
         def ask() -> dict[str, list[int]]:
             found = self._metadata(None)
             internal = {topic.name for topic in found.topics if topic.is_internal}
-            names = [name for name in _partitions(found) if name not in internal]
-            return {name: _partitions(found)[name] for name in names if re.fullmatch(pattern, name)}
+            return {
+                name: partitions
+                for name, partitions in _partitions(found).items()
+                if name not in internal and re.fullmatch(pattern, name)
+            }
 
         return self.patiently(ask)
 

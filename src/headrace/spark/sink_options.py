@@ -17,13 +17,13 @@ _MOST: Final = 2**31 - 1  # what a client's number may be
 _OF_SPARK: Final = ("checkpointLocation", "path", "queryName")  # it hands these over, too
 _KNOWN: Final = ("kafka.bootstrap.servers", "topic", "includeHeaders", *_OF_SPARK)
 _ACKS: Final = {"all": ACKS_ALL, "-1": ACKS_ALL, "1": 1, "0": 0}
-_HEADERS: Final = "array<struct<key:string,value:binary>>"
+HEADERS: Final = "array<struct<key:string,value:binary>>"
 _FITTING: Final = {
     "key": ("string", "binary"),
     "value": ("string", "binary"),
     "topic": ("string",),
     "partition": ("int",),
-    "headers": (_HEADERS,),
+    "headers": (HEADERS,),
 }
 _OF_SOURCES: Final = (
     "offset",

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 from pyspark.sql.types import StructType
 
-from headrace.spark.errors import InvalidOption, SparkError
+from headrace.spark.errors import InvalidOption
 from headrace.spark.tables.options import DeltaOptions
 from headrace.spark.tables.packages import needed
-from headrace.spark.tables.schema import UnfitTable, check_fit, check_partitioning, storable
+from headrace.spark.tables.schema import TableUnavailable, UnfitTable, check_fit, check_partitioning, storable
 from headrace.spark.tables.writers import Batch
 
 if TYPE_CHECKING:
@@ -35,10 +35,6 @@ class DeltaFile:
     size: int
     partition: Mapping[str, str | None]
     statistics: str
-
-
-class TableUnavailable(SparkError):
-    """The table cannot be opened, made or written to."""
 
 
 def open_table(options: DeltaOptions, schema: StructType) -> "DeltaTable":

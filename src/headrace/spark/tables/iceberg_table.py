@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING, Final
 
 from pyspark.sql.types import StructType
 
-from headrace.spark.errors import SparkError
 from headrace.spark.tables.options import IcebergOptions
 from headrace.spark.tables.packages import needed
-from headrace.spark.tables.schema import UnfitTable, check_fit, storable
+from headrace.spark.tables.schema import TableUnavailable, UnfitTable, check_fit, storable
 from headrace.spark.tables.writers import Batch
 
 if TYPE_CHECKING:
@@ -30,10 +29,6 @@ _PROPERTIES: Final = {
     "write.metadata.delete-after-commit.enabled": "true",
     "write.parquet.compression-codec": "zstd",
 }
-
-
-class TableUnavailable(SparkError):
-    """The catalog or the table cannot be opened."""
 
 
 def open_table(options: IcebergOptions, schema: StructType) -> "Table":

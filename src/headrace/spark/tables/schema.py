@@ -48,6 +48,10 @@ _PLAIN: Final = (
 _PARTITIONING: Final = (StringType, ByteType, ShortType, IntegerType, LongType, BooleanType, DateType)
 
 
+class TableUnavailable(SparkError):
+    """The table, or its catalog, cannot be opened, made or written to."""
+
+
 class UnfitTable(SparkError):
     """The DataFrame's columns and the table's do not go together."""
 
