@@ -1,0 +1,1 @@
+"""Produce and consume over HTTP, in the manner of the Confluent REST proxy."""

@@ -1,0 +1,1 @@
+"""What Prometheus scrapes, and whether the gateway is well."""

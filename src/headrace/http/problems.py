@@ -1,0 +1,106 @@
+"""Refusals, as every part of the gateway words them: {"error_code": 40401, "message": "a sentence"}."""
+
+import logging
+from collections.abc import Sequence
+from http import HTTPStatus
+from typing import Any, Final
+
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse
+from pydantic import BaseModel
+from starlette.exceptions import HTTPException
+
+from headrace.client.errors import (
+    ClientError,
+    GroupActive,
+    NoSuchGroup,
+    NoSuchTopic,
+    Refused,
+    TopicExists,
+    Unreachable,
+)
+
+logger = logging.getLogger(__name__)
+
+_CODES: Final[Sequence[tuple[type[ClientError], HTTPStatus, int]]] = (
+    (NoSuchTopic, HTTPStatus.NOT_FOUND, 40401),
+    (NoSuchGroup, HTTPStatus.NOT_FOUND, 40403),
+    (TopicExists, HTTPStatus.CONFLICT, 40901),
+    (GroupActive, HTTPStatus.CONFLICT, 40902),
+    (Refused, HTTPStatus.BAD_GATEWAY, 50201),
+    (Unreachable, HTTPStatus.SERVICE_UNAVAILABLE, 50301),
+    (ClientError, HTTPStatus.BAD_REQUEST, 40002),
+)
+"""The first that fits."""
+
+
+class Refusal(BaseModel):
+    """What a request that is not carried out is answered with."""
+
+    error_code: int
+    message: str
+
+
+class Problem(Exception):
+    """A request that cannot be carried out: its status, a number for machines, a sentence for people."""
+
+    def __init__(self, status: HTTPStatus, code: int, message: str) -> None:
+        super().__init__(message)
+        self.status, self.code = status, code
+
+
+def answers(*statuses: HTTPStatus) -> dict[int | str, dict[str, Any]]:
+    """For a route's `responses`: it may refuse with these."""
+    return {int(status): {"model": Refusal} for status in statuses}
+
+
+def refusal(status: int, code: int, message: str) -> JSONResponse:
+    return JSONResponse({"error_code": code, "message": message}, status)
+
+
+def install(app: FastAPI) -> None:
+    """Have every error of `app` answered in the one form."""
+    app.add_exception_handler(Problem, _problem)
+    app.add_exception_handler(ClientError, _client_error)
+    app.add_exception_handler(RequestValidationError, _invalid)
+    app.add_exception_handler(HTTPException, _http)
+    app.add_exception_handler(Exception, _unexpected)
+
+
+def code_of(error: ClientError) -> tuple[HTTPStatus, int]:
+    """The status and the number for an error of a client's."""
+    return next((status, code) for kind, status, code in _CODES if isinstance(error, kind))
+
+
+async def _problem(_request: Request, error: Exception) -> JSONResponse:
+    assert isinstance(error, Problem)
+    return refusal(error.status, error.code, str(error))
+
+
+async def _client_error(_request: Request, error: Exception) -> JSONResponse:
+    assert isinstance(error, ClientError)
+    return refusal(*code_of(error), str(error))
+
+
+async def _invalid(_request: Request, error: Exception) -> JSONResponse:
+    assert isinstance(error, RequestValidationError)
+    said = "; ".join(f"{_where(each['loc'])}: {each['msg']}" for each in error.errors()[:5])
+    return refusal(HTTPStatus.UNPROCESSABLE_ENTITY, 422, said)
+
+
+def _where(location: Sequence[str | int]) -> str:
+    """`body.records.0.value`, as people write it."""
+    return ".".join(str(each) for each in location)
+
+
+async def _http(_request: Request, error: Exception) -> JSONResponse:
+    assert isinstance(error, HTTPException)
+    answer = refusal(error.status_code, error.status_code, str(error.detail))
+    answer.headers.update(error.headers or {})
+    return answer
+
+
+async def _unexpected(request: Request, error: Exception) -> JSONResponse:
+    logger.error("%s %s failed", request.method, request.url.path, exc_info=error)
+    return refusal(HTTPStatus.INTERNAL_SERVER_ERROR, 50001, f"the gateway failed: {type(error).__name__}")

@@ -1,0 +1,88 @@
+"""The cluster, as every route reaches it: over the wire, by clients that are made once and shared."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from threading import Lock
+from typing import Annotated, Final
+
+from fastapi import Depends, Request
+
+from headrace.client.admin import Admin
+from headrace.client.brokers import Brokers
+from headrace.client.cluster import Cluster
+from headrace.client.group_admin import GroupAdmin
+from headrace.http.settings import GatewaySettings
+
+SPARE: Final = 8  # connections that are kept for the next request
+
+
+class Reach:
+    """What is here waits for brokers: it is for routes that are a plain `def`, which run in threads."""
+
+    def __init__(self, settings: GatewaySettings) -> None:
+        self.settings = settings
+        self._lock = Lock()
+        self._spare: list[Brokers] = []
+        self._admin: Admin | None = None
+        self._groups: GroupAdmin | None = None
+
+    @property
+    def bootstrap(self) -> str:
+        return self.settings.bootstrap
+
+    @property
+    def admin(self) -> Admin:
+        """Topics and settings."""
+        with self._lock:
+            if self._admin is None:
+                self._admin = Admin(self.bootstrap)
+            return self._admin
+
+    @property
+    def groups(self) -> GroupAdmin:
+        """Consumer groups."""
+        with self._lock:
+            if self._groups is None:
+                self._groups = GroupAdmin(self.bootstrap)
+            return self._groups
+
+    @contextmanager
+    def cluster(self) -> Iterator[Cluster]:
+        """Brokers, leaders and moves."""
+        with Cluster(self.bootstrap) as cluster:
+            yield cluster
+
+    @contextmanager
+    def brokers(self) -> Iterator[Brokers]:
+        """Brokers to be asked in Kafka's own words, by one thread at a time."""
+        with self._lock:
+            brokers = self._spare.pop() if self._spare else None
+        if brokers is None:
+            brokers = Brokers(self.bootstrap, client_id="headrace-gateway")
+        try:
+            yield brokers
+        except BaseException:
+            brokers.close()
+            raise
+        with self._lock:
+            if len(self._spare) < SPARE:
+                self._spare.append(brokers)
+                return
+        brokers.close()
+
+    def close(self) -> None:
+        """Part from the cluster."""
+        with self._lock:
+            spare, self._spare = self._spare, []
+        for brokers in spare:
+            brokers.close()
+
+
+def reach_of(request: Request) -> Reach:
+    reach = request.app.state.reach
+    assert isinstance(reach, Reach)
+    return reach
+
+
+Reached = Annotated[Reach, Depends(reach_of)]
+"""What a route asks for to get at the cluster:  def topics(reach: Reached) -> …"""

@@ -1,0 +1,95 @@
+"""The gateway as a server: on a socket that somebody has bound, until it is told to stop."""
+
+import asyncio
+import contextlib
+import socket
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+
+import uvicorn
+
+from headrace.http.app import create_app
+from headrace.http.settings import GatewaySettings
+
+GRACE_S: Final = 2  # for answers that are on their way when it is told to stop
+BACKLOG: Final = 128
+
+
+class _Server(uvicorn.Server):
+    """Leaves signals to whoever runs the loop."""
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        yield
+
+
+def bound(host: str, port: int) -> socket.socket:
+    """A socket that listens: connections wait in it until somebody serves them."""
+    family, kind, protocol, _, address = socket.getaddrinfo(
+        host or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+    )[0]
+    listening = socket.socket(family, kind, protocol)
+    try:
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listening.bind(address)
+        listening.listen(BACKLOG)
+    except BaseException:
+        listening.close()
+        raise
+    return listening
+
+
+def url_of(listening: socket.socket) -> str:
+    """What people type into a browser on this machine."""
+    host, port = listening.getsockname()[:2]
+    host = {"0.0.0.0": "127.0.0.1", "::": "[::1]"}.get(host, f"[{host}]" if ":" in host else host)  # noqa: S104
+    return f"http://{host}:{port}"
+
+
+async def serve(settings: GatewaySettings, listening: socket.socket) -> None:
+    """Serve until it is cancelled; what is being answered then is answered."""
+    server = _server(settings)
+    serving = asyncio.ensure_future(server.serve(sockets=[listening]))
+    try:
+        await asyncio.shield(serving)
+    except asyncio.CancelledError:
+        server.should_exit = True
+        await serving
+        raise
+
+
+@dataclass(frozen=True, slots=True)
+class Served:
+    """A gateway that runs; `url` is where."""
+
+    url: str
+
+
+@contextlib.contextmanager
+def serve_in_thread(bootstrap: str, host: str = "127.0.0.1", port: int = 0) -> Iterator[Served]:
+    """A gateway in this process, for tests and notebooks."""
+    with bound(host, port) as listening:
+        server = _server(GatewaySettings(bootstrap=bootstrap))
+        thread = threading.Thread(
+            target=server.run, args=([listening],), name="headrace-gateway", daemon=True
+        )
+        thread.start()
+        try:
+            yield Served(url_of(listening))
+        finally:
+            server.should_exit = True
+            thread.join()
+
+
+def _server(settings: GatewaySettings) -> _Server:
+    return _Server(
+        uvicorn.Config(
+            create_app(settings),
+            log_config=None,
+            access_log=False,
+            server_header=False,
+            timeout_graceful_shutdown=GRACE_S,
+        )
+    )

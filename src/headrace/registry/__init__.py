@@ -1,0 +1,1 @@
+"""The schema registry: schemas, their versions and what may follow what. Pure."""
