@@ -46,6 +46,12 @@ TOPIC_SETTINGS: Final = Settings(
         ),
         _setting("flush.ms", Kind.LONG, NEVER, "After how much time a log is flushed.", low=0),
         _setting(
+            "headrace.append.expected.offset",
+            Kind.BOOLEAN,
+            False,
+            "Whether a batch has to name, as its base offset, the offset that it is to get: compare and append.",
+        ),
+        _setting(
             "index.interval.bytes", Kind.INT, 4096, "How much data lies between two index entries.", low=0
         ),
         _setting(
@@ -197,6 +203,7 @@ def log_config(values: Mapping[str, Value], *, producer_id_expiration_ms: int) -
         message_timestamp_after_max_ms=number("message.timestamp.after.max.ms"),
         flush_messages=number("flush.messages"),
         flush_ms=number("flush.ms"),
+        append_expected_offset=bool(values["headrace.append.expected.offset"]),
         compact="compact" in policies,
         delete="delete" in policies,
         retention_ms=number("retention.ms"),

@@ -23,6 +23,7 @@ class LogConfig:
     message_timestamp_after_max_ms: int = 3600 * 1000
     flush_messages: int = NEVER
     flush_ms: int = NEVER
+    append_expected_offset: bool = False  # a batch names the offset that it is to get, or is refused
 
     compact: bool = False  # `cleanup.policy` holds "compact"
     delete: bool = True  # `cleanup.policy` holds "delete"

@@ -107,7 +107,7 @@ class Log:
         """
         self._ensure_online()
         view = writable(data)
-        header = validated_client_batch(view, self.config, self.now_ms())
+        header = validated_client_batch(view, self.config, self.now_ms(), log_end_offset=self.log_end_offset)
         if header.has_producer:
             written = self.producers.check(header)
             if written is not None:

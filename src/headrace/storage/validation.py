@@ -12,7 +12,9 @@ from headrace.storage.errors import InvalidTimestamp, MessageTooLarge
 _MAGIC_POSITION = 16
 
 
-def validated_client_batch(data: memoryview, config: LogConfig, now_ms: int) -> BatchHeader:
+def validated_client_batch(
+    data: memoryview, config: LogConfig, now_ms: int, *, log_end_offset: int = 0
+) -> BatchHeader:
     """The header of the one batch that a client's `data` is, or the error Kafka answers with."""
     if len(data) > _MAGIC_POSITION and data[_MAGIC_POSITION] in range(MAGIC):
         raise InvalidRecord(f"message format {data[_MAGIC_POSITION]} is older than {MAGIC}")
@@ -23,6 +25,10 @@ def validated_client_batch(data: memoryview, config: LogConfig, now_ms: int) -> 
         raise InvalidRecord(
             f"a partition's data must be one batch: {len(data) - header.size} bytes follow it"
         )
+    if config.append_expected_offset:
+        _check_expected(header, log_end_offset)
+    elif header.base_offset != 0:
+        raise InvalidRecord(f"a client's batch starts at offset 0, got {header.base_offset}")
     _check_header(header)
     _check_timestamps(header, config, now_ms)
     if config.compact:
@@ -30,9 +36,16 @@ def validated_client_batch(data: memoryview, config: LogConfig, now_ms: int) -> 
     return header
 
 
+def _check_expected(header: BatchHeader, log_end_offset: int) -> None:
+    """Compare and append: whoever has read all there is may write what follows from it, and nobody else."""
+    if header.base_offset != log_end_offset:
+        raise InvalidRecord(
+            f"the batch has expected offset {header.base_offset}, and the next one is {log_end_offset}: "
+            "read on, and decide again"
+        )
+
+
 def _check_header(header: BatchHeader) -> None:
-    if header.base_offset != 0:
-        raise InvalidRecord(f"a client's batch starts at offset 0, got {header.base_offset}")
     if header.records_count < 1:
         raise InvalidRecord(f"a batch of {header.records_count} records")
     if header.last_offset_delta != header.records_count - 1:
