@@ -7,7 +7,7 @@ from collections import deque
 from collections.abc import Awaitable
 from typing import TYPE_CHECKING, Any, cast
 
-from headrace.broker.dispatch import HANDLERS, Context, Encoded, Handler, HangUp, Reply
+from headrace.broker.dispatch import Context, Encoded, Handler, HangUp, Reply
 from headrace.protocol.api import decode_request, encode_response
 from headrace.protocol.api_versions import answer_version
 from headrace.protocol.errors import ProtocolError
@@ -50,6 +50,7 @@ class Connection(asyncio.BufferedProtocol):
     def __init__(self, broker: "Broker", listener: str) -> None:
         self._broker = broker
         self._listener = listener
+        self._handlers = broker.handlers
         self._frames = FrameBuffer(broker.config.integer("socket.request.max.bytes"), broker.buffers)
         self._backlog: deque[memoryview] = deque()  # frames that came in one piece with earlier ones
         self._slots: deque[_Slot] = deque()
@@ -64,6 +65,7 @@ class Connection(asyncio.BufferedProtocol):
         self._half_closed = False
         self.last_active = broker.loop.time()
         self.address = ""
+        self.client_id: str | None = None  # what the client calls itself, once it has asked for something
         self.buffered = 0  # bytes of memory that its receive buffer takes
         self.unsent = 0  # bytes of replies that it held when it last looked
 
@@ -148,7 +150,8 @@ class Connection(asyncio.BufferedProtocol):
     def _handle(self, frame: memoryview) -> None:
         header, body = decode_request_header(frame)
         key, version = header.request_api_key, header.request_api_version
-        handler = HANDLERS.get(key)
+        self.client_id = header.client_id
+        handler = self._handlers.get(key)
         if handler is None:
             raise ProtocolError(f"API key {key} is not supported")
         if version not in handler.versions and key != ApiKey.API_VERSIONS:

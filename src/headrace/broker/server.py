@@ -73,6 +73,7 @@ class Broker:
     def __init__(self, config: BrokerConfig) -> None:
         self.config = config
         self.broker_id = config.broker_id
+        self.handlers: Mapping[int, Handler] = HANDLERS  # who answers what comes over the wire
         self.ready = asyncio.Event()  # once the controller has said what there is
         self.fetch_sessions = FetchSessions(config.integer("max.incremental.fetch.session.cache.slots"))
         self.finishing = Finishing()
