@@ -6,6 +6,7 @@ import socket
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from urllib.request import urlopen
 
 import pytest
 
@@ -68,6 +69,19 @@ def test_settings_come_from_the_file_the_environment_and_set_in_that_order(setup
         assert _value(headrace, "num.partitions") == "2"
         assert _value(headrace, "log.retention.ms") == "3"
         assert _value(headrace, "log.segment.bytes") == "4000"
+
+
+def test_it_has_a_gateway_if_its_settings_say_where(setup: Setup) -> None:
+    with setup.process("--set", "http.listener=127.0.0.1:0") as process:
+        with urlopen(f"{process.http}/readyz", timeout=30) as answer:
+            assert answer.read() == b'{"status":"ready"}'
+        process.stop()
+        assert process.returncode == 0
+
+
+def test_a_place_for_http_that_is_none_is_said(setup: Setup) -> None:
+    with pytest.raises(NotReady, match=r"http\.listener is 'nowhere': expected HOST:PORT"):
+        setup.process("--set", "http.listener=nowhere").start()
 
 
 def test_records_are_there_after_a_restart(setup: Setup) -> None:

@@ -36,6 +36,13 @@ def _accepted(name: str, default: int, why: str, low: int) -> Setting:
     return _own(name, Kind.INT, default, f"Accepted for Kafka's sake; {why}.", low=low)
 
 
+_HTTP: Final = _own(
+    "http.listener",
+    Kind.STRING,
+    "",
+    "HOST:PORT of the broker's gateway: REST proxy, schema registry, metrics and console. Empty: none.",
+)
+
 _ACCEPTED: Final = [
     _accepted("num.network.threads", 3, "one event loop serves every connection", 1),
     _accepted("num.io.threads", 8, "one event loop answers every request", 1),
@@ -186,6 +193,7 @@ BROKER_SETTINGS: Final = Settings(
         ),
         *GROUP_SETTINGS,
         *REPLICATION_SETTINGS,
+        _HTTP,
         *_ACCEPTED,
         *_topic_defaults(),
     ]

@@ -49,7 +49,7 @@ TOPIC_SETTINGS: Final = Settings(
             "headrace.append.expected.offset",
             Kind.BOOLEAN,
             False,
-            "Whether a batch has to name, as its base offset, the offset that it is to get: compare and append.",
+            "Whether a batch must name the offset that it is to get, as its base offset: compare and append.",
         ),
         _setting(
             "index.interval.bytes", Kind.INT, 4096, "How much data lies between two index entries.", low=0

@@ -2,7 +2,9 @@
 
 import asyncio
 import logging
+import socket
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, AsyncExitStack, nullcontext
 from pathlib import Path
 
 import click
@@ -11,6 +13,7 @@ from headrace.broker.broker_settings import BROKER_SETTINGS
 from headrace.broker.config import BrokerConfig
 from headrace.broker.settings import InvalidSetting, Scope, Setting, show
 from headrace.cli import process, settings
+from headrace.cli.machine.door import Door, endpoint, kept, listening
 from headrace.cli.session import Session, table
 from headrace.cli.texts import pairs
 
@@ -45,8 +48,8 @@ def broker(
     """Run one broker:  headrace broker --config server.properties
 
     Settings come from the file, from variables such as HEADRACE_LOG_DIRS and from --set; the later wins.
-    Prints `ready bootstrap=HOST:PORT` when clients can connect. TERM or Ctrl-C stops it; HUP has it read its
-    file again and use what can change while it runs.
+    Prints `ready bootstrap=HOST:PORT` when clients can connect, and `http=URL` beside it if http.listener is
+    set. TERM or Ctrl-C stops it; HUP has it read its file again and use what can change while it runs.
     """
     if list_settings:
         _list_settings(Session(as_json=as_json))
@@ -81,14 +84,26 @@ class _Runner:
         self._serving = False
 
     async def serve(self) -> None:
-        await self._broker.start()
-        try:
-            self._serving = True
-            self._ready.say(f"ready bootstrap={self._broker.bootstrap}")
-            await asyncio.get_running_loop().create_future()  # until it is cancelled
-        finally:
-            self._serving = False
-            await self._broker.stop()
+        with self._http_socket() as http:
+            await self._broker.start()
+            try:
+                self._serving = True
+                async with AsyncExitStack() as serving:
+                    ready = f"ready bootstrap={self._broker.bootstrap}"
+                    if http is not None:
+                        door = await serving.enter_async_context(
+                            kept(Door(http, self._broker.bootstrap, log=None))
+                        )
+                        ready += f" http={door.url}"
+                    self._ready.say(ready)
+                    await asyncio.get_running_loop().create_future()  # until it is cancelled
+            finally:
+                self._serving = False
+                await self._broker.stop()
+
+    def _http_socket(self) -> AbstractContextManager[socket.socket | None]:
+        address = self._broker.config.text("http.listener")
+        return listening(*endpoint(address, "http.listener")) if address else nullcontext()
 
     def reload(self) -> None:
         """Use what the file says now, and log what has to wait for a restart; a bad file changes nothing."""

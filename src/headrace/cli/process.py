@@ -9,11 +9,11 @@ import signal
 import sys
 from collections.abc import Callable, Coroutine, Iterator
 from pathlib import Path
-from typing import Final, NoReturn
+from typing import NoReturn
 
 import click
 
-LOG_FORMAT: Final = "%(asctime)s %(levelname)s %(message)s"
+from headrace.cli.log_format import formatter
 
 logger = logging.getLogger("headrace")
 
@@ -27,7 +27,9 @@ def run(service: Coroutine[object, object, None], *, on_hup: Callable[[], None] 
 
     HUP, which a terminal sends as it closes, does the same unless there is `on_hup`.
     """
-    logging.basicConfig(format=LOG_FORMAT, level=logging.WARNING, force=True)
+    handler = logging.StreamHandler()
+    handler.setFormatter(formatter())
+    logging.basicConfig(handlers=[handler], level=logging.WARNING, force=True)
     logging.getLogger("headrace").setLevel(logging.INFO)
     with asyncio.Runner(loop_factory=_loop_factory()) as runner:
         runner.run(_until_told(service, on_hup))

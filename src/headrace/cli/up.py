@@ -9,6 +9,7 @@ import click
 from headrace.broker.config import BrokerConfig
 from headrace.cli import process, settings
 from headrace.cli.machine.directory import DataDirectory
+from headrace.cli.machine.door import Door, kept
 from headrace.cli.machine.layout import EMBEDDED, Layout
 from headrace.cli.texts import pairs
 
@@ -37,6 +38,12 @@ from headrace.cli.texts import pairs
     help="The first broker's; the next have the next. 0: any free ones.",
 )
 @click.option(
+    "--http-port",
+    type=click.IntRange(0, 65535),
+    help="The console's, the schema registry's and the gateway's. Else 8080, or another if that is taken.",
+)
+@click.option("--no-http", is_flag=True, help="No console, no registry, no gateway.")
+@click.option(
     "--zookeeper",
     metavar="embedded|ensemble|HOST:PORT,...",
     default=EMBEDDED,
@@ -46,14 +53,24 @@ from headrace.cli.texts import pairs
 @click.option("--racks", metavar="NAME,...", help="Where the brokers stand, one name for each.")
 @settings.set_option
 def up(
-    *, data_dir: Path, brokers: int, host: str, port: int, zookeeper: str, racks: str | None, sets: list[str]
+    *,
+    data_dir: Path,
+    brokers: int,
+    host: str,
+    port: int,
+    http_port: int | None,
+    no_http: bool,
+    zookeeper: str,
+    racks: str | None,
+    sets: list[str],
 ) -> None:
     """Run a broker with all it needs:  headrace up --data DIR
 
     Or a cluster on this machine:  headrace up --brokers 3 --data DIR
 
-    Prints `ready bootstrap=HOST:PORT,...` when clients can connect. TERM or Ctrl-C stops everything; the same
-    command with the same DIR continues with the data. Settings are those of `headrace broker --settings`.
+    Prints `ready bootstrap=HOST:PORT,... http=URL` when clients can connect; URL is the console's, for a
+    browser. TERM or Ctrl-C stops everything; the same command with the same DIR continues with the data.
+    Settings are those of `headrace broker --settings`.
     """
     directory = DataDirectory(data_dir.absolute())
     layout = Layout(
@@ -61,6 +78,8 @@ def up(
         brokers=brokers,
         host=host,
         port=port,
+        http=not no_http,
+        http_port=0 if http_port is None and port == 0 else http_port,
         zookeeper=zookeeper,
         racks=_names(racks, brokers),
         given=settings.load(None, pairs(sets, "--set")).given,
@@ -68,7 +87,7 @@ def up(
     layout.check()
     with directory.held() as hold:
         if layout.is_one_process:
-            process.run(_serve_in_one_process(layout))
+            process.run(_serve_in_one_process(layout, hold))
         else:
             from headrace.cli.machine.cluster import Cluster  # noqa: PLC0415  not for one broker
 
@@ -82,12 +101,13 @@ def _names(racks: str | None, brokers: int) -> list[str]:
     return names
 
 
-async def _serve_in_one_process(layout: Layout) -> None:
+async def _serve_in_one_process(layout: Layout, hold: int) -> None:
     from headrace.broker.server import Broker  # noqa: PLC0415  not in the parent of several
     from headrace.cli.machine.left_out import refuse_loss  # noqa: PLC0415
 
     async with AsyncExitStack() as stack:
         failure: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        http = stack.enter_context(layout.http_socket())
         zookeeper = layout.zookeeper
         if zookeeper == EMBEDDED:
             from headrace.coordination.embedded.server import Coordinator  # noqa: PLC0415  not with --zookeeper
@@ -101,5 +121,10 @@ async def _serve_in_one_process(layout: Layout) -> None:
         broker = Broker(BrokerConfig.of(layout.broker(1, layout.port, zookeeper)))
         await broker.start()
         stack.push_async_callback(broker.stop)
-        process.Readiness().say(f"ready bootstrap={broker.bootstrap}")
+        ready = f"ready bootstrap={broker.bootstrap}"
+        if http is not None:
+            door = Door(http, broker.bootstrap, log=layout.directory.log("gateway"), holds=hold)
+            await stack.enter_async_context(kept(door))
+            ready += f" http={door.url}"
+        process.Readiness().say(ready)
         await failure

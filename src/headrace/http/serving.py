@@ -12,9 +12,9 @@ import uvicorn
 
 from headrace.http.app import create_app
 from headrace.http.settings import GatewaySettings
+from headrace.http.sockets import bound, url_of
 
 GRACE_S: Final = 2  # for answers that are on their way when it is told to stop
-BACKLOG: Final = 128
 
 
 class _Server(uvicorn.Server):
@@ -23,29 +23,6 @@ class _Server(uvicorn.Server):
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
         yield
-
-
-def bound(host: str, port: int) -> socket.socket:
-    """A socket that listens: connections wait in it until somebody serves them."""
-    family, kind, protocol, _, address = socket.getaddrinfo(
-        host or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
-    )[0]
-    listening = socket.socket(family, kind, protocol)
-    try:
-        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        listening.bind(address)
-        listening.listen(BACKLOG)
-    except BaseException:
-        listening.close()
-        raise
-    return listening
-
-
-def url_of(listening: socket.socket) -> str:
-    """What people type into a browser on this machine."""
-    host, port = listening.getsockname()[:2]
-    host = {"0.0.0.0": "127.0.0.1", "::": "[::1]"}.get(host, f"[{host}]" if ":" in host else host)  # noqa: S104
-    return f"http://{host}:{port}"
 
 
 async def serve(settings: GatewaySettings, listening: socket.socket) -> None:

@@ -42,6 +42,7 @@ class ServerProcess:
         self._inside = list(inside)
         self.log = log
         self.address = ""  # what the ready line says
+        self.http = ""  # the same, of `up` and of brokers that have a gateway
         self.returncode: int | None = None  # of the last run
         self._environment = dict(environment or {})
         self._process: subprocess.Popen[bytes] | None = None
@@ -68,7 +69,9 @@ class ServerProcess:
         """Start it, and return once it is ready."""
         self.launch()
         try:
-            self.address = self._ready_line().partition("=")[2]
+            said = dict(each.partition("=")[::2] for each in self._ready_line().split()[1:])
+            self.address = next(iter(said.values()))
+            self.http = said.get("http", "")
         except BaseException:
             self.kill()
             raise

@@ -2,15 +2,18 @@
 
 import asyncio
 import logging
-from contextlib import ExitStack
+import socket
+from contextlib import AsyncExitStack, ExitStack
 from typing import Final
 
+from headrace.cli.log_format import formatter
+from headrace.cli.machine.door import Door, kept
 from headrace.cli.machine.layout import EMBEDDED, ENSEMBLE, Layout
 from headrace.cli.machine.left_out import refuse_loss
 from headrace.cli.machine.ports import reserved
 from headrace.cli.machine.process import Member, Program, Service
 from headrace.cli.machine.supervisor import Supervisor
-from headrace.cli.process import LOG_FORMAT, Readiness
+from headrace.cli.process import Readiness
 from headrace.coordination.zookeeper import Server, ZooKeeper
 
 LOOPBACK: Final = "127.0.0.1"
@@ -36,11 +39,18 @@ class Cluster:
             zookeeper, coordination = self._coordination(stack)
             self._say_what_is_new()
             brokers = [self._broker(number, port, zookeeper) for number, port in enumerate(ports, start=1)]
+            bootstrap = ",".join(self._address(port) for port in ports)
+            http = stack.enter_context(layout.http_socket())
             supervisor = Supervisor([coordination, brokers])
             try:
                 await self._start(supervisor, coordination, brokers, zookeeper)
-                Readiness().say(f"ready bootstrap={','.join(self._address(port) for port in ports)}")
-                await supervisor.watch()
+                async with AsyncExitStack() as serving:
+                    ready = f"ready bootstrap={bootstrap}"
+                    if http is not None:
+                        door = await serving.enter_async_context(kept(self._door(http, bootstrap)))
+                        ready += f" http={door.url}"
+                    Readiness().say(ready)
+                    await supervisor.watch()
             finally:
                 await supervisor.stop()
 
@@ -62,10 +72,13 @@ class Cluster:
         return Service(
             name,
             self._directory.log(name),
-            self._hold,
+            (self._hold,),
             module="headrace.cli.machine.broker",
             settings=self._layout.broker(broker_id, port, zookeeper),
         )
+
+    def _door(self, http: socket.socket, bootstrap: str) -> Door:
+        return Door(http, bootstrap, log=self._directory.log("gateway"), holds=self._hold)
 
     def _coordination(self, stack: ExitStack) -> tuple[str, list[Member]]:
         """Where the brokers find their coordination, and the processes that are it."""
@@ -83,7 +96,7 @@ class Cluster:
         return Service(
             "coordinator",
             self._directory.log("coordinator"),
-            self._hold,
+            (self._hold,),
             module="headrace.cli.machine.coordinator",
             settings={"data": str(self._directory.coordinator), "port": port, "first": False},
             first={"first": True},
@@ -94,7 +107,9 @@ class Cluster:
             return await asyncio.to_thread(server.serves)
 
         name = f"zookeeper-{number}"
-        return Program(name, self._directory.log(name), self._hold, command=server.prepare(), serves=serves)
+        return Program(
+            name, self._directory.log(name), (self._hold,), command=server.prepare(), serves=serves
+        )
 
     # -- what is said --------------------------------------------------------------------------
 
@@ -104,7 +119,7 @@ class Cluster:
 
     def _log_to_file(self) -> None:
         to_file = logging.FileHandler(self._directory.log("up"))
-        to_file.setFormatter(logging.Formatter(LOG_FORMAT))
+        to_file.setFormatter(formatter())
         logging.getLogger().addHandler(to_file)
         logger.info("everything is logged in %s, warnings here as well", self._directory.logs)
 

@@ -1,11 +1,14 @@
 """What `headrace up` was asked for, and the settings of each broker that follow from it."""
 
-from collections.abc import Mapping, Sequence
+import socket
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Final
 
 from headrace.broker.config import BrokerConfig
 from headrace.cli.machine.directory import DataDirectory
+from headrace.cli.machine.door import listening
 from headrace.cli.process import Refused
 
 EMBEDDED: Final = "embedded"
@@ -16,6 +19,7 @@ _DECIDED: Final = {
     "log.dirs": "use --data",
     "listeners": "use --host and --port",
     "zookeeper.connect": "use --zookeeper",
+    "http.listener": "use --http-port",
 }
 _DECIDED_FOR_SEVERAL: Final = {
     "advertised.listeners": "brokers cannot share an address",
@@ -37,6 +41,8 @@ class Layout:
     brokers: int
     host: str
     port: int
+    http: bool
+    http_port: int | None  # None: the usual one, or any
     zookeeper: str  # EMBEDDED, ENSEMBLE, or where it is
     racks: Sequence[str]
     given: Mapping[str, str]
@@ -44,6 +50,15 @@ class Layout:
     @property
     def is_one_process(self) -> bool:
         return self.brokers == 1 and self.zookeeper != ENSEMBLE
+
+    @contextmanager
+    def http_socket(self) -> Iterator[socket.socket | None]:
+        """The gateway's, for as long as the block runs; None if there is to be none."""
+        if not self.http:
+            yield None
+            return
+        with listening(self.host, self.http_port) as held:
+            yield held
 
     def check(self) -> None:
         """Refused, or InvalidSetting, for the first setting that cannot be."""

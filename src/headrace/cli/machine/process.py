@@ -35,8 +35,8 @@ class Ended(Exception):
 class Member(ABC):
     """One process. It may be started again once it has ended."""
 
-    def __init__(self, name: str, log: Path, inherits: int) -> None:
-        """`log` takes all that it writes; the file `inherits` is open in it for as long as it runs."""
+    def __init__(self, name: str, log: Path | None, inherits: Sequence[int]) -> None:
+        """`log` takes all that it writes, else our stderr does; files `inherits` stay open in it."""
         self.name = name
         self._log = log
         self._inherits = inherits
@@ -64,7 +64,7 @@ class Member(ABC):
                 raise ended.result()
             if not ready.done():
                 await self.stop()
-                raise Ended(f"{self.name} was not ready within {START_S:g} s; see {self._log}", START_S)
+                raise Ended(f"{self.name} was not ready within {START_S:g} s{self._more()}", START_S)
         finally:
             ended.cancel()
             ready.cancel()
@@ -102,12 +102,12 @@ class Member(ABC):
         """Set `_ready` when it is, and return when there is nothing more to hear."""
 
     async def _execute(self, *what: str, **streams: Any) -> Process:
-        with self._log.open("ab") as log:
+        with contextlib.nullcontext(sys.stderr) if self._log is None else self._log.open("ab") as log:
             return await asyncio.create_subprocess_exec(
                 *(sys.executable, "-P", "-m", _MEMBER, self.name, str(os.getpid()), *what),
                 stderr=log,
                 start_new_session=True,  # a Ctrl-C is for the parent, which then stops all of them in order
-                pass_fds=(self._inherits,),
+                pass_fds=tuple(self._inherits),
                 **{"stdout": log, **streams},
             )
 
@@ -119,10 +119,15 @@ class Member(ABC):
         return f"ended with status {status}{self._last_words()}"
 
     def _last_words(self) -> str:
+        if self._log is None:
+            return ""
         with self._log.open("rb") as log:
             log.seek(max(0, self._log.stat().st_size - 1000))
             lines = log.read().decode(errors="replace").splitlines()
-        return f": {lines[-1].strip()} (more in {self._log})" if lines else f"; see {self._log}"
+        return f": {lines[-1].strip()} (more in {self._log})" if lines else self._more()
+
+    def _more(self) -> str:
+        return "" if self._log is None else f"; see {self._log}"
 
 
 class Service(Member):
@@ -131,8 +136,8 @@ class Service(Member):
     def __init__(
         self,
         name: str,
-        log: Path,
-        inherits: int,
+        log: Path | None,
+        inherits: Sequence[int],
         *,
         module: str,
         settings: Mapping[str, Any],
@@ -178,7 +183,7 @@ class Program(Member):
         self,
         name: str,
         log: Path,
-        inherits: int,
+        inherits: Sequence[int],
         *,
         command: Sequence[str],
         serves: Callable[[], Awaitable[bool]],

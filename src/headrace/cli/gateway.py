@@ -1,0 +1,34 @@
+"""`headrace gateway`: HTTP for a cluster, as a process of its own."""
+
+import click
+
+from headrace.cli import process
+from headrace.cli.machine.door import USUAL_PORT, listening
+from headrace.cli.session import Session, options
+
+
+@click.command()
+@click.option("--host", default="127.0.0.1", show_default=True, help="Where to listen.")
+@click.option(
+    "--port", type=click.IntRange(0, 65535), default=USUAL_PORT, show_default=True, help="0: any free one."
+)
+@options
+@click.pass_obj
+def gateway(session: Session, host: str, port: int) -> None:
+    """Serve a cluster over HTTP:  headrace gateway --bootstrap 127.0.0.1:9092
+
+    REST proxy, schema registry, administration, metrics for Prometheus, and the console for a browser, all at
+    one address. Prints `ready http=URL`; TERM or Ctrl-C stops it. There is no authentication: whoever reaches
+    the port may do everything.
+    """
+    process.run(_serve(session.bootstrap, host, port))
+
+
+async def _serve(bootstrap: str, host: str, port: int) -> None:
+    from headrace.http.serving import serve  # noqa: PLC0415  not for --help
+    from headrace.http.settings import GatewaySettings  # noqa: PLC0415
+    from headrace.http.sockets import url_of  # noqa: PLC0415
+
+    with listening(host, port) as held:
+        process.Readiness().say(f"ready http={url_of(held)}")
+        await serve(GatewaySettings(bootstrap=bootstrap), held)

@@ -1,0 +1,78 @@
+"""The address for HTTP that `headrace up` prints: a gateway that is started by whoever asks first."""
+
+import os
+import signal
+import socket
+import urllib.request
+from pathlib import Path
+
+import pytest
+
+from cli.command import Command
+from headrace.testing.process import ClusterProcess, ServerProcess, UpProcess
+
+
+def get(url: str) -> str:
+    with urllib.request.urlopen(url, timeout=30) as answer:
+        return str(answer.read().decode())
+
+
+def gateways(up: UpProcess) -> list[int]:
+    """The gateway processes that `up` has."""
+    found = []
+    for directory in Path("/proc").glob("[0-9]*"):
+        try:
+            arguments = (directory / "cmdline").read_bytes().split(b"\0")
+            parent = int((directory / "stat").read_text().rpartition(")")[2].split()[1])
+        except (FileNotFoundError, ProcessLookupError):
+            continue
+        if parent == up.pid and b"gateway" in arguments:
+            found.append(int(directory.name))
+    return found
+
+
+@pytest.mark.parametrize("kind", [UpProcess, ClusterProcess])
+def test_the_gateway_starts_when_somebody_asks_and_again_after_it_was_killed(
+    tmp_path: Path, kind: type[UpProcess]
+) -> None:
+    with kind(tmp_path) as up:
+        assert gateways(up) == []
+        assert get(f"{up.http}/readyz") == '{"status":"ready"}'
+        (pid,) = gateways(up)
+
+        os.kill(pid, signal.SIGKILL)
+        up.wait_for_log("gateway was killed by SIGKILL")
+
+        assert get(f"{up.http}/readyz") == '{"status":"ready"}'
+        assert gateways(up) != [pid]
+        up.stop()
+        assert up.returncode == 0
+
+
+def test_without_http_there_is_none(tmp_path: Path) -> None:
+    with UpProcess(tmp_path, arguments=["--no-http"]) as up:
+        assert up.http == ""
+
+
+def test_a_port_that_was_asked_for_and_is_taken_is_said(tmp_path: Path) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        refused = Command("")("up", f"--data={tmp_path / 'data'}", "--port=0", f"--http-port={port}")
+
+    assert f"cannot serve HTTP on 127.0.0.1:{port}: address already in use" in refused.complaint
+
+
+def test_a_gateway_can_be_a_process_by_itself(tmp_path: Path, up: UpProcess) -> None:
+    arguments = ["gateway", f"--bootstrap={up.bootstrap}", "--port=0"]
+    with ServerProcess(arguments, tmp_path / "gateway.log") as gateway:
+        assert get(f"{gateway.http}/readyz") == '{"status":"ready"}'
+        gateway.stop()
+        assert gateway.returncode == 0
+
+
+def test_logs_can_be_for_machines(tmp_path: Path) -> None:
+    with UpProcess(tmp_path, environment={"HEADRACE_LOG_FORMAT": "json"}) as up:
+        up.wait_for_log('"message": "broker 1 is the controller, in epoch 1"')
+        assert all(line.startswith("{") for line in up.log.read_text().splitlines())
