@@ -2,7 +2,11 @@
 
 from fastapi import APIRouter, FastAPI
 
-router = APIRouter()
+from headrace.http.admin import brokers, cluster, groups, topics
+
+router = APIRouter(prefix="/api/v1")
+for part in (cluster, brokers, topics, groups):
+    router.include_router(part.router)
 
 
 def install(app: FastAPI) -> None:
