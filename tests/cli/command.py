@@ -25,9 +25,12 @@ class Result(NamedTuple):
 
     @property
     def complaint(self) -> str:
-        """The one line on stderr of a command that failed; it printed nothing else."""
+        """The one line on stderr of a command that failed, --json or not; it printed nothing else."""
         assert self.status != 0, self
         assert self.out == b"", self
+        if self.err.startswith("{"):
+            (sentence,) = json.loads(self.err).values()
+            return str(sentence)
         assert self.err.startswith("headrace: "), self
         assert self.err.count("\n") == 1, self
         return self.err.removeprefix("headrace: ").strip()

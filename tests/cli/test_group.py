@@ -220,12 +220,14 @@ def test_a_misuse_is_one_line_and_status_2(headrace: Command, arguments: str, se
     assert sentence in refused.complaint
 
 
-@pytest.mark.parametrize("arguments", [[], ["group"]])
-def test_a_command_without_a_verb_shows_what_there_is(headrace: Command, arguments: list[str]) -> None:
+@pytest.mark.parametrize(("arguments", "heading"), [([], "Records"), (["group"], "Commands")])
+def test_a_command_without_a_verb_shows_what_there_is(
+    headrace: Command, arguments: list[str], heading: str
+) -> None:
     shown = headrace(*arguments)
     assert (shown.status, shown.out) == (2, b"")
     assert shown.err.startswith(f"Usage: {' '.join(['headrace', *arguments])} [OPTIONS] COMMAND")
-    assert "\n\nCommands:\n" in shown.err
+    assert f"\n\n{heading}:\n" in shown.err
 
 
 def _answer(headrace: Command, answer: str, *arguments: str) -> tuple[int, str]:

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 
 import click
 
+from headrace.cli import completing
 from headrace.cli.cluster_move import drain, of_topic, partition_option, reassign
 from headrace.cli.cluster_tables import draw_elections, draw_status
 from headrace.cli.session import Session, options
@@ -39,7 +40,9 @@ def status(session: Session) -> None:
 @cluster.command()
 @click.option("--preferred", "kind", flag_value="preferred", default=True, help="The default.")
 @click.option("--unclean", "kind", flag_value="unclean", help="Whoever is alive; records may be lost.")
-@click.option("--topic", metavar="NAME", help="Only this topic's partitions.")
+@click.option(
+    "--topic", metavar="NAME", shell_complete=completing.topics, help="Only this topic's partitions."
+)
 @partition_option
 @click.option("--yes", is_flag=True, help="Do not ask before an unclean election.")
 @options

@@ -7,6 +7,7 @@ from typing import Final
 
 import click
 
+from headrace.cli import completing
 from headrace.cli.cluster_tables import draw_moves, draw_reassignments
 from headrace.cli.progress import follow
 from headrace.cli.session import Session, options
@@ -34,9 +35,14 @@ _throttle = click.option(
 
 
 @click.command()
-@click.option("--topic", metavar="NAME", help="Whose partitions move.")
+@click.option("--topic", metavar="NAME", shell_complete=completing.topics, help="Whose partitions move.")
 @partition_option
-@click.option("--to", metavar="ID,...", help="The brokers they move to, the preferred leader first.")
+@click.option(
+    "--to",
+    metavar="ID,...",
+    shell_complete=completing.brokers,
+    help="The brokers they move to, the preferred leader first.",
+)
 @click.option(
     "--from-file",
     "file",
@@ -79,7 +85,7 @@ def reassign(
 
 
 @click.command()
-@click.argument("broker_id", metavar="BROKER", type=click.IntRange(0))
+@click.argument("broker_id", metavar="BROKER", type=click.IntRange(0), shell_complete=completing.brokers)
 @click.option("--dry-run", is_flag=True, help="Show where its replicas would go, and move nothing.")
 @_wait
 @_timeout

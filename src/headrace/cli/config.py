@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from headrace.cli import completing
 from headrace.cli.session import Session, options, table
 from headrace.cli.texts import pairs
 from headrace.client import admin
@@ -13,7 +14,7 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
 _kind = click.argument("kind", type=click.Choice(["topic", "broker"]))
-_name = click.argument("name")
+_name = click.argument("name", shell_complete=completing.named)
 
 
 @click.group()
@@ -41,7 +42,9 @@ def describe(session: Session, kind: str, name: str, *, everything: bool) -> Non
 @config.command("set")
 @_kind
 @_name
-@click.argument("settings", metavar="NAME=VALUE...", nargs=-1, required=True)
+@click.argument(
+    "settings", metavar="NAME=VALUE...", nargs=-1, required=True, shell_complete=completing.settings
+)
 @options
 @click.pass_obj
 def set_(session: Session, kind: str, name: str, settings: Sequence[str]) -> None:
@@ -55,7 +58,7 @@ def set_(session: Session, kind: str, name: str, settings: Sequence[str]) -> Non
 @config.command()
 @_kind
 @_name
-@click.argument("settings", metavar="NAME...", nargs=-1, required=True)
+@click.argument("settings", metavar="NAME...", nargs=-1, required=True, shell_complete=completing.settings)
 @options
 @click.pass_obj
 def unset(session: Session, kind: str, name: str, settings: Sequence[str]) -> None:

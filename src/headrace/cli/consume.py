@@ -10,7 +10,7 @@ from typing import Final, Literal
 
 import click
 
-from headrace.cli import formats
+from headrace.cli import completing, formats
 from headrace.cli.session import Session, options
 from headrace.cli.texts import INTERRUPTED, time_ms
 from headrace.client.group_reader import GroupReader
@@ -20,7 +20,7 @@ _TIME: Final = re.compile(r"@\d+|\d{4}-\d\d-\d\d.*")
 
 
 @click.command()
-@click.argument("topics", metavar="TOPIC...", nargs=-1, required=True)
+@click.argument("topics", metavar="TOPIC...", nargs=-1, required=True, shell_complete=completing.topics)
 @click.option(
     "--from",
     "start",
@@ -32,7 +32,12 @@ _TIME: Final = re.compile(r"@\d+|\d{4}-\d\d-\d\d.*")
 @click.option("--partition", "partitions", type=click.IntRange(0), multiple=True, help="Repeat for more.")
 @click.option("--max-messages", type=click.IntRange(1), help="Leave after so many.")
 @click.option("--exit-at-end", is_flag=True, help="Leave where every partition ends.")
-@click.option("--group", metavar="NAME", help="Read as a member of this group, and commit what is printed.")
+@click.option(
+    "--group",
+    metavar="NAME",
+    shell_complete=completing.groups,
+    help="Read as a member of this group, and commit what is printed.",
+)
 @click.option(
     "--group-protocol",
     type=click.Choice(["classic", "consumer"]),

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from headrace.cli import completing
 from headrace.cli.group_reset import reset_offsets
 from headrace.cli.group_tables import draw_group, draw_groups, draw_members
 from headrace.cli.session import Session, options, together
@@ -49,7 +50,7 @@ def list_(session: Session, states: Sequence[str], types: Sequence[str]) -> None
 
 
 @group.command()
-@click.argument("names", metavar="NAME...", nargs=-1, required=True)
+@click.argument("names", metavar="NAME...", nargs=-1, required=True, shell_complete=completing.groups)
 @click.option("--members", is_flag=True, help="Show the members, and which partitions each has.")
 @options
 @click.pass_obj
@@ -69,7 +70,7 @@ def describe(session: Session, names: Sequence[str], *, members: bool) -> None:
 
 
 @group.command()
-@click.argument("names", metavar="NAME...", nargs=-1, required=True)
+@click.argument("names", metavar="NAME...", nargs=-1, required=True, shell_complete=completing.groups)
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @click.option("--if-exists", is_flag=True, help="Be content if it is not there.")
 @options

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from headrace.cli import completing
 from headrace.cli.formats import BadInput
 from headrace.cli.session import UNKNOWN, Session, grouped, options, table, together
 from headrace.cli.texts import count, duration_ms, time_ms
@@ -31,8 +32,15 @@ Scope = Mapping[str, Sequence[int]]
 
 
 @click.command("reset-offsets")
-@click.argument("name")
-@click.option("--topic", "topics", metavar="T[:0,1]", multiple=True, help="All of it, or some partitions.")
+@click.argument("name", shell_complete=completing.groups)
+@click.option(
+    "--topic",
+    "topics",
+    metavar="T[:0,1]",
+    multiple=True,
+    shell_complete=completing.topics,
+    help="All of it, or some partitions.",
+)
 @click.option("--all-topics", is_flag=True, help="Every partition for which the group has committed.")
 @click.option("--to-earliest", is_flag=True, help="Read all that is there again.")
 @click.option("--to-latest", is_flag=True, help="Skip all that is there.")

@@ -4,14 +4,16 @@ from importlib import import_module
 from typing import NamedTuple
 
 import click
+from click.shell_completion import CompletionItem
 
 
 class Lazy(NamedTuple):
-    """Where a command is, and the line about it in the list of commands."""
+    """Where a command is, the line about it in the list of commands, and the heading it stands under."""
 
     module: str
     attribute: str
     help: str
+    section: str = "Commands"
 
 
 class LazyGroup(click.Group):
@@ -33,5 +35,19 @@ class LazyGroup(click.Group):
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        with formatter.section("Commands"):
-            formatter.write_dl([(name, self._table[name].help) for name in self.list_commands(ctx)])
+        sections: dict[str, list[tuple[str, str]]] = {lazy.section: [] for lazy in self._table.values()}
+        for name in self.list_commands(ctx):
+            sections[self._table[name].section].append((name, self._table[name].help))
+        widest = max(map(len, self._table))
+        for title, rows in sections.items():
+            with formatter.section(title):
+                formatter.write_dl([(name.ljust(widest), text) for name, text in rows])
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        """The names of commands, out of the table; whoever presses Tab waits for no import."""
+        named = [
+            CompletionItem(name, help=self._table[name].help)
+            for name in self.list_commands(ctx)
+            if name.startswith(incomplete)
+        ]
+        return [*named, *click.Command.shell_complete(self, ctx, incomplete)]

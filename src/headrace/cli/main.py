@@ -1,5 +1,6 @@
 """`headrace`: the one command, and the one place where an error becomes a line on stderr."""
 
+import json
 import logging
 import os
 import sys
@@ -12,32 +13,69 @@ from headrace.cli.lazy import Lazy, LazyGroup
 from headrace.cli.session import Session, options
 from headrace.cli.texts import INTERRUPTED
 
+SERVERS: Final = "Run"
+RECORDS: Final = "Records"
+ADMINISTRATION: Final = "Look and change"
+TOOLS: Final = "Try and check"
+
 COMMANDS: Final = {
-    "broker": Lazy("headrace.cli.broker", "broker", "Run one broker."),
-    "cluster": Lazy(
-        "headrace.cli.cluster", "cluster", "Show a cluster's state; move partitions, leaders and brokers."
+    "up": Lazy("headrace.cli.up", "up", "Run a broker, or a cluster of them, with all it needs.", SERVERS),
+    "broker": Lazy("headrace.cli.broker", "broker", "Run a broker; list and describe those there.", SERVERS),
+    "gateway": Lazy(
+        "headrace.cli.gateway", "gateway", "Serve a cluster over HTTP: REST, schemas, console.", SERVERS
     ),
-    "config": Lazy("headrace.cli.config", "config", "Show and change settings of topics and brokers."),
+    "coordinator": Lazy("headrace.cli.coordinator", "coordinator", "Run the embedded coordinator.", SERVERS),
+    "zookeeper": Lazy("headrace.cli.zookeeper", "zookeeper", "Run Apache ZooKeeper itself.", SERVERS),
+    "produce": Lazy("headrace.cli.produce", "produce", "Write records to a topic.", RECORDS),
     "consume": Lazy(
-        "headrace.cli.consume", "consume", "Print the records of topics, alone or as a member of a group."
+        "headrace.cli.consume",
+        "consume",
+        "Print the records of topics, alone or as a member of a group.",
+        RECORDS,
     ),
-    "coordinator": Lazy("headrace.cli.coordinator", "coordinator", "Run the embedded coordinator."),
-    "demo": Lazy(
-        "headrace.cli.demo", "demo", "See a cluster and a Spark pipeline at work, and survive a kill -9."
-    ),
-    "group": Lazy("headrace.cli.group", "group", "List, describe, reset and delete consumer groups."),
-    "log": Lazy("headrace.cli.log", "log", "Look at a partition's files on disk."),
     "pipeline": Lazy(
-        "headrace.cli.pipeline", "pipeline", "Run pipelines on Spark: topics into topics and tables."
+        "headrace.cli.pipeline", "pipeline", "Run pipelines on Spark: topics into topics and tables.", RECORDS
     ),
-    "produce": Lazy("headrace.cli.produce", "produce", "Write records to a topic."),
-    "topic": Lazy("headrace.cli.topic", "topic", "Create, list, describe, alter and delete topics."),
-    "up": Lazy("headrace.cli.up", "up", "Run a broker, or a cluster of them, with all it needs."),
-    "zookeeper": Lazy("headrace.cli.zookeeper", "zookeeper", "Run Apache ZooKeeper itself."),
+    "topic": Lazy(
+        "headrace.cli.topic", "topic", "Create, list, describe, alter and delete topics.", ADMINISTRATION
+    ),
+    "group": Lazy(
+        "headrace.cli.group", "group", "List, describe, reset and delete consumer groups.", ADMINISTRATION
+    ),
+    "schema": Lazy(
+        "headrace.cli.schema", "schema", "Register, check, compare and delete schemas.", ADMINISTRATION
+    ),
+    "cluster": Lazy(
+        "headrace.cli.cluster",
+        "cluster",
+        "Show a cluster's state; move partitions, leaders and brokers.",
+        ADMINISTRATION,
+    ),
+    "config": Lazy(
+        "headrace.cli.config", "config", "Show and change settings of topics and brokers.", ADMINISTRATION
+    ),
+    "log": Lazy("headrace.cli.log", "log", "Look at a partition's files on disk.", ADMINISTRATION),
+    "completion": Lazy(
+        "headrace.cli.completion", "completion", "Print what completes commands in bash, zsh or fish.", TOOLS
+    ),
+    "demo": Lazy(
+        "headrace.cli.demo",
+        "demo",
+        "See a cluster and a Spark pipeline survive a kill -9.",
+        TOOLS,
+    ),
 }
 
 
-@click.group(cls=LazyGroup, table=COMMANDS)
+@click.group(
+    cls=LazyGroup,
+    table=COMMANDS,
+    epilog="""\b
+A first look, in two terminals:
+  headrace up --data /tmp/headrace
+  headrace produce orders tea && headrace consume orders --exit-at-end
+""",
+)
 @click.version_option(__version__, prog_name="headrace")
 @options
 @click.pass_context
@@ -51,23 +89,25 @@ def commands(context: click.Context) -> None:
 def main() -> NoReturn:
     """Run the command line. A failure the product knows ends in one sentence and exit status 1."""
     logging.basicConfig(format="headrace: %(message)s", level=logging.WARNING)
+    session = Session()
     try:
-        sys.exit(commands.main(prog_name="headrace", standalone_mode=False))
+        sys.exit(commands.main(prog_name="headrace", standalone_mode=False, obj=session))
     except click.UsageError as error:
         if (
             type(error).__name__ == "NoArgsIsHelpError"
         ):  # a bare `headrace group`; older releases of click exit
             click.echo(error.format_message(), err=True)
             sys.exit(error.exit_code)
-        _fail(_usage(error), error.exit_code)
+        session.as_json |= "--json" in sys.argv  # it may stand behind what is wrong
+        _fail(session, _usage(error), error.exit_code)
     except click.ClickException as error:
-        _fail(error.format_message(), error.exit_code)
+        _fail(session, error.format_message(), error.exit_code)
     except (click.Abort, KeyboardInterrupt):
         sys.exit(INTERRUPTED)
     except Exception as error:
         if not isinstance(error, known_errors()):
             raise
-        _fail(str(error), 1)
+        _fail(session, str(error), 1)
 
 
 def known_errors() -> tuple[type[Exception], ...]:
@@ -100,6 +140,9 @@ def _usage(error: click.UsageError) -> str:
     return f"{error.format_message()} See `{error.ctx.command_path} --help`."
 
 
-def _fail(sentence: str, status: int) -> NoReturn:
-    click.echo(f"headrace: {' '.join(sentence.split())}", err=True)
+def _fail(session: Session, sentence: str, status: int) -> NoReturn:
+    """One line on stderr: for a machine, an object with an `error`."""
+    line = " ".join(sentence.split())
+    said = json.dumps({"error": line}, ensure_ascii=False) if session.as_json else f"headrace: {line}"
+    click.echo(said, err=True)
     sys.exit(status)

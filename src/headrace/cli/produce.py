@@ -9,14 +9,14 @@ from typing import IO
 
 import click
 
-from headrace.cli import formats
+from headrace.cli import completing, formats
 from headrace.cli.session import Session, options
 from headrace.cli.texts import count
 from headrace.client.records import Receipt, Record, Writer
 
 
 @click.command()
-@click.argument("topic")
+@click.argument("topic", shell_complete=completing.topics)
 @click.argument("values", nargs=-1)
 @click.option("--file", type=click.Path(exists=True, dir_okay=False, path_type=Path), help="Read this file.")
 @click.option("--key", help="The key of every record.")

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from headrace.client.group_admin import GroupAdmin
 
 BOOTSTRAP: Final = "127.0.0.1:9092"
+REGISTRY: Final = "http://127.0.0.1:8080"
 UNKNOWN: Final = "-"  # in a table: what is not there, or nobody knows
 _UNBOUNDED: Final = 10_000  # columns: for a pipe a line is as long as it is
 
@@ -30,6 +31,7 @@ class Session:
 
     bootstrap: str = BOOTSTRAP
     as_json: bool = False
+    registry: str = REGISTRY
 
     @cached_property
     def admin(self) -> "Admin":
@@ -59,16 +61,23 @@ class Session:
             _draw(text())
 
 
+def into_session(name: str) -> Callable[[click.Context, click.Parameter, Any], None]:
+    """What an option says becomes the session's `name`."""
+
+    def remember(context: click.Context, _parameter: click.Parameter, value: object) -> None:
+        if value:
+            setattr(context.ensure_object(Session), name, value)
+
+    return remember
+
+
+as_json_option = click.option(
+    "--json", is_flag=True, expose_value=False, callback=into_session("as_json"), help="For machines."
+)
+
+
 def options(command: Command) -> Command:
     """Give a command --bootstrap and --json, which may also stand before its name."""
-
-    def into_session(name: str) -> Callable[[click.Context, click.Parameter, Any], None]:
-        def remember(context: click.Context, _parameter: click.Parameter, value: object) -> None:
-            if value:
-                setattr(context.ensure_object(Session), name, value)
-
-        return remember
-
     bootstrap = click.option(
         "--bootstrap",
         metavar="HOST:PORT,...",
@@ -76,14 +85,7 @@ def options(command: Command) -> Command:
         callback=into_session("bootstrap"),
         help=f"Where the cluster is; else HEADRACE_BOOTSTRAP, else {BOOTSTRAP}.",
     )
-    as_json = click.option(
-        "--json",
-        is_flag=True,
-        expose_value=False,
-        callback=into_session("as_json"),
-        help="For machines.",
-    )
-    return bootstrap(as_json(command))
+    return bootstrap(as_json_option(command))
 
 
 def table(

@@ -8,12 +8,18 @@ from typing import Final
 import click
 
 from headrace.broker.config import ENVIRONMENT_PREFIX, BrokerConfig
+from headrace.cli import completing, log_format
 
-RESERVED: Final = {"HEADRACE_BOOTSTRAP"}
+RESERVED: Final = {"HEADRACE_BOOTSTRAP", "HEADRACE_REGISTRY", log_format.VARIABLE}
 """Variables that begin like settings and are the command line's own."""
 
 set_option = click.option(
-    "--set", "sets", metavar="NAME=VALUE", multiple=True, help="A broker setting; repeat for more."
+    "--set",
+    "sets",
+    metavar="NAME=VALUE",
+    multiple=True,
+    shell_complete=completing.broker_settings,
+    help="A broker setting; repeat for more.",
 )
 
 

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from headrace.cli import completing
 from headrace.cli.session import Session, options, table
 from headrace.cli.texts import count, pairs
 from headrace.client.admin import Topic, TopicSummary
@@ -18,8 +19,10 @@ _config = click.option(
     "configs",
     metavar="NAME=VALUE",
     multiple=True,
+    shell_complete=completing.settings,
     help="A setting of the topic; repeat for more.",
 )
+_existing = click.argument("name", shell_complete=completing.topics)
 
 
 @click.group()
@@ -66,7 +69,7 @@ def list_(session: Session) -> None:
 
 
 @topic.command()
-@click.argument("name")
+@_existing
 @options
 @click.pass_obj
 def describe(session: Session, name: str) -> None:
@@ -76,11 +79,16 @@ def describe(session: Session, name: str) -> None:
 
 
 @topic.command()
-@click.argument("name")
+@_existing
 @click.option("--partitions", type=click.IntRange(1), help="How many it shall have; only ever more.")
 @_config
 @click.option(
-    "--unset", "unsets", metavar="NAME", multiple=True, help="Back to the broker's; repeat for more."
+    "--unset",
+    "unsets",
+    metavar="NAME",
+    multiple=True,
+    shell_complete=completing.settings,
+    help="Back to the broker's; repeat for more.",
 )
 @options
 @click.pass_obj
@@ -100,7 +108,7 @@ def alter(
 
 
 @topic.command()
-@click.argument("names", metavar="NAME...", nargs=-1, required=True)
+@click.argument("names", metavar="NAME...", nargs=-1, required=True, shell_complete=completing.topics)
 @click.option("--if-exists", is_flag=True, help="Be content if it is not there.")
 @options
 @click.pass_obj

@@ -1,0 +1,143 @@
+"""`headrace schema list`, `get` and `diff`."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import click
+
+from headrace.cli.schema_session import (
+    any_subject_argument,
+    in_file,
+    options,
+    registry_of,
+    schema_options,
+    subject_argument,
+    version_of,
+)
+from headrace.cli.session import Session, table
+from headrace.cli.texts import count
+from headrace.client.errors import ClientError
+from headrace.client.schemas import LATEST, Registered, Registry
+from headrace.client.schemas_files import compare, pretty
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+_COLOURS = {"+": "green", "-": "red", "@": "cyan"}
+
+
+@click.command("list")
+@any_subject_argument
+@click.option("--prefix", default="", metavar="TEXT", help="Only subjects that begin so.")
+@click.option("--deleted", is_flag=True, help="Those that were deleted as well, if not permanently.")
+@options
+@click.pass_obj
+def list_(session: Session, subject: str | None, prefix: str, *, deleted: bool) -> None:
+    """List subjects with their latest versions:  headrace schema list
+
+    Or every version of one:  headrace schema list orders-value
+    """
+    registry = registry_of(session)
+    if subject is not None:
+        versions = registry.versions(subject, deleted=deleted)
+        found = [registry.get(subject, version, deleted=deleted) for version in versions]
+    else:
+        found = [
+            _last(registry, name, deleted=deleted) for name in registry.subjects(prefix, deleted=deleted)
+        ]
+    session.show(found, lambda: _drawn(found))
+
+
+def _last(registry: Registry, subject: str, *, deleted: bool) -> Registered:
+    return registry.get(subject, registry.versions(subject, deleted=deleted)[-1], deleted=deleted)
+
+
+def _drawn(found: Sequence[Registered]) -> "RenderableType":
+    if not found:
+        return "there are no subjects"
+    rows = [
+        (each.subject, each.version, each.id, each.type, count(len(each.schema), "byte")) for each in found
+    ]
+    return table(["subject", "version", "id", "type", "size"], rows)
+
+
+@click.command()
+@any_subject_argument
+@click.option("--version", default=LATEST, show_default=True, metavar="N", help="Which one.")
+@click.option("--id", "schema_id", type=click.IntRange(0), metavar="N", help="By its id, of any subject.")
+@click.option("--raw", is_flag=True, help="As it is stored, not indented.")
+@options
+@click.pass_obj
+def get(session: Session, subject: str | None, version: str, schema_id: int | None, *, raw: bool) -> None:
+    """Print a schema:  headrace schema get orders-value --version 2 > order.avsc
+
+    Or that of an id, as it stands in front of a record:  headrace schema get --id 7
+    """
+    if (subject is None) == (schema_id is None):
+        raise click.UsageError("Give a subject or --id.")
+    registry = registry_of(session)
+    if schema_id is not None:
+        found = registry.by_id(schema_id)
+    else:
+        found = registry.get(str(subject), version_of(version))
+    session.show(found, found.schema if raw else pretty(found))
+
+
+@click.command()
+@subject_argument
+@click.argument("versions", nargs=-1)
+@click.option(
+    "--file",
+    type=click.Path(exists=True, dir_okay=False, allow_dash=True),
+    help="Compare with it.",
+)
+@schema_options
+@options
+@click.pass_obj
+def diff(
+    session: Session,
+    *,
+    subject: str,
+    versions: Sequence[str],
+    file: str | None,
+    schema_type: str | None,
+    references: Sequence[str],
+) -> None:
+    """Compare two versions:  headrace schema diff orders-value 1 3
+
+    Without versions, the latest with the one before it. With --file, one version, else the latest, with what
+    is in the file.
+    """
+    registry = registry_of(session)
+    wanted = _versions(registry, subject, versions, file)
+    found = [registry.get(subject, version) for version in wanted]
+    names = [f"{subject} version {each.version}" for each in found]
+    if file is None:
+        lines = compare(found[0], found[1], (names[0], names[1]))
+    else:
+        kind = schema_type or (found[0].type if file == "-" else None)
+        lines = compare(found[0], in_file(file, kind, references), (names[0], file))
+        names.append(file)
+    result = {"from": names[0], "to": names[1], "same": not lines, "diff": lines}
+    same = f"{names[0]} and {names[1]} are the same"
+    session.show(result, "\n".join(_coloured(line) for line in lines) or same)
+
+
+def _versions(
+    registry: Registry, subject: str, given: Sequence[str], file: str | None
+) -> Sequence[int | str]:
+    most = 2 if file is None else 1
+    if len(given) > most:
+        raise click.UsageError(f"Give {count(most, 'version')} at most.")
+    if file is not None or len(given) == most:
+        return [version_of(each) for each in given] or [LATEST]
+    there = registry.versions(subject)
+    if given:
+        return [version_of(given[0]), there[-1]]
+    if len(there) == 1:
+        raise ClientError(f"{subject} has one version only: give --file to compare it with something")
+    return there[-2:]
+
+
+def _coloured(line: str) -> str:
+    return click.style(line, fg=_COLOURS.get(line[:1]))
