@@ -1,4 +1,4 @@
-"""`headrace broker`: one broker, in the foreground or as a daemon."""
+"""`headrace broker`: one broker, in the foreground or as a daemon; and the brokers there are."""
 
 import asyncio
 import logging
@@ -6,6 +6,7 @@ import socket
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, AsyncExitStack, nullcontext
 from pathlib import Path
+from typing import Final
 
 import click
 
@@ -13,14 +14,24 @@ from headrace.broker.broker_settings import BROKER_SETTINGS
 from headrace.broker.config import BrokerConfig
 from headrace.broker.settings import InvalidSetting, Scope, Setting, show
 from headrace.cli import process, settings
+from headrace.cli.lazy import Lazy, LazyGroup
 from headrace.cli.machine.door import Door, endpoint, kept, listening
-from headrace.cli.session import Session, table
+from headrace.cli.session import Session, as_json_option, table
 from headrace.cli.texts import pairs
+
+OTHERS: Final = "Or, of brokers that run"
 
 logger = logging.getLogger("headrace")
 
 
-@click.command()
+COMMANDS: Final = {
+    "list": Lazy("headrace.cli.broker_show", "list_", "List the brokers of a cluster.", OTHERS),
+    "describe": Lazy("headrace.cli.broker_show", "describe", "Show one, its disk and its settings.", OTHERS),
+    "unregister": Lazy("headrace.cli.broker_show", "unregister", "Make sure that one is gone.", OTHERS),
+}
+
+
+@click.group(cls=LazyGroup, table=COMMANDS, invoke_without_command=True, subcommand_metavar="[COMMAND]")
 @click.option(
     "--config",
     "file",
@@ -34,8 +45,10 @@ logger = logging.getLogger("headrace")
     "--log-file", type=click.Path(dir_okay=False, path_type=Path), help="Where a daemon's log goes."
 )
 @click.option("--settings", "list_settings", is_flag=True, help="List every setting, and start nothing.")
-@click.option("--json", "as_json", is_flag=True, help="With --settings: for machines.")
+@as_json_option
+@click.pass_context
 def broker(
+    context: click.Context,
     file: Path | None,
     sets: list[str],
     pid_file: Path | None,
@@ -43,7 +56,6 @@ def broker(
     *,
     daemon: bool,
     list_settings: bool,
-    as_json: bool,
 ) -> None:
     """Run one broker:  headrace broker --config server.properties
 
@@ -51,8 +63,12 @@ def broker(
     Prints `ready bootstrap=HOST:PORT` when clients can connect, and `http=URL` beside it if http.listener is
     set. TERM or Ctrl-C stops it; HUP has it read its file again and use what can change while it runs.
     """
+    if context.invoked_subcommand is not None:
+        if file or sets or pid_file or log_file or daemon or list_settings:
+            raise click.UsageError(f"`{context.invoked_subcommand}` takes none of the options to run one.")
+        return
     if list_settings:
-        _list_settings(Session(as_json=as_json))
+        _list_settings(context.ensure_object(Session))
         return
     if daemon != (log_file is not None):
         raise click.UsageError("--daemon and --log-file go together.")

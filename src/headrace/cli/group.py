@@ -1,4 +1,4 @@
-"""`headrace group`: list, describe, reset-offsets, delete."""
+"""`headrace group`: list, describe, reset-offsets, delete-offsets, delete."""
 
 import sys
 from collections.abc import Sequence
@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from headrace.cli import completing
+from headrace.cli.group_offsets import delete_offsets
 from headrace.cli.group_reset import reset_offsets
 from headrace.cli.group_tables import draw_group, draw_groups, draw_members
 from headrace.cli.session import Session, options, together
@@ -24,6 +25,7 @@ def group() -> None:
 
 
 group.add_command(reset_offsets)
+group.add_command(delete_offsets)
 
 
 @group.command("list")

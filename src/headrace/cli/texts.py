@@ -53,3 +53,12 @@ def duration_ms(text: str, option: str) -> int:
         return timedelta(**parts) // timedelta(milliseconds=1)
     except OverflowError:
         raise click.UsageError(f"{option} {text}: that is too long ago.") from None
+
+
+def size(number: float) -> str:
+    """`812 B`, `4.2 KiB`, `1.0 GiB`."""
+    for unit in ("B", "KiB", "MiB", "GiB"):
+        if abs(number) < 1024:
+            return f"{number:.0f} B" if unit == "B" else f"{number:.1f} {unit}"
+        number /= 1024
+    return f"{number:.1f} TiB"

@@ -1,4 +1,4 @@
-"""`headrace topic`: create, list, describe, alter, delete."""
+"""`headrace topic`: create, list, describe, offsets, alter, delete-records, delete."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -8,6 +8,7 @@ import click
 from headrace.cli import completing
 from headrace.cli.session import Session, options, table
 from headrace.cli.texts import count, pairs
+from headrace.cli.topic_offsets import delete_records, offsets
 from headrace.client.admin import Topic, TopicSummary
 from headrace.client.errors import NoSuchTopic, TopicExists
 
@@ -28,6 +29,10 @@ _existing = click.argument("name", shell_complete=completing.topics)
 @click.group()
 def topic() -> None:
     """Create, list, describe, alter and delete topics."""
+
+
+topic.add_command(offsets)
+topic.add_command(delete_records)
 
 
 @topic.command()
