@@ -1,4 +1,4 @@
-"""What is set for a subject, for a context, or for all: how schemas may change, and what may be done at all."""
+"""What is set for a subject, a context, or all: how schemas may change, and what may be done at all."""
 
 from typing import Final
 

@@ -1,0 +1,68 @@
+"""Schemas, understood: with everything they refer to, and remembered, for understanding takes time."""
+
+from collections import OrderedDict
+from dataclasses import replace
+from typing import Final
+
+from headrace.registry import names
+from headrace.registry.formats import InvalidSchema, Parsed, Reference, Schema, parse
+from headrace.registry.records import SchemaValue
+from headrace.registry.refusals import Invalid, Refusal
+from headrace.registry.state import Show, State
+
+REMEMBERED: Final = 1000
+
+
+class Library:
+    """The schemas of a state, and those that want to be."""
+
+    def __init__(self, state: State, remembered: int = REMEMBERED) -> None:
+        self._state = state
+        self._remembered = remembered
+        self._parsed: OrderedDict[tuple[str, Schema], Parsed] = OrderedDict()
+        self._forgotten = state.forgotten
+
+    def parsed(self, subject: str, schema: Schema) -> Parsed:
+        """A schema as one of `subject`, in whose context its references are; Invalid if it is none."""
+        if self._forgotten != self._state.forgotten:  # a reference may be to something else by now
+            self._parsed.clear()
+            self._forgotten = self._state.forgotten
+        key = names.context_of(subject), schema
+        found = self._parsed.get(key)
+        if found is None:
+            found = self._parsed[key] = self._parse(subject, schema)
+            if len(self._parsed) > self._remembered:
+                self._parsed.popitem(last=False)
+        self._parsed.move_to_end(key)
+        return found
+
+    def kept(self, value: SchemaValue) -> Parsed:
+        """A version that is there; Invalid if another registry has taken what we do not understand."""
+        try:
+            return self.parsed(value.subject, value.schema)
+        except Invalid as error:
+            raise Invalid(
+                f"version {value.version} of {value.subject} cannot be understood: {error}"
+            ) from error
+
+    def _parse(self, subject: str, schema: Schema) -> Parsed:
+        if not schema.text.strip():
+            raise Invalid("Empty schema")
+        try:
+            return parse(schema, lambda reference: self._resolved(subject, reference))
+        except InvalidSchema as error:
+            raise Invalid(f"Invalid schema of type {schema.type}, details: {error}") from error
+
+    def _resolved(self, parent: str, reference: Reference) -> Schema:
+        """What `parent` refers to, which in turn names its references in a way that is good anywhere."""
+        subject = names.beside(parent, reference.subject)
+        try:
+            found = self._state.version(subject, reference.version, Show.ALL).schema
+        except Refusal as error:
+            raise InvalidSchema(
+                f"the reference {reference.name} is to version {reference.version} of {subject}: {error}"
+            ) from error
+        qualified = tuple(
+            replace(each, subject=names.beside(subject, each.subject)) for each in found.references
+        )
+        return replace(found, references=qualified)
