@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from headrace.registry import names
 from headrace.registry.decision import Decision
-from headrace.registry.formats import Parsed, Reference, Schema, check
+from headrace.registry.formats import Level, Parsed, Schema, check
 from headrace.registry.identity import identity
 from headrace.registry.library import Library
 from headrace.registry.records import ContextKey, Exists, Mode, Record, SchemaKey, SchemaValue
@@ -28,6 +28,7 @@ from headrace.registry.state import Show, State
 
 MAX_ID: Final = 2**31 - 1
 _READ_ONLY: Final = {Mode.READONLY, Mode.READONLY_OVERRIDE}
+_TRANSITIVE: Final = {Level.BACKWARD_TRANSITIVE, Level.FORWARD_TRANSITIVE, Level.FULL_TRANSITIVE}
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,8 +116,8 @@ def _check_mode(state: State, subject: str, wanted: Wanted) -> None:
 
 def _check_text(wanted: Wanted) -> None:
     """What cannot be written as JSON in UTF-8 cannot be kept."""
-    said = [wanted.schema.text, wanted.metadata, wanted.rule_set]
-    said += [(each.name, each.subject) for each in wanted.schema.references]
+    references = [(each.name, each.subject) for each in wanted.schema.references]
+    said = wanted.schema.text, references, wanted.metadata, wanted.rule_set
     try:
         json.dumps(said, allow_nan=False, ensure_ascii=False).encode()
     except (ValueError, RecursionError) as error:
@@ -137,12 +138,8 @@ def _value(state: State, subject: str, wanted: Wanted, parsed: Parsed, *, normal
     """What would be kept, but for the numbers."""
     normalize = normalize or state.settings.config_in_force(subject).normalize is True
     text = parsed.normalized if normalize else parsed.canonical
-    schema = Schema(parsed.type, text, _references(parsed))
+    schema = Schema(parsed.type, text, tuple(parsed.references))
     return SchemaValue(subject, 0, 0, schema, wanted.metadata, wanted.rule_set)
-
-
-def _references(parsed: Parsed) -> tuple[Reference, ...]:
-    return tuple(parsed.references)
 
 
 def _there(
@@ -174,9 +171,13 @@ def _incompatibilities(
 ) -> list[str]:
     config = state.settings.config_in_force(value.subject)
     assert config.compatibility is not None, value.subject
+    if config.compatibility is Level.NONE:
+        return []
     if config.group is not None:
         group = _property(value, config.group)
         olds = [each for each in olds if _property(each, config.group) == group]
+    if config.compatibility not in _TRANSITIVE:
+        olds = olds[-1:]  # so that the others need not be understood
     messages = check(
         parsed,
         [library.kept(each) for each in olds],
