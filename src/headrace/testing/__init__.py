@@ -1,1 +1,28 @@
-"""Helpers for tests, ours and other people's. Nothing else in the package imports this."""
+"""A real broker for tests, other people's and ours: in this process or beside it, alone or as a cluster.
+
+    from headrace.testing import Broker
+
+    with Broker() as broker:
+        Producer({"bootstrap.servers": broker.bootstrap})
+
+docs/testing.md has recipes. Nothing else in the package imports this one.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from headrace.testing.broker import Broker
+    from headrace.testing.cluster import Cluster
+    from headrace.testing.faults import Fault, Faults
+
+__all__ = ["Broker", "Cluster", "Fault", "Faults"]
+
+_HOMES: Final = {"Broker": "broker", "Cluster": "cluster", "Fault": "faults", "Faults": "faults"}
+
+
+def __getattr__(name: str) -> Any:
+    """Import what is asked for when it is: pytest loads this package in everybody's tests."""
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)

@@ -1,0 +1,61 @@
+"""An event loop in a thread of its own: where brokers live while a test, which is no coroutine, runs."""
+
+import asyncio
+import threading
+from collections.abc import Callable, Coroutine
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+
+
+class LoopThread:
+    """Runs from `start` to `stop`; its own threads have names that begin with `name`."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self._loop: asyncio.AbstractEventLoop
+        self._started: Future[None] = Future()
+        self._told_to_stop: asyncio.Event
+        # A daemon: a test run that was broken off is not to wait for it.
+        self._thread = threading.Thread(target=self._serve, name=name, daemon=True)
+
+    def start(self) -> None:
+        self._thread.start()
+        self._started.result()
+
+    def stop(self) -> None:
+        """Cancel what runs on the loop, wait for it and for every thread of it, and close it."""
+        self._loop.call_soon_threadsafe(self._told_to_stop.set)
+        self._thread.join()
+
+    def run(self, work: Coroutine[Any, Any, T]) -> T:
+        """What `work` returns, or raises, on the loop."""
+        return asyncio.run_coroutine_threadsafe(work, self._loop).result()
+
+    def call(self, function: Callable[..., T], *args: Any) -> T:
+        """What a plain function returns, called on the loop."""
+
+        async def called() -> T:
+            return function(*args)
+
+        return self.run(called())
+
+    def _serve(self) -> None:
+        with asyncio.Runner(loop_factory=_loop_factory()) as runner:
+            runner.run(self._until_told())
+
+    async def _until_told(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._loop.set_default_executor(ThreadPoolExecutor(thread_name_prefix=self.name))
+        self._told_to_stop = asyncio.Event()
+        self._started.set_result(None)
+        await self._told_to_stop.wait()
+
+
+def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop]:
+    try:
+        import uvloop  # noqa: PLC0415  not on every platform
+    except ImportError:
+        return asyncio.new_event_loop
+    return uvloop.new_event_loop

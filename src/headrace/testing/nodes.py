@@ -1,0 +1,162 @@
+"""Where a broker of a test runs: on the loop of this process, or as a process beside it."""
+
+import asyncio
+import json
+import os
+import re
+import select
+import signal
+import subprocess
+import sys
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final
+
+from headrace.broker.config import BrokerConfig
+from headrace.testing.embedded import EmbeddedBroker
+from headrace.testing.faults import Faults
+
+START_S: Final = 30.0
+STOP_S: Final = 10.0
+_WARNING: Final = re.compile(r"\d{4}-\S+ \S+ (\w+) ")
+_LOUD: Final = {"WARNING", "ERROR", "CRITICAL"}
+
+
+class NotStarted(Exception):
+    """The broker's process ended, or said nothing in time; the message has the end of its log."""
+
+
+class Node(ABC):
+    """One broker, life after life: always at the same port, with the same data. For the loop's thread."""
+
+    def __init__(self, settings: Mapping[str, str]) -> None:
+        self.settings = settings
+        self.broker_id = int(settings["broker.id"])
+
+    @property
+    @abstractmethod
+    def running(self) -> bool: ...
+
+    @abstractmethod
+    async def start(self) -> None:
+        """Start it, and return when clients can connect."""
+
+    @abstractmethod
+    async def stop(self) -> None:
+        """Have it end in order."""
+
+    @abstractmethod
+    async def kill(self) -> None:
+        """End it here and now; fine if it has ended."""
+
+
+class Inside(Node):
+    """In this process."""
+
+    def __init__(self, settings: Mapping[str, str], faults: Faults) -> None:
+        super().__init__(settings)
+        self._faults = faults
+        self.broker: EmbeddedBroker | None = None
+
+    @property
+    def running(self) -> bool:
+        return self.broker is not None
+
+    async def start(self) -> None:
+        broker = EmbeddedBroker(BrokerConfig.of(self.settings), self._faults)
+        await broker.start()
+        self.broker = broker
+
+    async def stop(self) -> None:
+        if self.broker is not None:
+            broker, self.broker = self.broker, None
+            await broker.stop()
+
+    async def kill(self) -> None:
+        if self.broker is not None:
+            broker, self.broker = self.broker, None
+            await broker.crash()
+
+
+class Beside(Node):
+    """A process of its own; it ends with this one, however this one ends."""
+
+    def __init__(self, settings: Mapping[str, str], log: Path) -> None:
+        super().__init__(settings)
+        self.log = log
+        self._process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def running(self) -> bool:
+        return self._process is not None and self._process.poll() is None
+
+    @property
+    def pid(self) -> int:
+        assert self._process is not None, f"broker {self.broker_id} is not running"
+        return self._process.pid
+
+    async def start(self) -> None:
+        BrokerConfig.of(self.settings)  # what is wrong with it is said here and not in a log
+        # The loop's thread starts it, and no thread of a pool: the kernel ends it with the thread that did.
+        self._process = self._launch()
+        try:
+            await asyncio.to_thread(self._wait_until_ready, self._process)
+        except BaseException:
+            await self.kill()
+            raise
+
+    async def stop(self) -> None:
+        if self._process is not None:
+            self._process.terminate()
+            try:
+                await asyncio.to_thread(self._process.wait, STOP_S)
+            finally:
+                await self.kill()
+
+    async def kill(self) -> None:
+        if self._process is not None:
+            self._process.kill()
+            await asyncio.to_thread(self._process.wait)
+            assert self._process.stdout is not None
+            self._process.stdout.close()
+            self._process = None
+
+    def signal(self, number: signal.Signals) -> None:
+        os.kill(self.pid, number)
+
+    def warnings(self) -> list[str]:
+        """What it complains of in its log, with tracebacks."""
+        loud, found = False, list[str]()
+        for line in self.log.read_text(errors="replace").splitlines() if self.log.exists() else ():
+            begins = _WARNING.match(line)
+            loud = loud if begins is None else begins[1] in _LOUD
+            if loud:
+                found.append(line)
+        return found
+
+    def _launch(self) -> subprocess.Popen[bytes]:
+        member = ("-P", "-m", "headrace.cli.machine.member", f"broker-{self.broker_id}", str(os.getpid()))
+        with self.log.open("ab") as log:
+            process = subprocess.Popen(  # noqa: S603  our own program
+                [sys.executable, *member, "headrace.cli.machine.broker"],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=log,
+                start_new_session=True,  # a Ctrl-C is for the tests, which then stop it
+            )
+        assert process.stdin is not None
+        with process.stdin as settings:
+            settings.write(json.dumps(dict(self.settings)).encode())
+        return process
+
+    def _wait_until_ready(self, process: subprocess.Popen[bytes]) -> None:
+        assert process.stdout is not None
+        while True:
+            readable, _, _ = select.select([process.stdout], [], [], START_S)
+            line = process.stdout.readline().decode() if readable else ""
+            if line.startswith("ready "):
+                return
+            if not line or line.startswith("refused "):
+                log = "\n".join(self.log.read_text(errors="replace").splitlines()[-20:])
+                raise NotStarted(f"broker {self.broker_id} has not started: {line.strip()}\n{log}")
