@@ -56,7 +56,9 @@ def answers(*statuses: HTTPStatus) -> dict[int | str, dict[str, Any]]:
 
 
 def refusal(status: int, code: int, message: str) -> JSONResponse:
-    return JSONResponse({"error_code": code, "message": message}, status)
+    # Half a surrogate pair, which may be in what somebody has sent, has no bytes in UTF-8.
+    printable = message.encode("utf-8", "backslashreplace").decode()
+    return JSONResponse({"error_code": code, "message": printable}, status)
 
 
 def install(app: FastAPI) -> None:

@@ -1,6 +1,6 @@
 """The cluster, as every route reaches it: over the wire, by clients that are made once and shared."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from threading import Lock
 from typing import Annotated, Final
@@ -25,6 +25,7 @@ class Reach:
         self._spare: list[Brokers] = []
         self._admin: Admin | None = None
         self._groups: GroupAdmin | None = None
+        self._at_close: list[Callable[[], None]] = []
 
     @property
     def bootstrap(self) -> str:
@@ -70,8 +71,14 @@ class Reach:
                 return
         brokers.close()
 
+    def at_close(self, close: Callable[[], None]) -> None:
+        """Have this called when the gateway parts from the cluster: what was called for last goes first."""
+        self._at_close.append(close)
+
     def close(self) -> None:
         """Part from the cluster."""
+        for close in reversed(self._at_close):
+            close()
         with self._lock:
             spare, self._spare = self._spare, []
         for brokers in spare:

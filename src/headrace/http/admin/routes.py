@@ -2,10 +2,10 @@
 
 from fastapi import APIRouter, FastAPI
 
-from headrace.http.admin import brokers, cluster, groups, topics
+from headrace.http.admin import brokers, cluster, groups, messages, searching, tail, topics
 
 router = APIRouter(prefix="/api/v1")
-for part in (cluster, brokers, topics, groups):
+for part in (cluster, brokers, topics, searching, tail, messages, groups):
     router.include_router(part.router)
 
 

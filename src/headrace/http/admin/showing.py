@@ -1,0 +1,107 @@
+"""A record as people see it, and whether it is one that they look for."""
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from headrace.client.records import Record
+from headrace.http.gateway.decoding import BySchema, cut, decode
+from headrace.http.gateway.plain_json import write_json
+
+MOST_HEADER_BYTES = 8 * 1024  # of one header's value that are shown
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Header:
+    """A header; one name may be there several times."""
+
+    name: str
+    value: Any
+    encoding: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Message:
+    """A message. Key and value are decoded; the encoding says how: `null`, `json`, `text`, `base64`, or by
+    their schema `avro`, `jsonschema` or `protobuf`. What is cut is `truncated`.
+    """
+
+    partition: int
+    offset: int
+    timestamp_ms: int | None
+    key: Any
+    key_encoding: str
+    key_schema_id: int | None
+    key_size: int
+    value: Any
+    value_encoding: str
+    value_schema_id: int | None
+    value_size: int
+    truncated: bool
+    headers: tuple[Header, ...]
+
+
+def shown(record: Record, most: int, by_schema: BySchema | None = None) -> dict[str, Any]:
+    """The message that a record is, with no more than `most` bytes of its key and of its value."""
+    key, key_cut = cut(record.key, most, by_schema)
+    value, value_cut = cut(record.value, most, by_schema)
+    assert record.partition is not None, record
+    return asdict(
+        Message(
+            partition=record.partition,
+            offset=record.offset,
+            timestamp_ms=record.timestamp_ms,
+            key=key.value,
+            key_encoding=key.encoding,
+            key_schema_id=key.schema_id,
+            key_size=len(record.key or b""),
+            value=value.value,
+            value_encoding=value.encoding,
+            value_schema_id=value.schema_id,
+            value_size=len(record.value or b""),
+            truncated=key_cut or value_cut,
+            headers=tuple(_header(name, data) for name, data in record.headers),
+        )
+    )
+
+
+def _header(name: str, data: bytes | None) -> Header:
+    decoded, _ = cut(data, MOST_HEADER_BYTES)
+    return Header(name=name, value=decoded.value, encoding=decoded.encoding)
+
+
+class Matches:
+    """Whether a record is looked for: it has this key, and this text somewhere in it."""
+
+    def __init__(self, key: str | None, text: str | None, by_schema: BySchema | None = None) -> None:
+        self._key = key
+        self._text = None if text is None else text.casefold()
+        self._by_schema = by_schema
+
+    def __call__(self, record: Record) -> bool:
+        return (self._key is None or self._has_key(record.key, self._key)) and (
+            self._text is None or self._has_text(record, self._text)
+        )
+
+    def _has_key(self, data: bytes | None, key: str) -> bool:
+        if data is None:
+            return False
+        if data == key.encode("utf-8", "replace"):
+            return True
+        return self._readable(data) == key
+
+    def _has_text(self, record: Record, text: str) -> bool:
+        everything = [record.key, record.value, *(value for _, value in record.headers)]
+        return any(text in self._readable(data).casefold() for data in everything if data) or any(
+            text in name.casefold() for name, _ in record.headers
+        )
+
+    def _readable(self, data: bytes) -> str:
+        """The text in it: as it is shown, where a schema says how to read it."""
+        if data[0] or self._by_schema is None:
+            return data.decode("utf-8", "replace")
+        decoded = decode(data, self._by_schema)
+        if decoded.schema_id is None:
+            return data.decode("utf-8", "replace")
+        if isinstance(decoded.value, str):
+            return decoded.value
+        return write_json(decoded.value).decode()

@@ -1,0 +1,192 @@
+"""Producers that all requests share, and awaiting what becomes of the records of one request.
+
+There is a producer for each setting of acks, with one thread that hears of its deliveries: a request waits
+on the event loop, however many there are.
+"""
+
+import asyncio
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Final, Literal
+
+from confluent_kafka import KafkaError, KafkaException, Message, Producer
+
+from headrace.client.errors import ClientError, Unreachable, translate
+from headrace.client.records import ANY_PARTITION, Record
+
+DELIVERY_S: Final = 30.0  # then a record has failed; a new leader is found in less
+QUEUED: Final = 100_000  # records on their way at a time
+QUEUED_KBYTES: Final = 256 * 1024
+_FULL_S: Final = 0.01  # between two looks at whether there is room again
+_TURN: Final = 500  # records after which other requests have their turn
+_POLL_S: Final = 0.1
+
+Acks = Literal["all", "1", "0"]
+
+
+@dataclass(frozen=True, slots=True)
+class Delivered:
+    """Where a record is; with acks=0 nobody says at which offset."""
+
+    partition: int
+    offset: int | None
+    timestamp_ms: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """Why a record was not acknowledged, and whether to try again makes sense."""
+
+    error: ClientError
+    retriable: bool
+
+
+Outcome = Delivered | Failed
+
+
+class Producers:
+    """Made when they are first needed."""
+
+    def __init__(self, bootstrap: str) -> None:
+        self._bootstrap = bootstrap
+        self._lock = threading.Lock()
+        self._by_acks: dict[Acks, _Shared] = {}
+
+    async def send(self, topic: str, records: Sequence[Record], acks: Acks = "all") -> list[Outcome]:
+        """What has become of each record, in their order."""
+        if not records:
+            return []
+        return await self._producer(acks).send(topic, records)
+
+    def close(self) -> None:
+        with self._lock:
+            producers, self._by_acks = list(self._by_acks.values()), {}
+        for each in producers:
+            each.close()
+
+    def _producer(self, acks: Acks) -> "_Shared":
+        with self._lock:
+            found = self._by_acks.get(acks)
+            if found is None or found.is_broken:
+                found = self._by_acks[acks] = _Shared(self._bootstrap, acks)
+            return found
+
+
+class _Shared:
+    """One producer and its thread."""
+
+    def __init__(self, bootstrap: str, acks: Acks) -> None:
+        self.is_broken = False  # for good: an idempotent producer may come to that
+        self._bootstrap = bootstrap
+        self._closed = threading.Event()
+        self._producer = Producer(
+            {
+                "bootstrap.servers": bootstrap,
+                "log_level": 0,
+                "client.id": "headrace-gateway",
+                "acks": acks,
+                "enable.idempotence": acks == "all",
+                "partitioner": "murmur2_random",  # as Kafka's own producer: a key has one partition for all
+                "linger.ms": 1,
+                "delivery.timeout.ms": int(DELIVERY_S * 1000),
+                "topic.metadata.propagation.max.ms": 5000,
+                "message.max.bytes": 1_000_000_000,  # the topic's limit is the one that counts
+                "queue.buffering.max.messages": QUEUED,
+                "queue.buffering.max.kbytes": QUEUED_KBYTES,
+            }
+        )
+        self._thread = threading.Thread(target=self._hear, name=f"gateway-producer-{acks}", daemon=True)
+        self._thread.start()
+
+    async def send(self, topic: str, records: Sequence[Record]) -> list[Outcome]:
+        waiting = _Waiting(len(records), topic, self._bootstrap)
+        for number, record in enumerate(records):
+            if number % _TURN == _TURN - 1:
+                await asyncio.sleep(0)
+            await self._put(topic, record, number, waiting)
+        outcomes = await waiting.done
+        self.is_broken |= waiting.saw_the_end
+        return outcomes
+
+    async def _put(self, topic: str, record: Record, number: int, waiting: "_Waiting") -> None:
+        """Have a record sent, as soon as there is room for it."""
+        options: dict[str, Any] = {}
+        if record.timestamp_ms is not None:
+            options["timestamp"] = record.timestamp_ms
+        deadline = asyncio.get_running_loop().time() + DELIVERY_S
+        while True:
+            try:
+                self._producer.produce(
+                    topic,
+                    value=record.value,
+                    key=record.key,
+                    headers=list(record.headers),
+                    partition=ANY_PARTITION if record.partition is None else record.partition,
+                    on_delivery=partial(waiting.delivered, number),
+                    **options,
+                )
+            except BufferError:
+                if asyncio.get_running_loop().time() > deadline:
+                    busy = Unreachable("too many records are on their way, and the brokers take none")
+                    waiting.settle(number, Failed(busy, retriable=True))
+                    return
+                await asyncio.sleep(_FULL_S)
+            except KafkaException as error:
+                waiting.fail(number, error.args[0], record.partition)
+                return
+            else:
+                return
+
+    def close(self) -> None:
+        self._closed.set()
+        self._thread.join()
+
+    def _hear(self) -> None:
+        while not self._closed.is_set():
+            self._producer.poll(_POLL_S)
+        self._producer.flush(1)
+
+
+class _Waiting:
+    """The outcomes of one request's records: they come in from the producer's thread."""
+
+    def __init__(self, count: int, topic: str, bootstrap: str) -> None:
+        self.saw_the_end = False  # of the producer
+        self._loop = asyncio.get_running_loop()
+        self.done: asyncio.Future[list[Outcome]] = self._loop.create_future()
+        self._topic = topic
+        self._bootstrap = bootstrap
+        self._lock = threading.Lock()
+        self._outcomes: list[Outcome | None] = [None] * count
+        self._left = count
+
+    def delivered(self, number: int, error: KafkaError | None, message: Message) -> None:
+        if error is not None:
+            self.fail(number, error, message.partition())
+            return
+        kind, timestamp_ms = message.timestamp()
+        partition = message.partition()
+        assert partition is not None, message
+        self.settle(number, Delivered(partition, message.offset(), timestamp_ms if kind else None))
+
+    def fail(self, number: int, error: KafkaError, partition: int | None) -> None:
+        self.saw_the_end |= error.fatal()
+        why = translate(error, self._topic, self._bootstrap)
+        if error.code() == KafkaError._UNKNOWN_PARTITION:  # noqa: SLF001  librdkafka's codes begin so
+            why = ClientError(f"{self._topic} has no partition {partition}")
+        self.settle(number, Failed(why, retriable=error.retriable() or isinstance(why, Unreachable)))
+
+    def settle(self, number: int, outcome: Outcome) -> None:
+        with self._lock:
+            self._outcomes[number] = outcome
+            self._left -= 1
+            if self._left:
+                return
+        if not self._loop.is_closed():
+            self._loop.call_soon_threadsafe(self._finish)
+
+    def _finish(self) -> None:
+        if not self.done.done():  # or the client has gone meanwhile
+            self.done.set_result([each for each in self._outcomes if each is not None])

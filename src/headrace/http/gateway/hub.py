@@ -1,0 +1,52 @@
+"""What the requests to a gateway share: producers, what is known of topics, and live tails."""
+
+from http import HTTPStatus
+from typing import Annotated, Final
+
+from anyio import CapacityLimiter
+from fastapi import Depends, FastAPI, Request
+
+from headrace.http.gateway.decoding import BySchema
+from headrace.http.gateway.delivery import Producers
+from headrace.http.gateway.known_topics import KnownTopics
+from headrace.http.gateway.tailing import Tails
+from headrace.http.problems import Problem
+from headrace.http.reach import Reach
+
+SEARCHES: Final = 16  # at a time: each has a thread and a consumer
+WAITING: Final = 64  # for one of those to end
+
+
+class Hub:
+    """There is one in a gateway; nothing in it costs anything before it is used."""
+
+    def __init__(self, app: FastAPI, reach: Reach) -> None:
+        self._app = app
+        self.reach = reach
+        self.topics = KnownTopics(reach)
+        self.producers = Producers(reach.bootstrap)
+        self.tails = Tails(reach.bootstrap)
+        self.searching = CapacityLimiter(SEARCHES)
+        reach.at_close(self.producers.close)
+        reach.at_close(self.tails.close)
+
+    def check_room_to_search(self) -> None:
+        """Problem if many searches wait for others already."""
+        if self.searching.statistics().tasks_waiting >= WAITING:
+            said = f"{SEARCHES} searches are under way and {WAITING} wait for them: try again later"
+            raise Problem(HTTPStatus.TOO_MANY_REQUESTS, 42902, said)
+
+    @property
+    def by_schema(self) -> BySchema | None:
+        """What decodes records by their schemas; None in a gateway without a registry."""
+        return None
+
+
+def hub_of(request: Request) -> Hub:
+    hub = request.app.state.hub
+    assert isinstance(hub, Hub)
+    return hub
+
+
+Shared = Annotated[Hub, Depends(hub_of)]
+"""What a route asks for to get at it."""
