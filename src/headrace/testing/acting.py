@@ -14,7 +14,7 @@ from headrace.testing.questions import Question, finished
 from headrace.testing.refusals import refusal, replaced
 
 Act = Callable[[Question, str | None], Any]
-"""Returns what a handler would: a reply, or something to await. It is told the fault's topic, if it has one."""
+"""Returns what a handler would: a reply, or something to await. It is told the topic it is for, if any."""
 
 _NO_SESSION = -1
 

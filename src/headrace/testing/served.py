@@ -156,8 +156,23 @@ class Served:
     @property
     def log(self) -> list[str]:
         """What the brokers complain of: every line of theirs that is a warning or worse."""
-        beside = [each for each in self._nodes.values() if isinstance(each, Beside)]
-        return [*self._log.since(0), *(line for node in beside for line in node.warnings())]
+        return self.log_since(0)
+
+    def log_since(self, lines: int) -> list[str]:
+        """The same without the first so many lines; `log_lines` says how many there are."""
+        beside = self._said_beside()
+        if beside:
+            return beside[lines:]
+        return self._log.since(lines)
+
+    @property
+    def log_lines(self) -> int:
+        return self._log.count + len(self._said_beside())
+
+    @property
+    def is_in_process(self) -> bool:
+        """Whether its brokers are in this process, and can be given faults."""
+        return not self._process
 
     @cached_property
     def admin(self) -> Admin:
@@ -197,7 +212,7 @@ class Served:
         return Asking(self.bootstrap).write(topic, values, key, headers, partition)
 
     def records(self, topic: str, *, count: int | None = None, timeout_s: float = PATIENCE_S) -> list[Record]:
-        """Every record in `topic`, by partition and offset, as it is now; with `count`, once it has so many."""
+        """Every record of `topic` as it is now, by partition and offset; or once there are `count`."""
         return Asking(self.bootstrap).records(topic, count, timeout_s)
 
     # -- its parts -----------------------------------------------------------------------------
@@ -223,6 +238,10 @@ class Served:
         if not isinstance(node, Beside):
             raise RuntimeError("only a process can be paused: use process=True")  # noqa: TRY004
         return node
+
+    def _said_beside(self) -> list[str]:
+        beside = [each for each in self._nodes.values() if isinstance(each, Beside)]
+        return [line for node in beside for line in node.warnings()]
 
     def _embedded(self) -> Iterator[EmbeddedBroker]:
         for node in self._nodes.values():
