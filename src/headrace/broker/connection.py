@@ -5,6 +5,7 @@ import inspect
 import logging
 from collections import deque
 from collections.abc import Awaitable
+from time import perf_counter
 from typing import TYPE_CHECKING, Any, cast
 
 from headrace.broker.dispatch import Context, Encoded, Handler, HangUp, Reply
@@ -156,6 +157,7 @@ class Connection(asyncio.BufferedProtocol):
             raise ProtocolError(f"API key {key} is not supported")
         if version not in handler.versions and key != ApiKey.API_VERSIONS:
             raise ProtocolError(f"{handler.key.name} v{version} is not supported")
+        began = perf_counter()
         context = Context(self._broker, self._listener, header.client_id, version, self.address)
         request = decode_request(key, version, body)
         if (handler.on_controller or handler.when_ready) and not self._broker.is_answering(handler):
@@ -165,7 +167,9 @@ class Connection(asyncio.BufferedProtocol):
         if isinstance(result, Message | Encoded):
             self._answer(result, header)
         elif result is not None:
-            self._answer_later(result, handler, header)
+            self._answer_later(result, handler, header, began)
+            return
+        self._broker.meters.request(key).done(began)
 
     async def _answer_elsewhere(self, request: Any, handler: Handler, context: Context) -> Any:
         """Wait until this broker knows its cluster; what is the controller's to answer goes to it."""
@@ -197,18 +201,21 @@ class Connection(asyncio.BufferedProtocol):
             self._transport.writelines(self._out)
             self._out, self._out_bytes = [], 0
 
-    def _answer_later(self, result: Awaitable[Reply], handler: Handler, header: RequestHeader) -> None:
+    def _answer_later(
+        self, result: Awaitable[Reply], handler: Handler, header: RequestHeader, began: float
+    ) -> None:
         slot = _Slot()
         self._slots.append(slot)
-        task = self._broker.loop.create_task(self._fill(slot, result, handler, header))
+        task = self._broker.loop.create_task(self._fill(slot, result, handler, header, began))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
     async def _fill(
-        self, slot: _Slot, result: Awaitable[Reply], handler: Handler, header: RequestHeader
+        self, slot: _Slot, result: Awaitable[Reply], handler: Handler, header: RequestHeader, began: float
     ) -> None:
         try:
             reply = await result
+            self._broker.meters.request(header.request_api_key).done(began)
             slot.buffers = [] if reply is None else _encode(reply, header)
             self._parked += sum(map(len, slot.buffers))
         except HangUp as error:

@@ -6,6 +6,7 @@ from importlib import import_module
 from pkgutil import iter_modules
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
+from headrace.protocol.broker_metrics import BROKER_METRICS
 from headrace.protocol.fields import Buffer
 from headrace.protocol.message import Message
 from headrace.protocol.schema.index import ApiKey
@@ -42,9 +43,10 @@ class Context(NamedTuple):
 
 
 class BrokerKey(IntEnum):
-    """APIs that only brokers use among themselves, and that no client is told of."""
+    """APIs that brokers use among themselves, and gateways; no client is told of them."""
 
     UPDATE_METADATA = UPDATE_METADATA
+    BROKER_METRICS = BROKER_METRICS
 
 
 class Handler(NamedTuple):

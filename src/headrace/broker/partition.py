@@ -16,6 +16,7 @@ from headrace.broker.errors import (
     PolicyViolation,
     UnknownLeaderEpoch,
 )
+from headrace.broker.meters import TopicMeter
 from headrace.broker.purgatory import WaitingFetch
 from headrace.coordination.znodes import PartitionState
 from headrace.protocol.compression import Buffer
@@ -57,9 +58,17 @@ class Partition:
     """A replica that this broker has. Every method is called on the event loop."""
 
     def __init__(
-        self, id_: TopicPartition, topic_id: bytes, log: Log, broker_id: int, *, high_watermark: int = 0
+        self,
+        id_: TopicPartition,
+        topic_id: bytes,
+        log: Log,
+        broker_id: int,
+        *,
+        high_watermark: int = 0,
+        meter: TopicMeter | None = None,
     ) -> None:
         self.id = id_
+        self.meter = meter or TopicMeter()
         self.topic_id = topic_id
         self.log = log
         self.high_watermark = max(log.log_start_offset, min(high_watermark, log.log_end_offset))
@@ -136,6 +145,7 @@ class Partition:
             )
             self.leadership.use_isr(state.isr, state.elr)
         else:
+            self._count_isr(len(state.isr) - len(self.leadership.isr))
             self.leadership.use_replicas(self.replicas, now_ms)
             self.leadership.use_isr(state.isr, state.elr)
         self._commit()
@@ -143,6 +153,10 @@ class Partition:
             self._refuse_unacknowledged(
                 NotEnoughReplicasAfterAppend(f"{self.id} has only {list(self.isr)} in sync any more")
             )
+
+    def _count_isr(self, more: int) -> None:
+        self.meter.isr_expands += more > 0
+        self.meter.isr_shrinks += more < 0
 
     def _note_epoch(self, epoch: int) -> None:
         try:
@@ -181,6 +195,7 @@ class Partition:
             self.ensure_enough_replicas()
         appended = self.log.append(data, leader_epoch=self.leader_epoch)
         if not appended.duplicate:
+            self.meter.appended(appended.last_offset - appended.base_offset + 1, len(data))
             self._grown(len(data))
         return appended
 
@@ -305,6 +320,7 @@ class Partition:
         if data:
             size = len(data)
             self.log.append_as_follower(data)
+            self.meter.replicated_in += size
             for waiting in tuple(self._followers):
                 waiting.arrived(size)
         self._follow_watermark(high_watermark)

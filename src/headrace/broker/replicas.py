@@ -197,7 +197,12 @@ class Replicas:
         if log is None:
             log = logs.create(id_, topic_id, self._broker.config.log_config({}), sync=False)
         partition = Partition(
-            id_, topic_id, log, self._broker.broker_id, high_watermark=logs.high_watermarks.get(id_, 0)
+            id_,
+            topic_id,
+            log,
+            self._broker.broker_id,
+            high_watermark=logs.high_watermarks.get(id_, 0),
+            meter=self._broker.meters.topic(id_.topic),
         )
         self.partitions[id_] = partition
         return partition
@@ -223,6 +228,7 @@ class Replicas:
                 partition.close()
         if gone:
             logs.delete(*gone)
+        self._broker.meters.forget(name)
 
     async def note_truncation(self, partition: Partition) -> None:
         """A log has lost its end: what says that more of it is safe, or clean, must not survive a crash."""

@@ -31,6 +31,7 @@ from headrace.broker.groups import Groups
 from headrace.broker.housekeeping import Housekeeping
 from headrace.broker.image import ClusterImage
 from headrace.broker.membership import Membership
+from headrace.broker.meters import Meters
 from headrace.broker.partition import Partition
 from headrace.broker.peer import Peer
 from headrace.broker.producer_ids import ProducerIds
@@ -80,6 +81,8 @@ class Broker:
         self.topic_admin = TopicAdmin(self)
         self.config_admin = ConfigAdmin(self)
         self.buffers = BufferPool()
+        self.meters = Meters()
+        self.started_s = time.time()
         # Encoded replies about all topics, and the image's version they are of; one for each version of
         # the API, listener and pair of flags.
         self.metadata_cache: dict[tuple[int, str, bool, bool], tuple[int, list[Buffer]]] = {}
@@ -115,6 +118,10 @@ class Broker:
 
     def now_ms(self) -> int:
         return now_ms()
+
+    @property
+    def connection_count(self) -> int:
+        return len(self._connections)
 
     @property
     def bootstrap(self) -> str:

@@ -10,9 +10,11 @@ from fastapi.responses import JSONResponse, RedirectResponse, Response
 
 from headrace import __version__
 from headrace.http import problems
+from headrace.http.access import AccessLog
 from headrace.http.guard import Guard
 from headrace.http.reach import Reach
 from headrace.http.settings import GatewaySettings
+from headrace.http.tracing import Tracing, provider
 
 PARTS: Final = ("metrics", "admin", "gateway", "registry", "console")
 """Packages whose `routes` module has `install(app)`, which adds the part's routes."""
@@ -29,6 +31,10 @@ def create_app(settings: GatewaySettings) -> FastAPI:
     )
     app.state.reach = Reach(settings)
     app.add_middleware(Guard, max_request_bytes=settings.max_request_bytes)
+    app.add_middleware(AccessLog)
+    app.state.traces = provider()
+    if app.state.traces is not None:
+        app.add_middleware(Tracing, provider=app.state.traces)
     problems.install(app)
     app.add_api_route("/", _root, include_in_schema=False)
     for part in PARTS:
@@ -41,6 +47,9 @@ async def _life(app: FastAPI) -> AsyncIterator[None]:
     try:
         yield
     finally:
+        app.state.rates.close()
+        if app.state.traces is not None:
+            app.state.traces.shutdown()
         app.state.reach.close()
 
 

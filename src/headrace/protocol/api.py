@@ -8,7 +8,7 @@ from functools import cache
 from importlib import import_module
 from typing import Any, Final
 
-from headrace.protocol import api_versions, fetch, metadata, produce, update_metadata
+from headrace.protocol import api_versions, broker_metrics, fetch, metadata, produce, update_metadata
 from headrace.protocol.errors import ProtocolError
 from headrace.protocol.fields import Buffer
 from headrace.protocol.message import Message
@@ -30,6 +30,12 @@ _BY_HAND: Final[dict[int, Any]] = {
     ApiKey.METADATA: metadata,
     ApiKey.API_VERSIONS: api_versions,
 }
+
+_OF_BROKERS: Final[dict[int, tuple[Any, str]]] = {
+    update_metadata.UPDATE_METADATA: (update_metadata, "UpdateMetadata"),
+    broker_metrics.BROKER_METRICS: (broker_metrics, "BrokerMetrics"),
+}
+"""What Kafka has no message for, or no more."""
 
 
 def api_schema(key: int) -> ApiSchema:
@@ -79,10 +85,10 @@ def _encoder(key: int) -> Callable[[Any, int], list[Buffer]]:
 
 
 def _class(key: int, kind: str) -> type[Message]:
-    if key == update_metadata.UPDATE_METADATA:
-        of_brokers: type[Message] = getattr(update_metadata, f"UpdateMetadata{kind}")
+    if key in _OF_BROKERS:
+        module, name = _OF_BROKERS[key]
+        of_brokers: type[Message] = getattr(module, name + kind)
         return of_brokers
     api = api_schema(key)
-    module = import_module(f"headrace.protocol.schema.{api.module}")
-    found: type[Message] = getattr(module, api.name + kind)
+    found: type[Message] = getattr(import_module(f"headrace.protocol.schema.{api.module}"), api.name + kind)
     return found

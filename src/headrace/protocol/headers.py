@@ -8,6 +8,7 @@ from struct import Struct
 from struct import error as struct_error
 from typing import Final
 
+from headrace.protocol.broker_metrics import BROKER_METRICS
 from headrace.protocol.errors import ProtocolError
 from headrace.protocol.fields import NEWEST
 from headrace.protocol.primitives import bad_length, skip_tags
@@ -21,6 +22,7 @@ _RESPONSE_V1: Final = Struct(">ix")  # no tagged fields
 _FIRST_FLEXIBLE: Final = {
     **{int(key): api.flexible.start if api.flexible else NEWEST for key, api in APIS.items()},
     UPDATE_METADATA: 0,
+    BROKER_METRICS: 0,
 }
 
 

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from headrace.broker.dispatch import HANDLERS, Context, load_handlers
+from headrace.broker.meters import Meters
 from headrace.protocol.errors import ErrorCode
 from headrace.protocol.message import Message
 from headrace.protocol.schema.delete_records import (
@@ -23,6 +24,9 @@ from headrace.storage.errors import StorageError
 
 
 class BrokenBroker:
+    def __init__(self) -> None:
+        self.meters = Meters()
+
     def partition(self, _topic: str, _index: int) -> Any:
         raise StorageError("the disk is gone")
 

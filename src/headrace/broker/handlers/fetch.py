@@ -20,6 +20,7 @@ from typing import NamedTuple
 from headrace.broker.dispatch import Context, handles
 from headrace.broker.errors import UnknownTopicId, UnknownTopicOrPartition
 from headrace.broker.fetch_sessions import Plan, Wanted
+from headrace.broker.meters import TopicMeter
 from headrace.broker.partition import Isolation, Partition, monotonic_ms
 from headrace.broker.purgatory import WaitingFetch
 from headrace.broker.translate import FAILURES, Failure, error_code
@@ -48,9 +49,9 @@ def fetch(request: FetchRequest, context: Context) -> FetchResponse | Awaitable[
     replica = _replica(request)
     found = _read(plan, request, context, replica)
     if found.size >= request.min_bytes or found.failed or request.max_wait_ms <= 0 or not plan.wanted:
-        return _reply(plan, found)
+        return _reply(plan, found, replica)
     if found.size and any(_has_more(entry, data, request) for entry, data in found.entries):
-        return _reply(plan, found)  # it is not the log that is short, and so no append would help
+        return _reply(plan, found, replica)  # it is not the log that is short, and so no append would help
     waiting = WaitingFetch(
         [partition for entry in plan.wanted if (partition := _find(entry, context)) is not None],
         missing=request.min_bytes - found.size,
@@ -58,15 +59,17 @@ def fetch(request: FetchRequest, context: Context) -> FetchResponse | Awaitable[
         loop=context.broker.loop,
         as_replica=replica is not None,
     )
-    return _wait(plan, request, context, waiting)
+    return _wait(plan, request, context, waiting, replica)
 
 
-async def _wait(plan: Plan, request: FetchRequest, context: Context, waiting: WaitingFetch) -> FetchResponse:
+async def _wait(
+    plan: Plan, request: FetchRequest, context: Context, waiting: WaitingFetch, replica: "_Replica | None"
+) -> FetchResponse:
     try:
         await waiting.done
     finally:
         waiting.wake()  # if it is the client that has gone
-    return _reply(plan, _read(plan, request, context, _replica(request)))
+    return _reply(plan, _read(plan, request, context, replica), replica)
 
 
 class _Replica(NamedTuple):
@@ -88,8 +91,17 @@ class _Found:
     """What the partitions of a request have to give just now."""
 
     entries: list[tuple[Wanted, PartitionData]]
+    meters: list[tuple[TopicMeter, int]]  # whose bytes, and how many; 0: an error
     size: int = 0
     failed: bool = False
+
+    def add(self, entry: Wanted, data: PartitionData, meter: TopicMeter) -> None:
+        """What one partition gives."""
+        self.entries.append((entry, data))
+        size = len(data.records or b"")
+        self.size += size
+        if size or data.error_code:
+            self.meters.append((meter, size))
 
 
 def _find(entry: Wanted, context: Context) -> Partition | None:
@@ -113,7 +125,7 @@ def _read(plan: Plan, request: FetchRequest, context: Context, replica: _Replica
     room = min(request.max_bytes, context.broker.config.integer("fetch.max.bytes"))
     if context.broker.holds_too_many_replies:
         room = 0
-    found = _Found([])
+    found = _Found([], [])
     for entry in plan.wanted:
         try:
             partition = _partition(entry, context)
@@ -127,22 +139,25 @@ def _read(plan: Plan, request: FetchRequest, context: Context, replica: _Replica
                 else:
                     data = _read_one(partition, entry, limit, isolation, first=first)
             else:
-                in_sync = replica.broker_id in partition.isr
-                if partition.throttled_for_followers and not in_sync:
-                    limit = _throttled(limit, context)
-                data = _read_for_replica(partition, entry, limit, replica, first=first and limit > 0)
-                if not in_sync:
-                    context.broker.replicas.isr_changes.consider(partition)
-                    if partition.throttled_for_followers:
-                        spent = len(data.records or b"")
-                        context.broker.replicas.rate_to_followers.spend(spent, context.broker.loop.time())
+                data = _read_for_replica(partition, entry, limit, replica, context, first=first)
                 found.failed = found.failed or data.diverging_epoch.epoch != -1
         except FAILURES as error:
-            data = _failed(entry, error)
             found.failed = True
-        found.entries.append((entry, data))
-        found.size += len(data.records or b"")
+            found.add(entry, _failed(entry, error), context.broker.meters.of(entry.topic))
+        else:
+            found.add(entry, data, partition.meter)
     return found
+
+
+def _count(found: _Found, replica: _Replica | None) -> None:
+    """What is given now: what was read first, and then waited for more, is not counted."""
+    for meter, size in found.meters:
+        meter.failed_fetches += not size
+        if replica is None:
+            meter.fetches += 1
+            meter.bytes_out += size
+        else:
+            meter.replicated_out += size
 
 
 def _read_one(
@@ -199,6 +214,21 @@ def _throttled(limit: int, context: Context) -> int:
 
 
 def _read_for_replica(
+    partition: Partition, entry: Wanted, limit: int, replica: _Replica, context: Context, *, first: bool
+) -> PartitionData:
+    in_sync = replica.broker_id in partition.isr
+    if partition.throttled_for_followers and not in_sync:
+        limit = _throttled(limit, context)
+    data = _read_to_the_end(partition, entry, limit, replica, first=first and limit > 0)
+    if not in_sync:
+        context.broker.replicas.isr_changes.consider(partition)
+        if partition.throttled_for_followers:
+            spent = len(data.records or b"")
+            context.broker.replicas.rate_to_followers.spend(spent, context.broker.loop.time())
+    return data
+
+
+def _read_to_the_end(
     partition: Partition, entry: Wanted, limit: int, replica: _Replica, *, first: bool
 ) -> PartitionData:
     partition.ensure_leader(entry.leader_epoch)
@@ -249,7 +279,8 @@ def _failed(entry: Wanted, failure: Failure) -> PartitionData:
     )
 
 
-def _reply(plan: Plan, found: _Found) -> FetchResponse:
+def _reply(plan: Plan, found: _Found, replica: _Replica | None) -> FetchResponse:
+    _count(found, replica)
     topics: dict[tuple[str, bytes], list[PartitionData]] = {}
     for entry, data in found.entries:
         watermarks = (data.high_watermark, data.last_stable_offset, data.log_start_offset)

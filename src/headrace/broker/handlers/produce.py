@@ -127,6 +127,7 @@ def _append(
     except FAILURES as error:
         if isinstance(error, StorageError):
             context.broker.disk_failed()
+        context.broker.meters.of(topic).failed_produces += 1
         return _refused(data.index, error)
     reply = PartitionProduceResponse(
         index=data.index,

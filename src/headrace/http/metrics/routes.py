@@ -1,13 +1,19 @@
-"""/healthz, /readyz and /metrics."""
+"""/metrics, /healthz and /readyz, and the rates that the console draws."""
 
 from http import HTTPStatus
+from typing import Annotated, Any
 
-from fastapi import APIRouter, FastAPI
+from fastapi import APIRouter, FastAPI, Query, Request
+from fastapi.responses import PlainTextResponse
 
-from headrace.http.problems import answers
+from headrace.http.metrics import lags
+from headrace.http.metrics.counters import count
+from headrace.http.metrics.exposition import CONTENT_TYPE, exposition
+from headrace.http.metrics.rates import EVERY_S, Rates
+from headrace.http.problems import Problem, answers
 from headrace.http.reach import Reached
 
-router = APIRouter(tags=["health"])
+router = APIRouter(tags=["health"], responses=answers(HTTPStatus.SERVICE_UNAVAILABLE))
 
 
 @router.get("/healthz")
@@ -16,7 +22,7 @@ async def healthz() -> dict[str, str]:
     return {"status": "ok"}
 
 
-@router.get("/readyz", responses=answers(HTTPStatus.SERVICE_UNAVAILABLE))
+@router.get("/readyz")
 def readyz(reach: Reached) -> dict[str, str]:
     """That it reaches the cluster."""
     with reach.brokers() as brokers:
@@ -24,6 +30,34 @@ def readyz(reach: Reached) -> dict[str, str]:
     return {"status": "ready"}
 
 
+@router.get("/metrics", response_class=PlainTextResponse, responses=answers(HTTPStatus.NOT_FOUND))
+def metrics(
+    reach: Reached,
+    broker: Annotated[int | None, Query(ge=0, le=2**31 - 1, description="Only of this broker.")] = None,
+) -> PlainTextResponse:
+    """What Prometheus scrapes: every broker's counters, topics, and groups with their lag.
+
+    One gateway tells of the whole cluster. Where each broker has a gateway and each is scraped, `?broker=ID`
+    leaves out the others, and what is not a broker's own.
+    """
+    counted = count(reach, only=broker)
+    if broker is not None and broker not in counted:
+        raise Problem(HTTPStatus.NOT_FOUND, 40404, f"there is no broker {broker} that answers")
+    more = lags.families(reach, counted) if broker is None else ()
+    return PlainTextResponse(exposition(counted, more), media_type=CONTENT_TYPE)
+
+
+@router.get("/api/v1/rates", tags=["cluster"])
+def rates(
+    request: Request,
+    topic: Annotated[str | None, Query(description="Of this topic, besides those of the brokers.")] = None,
+) -> dict[str, Any]:
+    """Messages and bytes a second in the last ten minutes, from when somebody first asked for them."""
+    sampled: Rates = request.app.state.rates
+    return {"interval_s": EVERY_S, "points": [point.shown(topic) for point in sampled.points()]}
+
+
 def install(app: FastAPI) -> None:
     """Add this part to the gateway."""
+    app.state.rates = Rates(app.state.reach)
     app.include_router(router)

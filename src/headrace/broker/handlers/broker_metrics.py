@@ -1,0 +1,15 @@
+"""BrokerMetrics (key 10000), v0: what this broker has counted. Ours; no client is told of it."""
+
+from headrace.broker.dispatch import BrokerKey, Context, handles
+from headrace.broker.metrics import families
+from headrace.protocol.broker_metrics import BrokerMetricsRequest, BrokerMetricsResponse
+
+
+@handles(BrokerKey.BROKER_METRICS, range(1), when_ready=False)
+def broker_metrics(request: BrokerMetricsRequest, context: Context) -> BrokerMetricsResponse:
+    wanted = tuple(request.prefixes)
+    return BrokerMetricsResponse(
+        broker_id=context.broker.broker_id,
+        at_ms=context.broker.now_ms(),
+        families=[each for each in families(context.broker) if not wanted or each.name.startswith(wanted)],
+    )

@@ -1,0 +1,202 @@
+"""What a broker's meters and partitions come to, under the names that dashboards for Kafka look for.
+
+The names are those that Prometheus' JMX exporter makes of Kafka's own.
+"""
+
+import os
+import resource
+from collections.abc import Callable, Iterable, Iterator
+from itertools import accumulate
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from headrace import __version__
+from headrace.broker.meters import RequestMeter, TopicMeter
+from headrace.protocol.api import request_class
+from headrace.protocol.broker_metrics import COUNTER, GAUGE, HISTOGRAM, Family, Sample
+
+if TYPE_CHECKING:
+    from headrace.broker.server import Broker
+
+_TOPICS: Final[dict[str, tuple[str, Callable[[TopicMeter], int]]]] = {
+    "messagesin": ("Records that producers wrote.", lambda meter: meter.messages_in),
+    "bytesin": ("Bytes that producers wrote.", lambda meter: meter.bytes_in),
+    "bytesout": ("Bytes that consumers read.", lambda meter: meter.bytes_out),
+    "replicationbytesin": ("Bytes read from leaders.", lambda meter: meter.replicated_in),
+    "replicationbytesout": ("Bytes that followers read.", lambda meter: meter.replicated_out),
+    "totalproducerequests": (
+        "Batches that producers sent.",
+        lambda meter: meter.produces + meter.failed_produces,
+    ),
+    "failedproducerequests": ("Batches that were refused.", lambda meter: meter.failed_produces),
+    "totalfetchrequests": ("Reads that had something to give.", lambda meter: meter.fetches),
+    "failedfetchrequests": ("Reads that were refused.", lambda meter: meter.failed_fetches),
+}
+_SHORTEST, _LONGEST = 5, 26  # bounds of the histogram: 32 microseconds, and a minute
+_PAGE: Final = os.sysconf("SC_PAGE_SIZE")
+
+
+def families(broker: "Broker") -> Iterator[Family]:
+    """Everything, as it is now."""
+    yield from _of_topics(broker)
+    yield from _of_replicas(broker)
+    yield from _of_logs(broker)
+    yield from _of_requests(broker)
+    yield from _of_controller(broker)
+    yield from _of_process(broker)
+
+
+def _gauge(name: str, help_: str, value: float) -> Family:
+    return Family(name=name, kind=GAUGE, help=help_, labels=(), samples=[Sample(labels=(), value=value)])
+
+
+def _counter(name: str, help_: str, value: float) -> Family:
+    return Family(name=name, kind=COUNTER, help=help_, labels=(), samples=[Sample(labels=(), value=value)])
+
+
+def _of_topics(broker: "Broker") -> Iterator[Family]:
+    """Each topic, and all of them together without a name, as Kafka has it."""
+    meters = broker.meters
+    for name, (help_, read) in _TOPICS.items():
+        of_topics = {topic: read(meter) for topic, meter in meters.topics.items()}
+        total = sum(of_topics.values()) + read(meters.elsewhere)
+        yield Family(
+            name=f"kafka_server_brokertopicmetrics_{name}_total",
+            kind=COUNTER,
+            help=help_,
+            labels=("topic",),
+            samples=[
+                Sample(labels=("",), value=total),
+                *(Sample(labels=(topic,), value=value) for topic, value in of_topics.items()),
+            ],
+        )
+
+
+def _of_replicas(broker: "Broker") -> Iterator[Family]:
+    partitions = broker.partitions.values()
+    led = [each for each in partitions if each.leadership is not None]
+    manager = "kafka_server_replicamanager_"
+    meters = broker.meters.topics.values()
+    yield _gauge(f"{manager}partitioncount", "Partitions with a replica here.", len(partitions))
+    yield _gauge(f"{manager}leadercount", "Partitions led here.", len(led))
+    yield _gauge(
+        f"{manager}underreplicatedpartitions",
+        "Partitions led here that lack replicas in sync.",
+        sum(len(each.isr) < len(each.replicas) for each in led),
+    )
+    yield _gauge(
+        f"{manager}underminisrpartitioncount",
+        "Partitions led here with fewer in sync than acks=all needs.",
+        sum(len(each.isr) < each.min_insync_replicas for each in led),
+    )
+    yield _gauge(
+        f"{manager}offlinereplicacount", "Replicas here whose disk has failed.", len(broker.logs.failed)
+    )
+    yield _counter(
+        f"{manager}isrshrinks_total",
+        "How often a replica fell out of sync.",
+        sum(each.isr_shrinks for each in meters),
+    )
+    yield _counter(
+        f"{manager}isrexpands_total",
+        "How often one came into sync.",
+        sum(each.isr_expands for each in meters),
+    )
+
+
+def _of_logs(broker: "Broker") -> Iterator[Family]:
+    logs = [((id_.topic, str(id_.partition)), partition.log) for id_, partition in broker.partitions.items()]
+
+    def family(name: str, help_: str, values: Iterable[float]) -> Family:
+        samples = [
+            Sample(labels=labels, value=value) for (labels, _), value in zip(logs, values, strict=True)
+        ]
+        return Family(
+            name=f"kafka_log_log_{name}",
+            kind=GAUGE,
+            help=help_,
+            labels=("topic", "partition"),
+            samples=samples,
+        )
+
+    yield family("size", "Bytes on disk.", (log.size for _, log in logs))
+    yield family("numlogsegments", "Segments.", (len(log.segments) for _, log in logs))
+    yield family("logstartoffset", "The first offset there is.", (log.log_start_offset for _, log in logs))
+    yield family("logendoffset", "The next offset.", (log.log_end_offset for _, log in logs))
+
+
+def _of_requests(broker: "Broker") -> Iterator[Family]:
+    meters = {_api(key): meter for key, meter in sorted(broker.meters.requests.items())}
+    yield Family(
+        name="kafka_network_requestmetrics_requests_total",
+        kind=COUNTER,
+        help="Requests that were answered.",
+        labels=("request",),
+        samples=[Sample(labels=(name,), value=meter.count) for name, meter in meters.items()],
+    )
+    yield Family(
+        name="headrace_request_duration_seconds",
+        kind=HISTOGRAM,
+        help="From a request's arrival to its answer, waiting included.",
+        labels=("request", "le"),
+        samples=[
+            Sample(labels=(name, le), value=value)
+            for name, meter in meters.items()
+            for le, value in (
+                *((f"{2**n / 1e6:.6f}", below) for n, below in _below(meter)),
+                ("+Inf", meter.count),
+                ("sum", meter.seconds),
+            )
+        ],
+    )
+    yield _gauge(
+        "kafka_server_socket_server_metrics_connection_count", "Open connections.", broker.connection_count
+    )
+
+
+def _below(meter: RequestMeter) -> Iterator[tuple[int, int]]:
+    """How many took less than 2^n microseconds; bounds that tell nobody anything are left out."""
+    counts = list(accumulate(meter.buckets))
+    return ((n, counts[n]) for n in range(_SHORTEST, _LONGEST + 1))
+
+
+def _api(key: int) -> str:
+    return request_class(key).__name__.removesuffix("Request")
+
+
+def _of_controller(broker: "Broker") -> Iterator[Family]:
+    controller = broker.membership.controller
+    name = "kafka_controller_kafkacontroller_"
+    yield _gauge(
+        f"{name}activecontrollercount", "Whether this broker is the controller.", controller is not None
+    )
+    if controller is None:
+        return
+    topics = broker.image.topics.values()
+    states = [state for topic in topics for state in topic.states.values()]
+    yield _gauge(f"{name}globaltopiccount", "Topics of the cluster.", len(topics))
+    yield _gauge(f"{name}globalpartitioncount", "Partitions of the cluster.", len(states))
+    yield _gauge(
+        f"{name}offlinepartitionscount",
+        "Partitions that nobody leads.",
+        sum(each.leader < 0 for each in states),
+    )
+
+
+def _of_process(broker: "Broker") -> Iterator[Family]:
+    used = resource.getrusage(resource.RUSAGE_SELF)
+    yield _counter("process_cpu_seconds_total", "Processor time.", used.ru_utime + used.ru_stime)
+    yield _gauge("process_resident_memory_bytes", "Memory.", _resident())
+    yield _gauge("process_open_fds", "Open files and sockets.", len(os.listdir("/proc/self/fd")))  # noqa: PTH208
+    yield _gauge("process_start_time_seconds", "When it started, since 1970.", broker.started_s)
+    yield Family(
+        name="headrace_build_info",
+        kind=GAUGE,
+        help="Which version runs.",
+        labels=("version",),
+        samples=[Sample(labels=(__version__,), value=1)],
+    )
+
+
+def _resident() -> int:
+    return int(Path("/proc/self/statm").read_text().split()[1]) * _PAGE

@@ -1,0 +1,105 @@
+"""/metrics of a real cluster: the names that dashboards ask for, with numbers that are true."""
+
+import json
+import re
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from confluent_kafka import Consumer, Producer
+from prometheus_client.parser import text_string_to_metric_families
+
+from headrace.testing.process import ClusterProcess
+
+RECORDS = 500
+
+
+@pytest.fixture(scope="module")
+def up(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ClusterProcess]:
+    with ClusterProcess(tmp_path_factory.mktemp("metrics")) as process:
+        get(process, "/api/v1/rates")  # from now on they are sampled
+        write_and_read(process.bootstrap)
+        yield process
+
+
+def get(up: ClusterProcess, path: str) -> str:
+    with urllib.request.urlopen(up.http + path, timeout=30) as answer:
+        return str(answer.read().decode())
+
+
+def write_and_read(bootstrap: str) -> None:
+    producer = Producer({"bootstrap.servers": bootstrap, "linger.ms": 5})
+    for number in range(RECORDS):
+        producer.produce("orders", f"{number}")
+    producer.flush()
+    consumer = Consumer(
+        {"bootstrap.servers": bootstrap, "group.id": "billing", "auto.offset.reset": "earliest"}
+    )
+    consumer.subscribe(["orders"])
+    read = 0
+    while read < RECORDS:
+        read += len(consumer.consume(RECORDS, 1))
+    consumer.commit(asynchronous=False)
+    consumer.close()
+
+
+def scrape(up: ClusterProcess, path: str = "/metrics") -> dict[str, dict[str, float]]:
+    """Sums by name: all there is of it, and what has the topic or the group of this test."""
+    found: dict[str, dict[str, float]] = {}
+    for family in text_string_to_metric_families(get(up, path)):
+        for sample in family.samples:
+            sums = found.setdefault(sample.name, {})
+            for key in {"", sample.labels.get("topic", ""), sample.labels.get("consumergroup", "")}:
+                sums[key] = sums.get(key, 0) + sample.value
+    return found
+
+
+def test_what_was_written_and_read_is_counted(up: ClusterProcess) -> None:
+    found = scrape(up)
+    topic = "kafka_server_brokertopicmetrics_"
+
+    assert found[f"{topic}messagesin_total"]["orders"] == RECORDS
+    assert found[f"{topic}bytesin_total"]["orders"] > RECORDS
+    assert found[f"{topic}bytesout_total"]["orders"] >= found[f"{topic}bytesin_total"]["orders"]
+    assert found["kafka_controller_kafkacontroller_activecontrollercount"][""] == 1
+    assert found["kafka_server_replicamanager_underreplicatedpartitions"][""] == 0
+    assert found["kafka_log_log_logendoffset"]["orders"] == RECORDS
+    assert found["kafka_topic_partition_current_offset"]["orders"] == RECORDS
+    assert found["kafka_consumergroup_current_offset"]["billing"] == RECORDS
+    assert found["kafka_consumergroup_lag"]["billing"] == 0
+    assert found["kafka_brokers"][""] == 3
+    assert found["headrace_request_duration_seconds_count"][""] > 0
+
+
+def test_one_broker_can_be_asked_for(up: ClusterProcess) -> None:
+    assert scrape(up, "/metrics?broker=2")["headrace_build_info"][""] == 1
+    with pytest.raises(urllib.error.HTTPError, match="404"):
+        get(up, "/metrics?broker=9")
+
+
+def test_rates_are_sampled_while_somebody_looks(up: ClusterProcess) -> None:
+    deadline = time.monotonic() + 30
+    while time.monotonic() < deadline:
+        write_and_read(up.bootstrap)
+        points = json.loads(get(up, "/api/v1/rates?topic=orders"))["points"]
+        if points and points[-1]["topic"]["messages_in"] > 0:
+            break
+    assert points[-1]["brokers"].keys() == {"1", "2", "3"}
+    assert points[-1]["topic"]["bytes_out"] > 0
+
+
+def test_every_number_of_the_dashboard_is_there(up: ClusterProcess) -> None:
+    """What Grafana's panels ask for is what we say; a misspelt name would be an empty panel."""
+    dashboard = json.loads((Path(__file__).parents[2] / "docs" / "grafana" / "headrace.json").read_text())
+    asked = {
+        word
+        for panel in dashboard["panels"]
+        for target in panel.get("targets", ())
+        for word in re.findall(r"\b(?:kafka|headrace|process)_\w+", target["expr"])
+    }
+
+    assert len(asked) > 15
+    assert asked <= scrape(up).keys()
