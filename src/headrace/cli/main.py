@@ -64,6 +64,9 @@ COMMANDS: Final = {
         "See a cluster and a Spark pipeline survive a kill -9.",
         TOOLS,
     ),
+    "doctor": Lazy(
+        "headrace.cli.doctor", "doctor", "Check the machine and a cluster, and say what to do.", TOOLS
+    ),
 }
 
 

@@ -1,0 +1,144 @@
+"""`headrace doctor`: what is wrong with the machine, a directory and a cluster, and what to do."""
+
+import os
+import sys
+from collections.abc import Iterator
+from itertools import groupby
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+from urllib.parse import urlsplit
+
+import click
+
+from headrace.cli import doctor_data, doctor_machine
+from headrace.cli.progress import bar
+from headrace.cli.session import BOOTSTRAP, REGISTRY, Session, options
+from headrace.cli.texts import count
+from headrace.client import doctor_cluster as cluster_rules
+from headrace.client import doctor_data as data_rules
+from headrace.client import doctor_groups as group_rules
+from headrace.client import doctor_machine as machine_rules
+from headrace.client.doctor import OK, PROBLEM, WARNING, Area, Diagnosis, Finding, diagnosis
+from headrace.client.errors import ClientError
+
+if TYPE_CHECKING:
+    from headrace.client.doctor_cluster import ClusterFacts
+
+PORTS: Final = (9092, 8080)
+_COLOURS: Final = {OK: "green", WARNING: "yellow", PROBLEM: "red"}
+
+
+@click.command()
+@click.option(
+    "--data",
+    type=click.Path(file_okay=False, path_type=Path),
+    metavar="DIR",
+    help="Look at this directory, too: its disk, and what a broker has left in it.",
+)
+@click.option("--no-cluster", is_flag=True, help="Look at the machine, and at no cluster.")
+@click.option(
+    "--watch",
+    "apart_s",
+    type=click.FloatRange(0, 600),
+    default=2.0,
+    show_default=True,
+    metavar="SECONDS",
+    help="How long to watch groups that lag.",
+)
+@options
+@click.pass_obj
+def doctor(session: Session, data: Path | None, apart_s: float, *, no_cluster: bool) -> None:
+    """Check the machine and a cluster, and say what to do:  headrace doctor
+
+    Or a directory, best while nobody runs it:  headrace doctor --data /var/lib/headrace
+
+    Changes nothing. What is fine is ok, what may become a problem is a warning. Exit status 1 if there is a
+    problem.
+    """
+    found = diagnosis(_examine(session, data, apart_s, look_at_cluster=not no_cluster))
+    session.show(found, "\n".join(_lines(found)))
+    if found.problems:
+        sys.exit(1)
+
+
+def _examine(
+    session: Session, data: Path | None, apart_s: float, *, look_at_cluster: bool
+) -> Iterator[Finding]:
+    area = Area(f"cluster at {session.bootstrap}")
+    facts: ClusterFacts | None = None
+    missing: ClientError | None = None
+    if look_at_cluster:
+        try:
+            facts = _cluster(session)
+        except ClientError as error:
+            missing = error
+    yield from machine_rules.examine(doctor_machine.read_machine(PORTS, _ports(facts), data))
+    if data is not None:
+        yield from _directories(data)
+    if facts is not None:
+        yield from cluster_rules.examine(area, facts)
+        yield from _groups(session, area, apart_s)
+    elif missing is not None:
+        yield _unreachable(session, area, missing)
+
+
+def _cluster(session: Session) -> "ClusterFacts":
+    from headrace.client.doctor_reading import read_cluster  # noqa: PLC0415  not with --no-cluster
+
+    return read_cluster(session.bootstrap, [os.environ.get("HEADRACE_REGISTRY") or REGISTRY])
+
+
+def _groups(session: Session, area: Area, apart_s: float) -> Iterator[Finding]:
+    from headrace.client.doctor_reading import read_groups  # noqa: PLC0415
+
+    try:
+        groups = read_groups(session.bootstrap, apart_s)
+    except ClientError as error:
+        yield area.problem("groups", f"They cannot be asked for: {error}.", "See the findings above.")
+    else:
+        yield from group_rules.examine(area, groups)
+
+
+def _ports(facts: "ClusterFacts | None") -> set[int]:
+    """Those that the cluster has on this machine, its gateway's among them."""
+    if facts is None:
+        return set()
+    gateways = [urlsplit(each.address).port for each in facts.http]
+    brokers = [each.port for each in facts.status.brokers]
+    return {port for port in (*gateways, *brokers) if port is not None}
+
+
+def _directories(data: Path) -> Iterator[Finding]:
+    directories = doctor_data.broker_directories(data)
+    if not directories:
+        yield Area(str(data)).ok("owner", "No broker has run there.")
+        return
+    total = sum(map(doctor_data.bytes_to_read, directories))
+    with bar("reading logs", total, unit="bytes") as advance:
+        found = [doctor_data.read_directory(each, advance) for each in directories]
+    for each in found:
+        yield from data_rules.examine(each)
+
+
+def _unreachable(session: Session, area: Area, error: ClientError) -> Finding:
+    """Nobody has said that there is one: then it is no problem that there is none."""
+    if session.bootstrap == BOOTSTRAP and "HEADRACE_BOOTSTRAP" not in os.environ:
+        return area.ok("brokers", "None runs there; --bootstrap says where one does.")
+    sentence = f"{str(error)[:1].upper()}{str(error)[1:]}."
+    return area.problem("brokers", sentence, "Start it, or look whether the address is right.")
+
+
+def _lines(found: Diagnosis) -> Iterator[str]:
+    widest = max(len(each.check) for each in found.findings)
+    for area, findings in groupby(found.findings, key=lambda each: each.area):
+        yield click.style(area, bold=True)
+        for each in findings:
+            mark = click.style(f"{each.state:<8}", fg=_COLOURS[each.state])
+            yield f"  {mark} {each.check:<{widest}}  {each.says}"
+            if each.do:
+                yield f"  {'':<8} {'':<{widest}}  → {each.do}"
+        yield ""
+    if found.problems or found.warnings:
+        yield f"{count(found.problems, 'problem')}, {count(found.warnings, 'warning')}"
+    else:
+        yield "all is well"

@@ -1,0 +1,126 @@
+"""What the doctor has to know of a directory with brokers' logs, found out without changing anything."""
+
+import fcntl
+import os
+import re
+import struct
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Final
+
+from headrace.client.doctor_data import BrokerDirectory, Damage
+from headrace.storage.directory import CLEAN_SHUTDOWN
+from headrace.storage.errors import StorageError
+from headrace.storage.files import CLEANED, DELETED, SWAP, TEMPORARY
+from headrace.storage.identity import META_PROPERTIES, read_identity
+from headrace.storage.lock import FILE_NAME
+from headrace.storage.topics import parse_directory
+from headrace.storage.verify import verify
+
+MOST_BYTES: Final = 1024**3  # that are read; the smallest partitions first
+_BROKER: Final = re.compile(r"broker-\d+")
+_DOOMED: Final = re.compile(r".+-\d+\.[0-9a-f]{32}-(delete|future|stray)")
+_FLOCK: Final = "hhqqi4x"  # struct flock on Linux, 64 bits: type, whence, start, length, process
+
+
+def broker_directories(path: Path) -> list[Path]:
+    """The log directories in a directory of `headrace up`, or the one that it is."""
+    if not path.is_dir():
+        return []
+    if (path / META_PROPERTIES).exists() or (path / FILE_NAME).exists():
+        return [path]
+    return sorted(each for each in path.iterdir() if each.is_dir() and _BROKER.fullmatch(each.name))
+
+
+def bytes_to_read(path: Path) -> int:
+    """How much `read_directory` will read."""
+    if lock_holder(path) is not None:
+        return 0
+    return sum(size for _, size in _chosen(path))
+
+
+def read_directory(path: Path, advance: Callable[[float], None] = lambda _: None) -> BrokerDirectory:
+    """Look at it, and at the files in it if nobody has them open; `advance` is told how much was read."""
+    held_by = lock_holder(path)
+    partitions = [each for each in _directories(path) if parse_directory(each.name) is not None]
+    try:
+        identity, unreadable = read_identity(path), ""
+    except StorageError as error:
+        identity, unreadable = None, str(error)
+    chosen = [] if held_by is not None else list(_chosen(path))
+    damages = [damage for each, _ in chosen for damage in _verify(each, advance)]
+    return BrokerDirectory(
+        path=str(path),
+        broker_id=None if identity is None else identity.broker_id,
+        cluster_id=None if identity is None else identity.cluster_id,
+        held_by=held_by,
+        clean=(path / CLEAN_SHUTDOWN).exists(),
+        partitions=len(partitions),
+        verified=len(chosen),
+        damages=tuple(damages),
+        leftovers=tuple(_leftovers(path)) if held_by is None else (),
+        strangers=tuple(_strangers(path)),
+        unreadable=unreadable,
+    )
+
+
+def lock_holder(path: Path) -> int | None:
+    """The process that runs a broker there."""
+    try:
+        descriptor = os.open(path / FILE_NAME, os.O_RDWR)
+    except OSError:
+        return None
+    try:
+        asked = struct.pack(_FLOCK, fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0)
+        kind, _, _, _, pid = struct.unpack(_FLOCK, fcntl.fcntl(descriptor, fcntl.F_GETLK, asked))
+    finally:
+        os.close(descriptor)
+    return None if kind == fcntl.F_UNLCK else int(pid)
+
+
+def _chosen(path: Path) -> Iterator[tuple[Path, int]]:
+    """The partitions that are read, and their sizes: as many as the bound allows."""
+    sizes = []
+    for each in _directories(path):
+        logs = list(each.glob("*.log"))
+        if parse_directory(each.name) is not None and logs:
+            sizes.append((sum(log.stat().st_size for log in logs), each))
+    total = 0
+    for size, each in sorted(sizes):
+        total += size
+        if total > MOST_BYTES:
+            return
+        yield each, size
+
+
+def _verify(partition: Path, advance: Callable[[float], None]) -> Iterator[Damage]:
+    try:
+        reports = []
+        for report in verify(partition):
+            reports.append(report)
+            advance(report.size)
+    except (StorageError, OSError) as error:
+        yield Damage(path=str(partition), says=str(error), last=False)
+        return
+    for report in reports:
+        if report.problems:
+            problem = report.problems[0].partition(": ")[2] or report.problems[0]
+            last = report is reports[-1]
+            yield Damage(path=f"{partition.name}/{report.path.name}", says=problem, last=last)
+
+
+def _directories(path: Path) -> list[Path]:
+    return sorted(each for each in path.iterdir() if each.is_dir())
+
+
+def _leftovers(path: Path) -> Iterator[str]:
+    yield from (each.name for each in _directories(path) if _DOOMED.fullmatch(each.name))
+    for suffix in (CLEANED, SWAP, TEMPORARY, DELETED):
+        yield from (str(each.relative_to(path)) for each in sorted(path.glob(f"*/*{suffix}")))
+
+
+def _strangers(path: Path) -> Iterator[str]:
+    for each in _directories(path):
+        known = parse_directory(each.name) is not None or _DOOMED.fullmatch(each.name)
+        if not known and each.name != "__cluster_metadata-0":
+            yield each.name

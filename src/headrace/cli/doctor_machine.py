@@ -1,0 +1,141 @@
+"""What the doctor has to know of this machine, found out."""
+
+import ctypes
+import os
+import resource
+import socket
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Iterable, Iterator
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Final
+
+from headrace.client.doctor_disk import Disk
+from headrace.client.doctor_machine import Machine, Port
+
+PARTS: Final = ("pyspark", "deltalake", "pyiceberg")
+_SYNCS: Final = 15
+_BLOCK: Final = bytes(4096)
+_UNSYNCHRONISED: Final = 5  # what adjtimex(2) returns; its struct is smaller than what we hand over
+_TIMEX_BYTES: Final = 512
+
+
+def read_machine(ports: Iterable[int], ours: Iterable[int], data: Path | None) -> Machine:
+    """Look at everything; `ours` are ports that the cluster has, `data` is where logs are to be."""
+    memory = dict(_meminfo())
+    own = set(ours)
+    return Machine(
+        python=sys.version_info[:3],
+        cores=len(os.sched_getaffinity(0)),
+        open_files=_open_files(),
+        memory_bytes=memory.get("MemTotal"),
+        available_bytes=memory.get("MemAvailable"),
+        swap_bytes=memory.get("SwapTotal"),
+        swappiness=_number(Path("/proc/sys/vm/swappiness")),
+        huge_pages=_huge_pages(),
+        clock_synchronised=_clock(),
+        java=_java(),
+        parts={name: _version(name) for name in PARTS},
+        ports=tuple(Port(number=port, free=_free(port), ours=port in own) for port in ports),
+        disk=None if data is None else read_disk(data),
+    )
+
+
+def read_disk(path: Path) -> Disk:
+    """The disk that `path` is on, or will be when it is made."""
+    there = next(each for each in (path, *path.absolute().parents) if each.exists())
+    usage = os.statvfs(there)
+    sync_ms, why = None, ""
+    try:
+        sync_ms = _sync_ms(there)
+    except OSError as error:
+        why = (error.strerror or str(error)).lower()
+    return Disk(
+        path=str(path),
+        total_bytes=usage.f_blocks * usage.f_frsize,
+        free_bytes=usage.f_bavail * usage.f_frsize,
+        sync_ms=sync_ms,
+        why=why,
+    )
+
+
+def _sync_ms(directory: Path) -> float:
+    """How long a small write takes to be on the disk; what most of them take."""
+    took = []
+    with tempfile.TemporaryFile(dir=directory, prefix="headrace-doctor-") as file:
+        for _ in range(_SYNCS):
+            began = time.perf_counter()
+            file.write(_BLOCK)
+            file.flush()
+            os.fsync(file.fileno())
+            took.append((time.perf_counter() - began) * 1000)
+    return statistics.median(took)
+
+
+def _open_files() -> int | None:
+    """The hard limit: a broker raises its own to that."""
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return None if hard == resource.RLIM_INFINITY else hard
+
+
+def _meminfo() -> Iterator[tuple[str, int]]:
+    try:
+        lines = Path("/proc/meminfo").read_text().splitlines()
+    except OSError:
+        return
+    for line in lines:
+        name, _, rest = line.partition(":")
+        yield name, int(rest.split()[0]) * 1024
+
+
+def _number(path: Path) -> int | None:
+    try:
+        return int(path.read_text())
+    except (OSError, ValueError):
+        return None
+
+
+def _huge_pages() -> str | None:
+    """The word in brackets."""
+    try:
+        words = Path("/sys/kernel/mm/transparent_hugepage/enabled").read_text().split()
+    except OSError:
+        return None
+    return next((word.strip("[]") for word in words if word.startswith("[")), None)
+
+
+def _clock() -> bool | None:
+    """Whether the kernel counts its clock as kept right by somebody."""
+    adjtimex = getattr(ctypes.CDLL(None), "adjtimex", None)
+    if adjtimex is None:
+        return None
+    state = adjtimex(ctypes.create_string_buffer(_TIMEX_BYTES))
+    return None if state < 0 else state != _UNSYNCHRONISED
+
+
+def _java() -> str | None:
+    from headrace.coordination.errors import ZooKeeperUnavailable  # noqa: PLC0415
+    from headrace.coordination.java import find_java  # noqa: PLC0415
+
+    try:
+        return str(find_java())
+    except ZooKeeperUnavailable:
+        return None
+
+
+def _version(name: str) -> str | None:
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return None
+
+
+def _free(port: int) -> bool:
+    try:
+        with socket.create_server(("127.0.0.1", port)):
+            return True
+    except OSError:
+        return False

@@ -1,0 +1,105 @@
+"""`headrace doctor` against a real machine, directory and cluster."""
+
+import os
+import shutil
+import signal
+from pathlib import Path
+from typing import Any
+
+from cli.command import Command, Result
+from headrace.testing.process import ClusterProcess, UpProcess
+
+NOWHERE = "127.0.0.1:1"
+
+
+def test_a_broker_that_is_well_is_found_well(headrace: Command, up: UpProcess) -> None:
+    found = _diagnosis(headrace("doctor", "--data", str(up.data), "--json"))
+    assert {"controller", "brokers", "partitions", "disk", "copies", "groups", "zookeeper"} <= set(
+        _states(found, "cluster at")
+    )
+    (own,) = [each for each in found["findings"] if each["check"] == "in use"]
+    assert f"Process {up.pid} " in own["says"]
+    assert found["problems"] == sum(each["state"] == "problem" for each in found["findings"])
+    assert _states(found, "cluster at")["brokers"] == "ok"
+
+
+def test_a_person_reads_what_to_do() -> None:
+    shown = Command(NOWHERE)("doctor")
+    assert shown.status == 1
+    assert "problem  brokers" in shown.text
+    assert "→ Start it, or look whether the address is right." in shown.text
+    assert shown.err == ""
+
+
+def test_a_cluster_that_nobody_named_need_not_be_there(tmp_path: Path) -> None:
+    result = Command(NOWHERE)("doctor", "--no-cluster", "--data", str(tmp_path / "new"), "--json")
+    found = _diagnosis(result)
+    assert not _states(found, "cluster at")
+    assert _states(found, str(tmp_path))["owner"] == "ok"
+    assert not (tmp_path / "new").exists()
+
+
+def test_a_stopped_directory_is_looked_through_and_left_as_it_is(tmp_path: Path) -> None:
+    with UpProcess(tmp_path) as up:
+        headrace = Command(up.bootstrap)
+        headrace.ok("produce", "orders", "--partition", "0", "a", "b")
+        up.stop()
+    logs = up.data / "broker-1"
+    look = ("doctor", "--no-cluster", "--data", str(up.data), "--json")
+    assert _states(_diagnosis(headrace(*look)), str(logs)) == {"owner": "ok", "stopped": "ok", "files": "ok"}
+
+    before = _content(logs)
+    log = logs / "orders-0" / f"{0:020d}.log"
+    log.write_bytes(log.read_bytes()[:-1] + b"\xff")
+    (logs / f"gone-0.{'0' * 32}-delete").mkdir()
+    (logs / "holiday").mkdir()
+    result = headrace(*look)
+    assert result.status == 1
+    states = _states(_diagnosis(result), str(logs))
+    assert (states["damage"], states["strangers"], states["left over"]) == ("problem", "problem", "ok")
+    after = _content(logs)
+    assert after.pop(Path("orders-0") / log.name) != before.pop(Path("orders-0") / log.name)
+    assert after == before
+
+    shutil.rmtree(logs / "holiday")
+    (logs / ".kafka_cleanshutdown").unlink()
+    states = _states(_diagnosis(headrace(*look)), str(logs))
+    assert (states["stopped"], states["torn ends"]) == ("warning", "warning")
+
+
+def test_a_cluster_without_a_broker_is_a_problem_and_thin_copies_a_warning(cluster: ClusterProcess) -> None:
+    headrace = Command(cluster.bootstrap)
+    headrace.ok("topic", "create", "thin", "--replicas", "1")
+    headrace.ok("topic", "create", "weak", "--replicas", "3")
+    headrace.ok("produce", "weak", "x")
+    headrace.ok("consume", "weak", "--group", "left", "--exit-at-end")
+    headrace.ok("produce", "weak", "y")
+    found = _diagnosis(headrace("doctor", "--watch", "0", "--json"))
+    states = _states(found, "cluster at")
+    assert (states["views"], states["brokers"]) == ("ok", "ok")
+    assert (states["copies"], states["min.insync.replicas"]) == ("warning", "warning")
+    assert states["abandoned"] == "warning"
+
+    pid = cluster.members["broker-3"]
+    os.kill(pid, signal.SIGSTOP)
+    try:
+        hung = _diagnosis(headrace("doctor", "--watch", "0", "--json"))
+    finally:
+        os.kill(pid, signal.SIGCONT)
+    assert _states(hung, "cluster at")["brokers"] == "problem"
+
+
+def _diagnosis(result: Result) -> Any:
+    assert result.err == "", result
+    found = result.json
+    assert result.status == (1 if found["problems"] else 0), result
+    return found
+
+
+def _states(found: Any, area: str) -> dict[str, str]:
+    """What was found of an area, by what was checked."""
+    return {each["check"]: each["state"] for each in found["findings"] if each["area"].startswith(area)}
+
+
+def _content(directory: Path) -> dict[Path, bytes]:
+    return {each.relative_to(directory): each.read_bytes() for each in directory.rglob("*") if each.is_file()}
