@@ -1,0 +1,147 @@
+"""The schema registry of a gateway: asked by any thread, one after the other.
+
+    app.state.registry.schema(7).canonical
+    app.state.registry.register("orders-value", Schema(SchemaType.AVRO, '"string"')).id
+
+Whatever is asked, all that was acknowledged by any gateway before is known; but for schemas by id. What an
+id means never changes, so one that is known is answered from memory, also when no broker answers. That it
+has been deleted for good, by another gateway, may take FRESH_S to be noticed.
+"""
+
+import time
+from collections.abc import Callable
+from http import HTTPStatus
+from threading import Lock
+from typing import Annotated, Final, TypeVar
+
+from fastapi import Depends, Request
+
+from headrace.client.errors import Unreachable
+from headrace.http.problems import Problem
+from headrace.http.reach import Reach
+from headrace.http.registry.store import Overtaken, Store
+from headrace.registry.decision import Decision
+from headrace.registry.formats import Parsed, Schema
+from headrace.registry.library import Library
+from headrace.registry.records import SchemaValue
+from headrace.registry.registering import Wanted, lookup, register
+from headrace.registry.state import State
+
+FRESH_S: Final = 5.0
+ATTEMPTS: Final = 100  # to be the first to write what was decided, while others write too
+_KNOWN: Final = 10_000
+
+Answer = TypeVar("Answer")
+
+
+class Registry:
+    """What a gateway's routes ask."""
+
+    def __init__(self, reach: Reach) -> None:
+        self._store = Store(reach)
+        self._lock = Lock()
+        self._begun = 0  # how often reading has begun, and
+        self._done = 0  # which of those was the last to succeed
+        self._read_at = float("-inf")
+        self._known: dict[tuple[int, str], SchemaValue] = {}
+        self._known_by = self._store.state, 0
+
+    # -- for everybody in the gateway ----------------------------------------------------------
+
+    def schema(self, schema_id: int, subject: str = "") -> Parsed:
+        """The schema of an id, understood; NoSuchSchema if there is none."""
+        return self.understood(self.by_id(schema_id, subject))
+
+    def understood(self, value: SchemaValue) -> Parsed:
+        """A schema that is there, understood."""
+        with self._lock:
+            return self._store.library.kept(value)
+
+    def register(self, subject: str, schema: Schema, *, normalize: bool = False) -> SchemaValue:
+        """The version that the schema is or becomes, with its id; a Refusal if it may not be one."""
+        return self.change(
+            lambda state, library: register(
+                state, library, state.settings.meant_by(subject), Wanted(schema), normalize=normalize
+            )
+        )
+
+    def lookup(self, subject: str, schema: Schema, *, normalize: bool = False) -> SchemaValue:
+        """The version of the subject that says the same; a Refusal if there is none."""
+        return self.ask(
+            lambda state, library: lookup(
+                state, library, state.settings.meant_by(subject), Wanted(schema), normalize=normalize
+            )
+        )
+
+    def latest(self, subject: str) -> SchemaValue:
+        """The newest version of a subject."""
+        return self.ask(lambda state, _: state.version(state.settings.meant_by(subject), -1))
+
+    def by_id(self, schema_id: int, subject: str = "") -> SchemaValue:
+        """The schema of an id, as it is kept."""
+        known = self._known.get((schema_id, subject))
+        if known is not None and time.monotonic() - self._read_at < FRESH_S:
+            return known
+        try:
+            return self.ask(lambda state, _: self._found(state, schema_id, subject))
+        except Unreachable:
+            if known is None:
+                raise
+            return known
+
+    # -- for the routes ------------------------------------------------------------------------
+
+    def ask(self, question: Callable[[State, Library], Answer]) -> Answer:
+        """The answer by all that was written before it was asked."""
+        asked = self._begun
+        with self._lock:
+            if self._done <= asked:  # nobody has begun to read since, and come to an end
+                self._catch_up()
+            return question(self._store.state, self._store.library)
+
+    def change(self, decide: Callable[[State, Library], Decision[Answer]]) -> Answer:
+        """Carry out what is decided, by all that was written before; whoever is overtaken decides again."""
+        with self._lock:
+            for _ in range(ATTEMPTS):
+                self._catch_up()
+                decision = decide(self._store.state, self._store.library)
+                if not decision.records:
+                    return decision.answer
+                try:
+                    self._store.write(decision.records)
+                except Overtaken:
+                    continue
+                self._note()
+                return decision.answer
+        raise Problem(
+            HTTPStatus.SERVICE_UNAVAILABLE, 50301, "others write to the registry all the time: try again"
+        )
+
+    def _catch_up(self) -> None:
+        self._begun += 1
+        this = self._begun
+        began_s = time.monotonic()
+        self._store.catch_up()
+        self._done, self._read_at = this, began_s
+        self._note()
+
+    def _note(self) -> None:
+        """What was deleted for good is not known any more."""
+        known_by = self._store.state, self._store.state.forgotten
+        if self._known_by != known_by or len(self._known) > _KNOWN:
+            self._known, self._known_by = {}, known_by
+
+    def _found(self, state: State, schema_id: int, subject: str) -> SchemaValue:
+        value = state.by_id(schema_id, subject)
+        self._known[schema_id, subject] = value
+        return value
+
+
+def registry_of(request: Request) -> Registry:
+    registry = request.app.state.registry
+    assert isinstance(registry, Registry)
+    return registry
+
+
+Asked = Annotated[Registry, Depends(registry_of)]
+"""What a route asks for to get at the registry:  def subjects(registry: Asked) -> …"""

@@ -1,0 +1,111 @@
+"""The topic that schemas are kept in: who leads it, whether it is as it should be, making it on first use."""
+
+import logging
+from http import HTTPStatus
+from typing import Final
+
+from headrace.client.brokers import Brokers
+from headrace.client.errors import ClientError, NoSuchTopic, TopicExists
+from headrace.client.wire import Address
+from headrace.http.problems import Problem
+from headrace.http.reach import Reach
+from headrace.http.registry.asking import Led, Passing, ensure_all_is_shown
+from headrace.protocol.schema.metadata import MetadataResponse
+
+logger = logging.getLogger(__name__)
+
+COMPARE_AND_APPEND: Final = "headrace.append.expected.offset"
+"""While a topic has this setting, a batch says which offset it expects, and is refused if it gets another."""
+
+_REPLICAS: Final = 3
+
+
+class SchemasTopic:
+    """`_schemas`, or what else it is called."""
+
+    def __init__(self, reach: Reach) -> None:
+        self._reach = reach
+        self.name = reach.settings.schemas_topic
+        self._led: Led | None = None
+        self._checked: bytes | None = None  # the topic whose settings are known
+        self._complaint: str | None = None
+        self.compares = False
+
+    def forget_leader(self) -> None:
+        self._led = None
+
+    def led(self, brokers: Brokers) -> Led | None:
+        """Who leads it; None if there is no such topic, Passing if it has no leader just now."""
+        if self._led is None:
+            led = self._look(brokers.metadata())
+            if led is not None:
+                ensure_all_is_shown(brokers, led, self.name)
+                if led.topic_id != self._checked:
+                    self._check(led)
+            self._led = led
+        return self._led
+
+    def ensure_writable(self) -> None:
+        """A Problem if what is written here would be lost some day."""
+        if self._complaint is not None:
+            raise Problem(HTTPStatus.INTERNAL_SERVER_ERROR, 50001, self._complaint)
+
+    def create(self, brokers: Brokers) -> None:
+        """Make it, unless somebody else just has."""
+        replicas = min(_REPLICAS, len(brokers.metadata().brokers))
+        configs = {"cleanup.policy": "compact", COMPARE_AND_APPEND: "true"}
+        if replicas == _REPLICAS:
+            configs["min.insync.replicas"] = "2"
+        try:
+            self._create(replicas, configs)
+        except ClientError as error:
+            if COMPARE_AND_APPEND not in str(error):
+                raise
+            del configs[COMPARE_AND_APPEND]  # these brokers are somebody else's, and do not know it
+            self._create(replicas, configs)
+
+    def _create(self, replicas: int, configs: dict[str, str]) -> None:
+        try:
+            self._reach.admin.create_topic(self.name, partitions=1, replicas=replicas, configs=configs)
+        except TopicExists:
+            logger.info("another gateway has made the topic %s", self.name)
+        except NoSuchTopic:
+            logger.info("the topic %s is made, and not every broker knows it yet", self.name)
+
+    def _look(self, found: MetadataResponse) -> Led | None:
+        addresses = {each.node_id: Address(each.host, each.port) for each in found.brokers}
+        for topic in found.topics:
+            if topic.name == self.name:
+                leaders = [each.leader_id for each in topic.partitions if each.partition_index == 0]
+                if not leaders or leaders[0] not in addresses:
+                    raise Passing(f"nobody leads the topic {self.name} at the moment")
+                if len(topic.partitions) > 1:
+                    self._complain(f"it has {len(topic.partitions)} partitions, and should have one")
+                return Led(topic.topic_id, addresses[leaders[0]])
+        return None
+
+    def _check(self, led: Led) -> None:
+        """What the topic's settings mean for whoever writes to it, once for each topic."""
+        try:
+            configs = {each.name: each.value for each in self._reach.admin.topic_configs(self.name)}
+        except NoSuchTopic as error:
+            raise Passing(str(error)) from error
+        self._complaint = None
+        self._checked = led.topic_id
+        self.compares = configs.get(COMPARE_AND_APPEND) == "true"
+        policy = configs.get("cleanup.policy") or ""
+        if "compact" not in policy:
+            self._complain(
+                f"its cleanup.policy is {policy}, so that schemas would be lost: "
+                f"`headrace config set topic {self.name} cleanup.policy=compact` puts it right"
+            )
+        if not self.compares:
+            logger.warning(
+                "the topic %s does not have %s: only one gateway, and no other registry, may write to it",
+                self.name,
+                COMPARE_AND_APPEND,
+            )
+
+    def _complain(self, what: str) -> None:
+        self._complaint = f"the topic {self.name} cannot keep schemas: {what}"
+        logger.warning("%s", self._complaint)
