@@ -58,6 +58,8 @@ class Asking:
         self, topic: str, values: Sequence[Text], key: Text, headers: Headers, at: int | None
     ) -> Receipt:
         """Write a record of each value, and return when all are acknowledged."""
+        with self.connected() as brokers:
+            until(f"leaders of {topic}", lambda: topic_at(brokers, None, topic, create=True), PATIENCE_S)
         options: dict[str, str | int] = {"client.id": OWN_CLIENT_ID, "linger.ms": 0}
         writer = Writer(self._bootstrap, topic, options)
         for value in values:

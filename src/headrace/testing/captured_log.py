@@ -9,15 +9,15 @@ KEPT: Final = 1000  # lines; the oldest go first
 FORMAT: Final = "%(asctime)s %(levelname)s %(message)s"
 
 _OURS: Final = "headrace"
+_KAZOO: Final = "kazoo"  # has threads of its own, and tells of every connection
 _lock = threading.Lock()
 _open: list["CapturedLog"] = []
-_propagated = True  # what the logger was told before the first of them
 
 
 class CapturedLog(logging.Handler):
     """The warnings of all threads whose names begin with `threads`, from `open` to `close`.
 
-    Whoever looks at the root logger meanwhile, as pytest's caplog does, is told of everything but those.
+    Whoever looks at all loggers meanwhile, as pytest's caplog does, is told of everything but those.
     """
 
     def __init__(self, threads: str) -> None:
@@ -29,23 +29,19 @@ class CapturedLog(logging.Handler):
         self.is_kept = True  # while it is not, what is heard is forgotten
 
     def open(self) -> None:
-        global _propagated
-        logger = logging.getLogger(_OURS)
         with _lock:
-            if not _open:
-                _propagated, logger.propagate = logger.propagate, False
-                logger.addHandler(_sorter)
             _open.append(self)
+            for logger in _loggers():
+                logger.addFilter(_sort)
 
     def close(self) -> None:
         """Listen no more; what was heard can still be read."""
-        logger = logging.getLogger(_OURS)
         with _lock:
             if self in _open:
                 _open.remove(self)
-                if not _open:
-                    logger.propagate = _propagated
-                    logger.removeHandler(_sorter)
+            if not _open:
+                for logger in _loggers():
+                    logger.removeFilter(_sort)
         super().close()
 
     def hears(self, record: logging.LogRecord) -> bool:
@@ -69,17 +65,21 @@ class CapturedLog(logging.Handler):
         return list(self._lines)[max(0, count - self._dropped) :]
 
 
-class _Sorter(logging.Handler):
-    """Hands every record to the broker it is of, and what is nobody's to the root logger."""
-
-    def emit(self, record: logging.LogRecord) -> None:
-        for log in tuple(_open):
-            if log.hears(record):
-                if record.levelno >= log.level:
-                    log.handle(record)
-                return
-        if _propagated:
-            logging.getLogger().callHandlers(record)
+def _sort(record: logging.LogRecord) -> bool:
+    """Hand a record to the brokers it is of; whether it is nobody's, and goes where all others go."""
+    for log in tuple(_open):
+        if log.hears(record):
+            if record.levelno >= log.level:
+                log.handle(record)
+            return False
+    return record.levelno >= logging.WARNING or not record.name.startswith(_KAZOO)
 
 
-_sorter = _Sorter()
+def _loggers() -> list[logging.Logger]:
+    """Ours and kazoo's, all of them: a logger's filter is not asked about what is said to those below it."""
+    known = logging.getLogger().manager.loggerDict.items()
+    return [
+        logger
+        for name, logger in known
+        if isinstance(logger, logging.Logger) and name.split(".")[0] in {_OURS, _KAZOO}
+    ]

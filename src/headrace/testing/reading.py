@@ -39,9 +39,14 @@ def until(what: str, find: Callable[[], T], timeout_s: float) -> T:
         time.sleep(_POLL_S)
 
 
-def topic_at(brokers: Brokers, address: Address | None, name: str) -> MetadataResponseTopic:
-    """A topic as a broker, or any, sees it; NotNow if a partition of it has no leader."""
-    request = MetadataRequest(topics=[MetadataRequestTopic(name=name)], allow_auto_topic_creation=False)
+def topic_at(
+    brokers: Brokers, address: Address | None, name: str, *, create: bool = False
+) -> MetadataResponseTopic:
+    """A topic as a broker, or any, sees it; NotNow if a partition of it has no leader.
+
+    NoSuchTopic if there is none, unless they `create` what they are asked for.
+    """
+    request = MetadataRequest(topics=[MetadataRequestTopic(name=name)], allow_auto_topic_creation=create)
     response = brokers.any(request) if address is None else brokers.at(address, request)
     brokers.know(Address(each.host, each.port) for each in response.brokers)
     topic: MetadataResponseTopic = response.topics[0]

@@ -8,8 +8,8 @@ import shutil
 import socket
 import tempfile
 from collections.abc import Callable, Coroutine, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
-from functools import cached_property
+from contextlib import ExitStack
+from functools import cached_property, partial
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Self, TypeVar
@@ -77,7 +77,7 @@ class Served:
         assert not self._owner, "it runs already"
         self._owner = os.getpid()
         try:
-            root = self._stack.enter_context(_directory(self._data))
+            root = self._directory()
             self._start_loop()
             zookeeper = self._start_coordinator(root)
             self._make_nodes(root, zookeeper)
@@ -95,6 +95,18 @@ class Served:
             self._log.is_kept = False  # what follows is nothing to complain of
             self._stack.close()
 
+    def _directory(self) -> Path:
+        """Where the data is: the directory that was given, which stays, or one that goes."""
+        if self._data is not None:
+            self._data.mkdir(parents=True, exist_ok=True)
+            return self._data
+        made = Path(tempfile.mkdtemp(prefix="headrace-testing-"))
+        self._stack.callback(shutil.rmtree, made)
+        forgotten = partial(_remove, made, os.getpid())  # by a script that never stops its broker
+        atexit.register(forgotten)
+        self._stack.callback(atexit.unregister, forgotten)
+        return made
+
     def _start_loop(self) -> None:
         self._log.is_kept = True
         self._log.open()
@@ -102,8 +114,6 @@ class Served:
         self._loop = LoopThread(self._name)
         self._loop.start()
         self._stack.callback(self._loop.stop)
-        atexit.register(self.stop)  # a script that forgets it
-        self._stack.callback(atexit.unregister, self.stop)
 
     def _start_coordinator(self, root: Path) -> str:
         # Not synced: what the machine forgets when it goes down, no test will ask for.
@@ -249,18 +259,10 @@ class Served:
                 yield node.broker
 
 
-@contextmanager
-def _directory(given: Path | None) -> Iterator[Path]:
-    """Where the data is: the directory that was given, which stays, or one that goes."""
-    if given is not None:
-        given.mkdir(parents=True, exist_ok=True)
-        yield given
-        return
-    made = Path(tempfile.mkdtemp(prefix="headrace-testing-"))
-    try:
-        yield made
-    finally:
-        shutil.rmtree(made)
+def _remove(directory: Path, owner: int) -> None:
+    """Remove it at the end of the process that has made it, whose threads may be at work in it yet."""
+    if os.getpid() == owner:
+        shutil.rmtree(directory, ignore_errors=True)
 
 
 async def _all(work: Iterator[Coroutine[Any, Any, None]]) -> None:
