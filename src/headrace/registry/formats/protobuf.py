@@ -1,0 +1,117 @@
+"""Protobuf: a .proto file, and the files that it imports."""
+
+import base64
+import binascii
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from google.protobuf.descriptor_pb2 import FileDescriptorProto, FileDescriptorSet
+from google.protobuf.descriptor_pool import DescriptorPool
+from google.protobuf.message import DecodeError
+
+from headrace.registry.formats import protoc
+from headrace.registry.formats.protobuf_known import known_imports
+from headrace.registry.formats.protobuf_names import Names
+from headrace.registry.formats.protobuf_options import Options, quoted
+from headrace.registry.formats.protobuf_text import Text
+from headrace.registry.formats.schema import InvalidSchema, Reference, Schema, SchemaType
+
+_BASE64 = re.compile(r"[A-Za-z0-9+/]+={0,2}")
+
+
+@dataclass(frozen=True, eq=False)
+class ProtobufSchema:
+    """A Protobuf schema that compiles. `files` has what it imports first, and itself last."""
+
+    files: tuple[FileDescriptorProto, ...]
+    references: tuple[Reference, ...]
+    type: SchemaType = SchemaType.PROTOBUF
+
+    @property
+    def file(self) -> FileDescriptorProto:
+        return self.files[-1]
+
+    @cached_property
+    def pool(self) -> DescriptorPool:
+        return _pool(self.files)
+
+    @cached_property
+    def canonical(self) -> str:
+        """A .proto text, whatever form the schema came in."""
+        return self._text()
+
+    @cached_property
+    def normalized(self) -> str:
+        return self._text(normalize=True)
+
+    def formatted(self, how: str) -> str:
+        """With "serialized" the descriptor in base64, with "ignore_extensions" no options that people defined."""
+        match how:
+            case "serialized":
+                return base64.standard_b64encode(self.file.SerializeToString()).decode()
+            case "ignore_extensions":
+                return self._text(extensions=False)
+        return self.canonical
+
+    def _text(self, *, normalize: bool = False, extensions: bool = True) -> str:
+        names = Names(self.files)
+        options = Options(self.pool, names, extensions=extensions)
+        return str(Text(self.file, names, options, normalize=normalize))
+
+
+def parse(schema: Schema, referenced: Sequence[tuple[str, Schema]]) -> ProtobufSchema:
+    """`referenced` has what the schema refers to, with what that refers to before it."""
+    imports: dict[str, str] = {}
+    for name, other in referenced:
+        if name in imports:
+            raise InvalidSchema(f"Two references have the name {name!r}.")
+        imports[name] = _as_text(other.text, imports)
+    files = _compiled(_as_text(schema.text, imports), imports)
+    file = files[-1]
+    if not (file.message_type or file.enum_type or file.extension or file.service or file.dependency):
+        raise InvalidSchema("The schema is empty.")
+    return ProtobufSchema(files, schema.references)
+
+
+def _compiled(text: str, imports: Mapping[str, str]) -> tuple[FileDescriptorProto, ...]:
+    main = _free_name(imports)
+    known = {name: known for each in (text, *imports.values()) for name, known in known_imports(each).items()}
+    names = {**known, **imports}
+    compiled = protoc.compiled(((main, text), *names.items()))
+    return tuple(FileDescriptorSet.FromString(compiled).file)
+
+
+def _as_text(text: str, imports: Mapping[str, str]) -> str:
+    """A schema may be .proto text or, from clients that have no text, a descriptor in base64."""
+    stripped = text.strip()
+    if not _BASE64.fullmatch(stripped):
+        return text
+    try:
+        file = FileDescriptorProto.FromString(base64.b64decode(stripped, validate=True))
+    except (binascii.Error, DecodeError) as error:
+        raise InvalidSchema("The schema is neither .proto text nor a file descriptor in base64.") from error
+    file.name = _free_name(imports)
+    around = "".join(f"import {quoted(name)};" for name in (*file.dependency, *file.option_dependency))
+    files = (*_compiled(f'syntax = "proto3"; {around}', imports)[:-1], file)
+    try:
+        names = Names(files)
+        return str(Text(file, names, Options(_pool(files), names)))
+    except (KeyError, IndexError, ValueError, TypeError) as error:
+        raise InvalidSchema(f"The file descriptor contradicts itself: {error}.") from error
+
+
+def _pool(files: Sequence[FileDescriptorProto]) -> DescriptorPool:
+    pool = DescriptorPool()
+    for file in files:
+        pool.Add(file)
+    return pool
+
+
+def _free_name(imports: Mapping[str, str]) -> str:
+    """A name for a schema that has none, and that no import has."""
+    name = "schema.proto"
+    while name in imports:
+        name = f"_{name}"
+    return name

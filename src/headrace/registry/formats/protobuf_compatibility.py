@@ -1,0 +1,153 @@
+"""Whether one Protobuf schema reads what another wrote, by the rules of Confluent's registry.
+
+Fields are who they are by their numbers; names, and where a field stands, mean nothing on the wire. What may replace
+what is grouped by how it is written there. A field that is required now, and was not, is refused whatever its type.
+"""
+
+from typing import Any
+
+from google.protobuf.descriptor import Descriptor, FieldDescriptor, FileDescriptor, OneofDescriptor
+
+from headrace.registry.formats.differences import Difference, Differences, Pairs, join
+from headrace.registry.formats.protobuf import ProtobufSchema
+
+_GROUPS = {  # by how values are written: those of a group can be read as one another
+    "numbers": ("BOOL", "ENUM", "INT32", "INT64", "UINT32", "UINT64"),
+    "zigzag numbers": ("SINT32", "SINT64"),
+    "strings or bytes": ("STRING", "BYTES"),
+    "32 bits": ("FIXED32", "SFIXED32"),
+    "64 bits": ("FIXED64", "SFIXED64"),
+    "float": ("FLOAT",),
+    "double": ("DOUBLE",),
+}
+_SCALARS = {
+    getattr(FieldDescriptor, f"TYPE_{name}"): group for group, names in _GROUPS.items() for name in names
+}
+_SENTENCES = {
+    "PACKAGE_CHANGED": "is in another package than the {writer} schema",
+    "MESSAGE_REMOVED": "lacks a message of the {writer} schema",
+    "FIELD_KIND_CHANGED": "has a field that is another kind of thing in the {writer} schema",
+    "FIELD_SCALAR_KIND_CHANGED": "has a field whose type is written in another way in the {writer} schema",
+    "FIELD_NAMED_TYPE_CHANGED": "has a field of another message than the {writer} schema",
+    "FIELD_NUMERIC_LABEL_CHANGED": "has a numeric field with another label in the {writer} schema",
+    "REQUIRED_FIELD_ADDED": "requires a field that the {writer} schema does not",
+    "REQUIRED_FIELD_REMOVED": "lacks a field that the {writer} schema requires",
+    "ONEOF_FIELD_REMOVED": "lacks a field of a oneof in the {writer} schema",
+    "MULTIPLE_FIELDS_MOVED_TO_ONEOF": "has fields in a oneof that can be set together in the {writer} schema",
+    "FIELD_MOVED_TO_EXISTING_ONEOF": "has a field in a oneof that stood beside it in the {writer} schema",
+}
+
+
+def differences(reader: ProtobufSchema, writer: ProtobufSchema) -> Differences:
+    """What keeps `reader` from reading everything that `writer` can have written."""
+    new, old = (schema.pool.FindFileByName(schema.file.name) for schema in (reader, writer))
+    found = _differs("PACKAGE_CHANGED", "#/") if new.package != old.package else []
+    return found + _Comparison(new, old).messages(new.message_types_by_name, old.message_types_by_name, "#/")
+
+
+class _Comparison:
+    def __init__(self, new: FileDescriptor, old: FileDescriptor) -> None:
+        self._files = new, old
+        self._pairs: Pairs[Descriptor] = Pairs(self._message)
+
+    def messages(self, new: Any, old: Any, path: str) -> Differences:
+        """All messages of one place, by name."""
+        found: Differences = []
+        for name, before in old.items():
+            if name in new:
+                found += self._pairs.compare(new[name], before, join(path, name))
+            elif not before.GetOptions().map_entry:
+                found += _differs("MESSAGE_REMOVED", join(path, name))
+        return found
+
+    def _message(self, new: Descriptor, old: Descriptor, path: str) -> Differences:
+        found = _exclusions(new, old, path)
+        for number, before in sorted(old.fields_by_number.items()):
+            after = new.fields_by_number.get(number)
+            here = join(path, number)
+            found += _removed(new, before, here) if after is None else self._field(after, before, here)
+        for number in sorted(set(new.fields_by_number) - set(old.fields_by_number)):
+            if new.fields_by_number[number].is_required:
+                found += _differs("REQUIRED_FIELD_ADDED", join(path, number))
+        return found + self.messages(new.nested_types_by_name, old.nested_types_by_name, path)
+
+    def _field(self, new: FieldDescriptor, old: FieldDescriptor, path: str) -> Differences:
+        if _kind(new) != _kind(old):
+            return _differs("FIELD_KIND_CHANGED", path)
+        if new.type in _SCALARS:
+            return _scalars(new, old, path)
+        required = _differs("REQUIRED_FIELD_ADDED", path) if new.is_required and not old.is_required else []
+        if _kind(new) == "map":
+            entries = new.message_type.fields_by_number, old.message_type.fields_by_number
+            return [
+                found for part in (1, 2) for found in self._field(entries[0][part], entries[1][part], path)
+            ]
+        return required + self._named(new.message_type, old.message_type, path)
+
+    def _named(self, new: Descriptor, old: Descriptor, path: str) -> Differences:
+        """Messages of the schemas themselves are compared by themselves; imported ones only if used."""
+        if _local_name(new) != _local_name(old):
+            return _differs("FIELD_NAMED_TYPE_CHANGED", path)
+        if (new.file, old.file) == self._files:
+            return []
+        unfit = self._pairs.compare(new, old, join(path, new.name))
+        return unfit + _differs("FIELD_NAMED_TYPE_CHANGED", path) if unfit else []
+
+
+def _scalars(new: FieldDescriptor, old: FieldDescriptor, path: str) -> Differences:
+    if _SCALARS[new.type] != _SCALARS[old.type]:
+        return _differs("FIELD_SCALAR_KIND_CHANGED", path)
+    labels = [(field.is_repeated, field.is_required) for field in (new, old)]
+    if labels[0] != labels[1] and _SCALARS[new.type] != "strings or bytes":
+        return _differs("FIELD_NUMERIC_LABEL_CHANGED", path)
+    return _differs("REQUIRED_FIELD_ADDED", path) if new.is_required and not old.is_required else []
+
+
+def _kind(field: FieldDescriptor) -> str:
+    if field.type in _SCALARS:
+        return "scalar"
+    if field.message_type.GetOptions().map_entry:
+        return "map"
+    return "group" if field.type == FieldDescriptor.TYPE_GROUP else "message"
+
+
+def _removed(new: Descriptor, before: FieldDescriptor, path: str) -> Differences:
+    """A field may go, unless it was required or other fields of its oneof stay."""
+    oneof = _oneof(before)
+    if oneof is not None:
+        stays = any(member.number in new.fields_by_number for member in oneof.fields)
+        kept = any(oneof.name == other.name for other in new.oneofs)
+        return _differs("ONEOF_FIELD_REMOVED", path) if stays or kept else []
+    return _differs("REQUIRED_FIELD_REMOVED", path) if before.is_required else []
+
+
+def _exclusions(new: Descriptor, old: Descriptor, path: str) -> Differences:
+    """Fields that could be set together, and cannot any more because they share a oneof."""
+    found: Differences = []
+    for oneof in new.oneofs:
+        known = [
+            old.fields_by_number[field.number]
+            for field in oneof.fields
+            if field.number in old.fields_by_number
+        ]
+        alone = [field for field in known if _oneof(field) is None]
+        together = {one.name for field in known if (one := _oneof(field)) is not None}
+        if len(alone) + len(together) > 1:
+            kind = "MULTIPLE_FIELDS_MOVED_TO_ONEOF" if len(alone) > 1 else "FIELD_MOVED_TO_EXISTING_ONEOF"
+            found += _differs(kind, join(path, oneof.name))
+    return found
+
+
+def _oneof(field: FieldDescriptor) -> OneofDescriptor | None:
+    """The oneof that a field shares with others; a proto3 `optional` field has one to itself, which is none."""
+    oneof = field.containing_oneof
+    alone = oneof is not None and len(oneof.fields) == 1 and oneof.name.endswith(f"_{field.name}")
+    return None if alone else oneof
+
+
+def _local_name(message: Descriptor) -> str:
+    return str(message.full_name).removeprefix(f"{message.file.package}.")
+
+
+def _differs(kind: str, path: str) -> Differences:
+    return [Difference(kind, path, f"The {{reader}} schema at path {path!r} {_SENTENCES[kind]}")]

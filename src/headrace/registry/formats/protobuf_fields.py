@@ -1,0 +1,122 @@
+"""Fields in .proto files: labels, maps, groups, oneofs, defaults."""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+
+from google.protobuf.descriptor_pb2 import DescriptorProto, FieldDescriptorProto, FileDescriptorProto
+
+from headrace.registry.formats.protobuf_names import Names
+from headrace.registry.formats.protobuf_options import Options, quoted
+
+Lines = list[str]
+Body = Callable[[DescriptorProto, str], Iterable[str]]  # what stands within a message, for groups
+_Field = FieldDescriptorProto
+
+
+class Fields:
+    """Writes the fields of one file's messages."""
+
+    def __init__(self, file: FileDescriptorProto, names: Names, options: Options, *, normalize: bool) -> None:
+        self._file = file
+        self._names = names
+        self._options = options
+        self._normalize = normalize
+
+    def members(self, message: DescriptorProto) -> list[list[_Field]]:
+        """The fields in their order, those of a oneof together where its first one is.
+
+        Normalized, the order is that of their numbers, unless other messages would change places with that.
+        """
+        sort = self._normalize and not self.brought(message)
+        fields = sorted(message.field, key=lambda field: field.number) if sort else message.field
+        members: dict[object, list[_Field]] = {}
+        for field in fields:
+            alone = not field.HasField("oneof_index") or field.proto3_optional
+            members.setdefault(("field", field.number) if alone else ("oneof", field.oneof_index), []).append(
+                field
+            )
+        return list(members.values())
+
+    def brought(self, message: DescriptorProto) -> dict[int, str]:
+        """By fields' numbers: the nested messages that they bring along, as maps and groups do."""
+        entries = {nested.name for nested in message.nested_type if nested.options.map_entry}
+        return {
+            field.number: name
+            for field in message.field
+            if (name := field.type_name.rpartition(".")[2]) in entries or field.type == _Field.TYPE_GROUP
+        }
+
+    def groups(self, extensions: Iterable[_Field]) -> set[str]:
+        """The messages that extensions bring along."""
+        return {field.type_name.rpartition(".")[2] for field in extensions if field.type == _Field.TYPE_GROUP}
+
+    def written(self, message: DescriptorProto, members: Sequence[_Field], scope: str, body: Body) -> Lines:
+        """A field, or a oneof with its fields."""
+        first = members[0]
+        if not first.HasField("oneof_index") or first.proto3_optional:
+            return self._field(message, first, scope, body, self._label(first))
+        oneof = message.oneof_decl[first.oneof_index]
+        lines = list(self._options.statements(oneof.options, scope, ""))
+        for field in members:
+            lines += self._field(message, field, scope, body, "")
+        return [f"oneof {oneof.name} {{", *indented(lines), "}"]
+
+    def _label(self, field: _Field) -> str:
+        if field.label == _Field.LABEL_REPEATED:
+            return "repeated "
+        if self._file.syntax in {"", "proto2"}:
+            return "required " if field.label == _Field.LABEL_REQUIRED else "optional "
+        return "optional " if field.proto3_optional else ""
+
+    def _field(self, message: DescriptorProto, field: _Field, scope: str, body: Body, label: str) -> Lines:
+        options = self._options.brackets(field.options, scope, *_special(field))
+        nested = {nested.name: nested for nested in message.nested_type}.get(
+            field.type_name.rpartition(".")[2]
+        )
+        if field.type == _Field.TYPE_GROUP and nested is not None:
+            inner = indented(body(nested, f"{scope}.{nested.name}".lstrip(".")))
+            return [f"{label}group {nested.name} = {field.number}{options} {{", *inner, "}"]
+        if nested is not None and nested.options.map_entry:
+            key, value = (self._type(part, scope) for part in nested.field)
+            return [f"map<{key}, {value}> {field.name} = {field.number}{options};"]
+        return [f"{label}{self._type(field, scope)} {field.name} = {field.number}{options};"]
+
+    def _type(self, field: _Field, scope: str) -> str:
+        if field.type_name:
+            return self._names.within(scope, field.type_name)
+        return _Field.Type.Name(field.type).removeprefix("TYPE_").lower()
+
+
+def _special(field: _Field) -> Iterator[str]:
+    """What stands among the options and is none."""
+    if field.HasField("default_value"):
+        default = field.default_value
+        if field.type == _Field.TYPE_BYTES:  # escaped in the descriptor, too
+            default = f'"{default}"'
+        yield f"default = {quoted(default) if field.type == _Field.TYPE_STRING else default}"
+    if field.json_name and field.json_name != _json_name(field.name) and not field.extendee:
+        yield f"json_name = {quoted(field.json_name)}"
+
+
+def _json_name(name: str) -> str:
+    """What a field is called in JSON if nobody says otherwise: some_name is someName."""
+    first, *others = name.split("_")
+    return first + "".join(part[:1].upper() + part[1:] for part in others)
+
+
+def reserved(
+    file: FileDescriptorProto, ranges: list[tuple[int, int]], names: Sequence[str], most: int, *, sort: bool
+) -> Iterator[str]:
+    """The statements that keep numbers and names from being used again; last numbers are included."""
+    numbers = [
+        f"{first}" if first == last else f"{first} to {'max' if last == most else last}"
+        for first, last in (sorted(ranges) if sort else ranges)
+    ]
+    if numbers:
+        yield f"reserved {', '.join(numbers)};"
+    if names:
+        listed = sorted(names) if sort else names
+        yield f"reserved {', '.join(name if file.syntax == 'editions' else quoted(name) for name in listed)};"
+
+
+def indented(lines: Iterable[str]) -> Lines:
+    return [f"  {line}" for line in lines]

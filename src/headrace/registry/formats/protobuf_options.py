@@ -1,0 +1,75 @@
+"""Options in .proto files, those of Protobuf and those that people define."""
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from google.protobuf import message_factory, text_encoding, text_format
+from google.protobuf.descriptor import FieldDescriptor
+from google.protobuf.descriptor_pool import DescriptorPool
+from google.protobuf.message import Message
+
+from headrace.registry.formats.protobuf_names import Names
+
+_QUOTED = frozenset({FieldDescriptor.TYPE_STRING, FieldDescriptor.TYPE_BYTES})
+
+
+class Options:
+    """Writes options down; `extensions` is whether to write those that Protobuf does not define itself."""
+
+    def __init__(self, pool: DescriptorPool, names: Names, *, extensions: bool = True) -> None:
+        self._pool = pool
+        self._names = names
+        self._extensions = extensions
+
+    def statements(self, options: Message, scope: str, indent: str) -> Iterator[str]:
+        """One a line, as in files and messages."""
+        for name, value in self._all(options, scope):
+            yield f"{indent}option {name} = {value};"
+
+    def brackets(self, options: Message, scope: str, *others: str) -> str:
+        """After a field: with a space in front, or nothing if there are none."""
+        listed = [*others, *(f"{name} = {value}" for name, value in self._all(options, scope))]
+        return f" [{', '.join(listed)}]" if listed else ""
+
+    def _all(self, options: Message, scope: str) -> Iterator[tuple[str, str]]:
+        """Names and values. People's own are in there as unknown fields until read by a pool that knows them."""
+        try:
+            known = self._pool.FindMessageTypeByName(options.DESCRIPTOR.full_name)
+        except KeyError:
+            known = options.DESCRIPTOR
+        read = message_factory.GetMessageClass(known).FromString(options.SerializeToString())
+        yield from self._fields(read, scope, "")
+
+    def _fields(self, message: Message, scope: str, prefix: str) -> Iterator[tuple[str, str]]:
+        for field, value in message.ListFields():
+            if field.is_extension and not self._extensions:
+                continue
+            own = f"({self._names.within(scope, field.full_name)})" if field.is_extension else field.name
+            name = f"{prefix}{own}"
+            if field.name == "features" and not field.is_extension:
+                yield from self._fields(value, scope, f"{name}.")
+            elif field.is_repeated:
+                yield from ((name, self._value(field, item)) for item in _items(field, value))
+            elif field.is_extension and prefix:  # one language's features
+                yield from self._fields(value, scope, f"{name}.")
+            else:
+                yield name, self._value(field, value)
+
+    def _value(self, field: FieldDescriptor, value: Any) -> str:
+        if field.type in _QUOTED:
+            return quoted(value)
+        if field.enum_type is not None:
+            return str(field.enum_type.values_by_number[value].name)
+        if field.message_type is not None:
+            return f"{{ {text_format.MessageToString(value, as_one_line=True, descriptor_pool=self._pool)} }}"
+        return str(value).lower() if isinstance(value, bool) else repr(value)
+
+
+def _items(field: FieldDescriptor, value: Any) -> Iterable[Any]:
+    assert not (field.message_type and field.message_type.GetOptions().map_entry), "no option is a map itself"
+    return iter(value)
+
+
+def quoted(value: str | bytes) -> str:
+    """A string or bytes as they stand in a .proto file."""
+    return f'"{text_encoding.CEscape(value, as_utf8=isinstance(value, str))}"'

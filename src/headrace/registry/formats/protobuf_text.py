@@ -1,0 +1,153 @@
+"""A .proto file written from its descriptor: what protoc reads from it is that descriptor again.
+
+Comments are not in descriptors, so they are gone. Messages keep their order, those that maps and groups bring along
+included: a record's bytes say which message it is by its number.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import groupby
+
+from google.protobuf.descriptor_pb2 import (
+    DescriptorProto,
+    Edition,
+    EnumDescriptorProto,
+    FieldDescriptorProto,
+    FileDescriptorProto,
+    ServiceDescriptorProto,
+)
+
+from headrace.registry.formats.protobuf_fields import Fields, Lines, indented, reserved
+from headrace.registry.formats.protobuf_names import Names
+from headrace.registry.formats.protobuf_options import Options, quoted
+
+_MOST_NUMBERS = 1 << 29
+_MOST_IN_SETS = (1 << 31) - 1
+_VISIBILITY = ("", "local ", "export ")
+
+
+class Text:
+    """Writes one file."""
+
+    def __init__(
+        self, file: FileDescriptorProto, names: Names, options: Options, *, normalize: bool = False
+    ) -> None:
+        self._file = file
+        self._names = names
+        self._options = options
+        self._normalize = normalize
+        self._fields = Fields(file, names, options, normalize=normalize)
+
+    def __str__(self) -> str:
+        scope = self._file.package
+        groups = self._fields.groups(self._file.extension)
+        paragraphs = [
+            [self._syntax(), *([f"package {scope};"] if scope else [])],
+            self._imports(),
+            list(self._options.statements(self._file.options, scope, "")),
+            *(
+                self._message(message, scope)
+                for message in self._file.message_type
+                if message.name not in groups
+            ),
+            *(self._enum(enum, scope) for enum in self._file.enum_type),
+            *self._extensions(self._file.extension, self._file.message_type, scope),
+            *(self._service(service, scope) for service in self._file.service),
+        ]
+        return "\n\n".join("\n".join(paragraph) for paragraph in paragraphs if paragraph) + "\n"
+
+    def _syntax(self) -> str:
+        if self._file.syntax == "editions":
+            return f"edition = {quoted(Edition.Name(self._file.edition).removeprefix('EDITION_'))};"
+        return f"syntax = {quoted(self._file.syntax or 'proto2')};"
+
+    def _imports(self) -> Lines:
+        public, weak = set(self._file.public_dependency), set(self._file.weak_dependency)
+        lines = [
+            f"import {'public ' if index in public else 'weak ' if index in weak else ''}{quoted(name)};"
+            for index, name in enumerate(self._file.dependency)
+        ]
+        lines += [f"import option {quoted(name)};" for name in self._file.option_dependency]
+        return sorted(lines) if self._normalize else lines
+
+    def _message(self, message: DescriptorProto, scope: str) -> Lines:
+        inner = f"{scope}.{message.name}".lstrip(".")
+        head = f"{_VISIBILITY[message.visibility]}message {message.name} {{"
+        return [head, *indented(self._body(message, inner)), "}"]
+
+    def _body(self, message: DescriptorProto, scope: str) -> Iterator[str]:
+        yield from self._options.statements(message.options, scope, "")
+        yield from self._reserved(message)
+        yield from self._extension_ranges(message, scope)
+        yield from self._members(message, scope)
+        for enum in message.enum_type:
+            yield from self._enum(enum, scope)
+        for extension in self._extensions(message.extension, message.nested_type, scope):
+            yield from extension
+
+    def _members(self, message: DescriptorProto, scope: str) -> Iterator[str]:
+        """Fields and nested messages. What a map or a group brings along comes where it was among the messages."""
+        brought = self._fields.brought(message)
+        order = [nested.name for nested in message.nested_type]
+        elsewhere = self._fields.groups(message.extension) | set(brought.values())
+        waiting = [
+            (at, nested) for at, nested in enumerate(message.nested_type) if nested.name not in elsewhere
+        ]
+        for members in self._fields.members(message):
+            before = max(
+                (order.index(brought[field.number]) for field in members if field.number in brought),
+                default=0,
+            )
+            while waiting and waiting[0][0] < before:
+                yield from self._message(waiting.pop(0)[1], scope)
+            yield from self._fields.written(message, members, scope, self._body)
+        for _, nested in waiting:
+            yield from self._message(nested, scope)
+
+    def _reserved(self, message: DescriptorProto) -> Iterator[str]:
+        ranges = [(range_.start, range_.end - 1) for range_ in message.reserved_range]
+        yield from reserved(
+            self._file, ranges, message.reserved_name, _MOST_NUMBERS - 1, sort=self._normalize
+        )
+
+    def _extension_ranges(self, message: DescriptorProto, scope: str) -> Iterator[str]:
+        for range_ in message.extension_range:
+            last = "max" if range_.end in {_MOST_NUMBERS, _MOST_IN_SETS} else range_.end - 1
+            numbers = f"{range_.start}" if last == range_.start else f"{range_.start} to {last}"
+            yield f"extensions {numbers}{self._options.brackets(range_.options, scope)};"
+
+    def _enum(self, enum: EnumDescriptorProto, scope: str) -> Lines:
+        lines = list(self._options.statements(enum.options, scope, "  "))
+        ranges = [(range_.start, range_.end) for range_ in enum.reserved_range]
+        lines += indented(
+            reserved(self._file, ranges, enum.reserved_name, (1 << 31) - 1, sort=self._normalize)
+        )
+        lines += [
+            f"  {value.name} = {value.number}{self._options.brackets(value.options, scope)};"
+            for value in enum.value
+        ]
+        return [f"{_VISIBILITY[enum.visibility]}enum {enum.name} {{", *lines, "}"]
+
+    def _extensions(
+        self, extensions: Iterable[FieldDescriptorProto], messages: Sequence[DescriptorProto], scope: str
+    ) -> Iterator[Lines]:
+        """In their order; neighbours that extend the same message stand together."""
+        around = DescriptorProto(nested_type=messages)
+        for extended, neighbours in groupby(extensions, key=lambda extension: extension.extendee):
+            written = [
+                self._fields.written(around, [extension], scope, self._body) for extension in neighbours
+            ]
+            lines = indented(line for lines in written for line in lines)
+            yield [f"extend {self._names.within(scope, extended)} {{", *lines, "}"]
+
+    def _service(self, service: ServiceDescriptorProto, scope: str) -> Lines:
+        inner = f"{scope}.{service.name}".lstrip(".")
+        lines = list(self._options.statements(service.options, inner, "  "))
+        for method in service.method:
+            taken, given = (
+                self._names.within(inner, name) for name in (method.input_type, method.output_type)
+            )
+            streams = "stream " * method.client_streaming, "stream " * method.server_streaming
+            head = f"  rpc {method.name} ({streams[0]}{taken}) returns ({streams[1]}{given})"
+            options = list(self._options.statements(method.options, inner, "    "))
+            lines += [f"{head} {{", *options, "  }"] if options else [f"{head};"]
+        return [f"service {service.name} {{", *lines, "}"]
