@@ -8,6 +8,7 @@ import tempfile
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -21,6 +22,7 @@ from headrace.protocol.schema.delete_records import (
 )
 from headrace.protocol.schema.metadata import MetadataRequest
 from headrace.testing import Broker
+from headrace.testing.reading import NotNow, until
 from headrace.testing.served import Topics
 from wire.raw import RawClient
 
@@ -53,6 +55,15 @@ def open_files() -> list[str]:
         except FileNotFoundError:
             continue  # the descriptor that lists the others
     return sorted(files)
+
+
+def refuses(address: str) -> None:
+    """NotNow while somebody listens there."""
+    try:
+        RawClient(address).close()
+    except ConnectionRefusedError:
+        return
+    raise NotNow(f"{address} is there")
 
 
 # -- life ------------------------------------------------------------------------------------------
@@ -148,8 +159,8 @@ def test_a_script_that_forgets_to_stop_ends_all_the_same(tmp_path: Path) -> None
 
         assert ended.stderr.decode() == ""
         assert list(tmp_path.iterdir()) == []
-        with pytest.raises(ConnectionRefusedError):
-            RawClient(ended.stdout.decode().strip())
+        address = ended.stdout.decode().strip()
+        until("the end of the broker", partial(refuses, address), 10)
 
 
 def test_a_forked_child_does_not_stop_its_parent_s_broker(served: Broker) -> None:
@@ -175,8 +186,7 @@ def test_a_killed_broker_comes_back_with_its_port_and_its_data(*, process: bool)
         address = broker.bootstrap
 
         broker.kill()
-        with pytest.raises(ConnectionRefusedError):
-            RawClient(address)
+        refuses(address)
         broker.kill()
         broker.restart()
 
