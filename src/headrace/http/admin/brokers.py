@@ -12,7 +12,7 @@ from headrace.client.brokers import Brokers
 from headrace.client.cluster_reading import SILENCE_S
 from headrace.client.cluster_status import Broker
 from headrace.client.log_dirs import LogDir, read_log_dirs
-from headrace.http.admin.asking import SETTINGS, Body, BrokerId, Name, Value, settings
+from headrace.http.gateway.asking import SETTINGS, Body, BrokerId, Name, Value, settings
 from headrace.http.problems import Problem, answers
 from headrace.http.reach import Reach, Reached
 

@@ -12,7 +12,7 @@ from headrace.client.cluster_status import Broker, ClusterStatus, PartitionState
 from headrace.client.connection import Place
 from headrace.client.errors import ClientError
 from headrace.client.moves import Move, Reassignment
-from headrace.http.admin.asking import PLACES, Body, BrokerId, Index, Name
+from headrace.http.gateway.asking import PLACES, Body, BrokerId, Index, Name
 from headrace.http.problems import answers
 from headrace.http.reach import Reached
 

@@ -23,7 +23,7 @@ from headrace.client.reset import (
     ToOffset,
     ToTime,
 )
-from headrace.http.admin.asking import INT64, PLACES, Body, GroupName, Index, Name, Offset, TimeMs
+from headrace.http.gateway.asking import INT64, PLACES, Body, GroupName, Index, Name, Offset, TimeMs
 from headrace.http.problems import Problem, answers
 from headrace.http.reach import Reached
 

@@ -9,7 +9,7 @@ from fastapi import APIRouter
 from pydantic import Field, StrictStr
 
 from headrace.client.records import Record
-from headrace.http.admin.asking import Body, Index, TimeMs, TopicName
+from headrace.http.gateway.asking import Body, Index, TimeMs, TopicName
 from headrace.http.gateway.delivery import Delivered, Outcome
 from headrace.http.gateway.encoding import BadValue, as_binary, as_given, as_json, as_text
 from headrace.http.gateway.hub import Shared

@@ -11,8 +11,8 @@ from fastapi import APIRouter, Depends, Query, Response
 from headrace.client.following import read_positions, written
 from headrace.client.records import Start
 from headrace.client.scanning import Bounds, Scan, scan
-from headrace.http.admin.asking import INT64, PartitionQuery, TopicName
 from headrace.http.admin.showing import Matches, Message, shown
+from headrace.http.gateway.asking import INT64, PartitionQuery, TopicName
 from headrace.http.gateway.hub import Hub, Shared
 from headrace.http.gateway.plain_json import json_answer
 from headrace.http.problems import Problem, answers

@@ -9,8 +9,8 @@ from fastapi.responses import StreamingResponse
 
 from headrace.client.following import read_positions, written
 from headrace.client.records import Start
-from headrace.http.admin.asking import INT64, PartitionQuery, TopicName
 from headrace.http.admin.showing import Matches, shown
+from headrace.http.gateway.asking import INT64, PartitionQuery, TopicName
 from headrace.http.gateway.decoding import BySchema
 from headrace.http.gateway.hub import Shared
 from headrace.http.gateway.plain_json import write_json

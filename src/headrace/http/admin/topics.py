@@ -14,7 +14,8 @@ from headrace.client.connection import Place
 from headrace.client.log_dirs import read_log_dirs, sizes
 from headrace.client.offset_admin import delete_records
 from headrace.client.topic_overview import TopicOverview, read_overview
-from headrace.http.admin.asking import (
+from headrace.http.admin.brokers import ConfigsBody, check
+from headrace.http.gateway.asking import (
     INT32,
     PLACES,
     SETTINGS,
@@ -26,7 +27,6 @@ from headrace.http.admin.asking import (
     Value,
     settings,
 )
-from headrace.http.admin.brokers import ConfigsBody, check
 from headrace.http.problems import answers
 from headrace.http.reach import Reach, Reached
 

@@ -1,4 +1,4 @@
-"""What the requests to a gateway share: producers, what is known of topics, and live tails."""
+"""What the requests to a gateway share: producers, consumers, tails, and what is known of topics."""
 
 from http import HTTPStatus
 from typing import Annotated, Final
@@ -8,12 +8,14 @@ from fastapi import Depends, FastAPI, Request
 
 from headrace.http.gateway.decoding import BySchema
 from headrace.http.gateway.delivery import Producers
+from headrace.http.gateway.instances import Instances
 from headrace.http.gateway.known_topics import KnownTopics
 from headrace.http.gateway.tailing import Tails
 from headrace.http.problems import Problem
 from headrace.http.reach import Reach
 
 SEARCHES: Final = 16  # at a time: each has a thread and a consumer
+CONSUMING: Final = 64  # reads of consumers that wait at a time
 WAITING: Final = 64  # for one of those to end
 
 
@@ -27,8 +29,11 @@ class Hub:
         self.producers = Producers(reach.bootstrap)
         self.tails = Tails(reach.bootstrap)
         self.searching = CapacityLimiter(SEARCHES)
+        self.instances = Instances(reach.bootstrap)
+        self.consuming = CapacityLimiter(CONSUMING)
         reach.at_close(self.producers.close)
         reach.at_close(self.tails.close)
+        reach.at_close(self.instances.close)
 
     def check_room_to_search(self) -> None:
         """Problem if many searches wait for others already."""

@@ -2,9 +2,12 @@
 
 from fastapi import APIRouter, FastAPI
 
+from headrace.http.gateway import v2_consumers, v2_produce, v2_topics
 from headrace.http.gateway.hub import Hub
 
 router = APIRouter()
+for part in (v2_topics, v2_produce, v2_consumers):
+    router.include_router(part.router)
 
 
 def install(app: FastAPI) -> None:

@@ -1,4 +1,4 @@
-"""What requests to the admin API may say, and the bounds of it."""
+"""What requests may say, and the bounds of it."""
 
 from typing import Annotated, Any, Final
 
@@ -19,6 +19,7 @@ GroupName = Annotated[
     str, Path(description="A consumer group's name.", min_length=1, max_length=GROUP, examples=["billing"])
 ]
 BrokerId = Annotated[int, Path(description="A broker's id.", ge=0, le=INT32, examples=[0])]
+PartitionId = Annotated[int, Path(description="A partition's number.", ge=0, le=INT32, examples=[0])]
 PartitionQuery = Annotated[int | None, Query(description="Only this partition.", ge=0, le=INT32)]
 
 Index = Annotated[StrictInt, Field(ge=0, le=INT32)]

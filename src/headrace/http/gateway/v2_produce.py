@@ -1,0 +1,166 @@
+"""REST proxy, v2: records written to a topic, or to one of its partitions."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from http import HTTPStatus
+from typing import Annotated, Any, Final
+
+from fastapi import APIRouter, Depends, Response
+from fastapi import Body as InBody
+from pydantic import Field, StrictInt, StrictStr
+
+from headrace.client.records import Record
+from headrace.http.gateway.asking import INT32, Body, Index, PartitionId, TopicName
+from headrace.http.gateway.delivery import Delivered, Outcome
+from headrace.http.gateway.encoding import BadValue, as_binary, as_json
+from headrace.http.gateway.hub import Hub, Shared
+from headrace.http.gateway.media import FORMATS, WITH_SCHEMA, AnswerType, embedded_format, of_format
+from headrace.http.gateway.plain_json import json_answer
+from headrace.http.gateway.v2_answers import v2
+from headrace.http.problems import Problem
+
+router = APIRouter(tags=["REST proxy v2"])
+
+AT_ONCE: Final = 100_000  # records in a request
+KAFKA_ERROR, RETRIABLE_ERROR = 50002, 50003  # of one record
+BAD_PAYLOAD: Final = 42206
+_REFUSALS = v2(
+    HTTPStatus.BAD_REQUEST,
+    HTTPStatus.NOT_FOUND,
+    HTTPStatus.UNSUPPORTED_MEDIA_TYPE,
+    HTTPStatus.UNPROCESSABLE_ENTITY,
+)
+_PLAIN: Final[Mapping[str, Callable[[Any], bytes | None]]] = {"json": as_json, "binary": as_binary}
+
+
+class RecordV2(Body):
+    """A record; what key and value are is said by the content type."""
+
+    key: Any = None
+    value: Any = None
+    partition: Annotated[Index | None, Field(description="By the key if this is left out.")] = None
+
+
+SchemaText = Annotated[StrictStr | None, Field(description="The schema itself; it is registered.")]
+SchemaId = Annotated[StrictInt | None, Field(ge=1, le=INT32, description="Or the id of a schema.")]
+
+
+class ProduceV2(Body):
+    """Records, and the schemas of their keys and values if those are written by one."""
+
+    records: Annotated[
+        list[RecordV2],
+        Field(min_length=1, max_length=AT_ONCE, examples=[[{"key": "a", "value": {"n": 1}}]]),
+    ]
+    key_schema: SchemaText = None
+    key_schema_id: SchemaId = None
+    value_schema: SchemaText = None
+    value_schema_id: SchemaId = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OffsetV2:
+    """Where a record is, or why it is nowhere."""
+
+    partition: int | None = None
+    offset: int | None = None
+    error_code: int | None = None
+    error: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProducedV2:
+    """What has become of each record, in their order."""
+
+    offsets: tuple[OffsetV2, ...]
+    key_schema_id: int | None = None
+    value_schema_id: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class How:
+    """What keys and values are, and what the answer is to be."""
+
+    embedded: Annotated[str, Depends(embedded_format)]
+    media_type: AnswerType
+
+
+Asked = Annotated[ProduceV2, InBody(media_type=of_format(FORMATS[1]))]
+_SAME: Final = {"schema": {"$ref": "#/components/schemas/ProduceV2"}}
+_MEDIA: Final = {"requestBody": {"content": {of_format(each): _SAME for each in FORMATS}}}
+
+
+@router.post(
+    "/topics/{name}",
+    response_model=ProducedV2,
+    responses=_REFUSALS,
+    openapi_extra=_MEDIA,
+    summary="Write records to a topic",
+)
+async def produce(name: TopicName, how: Annotated[How, Depends()], asked: Asked, hub: Shared) -> Response:
+    """Answered when all in-sync replicas have them, with partition and offset, or what is wrong, of each.
+
+    Nothing is written if one of them cannot be: not the key or value that the content type says, or for a
+    partition that is not there.
+    """
+    return await _produce(hub, name, how, asked)
+
+
+@router.post(
+    "/topics/{name}/partitions/{partition_id}",
+    response_model=ProducedV2,
+    responses=_REFUSALS,
+    openapi_extra=_MEDIA,
+    summary="Write records to a partition",
+)
+async def produce_to_partition(
+    name: TopicName, partition_id: PartitionId, how: Annotated[How, Depends()], asked: Asked, hub: Shared
+) -> Response:
+    """The same, and all go to this partition."""
+    if any(each.partition not in {None, partition_id} for each in asked.records):
+        said = "a record names another partition than the address does"
+        raise Problem(HTTPStatus.UNPROCESSABLE_ENTITY, 422, said)
+    return await _produce(hub, name, how, asked, partition_id)
+
+
+async def _produce(
+    hub: Hub, topic: str, how: How, asked: ProduceV2, partition: int | None = None
+) -> Response:
+    await hub.topics.partitions(topic)
+    for each in {partition, *(record.partition for record in asked.records)}:
+        await hub.topics.check(topic, each)
+    schema_ids: Sequence[int | None] = (None, None)
+    if how.embedded in WITH_SCHEMA:
+        raise Problem(HTTPStatus.NOT_IMPLEMENTED, 50101, "there is no registry here")
+    records = list(_records(asked, _PLAIN[how.embedded], partition))
+    outcomes = await hub.producers.send(topic, records)
+    answer = ProducedV2(
+        offsets=tuple(map(_offset, outcomes)), key_schema_id=schema_ids[0], value_schema_id=schema_ids[1]
+    )
+    return json_answer(asdict(answer), media_type=how.media_type)
+
+
+def _records(
+    asked: ProduceV2, encode: Callable[[Any], bytes | None], partition: int | None
+) -> Sequence[Record]:
+    records = []
+    for number, each in enumerate(asked.records):
+        try:
+            record = Record(
+                key=encode(each.key),
+                value=encode(each.value),
+                partition=partition if each.partition is None else each.partition,
+            )
+        except BadValue as error:
+            said = f"record {number}: {error}"
+            raise Problem(HTTPStatus.UNPROCESSABLE_ENTITY, BAD_PAYLOAD, said) from None
+        records.append(record)
+    return records
+
+
+def _offset(outcome: Outcome) -> OffsetV2:
+    if isinstance(outcome, Delivered):
+        return OffsetV2(partition=outcome.partition, offset=outcome.offset)
+    return OffsetV2(
+        error_code=RETRIABLE_ERROR if outcome.retriable else KAFKA_ERROR, error=str(outcome.error)
+    )
