@@ -39,7 +39,7 @@ class AvroSchema:
 
 def parse(schema: Schema, referenced: Sequence[tuple[str, Schema]]) -> AvroSchema:
     """`referenced` has what the schema refers to, with what that refers to before it."""
-    reader, named = Reader(), {}
+    reader, named = Reader(), dict[str, dict[str, object]]()
     for name, other in referenced:
         try:
             _take_in(other.text, reader, named)
@@ -51,11 +51,13 @@ def parse(schema: Schema, referenced: Sequence[tuple[str, Schema]]) -> AvroSchem
 
 
 def _take_in(text: str, reader: Reader, named: dict[str, dict[str, object]]) -> AvroType:
-    """Ours is the stricter reading of names and defaults; fastavro knows what its users can work with."""
-    node = load(text)
-    root = reader.type(node)
+    """Ours is the stricter reading; fastavro knows more of logical types. It need not know every name."""
+    before = set(reader.names)
+    root = reader.type(load(text))
     try:
-        fastavro.parse_schema(node, named)
-    except (SchemaParseException, UnknownType) as error:
+        fastavro.parse_schema(Writer(before).type(root), named)
+    except UnknownType:
+        return root  # one without a namespace, used in one: Java finds it
+    except SchemaParseException as error:
         raise InvalidSchema(f"The schema is not usable: {error}.") from error
     return root

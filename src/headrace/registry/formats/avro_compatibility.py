@@ -1,7 +1,7 @@
-"""Whether one Avro schema reads what another wrote: the specification's schema resolution, decided in advance.
+"""Whether one Avro schema reads what another wrote: the specification's schema resolution, in advance.
 
-Java's SchemaCompatibility is what registries go by, and this gives its verdicts and its names for them: types are
-the same if their names without namespaces are, or if the writer's full name is among the reader's aliases.
+Java's SchemaCompatibility is what registries go by, and this gives its verdicts and its names for them. Types
+are the same if their names without namespaces are, or if the writer's full name is an alias of the reader's.
 """
 
 from headrace.registry.formats.avro import AvroSchema
@@ -132,5 +132,7 @@ def _no_default(field: Field, path: str) -> Difference:
 
 
 def _ambiguous(field: Field, path: str) -> Difference:
-    sentence = f"The field {field.name!r} at {path!r} in the {{reader}} schema is several fields of the {{writer}} schema"
+    sentence = (
+        f"The field {field.name!r} at {path!r} in the {{reader}} schema is several of the {{writer}} schema"
+    )
     return Difference("NAME_MISMATCH", path, sentence, field.name)

@@ -13,7 +13,7 @@ def fits(value: Any, of: AvroType) -> bool:
 
 
 class _Fitting:
-    """Asks once for every part of a value and type: unions of records within each other would ask 2^n times."""
+    """Asks once for every part of a value and type: unions in unions of records would ask 2^n times."""
 
     def __init__(self) -> None:
         self._known: dict[tuple[int, int], bool] = {}

@@ -12,6 +12,7 @@ from headrace.registry.formats.schema import InvalidSchema
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _OF_TYPES = frozenset(
     {"doc", "fields", "items", "name", "namespace", "size", "symbols", "values", "type", "aliases"}
+    | {"__fastavro_parsed", "__named_schemas"}  # what fastavro leaves in schemas for itself
 )
 _OF_FIELDS = frozenset({"default", "doc", "name", "order", "type", "aliases"})
 _ORDERS = ("ascending", "descending", "ignore")
@@ -39,9 +40,12 @@ class Reader:
         if name in PRIMITIVES:
             return AvroType(name)
         full = name if "." in name or not namespace else f"{namespace}.{name}"
-        if full not in self.names:
+        found = self.names.get(full) or self.names.get(
+            name
+        )  # the latter as Java does: it may be in no namespace
+        if found is None:
             raise InvalidSchema(f"The type {full!r} is used, but neither defined before nor referenced.")
-        return self.names[full]
+        return found
 
     def _described(self, kind: str, node: dict[str, Any], namespace: str) -> AvroType:
         props = {key: value for key, value in node.items() if key not in _OF_TYPES}

@@ -37,7 +37,7 @@ class Field:
 
 @dataclass(eq=False, slots=True)
 class AvroType:
-    """Any type. What only some kinds have is empty in the others; `props` is what Avro gives no meaning to."""
+    """Any type. What only some kinds have is empty in the others; `props` means nothing to Avro."""
 
     kind: str
     props: dict[str, Any] = field(default_factory=dict)

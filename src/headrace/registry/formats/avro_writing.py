@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from headrace.registry.formats.avro_types import NAMED, NOTHING, AvroType, Field, Name
+from headrace.registry.formats.avro_types import NAMED, NOTHING, PRIMITIVES, AvroType, Field, Name
 
 _LOGICAL = ("logicalType", "precision", "scale")
 
@@ -92,5 +92,5 @@ class Writer:
 
 def _within(name: Name, namespace: str) -> str:
     """The name as it can be used in a namespace: short, unless that would mean another type."""
-    taken = name.simple in NAMED | {"array", "map", "union"}
+    taken = name.simple in NAMED | PRIMITIVES | {"array", "map"}
     return name.simple if name.namespace == namespace and not taken else name.full

@@ -84,5 +84,5 @@ class Pairs(Generic[Type]):
 
 
 def join(path: str, *steps: str | int) -> str:
-    """A path with more steps: join("/", "fields", 0) is /fields/0."""
+    """A path with more steps: "/" with "fields" and 0 is /fields/0."""
     return "/".join([path.rstrip("/"), *map(str, steps)])

@@ -1,12 +1,11 @@
 """Whether one JSON schema takes every document that another takes, by the rules of Confluent's registry.
 
-The rules are its published ones, with two kinds of exceptions. Where they look away (patterns of properties, names,
-conditions, what is contained, required properties that are not described), we look. Where they trust people, so do
-we: a required property with a default may be added, and a oneOf may get another choice, though a document that
-was valid can be invalid then.
+The rules are its published ones. Where they look away (patterns of properties, names, conditions, what arrays
+contain, required properties that are not described), we look. Where they trust people, so do we: a required
+property with a default may be added, and a oneOf may get another choice, though a document that was valid can
+be invalid then. additionalItems counts where drafts say it does: after a list of items.
 """
 
-from collections.abc import Callable
 from typing import Any
 
 from headrace.registry.formats.differences import Differences, Pairs, join
@@ -71,7 +70,7 @@ class _Comparison:
         return []
 
     def _one_of_them_fits(self, new: Shape, old: Shape, path: str) -> bool:
-        """Whether a single schema and one of several are enough: a choice that takes it, a demand that covers it."""
+        """Whether one of several will do: a choice that takes a schema, a demand that a schema covers."""
         if new.combined and (len(new.parts) == 1 or new.kind in _CHOICES):
             return any(not self._compare(part, old, path) for part in new.parts)
         if old.combined and (len(old.parts) == 1 or old.kind == "allOf"):
@@ -108,18 +107,16 @@ class _Comparison:
     def _conditions(self, new: Shape, old: Shape, path: str) -> Differences:
         """The same question in both, and answers that are no stricter."""
         after, before = new.keywords, old.keywords
-        asked: Callable[[Node, Node], Differences] = lambda one, other: self._compare(
-            one, other, join(path, "if")
-        )
-        if asked(after["if"], before["if"]) or asked(before["if"], after["if"]):
-            return differs("CONDITION_CHANGED", join(path, "if"))
+        here = join(path, "if")
+        if self._compare(after["if"], before["if"], here) or self._compare(before["if"], after["if"], here):
+            return differs("CONDITION_CHANGED", here)
         then = self._compare(after["then"], before["then"], join(path, "then"))
         return then + self._compare(after["else"], before["else"], join(path, "else"))
 
 
 def _criteria_fit(new: Shape, old: Shape) -> bool:
     """Whether allOf, anyOf or oneOf may have become what it is now."""
-    if new.kind == old.kind or new.kind == "anyOf":
+    if new.kind in {old.kind, "anyOf"}:
         return True
     if len(old.parts) == 1:
         return len(new.parts) == 1 or new.kind == "oneOf"

@@ -13,7 +13,7 @@ def all_matched(few: int, many: int, fits: Callable[[int, int], bool]) -> bool:
 
 
 def _place(first: int, many: int, fits: Callable[[int, int], bool], taken: dict[int, int]) -> bool:
-    """Find a place for `first`, moving others along if need be: the shortest chain of moves, if there is any."""
+    """Find a place for `first`, moving others along if need be, by the shortest chain of moves."""
     came_by: dict[int, int] = {}  # one of many: who would move there
     waiting = [first]
     for one in waiting:  # grows while we go

@@ -20,7 +20,9 @@ _SENTENCES = {
     "MULTIPLE_OF_EXPANDED": "wants multiples of a multiple of what the {writer} schema wants",
     "MULTIPLE_OF_CHANGED": "wants multiples of something else than the {writer} schema",
     "REQUIRED_ATTRIBUTE_ADDED": "is required, and was not in the {writer} schema",
-    "REQUIRED_PROPERTY_ADDED_TO_OPEN_CONTENT_MODEL": "is new and required; the {writer} schema allows anything there",
+    "REQUIRED_PROPERTY_ADDED_TO_OPEN_CONTENT_MODEL": (
+        "is new and required; the {writer} schema allows anything there"
+    ),
     "REQUIRED_PROPERTY_WITH_DEFAULT_ADDED_TO_OPEN_CONTENT_MODEL": (
         "is new and required; the {writer} schema allows anything there"
     ),
@@ -30,7 +32,7 @@ _SENTENCES = {
         "is new, and does not take what the {writer} schema allows there"
     ),
     "PROPERTY_REMOVED_FROM_CLOSED_CONTENT_MODEL": "is gone, and nothing else is allowed there",
-    "PROPERTY_REMOVED_NOT_COVERED_BY_PARTIALLY_OPEN_CONTENT_MODEL": "is gone, and what is allowed there is less",
+    "PROPERTY_REMOVED_NOT_COVERED_BY_PARTIALLY_OPEN_CONTENT_MODEL": "is gone, and less is allowed there",
     "PATTERN_PROPERTY_ADDED": "is a new pattern for properties that the {writer} schema has no such rule for",
     "PROPERTY_NAMES_ADDED": "has a rule for names that the {writer} schema does not have",
     "ITEM_ADDED_TO_OPEN_CONTENT_MODEL": "is new; the {writer} schema allows anything there",

@@ -1,4 +1,4 @@
-"""Objects in JSON schemas. Which properties may come and go depends on what an object allows beside those it names."""
+"""Objects in JSON schemas: which properties may come and go depends on what is allowed beside those named."""
 
 from collections.abc import Callable
 from dataclasses import dataclass

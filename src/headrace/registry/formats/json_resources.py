@@ -25,7 +25,7 @@ class Place:
 
 
 class Resources:
-    """Documents, each checked against its draft's schema of schemas, with every $ref in them known to lead somewhere."""
+    """Documents, each valid in its draft, with every $ref in them known to lead somewhere."""
 
     def __init__(self) -> None:
         self._places: dict[int, Place] = {}
@@ -42,7 +42,7 @@ class Resources:
         self._walk(root, place)
 
     def check_references(self) -> None:
-        """Follow every $ref once; `InvalidSchema` if one leads nowhere, or in a circle without a schema in it."""
+        """Follow every $ref once; `InvalidSchema` if one leads nowhere, or in a circle of nothing else."""
         while self._refs:
             self._check_reference(*self._refs.pop())
 
@@ -140,7 +140,7 @@ class Resources:
 
 
 def _check(node: Any, draft: Draft) -> None:
-    """Against the draft's schema of schemas; what else "$schema" says must not be looked for on the network."""
+    """By the draft's schema of schemas; what else "$schema" may name is not looked for on the network."""
     if not isinstance(node, dict | bool):
         raise InvalidSchema("A JSON schema is an object, true or false.")
     try:

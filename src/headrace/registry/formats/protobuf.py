@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from google.protobuf.descriptor_pb2 import FileDescriptorProto, FileDescriptorSet
-from google.protobuf.descriptor_pool import DescriptorPool
-from google.protobuf.message import DecodeError
+from google.protobuf.descriptor_pb2 import FileDescriptorProto, FileDescriptorSet  # type: ignore[import-untyped]
+from google.protobuf.descriptor_pool import DescriptorPool  # type: ignore[import-untyped]
+from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
 
 from headrace.registry.formats import protoc
 from headrace.registry.formats.protobuf_known import known_imports
@@ -47,7 +47,7 @@ class ProtobufSchema:
         return self._text(normalize=True)
 
     def formatted(self, how: str) -> str:
-        """With "serialized" the descriptor in base64, with "ignore_extensions" no options that people defined."""
+        """With "serialized" the descriptor in base64, with "ignore_extensions" no options of people's own."""
         match how:
             case "serialized":
                 return base64.standard_b64encode(self.file.SerializeToString()).decode()

@@ -1,12 +1,13 @@
 """Whether one Protobuf schema reads what another wrote, by the rules of Confluent's registry.
 
-Fields are who they are by their numbers; names, and where a field stands, mean nothing on the wire. What may replace
-what is grouped by how it is written there. A field that is required now, and was not, is refused whatever its type.
+Fields are who they are by their numbers; names, and where a field stands, mean nothing on the wire. What may
+replace what is grouped by how it is written there. A field that is required now, and was not, is refused
+whatever its type; Confluent lets strings and messages pass.
 """
 
 from typing import Any
 
-from google.protobuf.descriptor import Descriptor, FieldDescriptor, FileDescriptor, OneofDescriptor
+from google.protobuf.descriptor import Descriptor, FieldDescriptor, FileDescriptor, OneofDescriptor  # type: ignore[import-untyped]
 
 from headrace.registry.formats.differences import Difference, Differences, Pairs, join
 from headrace.registry.formats.protobuf import ProtobufSchema
@@ -139,7 +140,7 @@ def _exclusions(new: Descriptor, old: Descriptor, path: str) -> Differences:
 
 
 def _oneof(field: FieldDescriptor) -> OneofDescriptor | None:
-    """The oneof that a field shares with others; a proto3 `optional` field has one to itself, which is none."""
+    """The oneof that a field shares with others; a proto3 `optional` field has one to itself."""
     oneof = field.containing_oneof
     alone = oneof is not None and len(oneof.fields) == 1 and oneof.name.endswith(f"_{field.name}")
     return None if alone else oneof

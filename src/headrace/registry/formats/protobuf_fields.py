@@ -2,14 +2,19 @@
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
-from google.protobuf.descriptor_pb2 import DescriptorProto, FieldDescriptorProto, FileDescriptorProto
+from google.protobuf.descriptor_pb2 import (  # type: ignore[import-untyped]
+    DescriptorProto,
+    FileDescriptorProto,
+)
+from google.protobuf.descriptor_pb2 import (
+    FieldDescriptorProto as _Field,
+)
 
 from headrace.registry.formats.protobuf_names import Names
 from headrace.registry.formats.protobuf_options import Options, quoted
 
 Lines = list[str]
 Body = Callable[[DescriptorProto, str], Iterable[str]]  # what stands within a message, for groups
-_Field = FieldDescriptorProto
 
 
 class Fields:
@@ -83,7 +88,7 @@ class Fields:
     def _type(self, field: _Field, scope: str) -> str:
         if field.type_name:
             return self._names.within(scope, field.type_name)
-        return _Field.Type.Name(field.type).removeprefix("TYPE_").lower()
+        return str(_Field.Type.Name(field.type)).removeprefix("TYPE_").lower()
 
 
 def _special(field: _Field) -> Iterator[str]:

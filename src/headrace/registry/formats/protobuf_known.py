@@ -1,7 +1,7 @@
 """Imports that need no reference, because everybody has them. Clients do not register these.
 
-google/protobuf comes with protoc. google/type comes with the clients' serialisers; what Confluent has of its own
-(where metadata stands in a schema, and what Connect makes of decimals) is small enough to be told here.
+google/protobuf comes with protoc. google/type comes with the clients' serialisers; what Confluent has of its
+own (where metadata stands in a schema, and what Connect makes of decimals) is small enough to be told here.
 """
 
 import importlib.util

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 
-from google.protobuf.descriptor_pb2 import DescriptorProto, EnumDescriptorProto, FileDescriptorProto
+from google.protobuf.descriptor_pb2 import DescriptorProto, EnumDescriptorProto, FileDescriptorProto  # type: ignore[import-untyped]
 
 
 class Names:

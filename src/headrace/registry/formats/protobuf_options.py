@@ -1,12 +1,12 @@
 """Options in .proto files, those of Protobuf and those that people define."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
-from google.protobuf import message_factory, text_encoding, text_format
-from google.protobuf.descriptor import FieldDescriptor
-from google.protobuf.descriptor_pool import DescriptorPool
-from google.protobuf.message import Message
+from google.protobuf import message_factory, text_encoding, text_format  # type: ignore[import-untyped]
+from google.protobuf.descriptor import FieldDescriptor  # type: ignore[import-untyped]
+from google.protobuf.descriptor_pool import DescriptorPool  # type: ignore[import-untyped]
+from google.protobuf.message import Message  # type: ignore[import-untyped]
 
 from headrace.registry.formats.protobuf_names import Names
 
@@ -32,7 +32,7 @@ class Options:
         return f" [{', '.join(listed)}]" if listed else ""
 
     def _all(self, options: Message, scope: str) -> Iterator[tuple[str, str]]:
-        """Names and values. People's own are in there as unknown fields until read by a pool that knows them."""
+        """Names and values. People's own are unknown fields until read by a pool that knows them."""
         try:
             known = self._pool.FindMessageTypeByName(options.DESCRIPTOR.full_name)
         except KeyError:
@@ -49,7 +49,7 @@ class Options:
             if field.name == "features" and not field.is_extension:
                 yield from self._fields(value, scope, f"{name}.")
             elif field.is_repeated:
-                yield from ((name, self._value(field, item)) for item in _items(field, value))
+                yield from ((name, self._value(field, item)) for item in value)
             elif field.is_extension and prefix:  # one language's features
                 yield from self._fields(value, scope, f"{name}.")
             else:
@@ -63,11 +63,6 @@ class Options:
         if field.message_type is not None:
             return f"{{ {text_format.MessageToString(value, as_one_line=True, descriptor_pool=self._pool)} }}"
         return str(value).lower() if isinstance(value, bool) else repr(value)
-
-
-def _items(field: FieldDescriptor, value: Any) -> Iterable[Any]:
-    assert not (field.message_type and field.message_type.GetOptions().map_entry), "no option is a map itself"
-    return iter(value)
 
 
 def quoted(value: str | bytes) -> str:

@@ -1,13 +1,13 @@
 """A .proto file written from its descriptor: what protoc reads from it is that descriptor again.
 
-Comments are not in descriptors, so they are gone. Messages keep their order, those that maps and groups bring along
-included: a record's bytes say which message it is by its number.
+Comments are not in descriptors, so they are gone. Messages keep their order, those that maps and groups bring
+along included: a record's bytes say which message it is by its number.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 
-from google.protobuf.descriptor_pb2 import (
+from google.protobuf.descriptor_pb2 import (  # type: ignore[import-untyped]
     DescriptorProto,
     Edition,
     EnumDescriptorProto,
@@ -85,7 +85,7 @@ class Text:
             yield from extension
 
     def _members(self, message: DescriptorProto, scope: str) -> Iterator[str]:
-        """Fields and nested messages. What a map or a group brings along comes where it was among the messages."""
+        """Fields and nested messages; what a map or a group brings along comes where it was among these."""
         brought = self._fields.brought(message)
         order = [nested.name for nested in message.nested_type]
         elsewhere = self._fields.groups(message.extension) | set(brought.values())
@@ -93,10 +93,8 @@ class Text:
             (at, nested) for at, nested in enumerate(message.nested_type) if nested.name not in elsewhere
         ]
         for members in self._fields.members(message):
-            before = max(
-                (order.index(brought[field.number]) for field in members if field.number in brought),
-                default=0,
-            )
+            names = [brought[field.number] for field in members if field.number in brought]
+            before = max((order.index(name) for name in names), default=0)
             while waiting and waiting[0][0] < before:
                 yield from self._message(waiting.pop(0)[1], scope)
             yield from self._fields.written(message, members, scope, self._body)

@@ -1,8 +1,8 @@
 """protoc, which understands .proto files, in a process of its own.
 
-Within ours it would take 0.4 ms a file instead of 15. But it is C++ that reads what strangers wrote: an option with
-a hundred thousand brackets in it overflows its stack, and whoever runs it is gone. So it gets a process, a directory,
-little memory and little time; it sees the files it is given, Google's own, and no others.
+Within ours it would take 0.4 ms a file instead of 15. But it is C++ that reads what strangers wrote: an
+option with a hundred thousand brackets in it overflows its stack, and whoever runs it is gone. So it gets a
+process, a directory, little memory and little time; it sees the files it is given, Google's own, no others.
 """
 
 import importlib.util
