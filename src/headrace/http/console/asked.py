@@ -1,0 +1,87 @@
+"""What somebody looks for in a topic, from the fields of a form; pure."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Final
+
+from headrace.client.errors import ClientError
+from headrace.client.following import read_positions
+from headrace.client.records import Start
+
+LIMITS: Final = (20, 50, 100, 500)
+SCANNED: Final = 200_000  # messages that one search looks at
+LONGEST: Final = 1000  # characters of a key or a text
+_MOST: Final = 2**63 - 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """A search; the fields as they were typed, so that they can be shown again."""
+
+    where: str = "newest"  # newest, beginning, offset, time
+    partition: int | None = None
+    offset: str = ""
+    time: str = ""
+    zone_min: int = 0  # minutes that the reader's clock is ahead of UTC
+    key: str = ""
+    text: str = ""
+    limit: int = 50
+    after: str = ""  # go on here: partition:offset,…
+
+    @property
+    def filters(self) -> bool:
+        return bool(self.key or self.text)
+
+    def start(self, partitions: int) -> Start:
+        """Where to begin; ClientError if that was not said, or cannot be read."""
+        match self.where:
+            case "beginning":
+                return Start()
+            case "offset":
+                return Start(offset=_whole(self.offset, "offset"))
+            case "time":
+                return Start(time_ms=self.time_ms())
+            case _:
+                wanted = SCANNED // max(1, partitions) if self.filters else self.limit
+                return Start(last=max(self.limit, wanted))
+
+    def time_ms(self) -> int:
+        """The time that was typed: milliseconds, or a date and a time on the reader's clock."""
+        if self.time.isascii() and self.time.isdigit():
+            return _whole(self.time, "time")
+        try:
+            at = datetime.fromisoformat(self.time)
+            if at.tzinfo is None:
+                at = (at - timedelta(minutes=self.zone_min)).replace(tzinfo=UTC)
+            return max(0, int(at.timestamp() * 1000))
+        except (ValueError, OverflowError):
+            raise ClientError(
+                f"{self.time[:50]!r} is no time: write one such as 2026-11-15T18:20, or milliseconds"
+            ) from None
+
+    def positions(self) -> dict[int, int] | None:
+        return read_positions(self.after) if self.after else None
+
+
+def read(fields: Mapping[str, str]) -> Asked:
+    """The search that the fields of a form are; ClientError if one of them is wrong."""
+    partition, limit, zone = fields.get("partition", ""), fields.get("limit", ""), fields.get("zone", "")
+    return Asked(
+        where=fields.get("where", "newest"),
+        partition=_whole(partition, "partition") if partition else None,
+        offset=fields.get("offset", "").strip(),
+        time=fields.get("time", "").strip(),
+        zone_min=int(zone) if zone.removeprefix("-").isdecimal() and len(zone) < 6 else 0,
+        key=fields.get("key", "")[:LONGEST],
+        text=fields.get("text", "")[:LONGEST],
+        limit=int(limit) if limit in map(str, LIMITS) else 50,
+        after=fields.get("after", ""),
+    )
+
+
+def _whole(text: str, what: str) -> int:
+    if not (text.isascii() and text.isdigit() and len(text) < 20 and int(text) <= _MOST):
+        said = f"{text[:50]!r} is no {what}" if text else f"say which {what}"
+        raise ClientError(f"{said}: it is a whole number")
+    return int(text)

@@ -1,0 +1,53 @@
+"""Style sheets, scripts and pictures: read once, and served for ever under a name that changes with them."""
+
+import hashlib
+import mimetypes
+from functools import cache
+from http import HTTPStatus
+from pathlib import Path
+from typing import Final
+
+from fastapi import APIRouter
+from fastapi.responses import Response
+
+from headrace.http.problems import Problem
+
+_HERE: Final = Path(__file__).parent / "static"
+_TYPES: Final = {".js": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml"}
+
+router = APIRouter(include_in_schema=False)
+
+
+@cache
+def _assets() -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in sorted(_HERE.iterdir()) if path.is_file()}
+
+
+@cache
+def version() -> str:
+    """Of all assets together: modules import each other by relative names, so they change as one."""
+    digest = hashlib.sha256()
+    for name, content in _assets().items():
+        digest.update(f"{name} {len(content)} ".encode() + content)
+    return digest.hexdigest()[:12]
+
+
+def asset(name: str) -> str:
+    """Where a page finds an asset; KeyError if there is none."""
+    if name not in _assets():
+        raise KeyError(name)
+    return f"/ui/static/{version()}/{name}"
+
+
+@router.get("/ui/static/{of}/{name}")
+async def static(of: str, name: str) -> Response:
+    """An asset. One of another version is answered with today's, and not to be kept."""
+    content = _assets().get(name)
+    if content is None:
+        raise Problem(HTTPStatus.NOT_FOUND, 404, f"there is no {name} here")
+    suffix = Path(name).suffix
+    kind = _TYPES.get(suffix) or mimetypes.guess_type(name)[0] or "application/octet-stream"
+    kept = "public, max-age=31536000, immutable" if of == version() else "no-cache"
+    return Response(
+        content, media_type=kind, headers={"Cache-Control": kept, "X-Content-Type-Options": "nosniff"}
+    )

@@ -1,0 +1,87 @@
+"""How figures, sizes and times are written on pages. Pure."""
+
+from datetime import UTC, datetime
+from typing import Final
+from urllib.parse import quote
+
+UNKNOWN: Final = "\N{EN DASH}"
+_UNITS: Final = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
+_SPANS: Final = ((86_400_000, "d"), (3_600_000, "h"), (60_000, "min"), (1000, "s"), (1, "ms"))
+_SIZES: Final = ("bytes", "size")
+_FOREVER: Final = {"-1": "no limit", str(2**63 - 1): "no limit"}
+
+
+def number(value: float | None) -> str:
+    """`12,345`; a dash for what nobody knows."""
+    return UNKNOWN if value is None else f"{value:,.0f}"
+
+
+def rate(value: float | None) -> str:
+    """Per second: whole from ten on."""
+    if value is None:
+        return UNKNOWN
+    return f"{value:,.0f}" if value >= 10 or value == 0 else f"{value:.1f}"
+
+
+def size(value: float | None) -> str:
+    """`1.5 MiB`."""
+    if value is None:
+        return UNKNOWN
+    left, unit = float(value), _UNITS[0]
+    for unit in _UNITS:
+        if left < 1024 or unit == _UNITS[-1]:
+            break
+        left /= 1024
+    return f"{left:.0f} {unit}" if unit == "B" or left >= 100 else f"{left:.1f} {unit}"
+
+
+def span(milliseconds: float | None) -> str:
+    """`7 d`, `1 h 30 min`: the two largest units that are not zero."""
+    if milliseconds is None:
+        return UNKNOWN
+    left, parts = int(milliseconds), []
+    for unit_ms, name in _SPANS:
+        count, left = divmod(left, unit_ms)
+        if count:
+            parts.append(f"{count:,} {name}")
+    return " ".join(parts[:2]) or "0 ms"
+
+
+def meaning(name: str, value: str | None) -> str:
+    """What a setting's figure comes to, where that is easier to read: retention.ms=604800000 is `7 d`."""
+    text = value or ""
+    unit = name.rpartition(".")[2]
+    if unit in {"ms", "hours", "minutes", *_SIZES} and text in _FOREVER:
+        return _FOREVER[text]
+    if not text.isdigit():
+        return ""
+    figure = int(text)
+    if unit == "ms" and figure >= 1000:
+        return span(figure)
+    if unit in _SIZES and figure >= 1024:
+        return size(figure)
+    return ""
+
+
+def stamp(milliseconds: int | None) -> str:
+    """`2026-11-15 18:20:43.123`, in UTC: scripts put the reader's own time in its place."""
+    if milliseconds is None or not 0 <= milliseconds < 253_402_300_800_000:  # the year 10,000
+        return UNKNOWN
+    at = datetime.fromtimestamp(milliseconds / 1000, UTC)
+    return at.strftime("%Y-%m-%d %H:%M:%S.") + f"{milliseconds % 1000:03}"
+
+
+def iso(milliseconds: int | None) -> str:
+    """For a `datetime` attribute."""
+    written = stamp(milliseconds)
+    return "" if written == UNKNOWN else written.replace(" ", "T") + "Z"
+
+
+def segment(name: object) -> str:
+    """A name as one segment of a path, whatever is in it."""
+    return quote(str(name), safe="")
+
+
+def plural(count: int, one: str, many: str | None = None) -> str:
+    """`1 topic`, `1,000 topics`."""
+    return f"{count:,} {one if count == 1 else many or one + 's'}"

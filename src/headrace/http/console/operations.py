@@ -1,0 +1,169 @@
+"""What an OpenAPI document says, as a page shows it: operations by subject, bodies as outlines. Pure."""
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from http import HTTPStatus
+from typing import Any, Final
+
+VERBS: Final = ("get", "post", "put", "patch", "delete")
+DEEPEST: Final = 6  # objects in objects
+OTHERS: Final = "other"
+
+Document = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Parameter:
+    """A part of the path, of the query, or a header."""
+
+    name: str
+    where: str
+    required: bool
+    type: str
+    about: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Operation:
+    """One thing that can be asked."""
+
+    verb: str
+    path: str
+    summary: str
+    about: str
+    parameters: tuple[Parameter, ...]
+    body: str  # an example of it, or nothing
+    media: str
+    answer: str  # an outline of what comes back
+    statuses: tuple[tuple[str, str], ...]
+
+
+def operations(document: Document) -> dict[str, list[Operation]]:
+    """Every operation, by its first tag, in the document's order."""
+    found: dict[str, list[Operation]] = {}
+    for path, item in document.get("paths", {}).items():
+        for verb in VERBS:
+            if verb in item:
+                tag = (item[verb].get("tags") or [OTHERS])[0]
+                found.setdefault(tag, []).append(_operation(document, verb, path, item[verb]))
+    return found
+
+
+def _operation(document: Document, verb: str, path: str, said: Mapping[str, Any]) -> Operation:
+    media, body = _content(document, said.get("requestBody", {}).get("content", {}))
+    good: Mapping[str, Any] = next(
+        (each for code, each in said.get("responses", {}).items() if code.startswith("2")), {}
+    )
+    return Operation(
+        verb=verb,
+        path=path,
+        summary=said.get("summary", ""),
+        about=said.get("description", ""),
+        parameters=tuple(_parameter(document, each) for each in said.get("parameters", ())),
+        body=body,
+        media=media,
+        answer=_content(document, good.get("content", {}))[1],
+        statuses=tuple(
+            (code, each.get("description", "")) for code, each in sorted(said.get("responses", {}).items())
+        ),
+    )
+
+
+def curl(operation: Operation, base: str) -> str:
+    """How to ask it on a command line."""
+    parts = ["curl"]
+    if operation.verb != "get":
+        parts.append(f"-X {operation.verb.upper()}")
+    parts.append(f"'{base}{operation.path}'")
+    if operation.body:
+        parts += [f"-H 'content-type: {operation.media}'", f"-d '{json.dumps(json.loads(operation.body))}'"]
+    return " ".join(parts)
+
+
+def _parameter(document: Document, said: Mapping[str, Any]) -> Parameter:
+    schema = said.get("schema", {})
+    return Parameter(
+        name=said["name"],
+        where=said["in"],
+        required=said.get("required", False),
+        type=_type(document, schema),
+        about=said.get("description", schema.get("description", "")),
+    )
+
+
+def _content(document: Document, content: Mapping[str, Any]) -> tuple[str, str]:
+    for media, said in content.items():
+        example = said.get("example", _example(document, said.get("schema", {}), DEEPEST))
+        return media, "" if example is None else json.dumps(example, indent=2, ensure_ascii=False)
+    return "", ""
+
+
+def _resolved(document: Document, schema: Mapping[str, Any]) -> Mapping[str, Any]:
+    while "$ref" in schema:
+        schema = document["components"]["schemas"][schema["$ref"].rpartition("/")[2]]
+    return schema
+
+
+def _options(schema: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+    """The alternatives of a schema that can be something; null is none."""
+    for each in [*schema.get("anyOf", ()), *schema.get("oneOf", ()), *schema.get("allOf", ())]:
+        if each.get("type") != "null":
+            yield each
+
+
+def _type(document: Document, schema: Mapping[str, Any]) -> str:
+    schema = _resolved(document, schema)
+    if "enum" in schema:
+        return " | ".join(map(str, schema["enum"]))
+    options = [_type(document, each) for each in _options(schema)]
+    if options:
+        return " or ".join(dict.fromkeys(options))
+    if schema.get("type") == "array":
+        return f"list of {_type(document, schema.get('items', {}))}"
+    return str(schema.get("type", "anything"))
+
+
+def _example(document: Document, schema: Mapping[str, Any], deep: int) -> Any:
+    """Something of the schema's shape: its own example, its default, or the plainest there is."""
+    schema = _resolved(document, schema)
+    if schema.get("examples"):
+        return schema["examples"][0]
+    for key in ("example", "const"):
+        if key in schema:
+            return schema[key]
+    if schema.get("enum"):
+        return schema["enum"][0]
+    option = next(_options(schema), None)
+    if option is not None:
+        return _example(document, option, deep)
+    return _plain(document, schema, deep)
+
+
+def _plain(document: Document, schema: Mapping[str, Any], deep: int) -> Any:
+    match schema.get("type"):
+        case "object" if deep:
+            known = schema.get("properties", {})
+            return {name: _example(document, each, deep - 1) for name, each in known.items()}
+        case "array" if deep:
+            one = _example(document, schema.get("items", {}), deep - 1)
+            return [] if one is None else [one]
+        case "object":
+            return {}
+        case "array":
+            return []
+        case "integer" | "number":
+            return schema.get("default") or 0
+        case "boolean":
+            return bool(schema.get("default"))
+        case "string":
+            return schema.get("default") or "string"
+    return schema.get("default")
+
+
+def phrase(code: str) -> str:
+    """What a status is called."""
+    try:
+        return HTTPStatus(int(code)).phrase
+    except ValueError:
+        return ""

@@ -1,0 +1,125 @@
+"""From a view to a page: templates that escape everything, headers that allow nothing from elsewhere."""
+
+from collections.abc import Callable, Coroutine
+from functools import cache
+from http import HTTPStatus
+from pathlib import Path
+from typing import Any, Final
+
+from fastapi import Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import HTMLResponse, Response
+from fastapi.routing import APIRoute
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup, escape
+from starlette.exceptions import HTTPException
+
+from headrace import __version__
+from headrace.client.errors import ClientError, Unreachable
+from headrace.http.console import formats
+from headrace.http.console.assets import asset
+from headrace.http.problems import Problem, code_of
+from headrace.registry.refusals import Refusal
+
+HEADERS: Final = {
+    "Content-Security-Policy": (
+        "default-src 'self'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
+        "object-src 'none'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
+    ),
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+    "Referrer-Policy": "same-origin",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cache-Control": "private, no-cache",
+}
+THEMES: Final = {"light", "dark"}
+
+
+def page(
+    request: Request, template: str, *, title: str, answer: HTTPStatus = HTTPStatus.OK, **context: Any
+) -> HTMLResponse:
+    """A page of the console; `context` is what its template names."""
+    theme = request.cookies.get("theme", "")
+    html = (
+        _environment()
+        .get_template(template)
+        .render(
+            title=title,
+            path=request.url.path,
+            theme=theme if theme in THEMES else "",
+            bootstrap=request.app.state.reach.bootstrap,
+            version=__version__,
+            **context,
+        )
+    )
+    return HTMLResponse(html, answer, HEADERS)
+
+
+class PageRoute(APIRoute):
+    """A route whose errors are pages, too."""
+
+    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+        handle = super().get_route_handler()
+
+        async def answer(request: Request) -> Response:
+            try:
+                return await handle(request)
+            except Unreachable as error:
+                return _unreachable(request, error)
+            except ClientError as error:
+                return _sorry(request, code_of(error)[0], str(error))
+            except Problem as error:
+                return _sorry(request, error.status, str(error))
+            except Refusal as error:
+                return _sorry(request, HTTPStatus(error.status), str(error))
+            except HTTPException as error:
+                return _sorry(request, HTTPStatus(error.status_code), str(error.detail))
+            except RequestValidationError as error:
+                said = "; ".join(f"{each['loc'][-1]}: {each['msg']}" for each in error.errors()[:5])
+                return _sorry(request, HTTPStatus.UNPROCESSABLE_ENTITY, said)
+
+        return answer
+
+
+def _unreachable(request: Request, error: Unreachable) -> Response:
+    return page(
+        request,
+        "unreachable.html",
+        title="The cluster does not answer",
+        answer=HTTPStatus.SERVICE_UNAVAILABLE,
+        message=str(error),
+    )
+
+
+def _sorry(request: Request, status: HTTPStatus, message: str) -> Response:
+    return page(request, "sorry.html", title=status.phrase, answer=status, message=message)
+
+
+@cache
+def _environment() -> Environment:
+    environment = Environment(
+        loader=FileSystemLoader(Path(__file__).parent / "templates"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters |= {
+        "number": formats.number,
+        "rate": formats.rate,
+        "size": formats.size,
+        "span": formats.span,
+        "stamp": formats.stamp,
+        "iso": formats.iso,
+        "segment": formats.segment,
+        "ticks": _ticks,
+    }
+    environment.globals |= {"asset": asset, "plural": formats.plural, "meaning": formats.meaning}
+    return environment
+
+
+def _ticks(text: str) -> Markup:
+    """What stands between backticks as code; everything is escaped first."""
+    parts = [escape(each) for each in text.split("`")]
+    marked = (Markup("<code>{}</code>").format(each) if at % 2 else each for at, each in enumerate(parts))
+    return Markup("").join(marked)

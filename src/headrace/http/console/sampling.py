@@ -1,0 +1,122 @@
+"""Lag over time: groups are sampled while somebody looks at them, and a while longer.
+
+sampler.watch("billing") -> [Sample(at_ms=…, topics={"orders": 12})]
+"""
+
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from threading import Lock, Thread
+from typing import Final
+
+from headrace.client.errors import ClientError, NoSuchGroup
+from headrace.client.groups import Group
+
+EVERY_S: Final = 2.0
+KEPT: Final = 300  # samples of a group: ten minutes
+WATCHED: Final = 32  # groups at a time
+FORGOTTEN_S: Final = 600.0  # after which nobody looks any more
+TOPICS: Final = 6  # of a group that are told apart, those with the most lag
+
+Ask = Callable[[Sequence[str]], Sequence[Group]]
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """A group's lag by topic at one moment; None if the cluster did not say."""
+
+    at_ms: int
+    topics: dict[str, int] | None
+
+
+class Crowded(ClientError):
+    """More groups are watched than a gateway takes on."""
+
+    def __init__(self) -> None:
+        super().__init__(f"the lag of {WATCHED} groups is being watched already: close a page of another")
+
+
+class _Watched:
+    def __init__(self, now_s: float) -> None:
+        self.looked_s = now_s
+        self.samples: deque[Sample] = deque(maxlen=KEPT)
+
+
+class LagSampler:
+    """One thread for all groups, which ends when none is watched."""
+
+    def __init__(self, ask: Ask, now_s: Callable[[], float] = time.time) -> None:
+        self._ask = ask
+        self._now_s = now_s
+        self._lock = Lock()
+        self._watched: dict[str, _Watched] = {}
+        self._thread: Thread | None = None
+
+    def watch(self, group: str) -> list[Sample]:
+        """What is known of the group's lag; there will be more from now on. NoSuchGroup if there is none."""
+        with self._lock:
+            known = self._watched.get(group)
+        if known is None:
+            first = sample(self._now_s(), self._ask([group])[0])
+            with self._lock:
+                known = self._admit(group)
+                known.samples.append(first)
+        with self._lock:
+            known.looked_s = self._now_s()
+            return list(known.samples)
+
+    def _admit(self, group: str) -> _Watched:
+        """With the lock held."""
+        if group not in self._watched:
+            if len(self._watched) >= WATCHED:
+                raise Crowded
+            self._watched[group] = _Watched(self._now_s())
+        if self._thread is None:
+            self._thread = Thread(target=self._run, name="headrace-lag", daemon=True)
+            self._thread.start()
+        return self._watched[group]
+
+    def _run(self) -> None:
+        while True:
+            time.sleep(EVERY_S)
+            with self._lock:
+                self._forget()
+                names = list(self._watched)
+                if not names:
+                    self._thread = None
+                    return
+            self.take(names)
+
+    def take(self, names: Sequence[str]) -> None:
+        """Sample these groups; one that has gone is not watched any more."""
+        for name in names:
+            now_s = self._now_s()
+            try:
+                new = sample(now_s, self._ask([name])[0])
+            except NoSuchGroup:
+                with self._lock:
+                    self._watched.pop(name, None)
+                continue
+            except ClientError:
+                new = Sample(int(now_s * 1000), None)
+            with self._lock:
+                if name in self._watched:
+                    self._watched[name].samples.append(new)
+
+    def _forget(self) -> None:
+        oldest_s = self._now_s() - FORGOTTEN_S
+        for name in [name for name, each in self._watched.items() if each.looked_s < oldest_s]:
+            del self._watched[name]
+
+
+def sample(now_s: float, group: Group) -> Sample:
+    """A group's lag by topic: of the topics that lag most, and of the others together."""
+    lags: dict[str, int] = {}
+    for each in group.partitions:
+        lags[each.topic] = lags.get(each.topic, 0) + (each.lag or 0)
+    ranked = sorted(lags.items(), key=lambda each: (-each[1], each[0]))
+    kept = dict(ranked[:TOPICS])
+    if len(ranked) > TOPICS:
+        kept["others"] = sum(lag for _, lag in ranked[TOPICS:])
+    return Sample(int(now_s * 1000), kept)

@@ -1,0 +1,118 @@
+// Dialogs, and forms that are requests to the API: data-send="DELETE /api/v1/topics/orders".
+
+import { ask, toast, toastLater } from "./dom.js";
+import { refresh } from "./live.js";
+
+export function listen() {
+  document.addEventListener("click", (event) => {
+    const opener = event.target.closest("[data-open]");
+    if (opener) open(opener);
+    const closer = event.target.closest("[data-close]");
+    if (closer) closer.closest("dialog").close();
+    const copier = event.target.closest("[data-copy]");
+    if (copier) copy(copier);
+    if (event.target.matches("dialog")) event.target.close();  // its backdrop
+  });
+  document.addEventListener("input", (event) => {
+    const must = event.target.dataset?.must;
+    if (must !== undefined) event.target.form.querySelector("[type=submit]").disabled = event.target.value !== must;
+  });
+  document.addEventListener("submit", (event) => {
+    const form = event.target;
+    if (!form.dataset.send && !form.dataset.setting) return;
+    event.preventDefault();
+    if (form.dataset.send) submit(form, form.dataset.send, form.dataset.body ? body(form) : undefined);
+    else change(form, event.submitter);
+  });
+}
+
+function open(opener) {
+  const dialog = document.getElementById(opener.dataset.open);
+  const form = dialog.querySelector("form");
+  form?.reset();
+  for (const said of dialog.querySelectorAll(".problem, .well")) said.textContent = "";
+  for (const field of dialog.querySelectorAll("[data-must]")) field.form.querySelector("[type=submit]").disabled = true;
+  for (const [key, value] of Object.entries(opener.dataset)) {
+    if (!key.startsWith("fill")) continue;
+    const name = key.slice(4).toLowerCase();
+    if (form.elements[name]) form.elements[name].value = value;
+    for (const shown of dialog.querySelectorAll(`[data-if-${name}]`)) shown.hidden = !value;
+    for (const shown of dialog.querySelectorAll(`[data-show-${name}]`)) shown.textContent = value;
+  }
+  if (opener.dataset.send) form.dataset.send = opener.dataset.send;
+  dialog.showModal();
+  dialog.dispatchEvent(new CustomEvent("opened"));
+}
+
+// The fields of a form as JSON: `configs.retention.ms` is a setting in `configs`; empty ones are left out.
+export function body(form) {
+  const found = {};
+  for (const field of form.elements) {
+    if (!field.name || field.disabled || (field.type === "radio" && !field.checked)) continue;
+    const value = field.type === "checkbox" ? field.checked : field.value;
+    if (value === "" || (field.type === "checkbox" && !value)) continue;
+    const [first, ...rest] = field.name.split(".");
+    const typed = field.dataset.as === "number" ? Number(value) : value;
+    if (rest.length) (found[first] ??= {})[rest.join(".")] = typed;
+    else found[first] = typed;
+  }
+  if (typeof found.configs === "string") found.configs = settings(found.configs);
+  return found;
+}
+
+// Lines of name=value.
+function settings(text) {
+  const lines = text.split("\n").map((line) => line.trim()).filter(Boolean);
+  return Object.fromEntries(lines.map((line) => {
+    const at = line.indexOf("=");
+    if (at < 1) throw new Error(`${line} is no setting: write name=value`);
+    return [line.slice(0, at).trim(), line.slice(at + 1).trim()];
+  }));
+}
+
+export async function submit(form, send, given) {
+  const [method, url] = send.split(/ (.*)/);
+  const problem = form.querySelector(".problem");
+  const buttons = form.querySelectorAll("button");
+  problem.textContent = "";
+  for (const each of buttons) each.disabled = true;
+  try {
+    const answer = await ask(method, url, given);
+    done(form, answer);
+  } catch (error) {
+    problem.textContent = error.message;
+  } finally {
+    for (const each of buttons) each.disabled = false;
+  }
+}
+
+function done(form, answer) {
+  const then = form.dataset.then || "refresh";
+  const name = form.elements.name?.value ?? answer?.name ?? "";
+  const said = form.dataset.said;
+  if (then === "refresh") {
+    form.closest("dialog")?.close();
+    if (said) toast(said);
+    refresh();
+  } else {
+    toastLater(said);
+    location.assign(then === "reload" ? location.href : then.replace("{name}", encodeURIComponent(name)));
+  }
+}
+
+function change(form, submitter) {
+  const { name, value } = form.elements;
+  const unset = submitter?.name === "unset";
+  form.dataset.said = unset ? `${name.value} is given back` : `${name.value} is ${value.value}`;
+  submit(form, `PATCH ${form.dataset.setting}`, unset ? { unset: [name.value] } : { set: { [name.value]: value.value } });
+}
+
+async function copy(button) {
+  const text = button.closest("[data-copied]").querySelector("pre, code").textContent;
+  try {
+    await navigator.clipboard.writeText(text);
+    toast("copied");
+  } catch {
+    toast("this browser does not let pages of plain HTTP copy: select the text instead");
+  }
+}

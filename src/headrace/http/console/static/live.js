@@ -1,0 +1,122 @@
+// Keeps what is marked data-live as the server has it, and tables as their address says.
+// The server writes all markup; nothing is put together here.
+
+import { debounced, localise } from "./dom.js";
+
+const SWAP = { "X-Headrace-Swap": "1" };
+const RETRY_S = 2;
+const main = document.getElementById("main");
+const seen = new Map();  // what the server last sent for each part
+let timer = 0;
+let asking = null;
+
+for (const part of document.querySelectorAll("[data-live]")) seen.set(part.id, part.innerHTML);
+localise(document);
+
+export function listen() {
+  for (const form of document.querySelectorAll("form[data-filter]")) {
+    const go = () => swap(filtered(form), false);
+    form.addEventListener("input", debounced(120, go));
+    form.addEventListener("submit", (event) => { event.preventDefault(); go(); });
+  }
+  document.addEventListener("click", (event) => {
+    const link = event.target.closest("a[data-swap]");
+    if (!link || event.metaKey || event.ctrlKey || event.shiftKey || event.button) return;
+    event.preventDefault();
+    swap(link.href, true);
+  });
+  addEventListener("popstate", () => location.reload());
+  document.addEventListener("visibilitychange", () => { if (!document.hidden) again(0); });
+  if (main.hasAttribute("data-recover")) recover();
+  else again(every());
+}
+
+// Look again at once: something was changed.
+export const refresh = () => read(location.href, {});
+
+const every = () => Number(main.dataset.every || 0);
+
+function again(seconds) {
+  clearTimeout(timer);
+  if (every()) timer = setTimeout(beat, seconds * 1000);
+}
+
+async function beat() {
+  const busy = document.hidden || document.querySelector("dialog[open]");
+  const well = busy || await read(location.href, {});
+  again(well ? every() : RETRY_S);
+}
+
+function filtered(form) {
+  const address = new URL(location.href);
+  const page = [...form.elements].find((each) => each.type === "search").name.replace(/q$/, "page");
+  address.searchParams.delete(page);
+  for (const field of form.elements) {
+    if (!field.name || field.type === "hidden") continue;
+    address.searchParams.delete(field.name);
+    if (field.type === "checkbox" ? field.checked : field.value) address.searchParams.set(field.name, field.value);
+  }
+  return address.href;
+}
+
+async function swap(url, kept) {
+  if (kept) history.pushState(null, "", url);
+  else history.replaceState(null, "", url);
+  await read(url, SWAP);
+}
+
+async function read(url, headers) {
+  asking?.abort();
+  const mine = asking = new AbortController();
+  try {
+    const response = await fetch(url, { headers, signal: mine.signal });
+    const page = new DOMParser().parseFromString(await response.text(), "text/html");
+    if (!response.ok) {
+      const said = page.querySelector(".empty p")?.textContent ?? `status ${response.status}`;
+      away(response.status === 503 ? `The cluster does not answer, what is below may be old: ${said}` : `This is not there any more: ${said}`);
+      return false;
+    }
+    adopt(page);
+    away("");
+    return true;
+  } catch (error) {
+    if (error.name !== "AbortError") away("The gateway does not answer. This page tries again by itself.");
+    return error.name === "AbortError";
+  }
+}
+
+function away(text) {
+  const banner = document.getElementById("away");
+  banner.hidden = !text;
+  if (banner.textContent !== text) banner.textContent = text;
+}
+
+function adopt(page) {
+  for (const part of document.querySelectorAll("[data-live]")) {
+    const fresh = page.getElementById(part.id);
+    if (!fresh || seen.get(part.id) === fresh.innerHTML) continue;
+    seen.set(part.id, fresh.innerHTML);
+    keepingPlace(part, () => part.replaceChildren(...fresh.childNodes));
+    localise(part);
+    part.dispatchEvent(new CustomEvent("renewed", { bubbles: true }));
+  }
+}
+
+const FOCUSABLE = "a[href], button, input, select, textarea, summary";
+
+// The focus stays on what is at the same place, and wide tables stay scrolled.
+function keepingPlace(part, change) {
+  const at = [...part.querySelectorAll(FOCUSABLE)].indexOf(document.activeElement);
+  const scrolled = [...part.querySelectorAll(".scroll")].map((each) => each.scrollLeft);
+  change();
+  if (at >= 0) part.querySelectorAll(FOCUSABLE)[at]?.focus({ preventScroll: true });
+  part.querySelectorAll(".scroll").forEach((each, index) => { each.scrollLeft = scrolled[index] ?? 0; });
+}
+
+async function recover() {
+  try {
+    const response = await fetch(location.href);
+    if (response.status !== 503) { location.reload(); return; }
+  } catch { /* the gateway is away as well: try on */ }
+  setTimeout(recover, RETRY_S * 1000);
+}

@@ -1,0 +1,18 @@
+// What every page has.
+
+import * as forms from "./forms.js";
+import * as keys from "./keys.js";
+import * as live from "./live.js";
+import * as theme from "./theme.js";
+import { toast } from "./dom.js";
+
+live.listen();
+keys.listen();
+theme.listen();
+forms.listen();
+
+const said = sessionStorage.getItem("toast");
+if (said) {
+  sessionStorage.removeItem("toast");
+  toast(said);
+}

@@ -1,0 +1,123 @@
+// The form that searches, and the live tail: new messages come in at the top, the oldest leave at the bottom.
+
+import { localise, number, stamp } from "./dom.js";
+
+const SHOWN = 500;  // messages that a page keeps
+const form = document.getElementById("search");
+const list = document.getElementById("messages");
+const nothing = document.getElementById("nothing");
+const told = document.getElementById("told");
+const button = document.getElementById("tail");
+const pattern = document.getElementById("message");
+let source = null;
+let counts = { shown: 0, skipped: 0 };
+let saying = 0;
+
+// -- searching -----------------------------------------------------------------------------------
+
+form.elements.zone.value = -new Date().getTimezoneOffset();
+for (const field of form.querySelectorAll("[data-goes-with]")) {
+  const show = () => field.toggleAttribute("data-away", form.elements.where.value !== field.dataset.goesWith);
+  form.elements.where.addEventListener("change", show);
+  show();
+}
+form.addEventListener("submit", () => {
+  for (const field of form.querySelectorAll("[data-away] input")) field.disabled = true;
+});
+addEventListener("pageshow", () => { for (const field of form.elements) field.disabled = false; });
+
+// -- following -----------------------------------------------------------------------------------
+
+button.addEventListener("click", () => (source ? stop("") : start()));
+
+function start() {
+  const wanted = new URLSearchParams();
+  for (const name of ["partition", "key", "text"]) {
+    if (form.elements[name].value) wanted.set(name, form.elements[name].value);
+  }
+  counts = { shown: 0, skipped: 0 };
+  for (const each of list.querySelectorAll("details")) each.remove();
+  list.hidden = nothing.hidden = true;
+  source = new EventSource(`${button.dataset.tail}?${wanted}`);
+  source.addEventListener("open", () => tell("waiting for messages"));
+  source.addEventListener("message", (event) => take(JSON.parse(event.data)));
+  source.addEventListener("skipped", (event) => { counts.skipped += JSON.parse(event.data).skipped; tell(); });
+  source.addEventListener("error", (event) => {
+    if (event.data) stop(JSON.parse(event.data).message);
+    else if (source.readyState === EventSource.CLOSED) stop("the tail was refused: too many may be open, or the topic is gone");
+    else tell("the tail was cut off, and comes back by itself");
+  });
+  press(true);
+}
+
+function stop(why) {
+  source.close();
+  source = null;
+  press(false);
+  tell(why ? `The tail ended: ${why}` : `The tail is stopped after ${number.format(counts.shown)}`);
+}
+
+function press(on) {
+  button.setAttribute("aria-pressed", on);
+  button.querySelector(".live-dot").classList.toggle("on", on);
+}
+
+// Said at most twice a second: somebody may be listening to it.
+function tell(text) {
+  if (text) { told.textContent = text; return; }
+  saying ||= setTimeout(() => {
+    saying = 0;
+    if (!source) return;
+    const skipped = counts.skipped ? `, ${number.format(counts.skipped)} skipped because they came too fast` : "";
+    told.textContent = `Live: ${number.format(counts.shown)} ${counts.shown === 1 ? "message" : "messages"}${skipped}`;
+  }, 500);
+}
+
+function take(message) {
+  counts.shown += 1;
+  list.hidden = false;
+  list.querySelector(".columns").after(row(message));
+  const all = list.querySelectorAll("details");
+  if (all.length > SHOWN) all[all.length - 1].remove();
+  tell();
+}
+
+// -- one message ---------------------------------------------------------------------------------
+
+const size = (bytes) => (bytes < 1024 ? `${bytes} B` : bytes < 1048576 ? `${(bytes / 1024).toFixed(1)} KiB` : `${(bytes / 1048576).toFixed(1)} MiB`);
+const full = (value) => (value === null ? "" : typeof value === "string" ? value : JSON.stringify(value, null, 2));
+const line = (value) => (typeof value === "string" ? value : JSON.stringify(value)).slice(0, 960).replace(/\s+/g, " ").slice(0, 240);
+const about = (encoding, schema, bytes, cut) => [encoding, schema == null ? "" : `schema ${schema}`, size(bytes), cut ? "cut" : ""].filter(Boolean).join(", ");
+
+function row(message) {
+  const made = pattern.content.firstElementChild.cloneNode(true);
+  const put = (selector, text) => { made.querySelector(selector).textContent = text; };
+  made.querySelector(".partition").append(message.partition);
+  made.querySelector(".offset").append(message.offset);
+  const time = made.querySelector("time");
+  if (message.timestamp_ms !== null) time.dateTime = new Date(message.timestamp_ms).toISOString();
+  time.textContent = message.timestamp_ms === null ? "–" : stamp(message.timestamp_ms);
+  for (const part of ["key", "value"]) {
+    put(`.${part}-line`, message[part] === null ? `no ${part}` : line(message[part]));
+    made.querySelector(`.${part}-line`).classList.toggle("null", message[part] === null);
+    put(`.${part}-full`, full(message[part]));
+    put(`.${part}-about`, about(message[`${part}_encoding`], message[`${part}_schema_id`], message[`${part}_size`], part === "value" && message.truncated));
+  }
+  made.querySelector(".headers-part").hidden = !message.headers.length;
+  made.querySelector(".headers").append(...message.headers.map(header));
+  made.classList.add("fresh");
+  localise(made);
+  return made;
+}
+
+function header({ name, value }) {
+  const made = document.createElement("tr");
+  const key = made.appendChild(document.createElement("th"));
+  key.scope = "row";
+  key.className = "mono";
+  key.textContent = name;
+  const cell = made.appendChild(document.createElement("td"));
+  cell.className = "mono break";
+  cell.textContent = full(value);
+  return made;
+}

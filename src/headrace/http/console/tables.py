@@ -1,0 +1,113 @@
+"""Long tables: filtered, sorted and cut into pages by what stands in the address, so no script is needed.
+
+table_of(request, topics, columns={"name": …, "size": …}, text=lambda each: each.name).rows
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final, Generic, TypeVar
+from urllib.parse import urlencode
+
+from fastapi import Request
+
+PAGE: Final = 50  # rows
+LONGEST: Final = 500  # of what is looked for
+
+Row = TypeVar("Row")
+Column = Callable[[Row], Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Table(Generic[Row]):
+    """One page of the rows that were asked for, and the way to the others."""
+
+    rows: Sequence[Row]
+    total: int  # before the filter
+    found: int  # after it
+    page: int
+    pages: int
+    query: str
+    sort: str
+    prefix: str
+    path: str
+    asked: Mapping[str, str]
+
+    def with_rows(self, rows: Sequence[Row]) -> "Table[Row]":
+        """The same page with more said about its rows."""
+        return replace(self, rows=rows)
+
+    def link(self, **changes: object) -> str:
+        """This page with some of its parameters changed; None removes one."""
+        wanted = dict(self.asked)
+        for name, value in changes.items():
+            key = self.prefix + name
+            wanted.pop(key, None)
+            if value is not None:
+                wanted[key] = str(value)
+        return f"{self.path}?{urlencode(wanted)}" if wanted else self.path
+
+    def sort_link(self, column: str) -> str:
+        """Sorted by a column, or the other way round if it is already."""
+        return self.link(sort=f"-{column}" if self.sort == column else column, page=None)
+
+    def order(self, column: str) -> str:
+        """For `aria-sort`."""
+        return {column: "ascending", f"-{column}": "descending"}.get(self.sort, "none")
+
+
+def table_of(
+    request: Request,
+    rows: Sequence[Row],
+    columns: Mapping[str, Column[Row]],
+    *,
+    text: Callable[[Row], str],
+    sort: str,
+    prefix: str = "",
+    size: int = PAGE,
+) -> Table[Row]:
+    """The page of `rows` that the request's parameters name; what they get wrong is passed over."""
+    asked = dict(request.query_params)
+    query = asked.get(f"{prefix}q", "").strip()[:LONGEST]
+    by = asked.get(f"{prefix}sort", sort)
+    column = columns.get(by.removeprefix("-"))
+    if column is None:
+        by, column = sort, columns[sort.removeprefix("-")]
+    found = [each for each in rows if _matches(text(each), query)] if query else list(rows)
+    found = _sorted(found, column, descending=by.startswith("-"))
+    pages = max(1, -(-len(found) // size))
+    page = min(pages, max(1, _number(asked.get(f"{prefix}page", ""))))
+    return Table(
+        rows=found[(page - 1) * size : page * size],
+        total=len(rows),
+        found=len(found),
+        page=page,
+        pages=pages,
+        query=query,
+        sort=by,
+        prefix=prefix,
+        path=path_of(request),
+        asked=asked,
+    )
+
+
+def path_of(request: Request) -> str:
+    """The path as it was sent: a name in it may hold anything, and is not to be unquoted."""
+    raw: bytes = request.scope.get("raw_path") or request.url.path.encode()
+    return raw.partition(b"?")[0].decode("latin-1")
+
+
+def _matches(text: str, query: str) -> bool:
+    """All words of the query are in the text, whatever their case."""
+    lower = text.lower()
+    return all(word in lower for word in query.lower().split())
+
+
+def _sorted(rows: Sequence[Row], column: Column[Row], *, descending: bool) -> list[Row]:
+    """Those of which nothing is known come last, whichever way round."""
+    known = [each for each in rows if column(each) is not None]
+    unknown = [each for each in rows if column(each) is None]
+    return sorted(known, key=column, reverse=descending) + unknown
+
+
+def _number(text: str) -> int:
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 10 else 1

@@ -1,0 +1,103 @@
+"""The cluster at a glance: who is there, who leads, what is not as it should be, what goes in and out."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from fastapi import APIRouter, Request
+from fastapi.responses import RedirectResponse, Response
+
+from headrace.client.brokers import Brokers
+from headrace.client.cluster_reading import SILENCE_S
+from headrace.client.cluster_status import DOWN, SILENT, UP, ClusterStatus, PartitionState
+from headrace.client.log_dirs import read_log_dirs
+from headrace.http.console.formats import plural
+from headrace.http.console.pages import PageRoute, page
+from headrace.http.console.tables import table_of
+from headrace.http.reach import Reach, Reached
+
+router = APIRouter(route_class=PageRoute, include_in_schema=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Trouble:
+    """A sentence, and how bad it is."""
+
+    tone: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Care:
+    """A partition and what is wrong with it."""
+
+    partition: PartitionState
+    tags: Sequence[tuple[str, str]]
+
+
+@router.get("/ui")
+async def bare() -> Response:
+    return RedirectResponse("/ui/")
+
+
+@router.get("/ui/")
+def cluster(request: Request, reach: Reached) -> Response:
+    with reach.cluster() as found:
+        status = found.status()
+    care = table_of(
+        request,
+        needing_care(status),
+        {"place": lambda each: each.partition.place},
+        text=lambda each: each.partition.topic,
+        sort="place",
+        prefix="care-",
+        size=25,
+    )
+    return page(
+        request,
+        "cluster.html",
+        title="Cluster",
+        status=status,
+        up=sum(each.state == UP for each in status.brokers),
+        troubles=list(troubles(status)),
+        care=care,
+        disk=_disk(reach),
+    )
+
+
+def troubles(status: ClusterStatus) -> Iterator[Trouble]:
+    """What somebody should know, the worst first."""
+    unled = len(status.offline) + len(status.leaderless)
+    if unled:
+        yield Trouble("bad", f"{plural(unled, 'partition')} without a leader")
+    for state, tone in ((DOWN, "bad"), (SILENT, "warn")):
+        for each in status.brokers:
+            if each.state == state:
+                yield Trouble(tone, f"broker {each.id} is {state}")
+    if status.controller is None:
+        yield Trouble("bad", "no broker is the controller")
+    if status.under_min_isr:
+        yield Trouble("bad", f"{plural(len(status.under_min_isr), 'partition')} below min.insync.replicas")
+    if status.under_replicated:
+        yield Trouble("warn", f"{plural(len(status.under_replicated), 'partition')} under-replicated")
+
+
+def needing_care(status: ClusterStatus) -> list[Care]:
+    """Every partition that is in one of the lists, once, with what each list says of it."""
+    lists = (
+        ("bad", "offline", status.offline),
+        ("bad", "no leader", status.leaderless),
+        ("bad", "below min ISR", status.under_min_isr),
+        ("warn", "under-replicated", status.under_replicated),
+    )
+    found: dict[tuple[str, int], tuple[PartitionState, list[tuple[str, str]]]] = {}
+    for tone, name, partitions in lists:
+        for each in partitions:
+            found.setdefault(each.place, (each, []))[1].append((tone, name))
+    return [Care(partition, tags) for partition, tags in found.values()]
+
+
+def _disk(reach: Reach) -> dict[int, int]:
+    """How many bytes each broker keeps, of those that answer."""
+    with Brokers(reach.bootstrap, answer_s=SILENCE_S) as brokers:
+        found = read_log_dirs(brokers, brokers.metadata().brokers)
+    return {broker: sum(each.size_bytes for each in directories) for broker, directories in found.items()}

@@ -1,0 +1,91 @@
+"""One consumer group: its members, how far each partition is, and its lag over time."""
+
+from http import HTTPStatus
+from typing import Annotated
+
+from fastapi import APIRouter, Path, Request
+from fastapi.responses import Response
+from pydantic import BaseModel
+
+from headrace.http.console.pages import PageRoute, page
+from headrace.http.console.sampling import EVERY_S, LagSampler, Sample
+from headrace.http.console.tables import table_of
+from headrace.http.gateway.asking import GROUP, GroupName
+from headrace.http.problems import answers
+from headrace.http.reach import Reached
+
+router = APIRouter()
+pages = APIRouter(route_class=PageRoute, include_in_schema=False)
+
+_COLUMNS = {
+    "place": lambda each: (each.topic, each.partition),
+    "committed": lambda each: each.committed,
+    "end": lambda each: each.log_end,
+    "lag": lambda each: each.lag,
+}
+
+
+@pages.get("/ui/groups/{name:path}")
+def group(
+    request: Request, name: Annotated[str, Path(min_length=1, max_length=GROUP)], reach: Reached
+) -> Response:
+    found = reach.groups.describe([name])[0]
+    return page(
+        request,
+        "group.html",
+        title=name,
+        group=found,
+        table=table_of(request, found.partitions, _COLUMNS, text=lambda each: each.topic, sort="place"),
+        most=max((each.lag or 0 for each in found.partitions), default=0),
+        clients={each.member_id: each.client_id or each.member_id for each in found.members},
+        topics=sorted({each.topic for each in found.partitions}),
+    )
+
+
+class Series(BaseModel):
+    """A topic's lag at each of the times; null where the cluster did not say."""
+
+    name: str
+    values: list[int | None]
+
+
+class LagHistory(BaseModel):
+    """A group's lag over time."""
+
+    group: str
+    every_ms: int
+    times: list[int]
+    series: list[Series]
+
+
+@router.get(
+    "/api/v1/groups/{name}/lag-history",
+    tags=["groups"],
+    summary="A group's lag over time",
+    responses=answers(HTTPStatus.BAD_REQUEST, HTTPStatus.NOT_FOUND, HTTPStatus.SERVICE_UNAVAILABLE),
+)
+def lag_history(name: GroupName, request: Request) -> LagHistory:
+    """By topic, since somebody first asked: asking is what has it watched, for ten minutes each time."""
+    sampler: LagSampler = request.app.state.console.lags
+    return history_of(name, sampler.watch(name))
+
+
+def history_of(name: str, samples: list[Sample]) -> LagHistory:
+    """Samples as series; a topic is zero while it was not yet among the group's."""
+    newest = next((each.topics for each in reversed(samples) if each.topics is not None), {})
+    topics = dict.fromkeys([*newest, *(topic for each in samples for topic in each.topics or ())])
+    return LagHistory(
+        group=name,
+        every_ms=int(EVERY_S * 1000),
+        times=[each.at_ms for each in samples],
+        series=[
+            Series(
+                name=topic,
+                values=[None if each.topics is None else each.topics.get(topic, 0) for each in samples],
+            )
+            for topic in topics
+        ],
+    )
+
+
+router.include_router(pages)

@@ -1,0 +1,171 @@
+"""Pipelines: which run, what goes in and out of their queries, how far behind they are, what went wrong."""
+
+import time
+from collections.abc import Iterable, Mapping
+from http import HTTPStatus
+from typing import Annotated, Final
+
+from fastapi import APIRouter, Path, Request
+from fastapi.responses import Response
+from pydantic import BaseModel
+
+from headrace.http.console.pages import PageRoute, page
+from headrace.http.problems import Problem, answers
+from headrace.pipeline.progress import Progress
+from headrace.pipeline.standing import gathered, state_of
+from headrace.pipeline.summing import Figures
+
+router = APIRouter()
+pages = APIRouter(route_class=PageRoute, include_in_schema=False)
+
+POINTS: Final = 300  # batches of a query that a chart has
+DRAWN: Final = 12  # queries of a pipeline that have charts
+_LONGEST: Final = 500
+
+PipelineName = Annotated[str, Path(description="A pipeline's name.", min_length=1, max_length=_LONGEST)]
+
+
+class Query(BaseModel):
+    """A query of a pipeline, as of its last batch; rates are zero while no rows come."""
+
+    name: str
+    state: str
+    at_ms: int
+    batch: int | None
+    rows_per_s: float
+    written_per_s: float
+    rows: int
+    written: int
+    lag: int
+    lags: dict[str, int]
+    took_ms: int
+    state_rows: int
+    state_bytes: int
+    watermark: str
+    error: str
+
+
+class Pipeline(BaseModel):
+    """A pipeline: running, failed, ended, or silent if it has said nothing for a minute."""
+
+    name: str
+    state: str
+    queries: list[Query]
+
+
+class Chart(BaseModel):
+    """Series over the same times; null where nothing is known."""
+
+    times: list[int]
+    series: list[dict[str, str | list[float | None]]]
+
+
+class History(BaseModel):
+    """A pipeline's last batches: for each query its rates and its lag."""
+
+    pipeline: str
+    charts: dict[str, Chart]
+
+
+@pages.get("/ui/pipelines")
+def pipelines(request: Request) -> Response:
+    return page(request, "pipelines.html", title="Pipelines", pipelines=_standing(_progress(request)))
+
+
+@pages.get("/ui/pipelines/{name:path}")
+def pipeline(request: Request, name: PipelineName) -> Response:
+    found = _the(name, _standing(_progress(request)))
+    return page(request, "pipeline.html", title=name, pipeline=found, drawn=DRAWN)
+
+
+_REFUSALS = answers(HTTPStatus.SERVICE_UNAVAILABLE)
+
+
+@router.get("/api/v1/pipelines", tags=["pipelines"], summary="Every pipeline", responses=_REFUSALS)
+def every_pipeline(request: Request) -> list[Pipeline]:
+    """Those that have run on the cluster in the last days, as they told the topic `_headrace_pipelines`."""
+    return _standing(_progress(request))
+
+
+@router.get(
+    "/api/v1/pipelines/{name}/history",
+    tags=["pipelines"],
+    summary="A pipeline's last batches",
+    responses=answers(HTTPStatus.NOT_FOUND, HTTPStatus.SERVICE_UNAVAILABLE),
+)
+def history(name: PipelineName, request: Request) -> History:
+    """For each query the rows a second in and out, and its lag, batch by batch."""
+    mine = [each for each in _progress(request) if each.pipeline == name]
+    _the(name, _standing(mine))
+    charts: dict[str, Chart] = {}
+    by_query: dict[str, list[Progress]] = {}
+    for each in mine:
+        by_query.setdefault(each.query, []).append(each)
+    for query, told in by_query.items():
+        recent = told[-POINTS:]
+        charts[f"rates {query}"] = _chart(recent, {"in": "rows_per_s", "out": "written_per_s"})
+        charts[f"lag {query}"] = _chart(recent, {"behind": "lag"})
+    return History(pipeline=name, charts=charts)
+
+
+def _progress(request: Request) -> list[Progress]:
+    known: list[Progress] = request.app.state.console.pipelines.progress()
+    return known
+
+
+def _the(name: str, known: Iterable[Pipeline]) -> Pipeline:
+    for each in known:
+        if each.name == name:
+            return each
+    raise Problem(HTTPStatus.NOT_FOUND, 40404, f"nothing is known of a pipeline {name}")
+
+
+def _standing(progress: Iterable[Progress]) -> list[Pipeline]:
+    now_ms = time.time_ns() // 1_000_000
+    return [
+        Pipeline(name=name, state=state_of(queries, now_ms), queries=[_query(name, each) for each in queries])
+        for name, queries in sorted(gathered(progress).items())
+    ]
+
+
+def _query(pipeline: str, figures: Figures) -> Query:
+    last = figures.last or Progress(pipeline=pipeline, query=figures.query, event="", at_ms=0)
+    moving = figures.is_moving
+    return Query(
+        name=figures.query.removeprefix(f"{pipeline}."),
+        state="running" if figures.event == "batch" else figures.event,
+        at_ms=figures.at_ms,
+        batch=None if figures.last is None else last.batch,
+        rows_per_s=last.rows_per_s if moving else 0,
+        written_per_s=last.written_per_s if moving else 0,
+        rows=figures.rows,
+        written=figures.written,
+        lag=last.lag,
+        lags=dict(last.lags),
+        took_ms=last.took_ms,
+        state_rows=last.state_rows,
+        state_bytes=last.state_bytes,
+        watermark="" if last.watermark.startswith("1970-") else last.watermark,
+        error=figures.error,
+    )
+
+
+def _chart(told: Iterable[Progress], names: Mapping[str, str]) -> Chart:
+    """A beginning and an end are gaps; a batch without rows is nothing a second."""
+    points = list(told)
+    return Chart(
+        times=[each.at_ms for each in points],
+        series=[
+            {
+                "name": name,
+                "values": [
+                    float(getattr(each, field)) if each.event in {"batch", "idle"} else None
+                    for each in points
+                ],
+            }
+            for name, field in names.items()
+        ],
+    )
+
+
+router.include_router(pages)

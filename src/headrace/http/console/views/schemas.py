@@ -1,0 +1,137 @@
+"""Subjects of the schema registry: every one, and one with its versions."""
+
+from dataclasses import asdict, dataclass
+from http import HTTPStatus
+from typing import Annotated, Final
+
+from fastapi import APIRouter, Path, Query, Request
+from fastapi.responses import Response
+
+from headrace.http.console.diff import differences, readable
+from headrace.http.console.pages import PageRoute, page
+from headrace.http.console.tables import table_of
+from headrace.http.problems import Problem
+from headrace.http.registry.registry import Asked
+from headrace.registry.formats import Level
+from headrace.registry.records import SchemaKey, SchemaValue
+from headrace.registry.state import Show, State
+
+router = APIRouter(route_class=PageRoute, include_in_schema=False)
+
+LEVELS: Final = [each.value for each in Level]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Subject:
+    """A subject in a line."""
+
+    name: str
+    type: str
+    versions: int
+    latest: int
+    id: int
+    level: str
+    deleted: bool
+
+
+_COLUMNS = {
+    "name": lambda each: each.name,
+    "type": lambda each: each.type,
+    "versions": lambda each: each.versions,
+    "id": lambda each: each.id,
+    "level": lambda each: each.level,
+}
+
+
+@router.get("/ui/schemas")
+def schemas(request: Request, registry: Asked) -> Response:
+    deleted = "deleted" in request.query_params
+    found = registry.ask(lambda state, _: _subjects(state, Show.ALL if deleted else Show.LIVE))
+    return page(
+        request,
+        "schemas.html",
+        title="Schemas",
+        table=table_of(request, found, _COLUMNS, text=lambda each: f"{each.name} {each.type}", sort="name"),
+        deleted=deleted,
+        level=registry.ask(lambda state, _: state.settings.config_in_force(None).compatibility),
+        levels=LEVELS,
+    )
+
+
+def _subjects(state: State, show: Show) -> list[Subject]:
+    lines = []
+    for name in state.subjects(show=show):
+        versions = state.versions(name) or state.versions(name, Show.ALL)
+        lines.append(
+            Subject(
+                name=name,
+                type=versions[-1].schema.type.value,
+                versions=len(versions),
+                latest=versions[-1].version,
+                id=versions[-1].id,
+                level=str(state.settings.config_in_force(name).compatibility),
+                deleted=versions[-1].deleted,
+            )
+        )
+    return lines
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Known:
+    versions: list[SchemaValue]
+    shown: SchemaValue
+    referrers: list[SchemaValue]
+    level: str
+    own_level: bool
+    mode: str
+
+
+Number = Annotated[int | None, Query(ge=1, le=2**31 - 1)]
+
+
+@router.get("/ui/schemas/{name:path}")
+def subject(
+    request: Request,
+    name: Annotated[str, Path(min_length=1, max_length=1000)],
+    registry: Asked,
+    version: Number = None,
+    against: Number = None,
+) -> Response:
+    """The newest version, or one that is asked for, by itself or beside another."""
+    known = registry.ask(lambda state, _: _known(state, name, version))
+    other = None
+    if against is not None:
+        other = next((each for each in known.versions if each.version == against), None)
+        if other is None:
+            raise Problem(HTTPStatus.NOT_FOUND, 40402, f"{name} has no version {against}")
+    text = readable(known.shown.schema.text)
+    return page(
+        request,
+        "subject.html",
+        title=name,
+        name=name,
+        known=known,
+        newest=max(each.version for each in known.versions),
+        text=text,
+        other=other,
+        lines=None if other is None else differences(readable(other.schema.text), text),
+        levels=LEVELS,
+        live=[each for each in known.versions if not each.deleted],
+        references=[asdict(each) for each in known.shown.schema.references],
+    )
+
+
+def _known(state: State, name: str, version: int | None) -> _Known:
+    subject_name = state.settings.meant_by(name)
+    versions = state.versions(subject_name, Show.ALL)
+    live = [each for each in versions if not each.deleted]
+    wanted = (live or versions)[-1].version if version is None and versions else version or -1
+    shown = state.version(subject_name, wanted, Show.ALL)
+    return _Known(
+        versions=versions[::-1],
+        shown=shown,
+        referrers=state.referrers(SchemaKey(subject_name, shown.version)),
+        level=str(state.settings.config_in_force(subject_name).compatibility),
+        own_level=getattr(state.settings.config(subject_name), "compatibility", None) is not None,
+        mode=str(state.settings.mode_in_force(subject_name)),
+    )

@@ -1,0 +1,110 @@
+"""One topic: its partitions, settings and groups. Its messages have a view of their own."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from fastapi import APIRouter, Request
+from fastapi.responses import Response
+
+from headrace.client.admin import Config
+from headrace.http.admin import topics
+from headrace.http.admin.topics import TopicAnswer
+from headrace.http.console.formats import UNKNOWN
+from headrace.http.console.pages import PageRoute, page
+from headrace.http.console.tables import table_of
+from headrace.http.console.views.broker import settings_table
+from headrace.http.console.views.groups import described
+from headrace.http.gateway.asking import TopicName
+from headrace.http.reach import Reach, Reached
+
+router = APIRouter(route_class=PageRoute, include_in_schema=False)
+
+_PARTITION_COLUMNS = {
+    "index": lambda each: each.index,
+    "leader": lambda each: each.leader,
+    "start": lambda each: each.start_offset,
+    "next": lambda each: each.next_offset,
+    "records": lambda each: each.records,
+    "size": lambda each: each.size_bytes,
+}
+
+
+@router.get("/ui/topics/{name}/partitions")
+def partitions(request: Request, name: TopicName, reach: Reached) -> Response:
+    found = topics.topic(name, reach)
+    table = table_of(
+        request,
+        found.partitions,
+        _PARTITION_COLUMNS,
+        text=lambda each: str(each.index),
+        sort="index",
+        size=100,
+    )
+    return topic_page(request, reach, "Partitions", found, table=table)
+
+
+@router.get("/ui/topics/{name}/settings")
+def settings(request: Request, name: TopicName, reach: Reached) -> Response:
+    found = topics.topic(name, reach)
+    configs = reach.admin.topic_configs(name)
+    return topic_page(
+        request,
+        reach,
+        "Settings",
+        found,
+        known=configs,
+        configs=settings_table(request, configs),
+        only_set="set" in request.query_params,
+        owner="topic",
+        change=f"/api/v1/topics/{name}/configs",
+        of=name,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reading:
+    """A group that reads the topic."""
+
+    name: str
+    state: str
+    members: int
+    lag: int
+
+
+@router.get("/ui/topics/{name}/groups")
+def groups(request: Request, name: TopicName, reach: Reached) -> Response:
+    found = topics.topic(name, reach)
+    every, unasked = described(reach)
+    reading = [
+        Reading(
+            name=each.name,
+            state=each.state,
+            members=len(each.members),
+            lag=sum(at.lag or 0 for at in each.partitions if at.topic == name),
+        )
+        for each in every
+        if any(at.topic == name for at in each.partitions)
+    ]
+    return topic_page(request, reach, "Groups", found, groups=reading, unasked=unasked)
+
+
+def topic_page(
+    request: Request,
+    reach: Reach,
+    tab: str,
+    topic: TopicAnswer,
+    *,
+    known: list[Config] | None = None,
+    **context: Any,
+) -> Response:
+    """A tab of a topic's pages."""
+    configs = reach.admin.topic_configs(topic.name) if known is None else known
+    return page(
+        request,
+        f"topic_{tab.lower()}.html",
+        title=f"{topic.name}: {tab.lower()}",
+        topic=topic,
+        tab=tab,
+        policy=next((each.value for each in configs if each.name == "cleanup.policy"), None) or UNKNOWN,
+        **context,
+    )
