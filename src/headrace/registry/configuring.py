@@ -110,4 +110,6 @@ def _emptied(state: State, subject: str | None) -> list[Record]:
             if state.referrers(key, Show.ALL):
                 raise Referenced(each, value.version)
             records.append(Record(key, None))
-    return [*records, Record(ClearSubjectKey(subject), Exists())]
+    contexts = {names.context_of(each) for each in state.subjects_of(subject, Show.ALL)}
+    notes = [note for each in sorted(contexts) for note in state.note_of_ids(each)]
+    return [*notes, *records, Record(ClearSubjectKey(subject), Exists())]

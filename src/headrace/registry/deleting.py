@@ -76,10 +76,10 @@ def delete_context(state: State, context: str) -> Decision[None]:
 
 def _gone(state: State, subject: str, versions: Iterable[int]) -> list[Record]:
     """Tombstones for versions, and for the subject's settings if nothing is left of it."""
-    records = [Record(SchemaKey(subject, each), None) for each in versions]
+    records: list[Record] = [Record(SchemaKey(subject, each), None) for each in versions]
     if len(records) == len(state.versions(subject, Show.ALL)):
         records += [Record(each, None) for each in state.settings.keys_of(subject)]
-    return records
+    return [*state.note_of_ids(names.context_of(subject)), *records]
 
 
 def _check_mode(state: State, subject: str) -> None:

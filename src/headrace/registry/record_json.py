@@ -20,6 +20,8 @@ from headrace.registry.records import (
     DeleteSubjectValue,
     Exists,
     Key,
+    MaxIdKey,
+    MaxIdValue,
     Mode,
     ModeKey,
     ModeValue,
@@ -56,6 +58,8 @@ def encode_key(key: Key) -> bytes:
             return _json({"keytype": "CONTEXT", "tenant": TENANT, "context": context, "magic": 0})
         case NoopKey():
             return _json({"keytype": "NOOP", "magic": 0})
+        case MaxIdKey(context):
+            return _json({"keytype": "NOOP", "magic": 0, "maxIdOf": context})
 
 
 def encode_value(record: Record) -> bytes | None:
@@ -72,6 +76,8 @@ def encode_value(record: Record) -> bytes | None:
         case DeleteSubjectValue(version):
             assert isinstance(record.key, DeleteSubjectKey), record
             return _json({"subject": record.key.subject, "version": version})
+        case MaxIdValue(highest):
+            return _json({"maxId": highest})
         case Exists() if isinstance(record.key, ContextKey):
             return _json({"tenant": TENANT, "context": record.key.context})
         case Exists():
@@ -163,7 +169,7 @@ def _key(name: Mapping[str, Any], said: Mapping[str, Any]) -> Key:
         case "CONTEXT":
             return ContextKey(_text(name["context"]))
         case "NOOP":
-            return NoopKey()
+            return MaxIdKey(_text(name["maxIdOf"])) if "maxIdOf" in name else NoopKey()
         case other:
             raise BadRecord(f"its key type is {other!r}")
 
@@ -178,6 +184,8 @@ def _value(key: Key, said: Mapping[str, Any]) -> Value:
             return ModeValue(Mode(said["mode"]))
         case DeleteSubjectKey():
             return DeleteSubjectValue(_positive(said["version"], least=0))
+        case MaxIdKey():
+            return MaxIdValue(_positive(said["maxId"], least=0))
         case _:
             return Exists()
 

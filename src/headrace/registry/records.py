@@ -58,7 +58,14 @@ class NoopKey:
     """Changes nothing: other registries write it to find the log's end."""
 
 
-Key = SchemaKey | ConfigKey | ModeKey | DeleteSubjectKey | ClearSubjectKey | ContextKey | NoopKey
+@dataclass(frozen=True, slots=True)
+class MaxIdKey:
+    """Ours, and a NOOP to other registries: ids of a context up to this one have been given out."""
+
+    context: str
+
+
+Key = SchemaKey | MaxIdKey | ConfigKey | ModeKey | DeleteSubjectKey | ClearSubjectKey | ContextKey | NoopKey
 
 # -- values ----------------------------------------------------------------------------------------
 
@@ -100,11 +107,16 @@ class DeleteSubjectValue:
 
 
 @dataclass(frozen=True, slots=True)
+class MaxIdValue:
+    id: int
+
+
+@dataclass(frozen=True, slots=True)
 class Exists:
     """The value of a key that says it all."""
 
 
-Value = SchemaValue | ConfigValue | ModeValue | DeleteSubjectValue | Exists
+Value = SchemaValue | ConfigValue | ModeValue | DeleteSubjectValue | MaxIdValue | Exists
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,6 +16,8 @@ from headrace.registry.records import (
     ContextKey,
     DeleteSubjectKey,
     DeleteSubjectValue,
+    MaxIdKey,
+    MaxIdValue,
     ModeKey,
     Record,
     SchemaKey,
@@ -48,6 +50,7 @@ class State:
         self._places: dict[str, dict[int, dict[SchemaKey, None]]] = {}  # context, id: who has it
         self._same: dict[str, dict[Identity, int]] = {}  # context, what it says: its id
         self._max_ids: dict[str, int] = {}
+        self._noted_ids: dict[str, int] = {}  # the same, as far as a record of its own says so
         self._referrers: dict[SchemaKey, dict[SchemaKey, None]] = {}
         self._contexts: dict[str, None] = {}
 
@@ -66,6 +69,9 @@ class State:
                 self._delete(subject, last)
             case ClearSubjectKey(subject), value if value is not None:
                 self._clear(subject)
+            case MaxIdKey(context), MaxIdValue(highest):
+                self._max_ids[context] = max(self._max_ids.get(context, 0), highest)
+                self._noted_ids[context] = highest
             case ContextKey(context), value:
                 self._note_context(context, exists=value is not None)
         return None
@@ -218,8 +224,15 @@ class State:
         return self._same.get(names.context_of(value.subject), {}).get(identity(value))
 
     def max_id(self, context: str) -> int:
-        """The highest id that was ever given out in this context, as far as is known."""
+        """The highest id that was ever given out in this context."""
         return self._max_ids.get(context, 0)
+
+    def note_of_ids(self, context: str) -> list[Record]:
+        """To be written when schemas go for good: their ids are not given out again, not after a restart."""
+        highest = self.max_id(context)
+        if highest <= self._noted_ids.get(context, 0):
+            return []
+        return [Record(MaxIdKey(context), MaxIdValue(highest))]
 
 
 def as_deleted(value: SchemaValue) -> SchemaValue:
