@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from headrace.protocol.api import ApiKey, response_class
 from headrace.protocol.errors import ErrorCode
-from headrace.protocol.fields import Field
+from headrace.protocol.fields import REQUIRED, Field
 from headrace.protocol.structs import Struct, StructType, all_defaults, struct_named
 
 TOPIC_NAMES: Final = ("name", "topic", "topic_id")
@@ -22,6 +22,7 @@ _NAMES: Final = (
 """The fields that say what a struct is about; a request and its response call them the same."""
 _BUT_FETCH: Final = {"partition_index": "partition"}  # here they do not: what the request calls it
 
+_OF_A_BROKER: Final = ("node_id", "port")
 OF_A_SESSION: Final = {
     ErrorCode.FETCH_SESSION_ID_NOT_FOUND,
     ErrorCode.INVALID_FETCH_SESSION_EPOCH,
@@ -50,7 +51,7 @@ def replaced(struct: Any, **values: Any) -> Any:
 
 
 def _refused(cls: StructType, about: Any, version: int, code: ErrorCode, *, by_topic: bool) -> Any:
-    said = dict(_names(cls, about, version))
+    said = {**_nothing(cls), **dict(_names(cls, about, version))}
     fields = {declared.name for declared in cls.__fields__ if declared.exists_in(version)}
     if "error_code" in fields and not (by_topic and _has_errors_of_topics(cls, version)):
         said["error_code"] = int(code)
@@ -65,6 +66,15 @@ def _refused(cls: StructType, about: Any, version: int, code: ErrorCode, *, by_t
                     for each in _named_in(about, item, version)
                 ]
     return replaced(all_defaults(cls), **said)
+
+
+def _nothing(cls: StructType) -> dict[str, Any]:
+    """What stands for no offset and no broker: a high watermark of 0 would say that a log is empty."""
+    return {
+        each.name: -1
+        for each in cls.__fields__
+        if each.default is REQUIRED and (each.kind == "int64" or each.name in _OF_A_BROKER)
+    }
 
 
 def _named_in(about: Struct, item: StructType, version: int) -> Sequence[Any]:
