@@ -80,11 +80,15 @@ def lookup(
         raise NoSuchSubject(subject)
     _check_text(wanted)
     parsed = library.parsed(subject, wanted.schema)
-    for each in (wanted, _with_what_was_said_before(state, subject, wanted)):
-        value = _value(state, subject, each, parsed, normalize=normalize)
-        found = _there(state, library, value, None, show)
-        if found is not None:
-            return found
+    value = _value(state, subject, wanted, parsed, normalize=normalize)
+    found = _there(state, library, value, None, show)
+    if found is not None:
+        return found
+    for version in reversed(state.versions(subject, show)):  # what was not said may be anything
+        metadata = version.metadata if wanted.metadata is None else wanted.metadata
+        rule_set = version.rule_set if wanted.rule_set is None else wanted.rule_set
+        if _says(library, version, replace(value, metadata=metadata, rule_set=rule_set)):
+            return version
     raise NoSuchSchema
 
 
@@ -152,18 +156,20 @@ def _there(
     for each in versions:
         if identity(each) == identity(value):
             return each
-    for each in versions:
-        if each.schema.type is value.schema.type and _written_anew(library, each) == identity(value):
-            return each
-    return None
+    return next((each for each in versions if _says(library, each, value)), None)
 
 
-def _written_anew(library: Library, value: SchemaValue) -> object:
-    try:
-        text = library.kept(value).canonical
-    except Invalid:
-        return None
-    return identity(replace(value, schema=replace(value.schema, text=text)))
+def _says(library: Library, version: SchemaValue, value: SchemaValue) -> bool:
+    """Whether a version says the same, if another registry's writing of it is put into ours."""
+    if version.schema.type is not value.schema.type:
+        return False
+    if version.schema.text != value.schema.text:
+        try:
+            text = library.kept(version).canonical
+        except Invalid:
+            return False
+        version = replace(version, schema=replace(version.schema, text=text))
+    return identity(version) == identity(value)
 
 
 def _incompatibilities(
