@@ -25,8 +25,9 @@ class Asking:
     def __init__(self, bootstrap: str) -> None:
         self._bootstrap = bootstrap
 
-    def connected(self) -> Brokers:
-        return Brokers(self._bootstrap, client_id=OWN_CLIENT_ID)
+    def connected(self, answer_s: float = PATIENCE_S) -> Brokers:
+        """Connections to the brokers; one that gives no answer in time counts as gone."""
+        return Brokers(self._bootstrap, client_id=OWN_CLIENT_ID, answer_s=answer_s)
 
     def create_topic(
         self,

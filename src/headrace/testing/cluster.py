@@ -19,6 +19,7 @@ from headrace.testing.served import Served, Topics
 from headrace.testing.settings import Settings
 
 FAILOVER_S: Final = 30.0
+ANSWER_S: Final = 1.0  # who takes longer, is paused
 
 
 class Cluster(Served):
@@ -81,7 +82,7 @@ class Cluster(Served):
                     return int(each.leader_id)
             raise NoSuchTopic(f"{topic}-{partition}")
 
-        with Asking(self._bootstrap_now()).connected() as brokers:
+        with Asking(self._bootstrap_now()).connected(ANSWER_S) as brokers:
             return until(f"a leader of {topic}-{partition}", leader, timeout_s)
 
     def wait_until_in_sync(self, *, timeout_s: float = FAILOVER_S) -> None:
@@ -99,7 +100,7 @@ class Cluster(Served):
 
 def _check(asking: Asking, running: list[int]) -> None:
     """NotNow unless the broker that is asked knows of all, and of nothing out of sync."""
-    with asking.connected() as brokers:
+    with asking.connected(ANSWER_S) as brokers:
         seen: MetadataResponse = brokers.any(MetadataRequest(topics=None, allow_auto_topic_creation=False))
     missing = set(running) - {each.node_id for each in seen.brokers}
     if missing:
