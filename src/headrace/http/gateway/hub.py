@@ -8,9 +8,11 @@ from fastapi import Depends, FastAPI, Request
 
 from headrace.http.gateway.decoding import BySchema
 from headrace.http.gateway.delivery import Producers
+from headrace.http.gateway.encoding import BadValue
 from headrace.http.gateway.instances import Instances
 from headrace.http.gateway.known_topics import KnownTopics
 from headrace.http.gateway.tailing import Tails
+from headrace.http.gateway.v3_produce import DataV3, Written
 from headrace.http.problems import Problem
 from headrace.http.reach import Reach
 
@@ -25,6 +27,7 @@ class Hub:
     def __init__(self, app: FastAPI, reach: Reach) -> None:
         self._app = app
         self.reach = reach
+        self.cluster_id: str | None = None  # once it has been asked for
         self.topics = KnownTopics(reach)
         self.producers = Producers(reach.bootstrap)
         self.tails = Tails(reach.bootstrap)
@@ -45,6 +48,9 @@ class Hub:
     def by_schema(self) -> BySchema | None:
         """What decodes records by their schemas; None in a gateway without a registry."""
         return None
+
+    def write_by_schema(self, asked: DataV3, topic: str, is_key: bool) -> Written:
+        raise BadValue(f"{topic}: there is no registry here ({asked.type}, {is_key})")
 
 
 def hub_of(request: Request) -> Hub:

@@ -198,7 +198,7 @@ class Instance:
     ) -> list[Answer]:
         """What has come, as `show` has it, waiting for some no longer than that.
 
-        A record that is Unreadable ends the answer; if it is the first, it is a Problem until one seeks past it.
+        A record that is Unreadable ends the answer; as the first, it is a Problem until one seeks past it.
         """
         if not self._subscribed and not self._assigned:
             raise Problem(HTTPStatus.CONFLICT, ILLEGAL, "nothing is subscribed to or assigned")

@@ -2,11 +2,32 @@
 
 from fastapi import APIRouter, FastAPI
 
-from headrace.http.gateway import v2_consumers, v2_produce, v2_topics
+from headrace.http.gateway import (
+    v2_consumers,
+    v2_produce,
+    v2_topics,
+    v3_clusters,
+    v3_configs,
+    v3_groups,
+    v3_partitions,
+    v3_records,
+    v3_topics,
+)
 from headrace.http.gateway.hub import Hub
 
 router = APIRouter()
-for part in (v2_topics, v2_produce, v2_consumers):
+router.include_router(v3_clusters.clusters_router)
+for part in (
+    v2_topics,
+    v2_produce,
+    v2_consumers,
+    v3_clusters,
+    v3_partitions,
+    v3_configs,
+    v3_topics,
+    v3_groups,
+    v3_records,
+):
     router.include_router(part.router)
 
 

@@ -1,0 +1,134 @@
+"""REST proxy, v3: topics."""
+
+from http import HTTPStatus
+from typing import Annotated
+
+from fastapi import APIRouter, Response
+from pydantic import Field, StrictStr
+
+from headrace.client.admin import Topic
+from headrace.http.gateway.asking import PLACES, SETTINGS, Body, Index, Name, TopicName
+from headrace.http.gateway.v3_envelope import (
+    REFUSALS,
+    Collection,
+    Fields,
+    Linked,
+    Links,
+    Resource,
+    V3Route,
+)
+from headrace.http.reach import Reached
+
+router = APIRouter(prefix="/v3/clusters/{cluster_id}/topics", tags=["REST proxy v3"], route_class=V3Route)
+
+
+class ConfigV3(Body):
+    """A setting; null is what the brokers have."""
+
+    name: Name
+    value: StrictStr | None = None
+
+
+class TopicV3(Body):
+    """A topic to be made. What is left out is as the brokers are configured."""
+
+    topic_name: Annotated[Name, Field(examples=["orders"])]
+    partitions_count: Annotated[int | None, Field(strict=True, ge=1, le=PLACES)] = None
+    replication_factor: Annotated[int | None, Field(strict=True, ge=1, le=1000)] = None
+    replicas_assignments: Annotated[
+        dict[str, list[Index]] | None, Field(description="Not supported: brokers choose.", max_length=0)
+    ] = None
+    configs: Annotated[list[ConfigV3], Field(default_factory=list, max_length=SETTINGS)]
+
+
+class PartitionsV3(Body):
+    """How many partitions there are to be."""
+
+    partitions_count: Annotated[int, Field(strict=True, ge=1, le=PLACES)]
+
+
+@router.get("", response_model=Collection, responses=REFUSALS, summary="Every topic")
+def topics(links: Linked, reach: Reached) -> Fields:
+    """By name; those that the cluster keeps for itself among them."""
+    with reach.brokers() as brokers:
+        found = [each for each in brokers.metadata().topics if each.name is not None]
+    return links.collection(
+        "Topic",
+        ["topics"],
+        (
+            described(
+                links,
+                each.name or "",
+                internal=each.is_internal,
+                partitions=len(each.partitions),
+                replicas=max((len(part.replica_nodes) for part in each.partitions), default=0),
+            )
+            for each in sorted(found, key=lambda each: each.name or "")
+        ),
+    )
+
+
+@router.post(
+    "", status_code=HTTPStatus.CREATED, response_model=Resource, responses=REFUSALS, summary="Make a topic"
+)
+def create_topic(asked: TopicV3, links: Linked, reach: Reached) -> Fields:
+    """Returns the topic."""
+    configs = {each.name: each.value for each in asked.configs if each.value is not None}
+    made = reach.admin.create_topic(
+        asked.topic_name,
+        partitions=asked.partitions_count,
+        replicas=asked.replication_factor,
+        configs=configs,
+    )
+    return _topic(links, made)
+
+
+@router.get("/{topic_name}", response_model=Resource, responses=REFUSALS, summary="A topic")
+def topic(topic_name: TopicName, links: Linked, reach: Reached) -> Fields:
+    """How many partitions it has, how many replicas each."""
+    return _topic(links, reach.admin.describe_topic(topic_name))
+
+
+@router.patch("/{topic_name}", response_model=Resource, responses=REFUSALS, summary="Add partitions")
+def add_partitions(topic_name: TopicName, asked: PartitionsV3, links: Linked, reach: Reached) -> Fields:
+    """There is no way back to fewer."""
+    reach.admin.add_partitions(topic_name, asked.partitions_count)
+    return _topic(links, reach.admin.describe_topic(topic_name))
+
+
+@router.delete(
+    "/{topic_name}", status_code=HTTPStatus.NO_CONTENT, responses=REFUSALS, summary="Delete a topic"
+)
+def delete_topic(topic_name: TopicName, links: Linked, reach: Reached) -> Response:
+    """With everything in it."""
+    del links  # that the cluster is ours has been checked
+    reach.admin.delete_topic(topic_name)
+    return Response(status_code=HTTPStatus.NO_CONTENT)
+
+
+def described(links: Links, name: str, *, internal: bool, partitions: int, replicas: int) -> Fields:
+    at = ["topics", name]
+    return links.resource(
+        "Topic",
+        at,
+        f"topic={name}",
+        {
+            "topic_name": name,
+            "is_internal": internal,
+            "replication_factor": replicas,
+            "partitions_count": partitions,
+            "partitions": links.related(*at, "partitions"),
+            "configs": links.related(*at, "configs"),
+            "partition_reassignments": links.related(*at, "partitions", "-", "reassignment"),
+        },
+    )
+
+
+def _topic(links: Links, found: Topic) -> Fields:
+    return described(
+        links,
+        found.name,
+        internal=found.internal,
+        partitions=len(found.partitions),
+        replicas=found.replicas,
+    )
