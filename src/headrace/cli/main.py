@@ -55,6 +55,7 @@ COMMANDS: Final = {
         "headrace.cli.config", "config", "Show and change settings of topics and brokers.", ADMINISTRATION
     ),
     "log": Lazy("headrace.cli.log", "log", "Look at a partition's files on disk.", ADMINISTRATION),
+    "bench": Lazy("headrace.cli.bench", "bench", "See how fast it is on this machine.", TOOLS),
     "completion": Lazy(
         "headrace.cli.completion", "completion", "Print what completes commands in bash, zsh or fish.", TOOLS
     ),

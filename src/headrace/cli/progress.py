@@ -2,9 +2,9 @@
 
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 import click
 
@@ -15,14 +15,20 @@ if TYPE_CHECKING:
     from rich.progress import ProgressColumn
 
 
+class Advance(Protocol):
+    """Moves a bar on, and may change what stands before it."""
+
+    def __call__(self, done: float, what: str | None = None, /) -> None: ...
+
+
 @contextmanager
-def bar(what: str, total: float, *, unit: str = "") -> Iterator[Callable[[float], None]]:
+def bar(what: str, total: float, *, unit: str = "") -> Iterator[Advance]:
     """A bar while the block runs, if somebody looks; call what is yielded with how much was done since.
 
     It is drawn on stderr, and gone when the block ends: the result is all that stays.
     """
     if not sys.stderr.isatty():
-        yield lambda _done: None
+        yield lambda _done, _what=None: None
         return
     from rich.console import Console  # noqa: PLC0415  slow to import, and for terminals only
     from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn  # noqa: PLC0415
@@ -30,7 +36,7 @@ def bar(what: str, total: float, *, unit: str = "") -> Iterator[Callable[[float]
     columns = [TextColumn("{task.description}"), BarColumn(), *_figures(unit), TimeRemainingColumn()]
     with Progress(*columns, console=Console(stderr=True), transient=True) as drawn:
         task = drawn.add_task(what, total=total)
-        yield lambda done: drawn.advance(task, done)
+        yield lambda done, what=None: drawn.update(task, advance=done, description=what)
 
 
 def _figures(unit: str) -> "list[ProgressColumn]":

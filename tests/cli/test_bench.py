@@ -1,0 +1,74 @@
+"""`headrace bench`: on a cluster that runs, on one of its own, and ended in the middle."""
+
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+from cli.command import TIMEOUT_S, Command
+from cli.members import wait_until
+from headrace.testing.process import clean_environment
+
+SHORT = ("--seconds", "0.3", "--partitions", "2")
+
+
+def test_a_running_cluster_is_measured_and_left_as_it_was(headrace: Command) -> None:
+    found = headrace.ok("bench", *SHORT, "--record-size", "100", "--clients", "2", "--json").json
+    produced, consumed = found["throughput"]
+    assert (produced["phase"], consumed["phase"]) == ("produce", "consume")
+    assert 0 < consumed["records"] <= produced["records"]
+    assert set(produced["brokers"]) == {"cores", "busiest"}  # they run on this machine
+    assert found["received"]["p50"] <= found["received"]["p99"] <= found["received"]["max"]
+    assert found["acknowledged"]["max"] > 0
+    assert not _topics(headrace)
+
+
+def test_every_compression_has_its_line_for_a_person(headrace: Command) -> None:
+    text = headrace.ok(
+        "bench", *SHORT, "--only", "produce", "--compression", "none", "--compression", "zstd"
+    ).text
+    lines = text.splitlines()
+    assert lines[0].startswith("1 broker, 2 partitions, 1 replica each, acks=all, records of 1,000 bytes")
+    assert [line.split()[0] for line in lines[3:5]] == ["produce", "produce,"]
+
+
+def test_without_a_cluster_it_has_its_own_and_leaves_nothing(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [
+            *(sys.executable, "-m", "headrace", "bench", *SHORT, "--only", "latency", "--rate", "50"),
+            *("--data", str(tmp_path), "--json"),
+        ],
+        capture_output=True,
+        check=True,
+        timeout=TIMEOUT_S,
+        env=clean_environment(),
+    )
+    assert b'"brokers": 1' in done.stdout
+    assert done.stderr == b""
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_what_is_begun_is_cleaned_up_when_it_is_interrupted(headrace: Command) -> None:
+    with subprocess.Popen(
+        headrace.arguments("bench", "--seconds", "60", "--rate", "10", "--only", "latency"),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env=headrace.environment,
+    ) as running:
+        wait_until(lambda: bool(_topics(headrace)), running.poll)
+        running.send_signal(signal.SIGINT)
+        said, complained = running.communicate(timeout=TIMEOUT_S)
+    assert (running.returncode, said, complained.strip()) == (130, b"", b"")
+    assert not _topics(headrace)
+
+
+def test_what_cannot_be_is_one_sentence(headrace: Command) -> None:
+    refused = headrace("bench", "--replicas", "2", *SHORT)
+    assert refused.complaint == "--replicas 2 on 1 broker: there cannot be more than one on each"
+    assert headrace("bench", "--record-size", "3").status == 2
+
+
+def _topics(headrace: Command) -> list[Any]:
+    every = headrace.ok("topic", "list", "--json").json
+    return [each for each in every if each["name"].startswith("headrace-bench")]
