@@ -59,7 +59,9 @@ class Pairs(Generic[Type]):
         while True:
             found = self.compare(reader, writer, root)
             wrong = {pair: self._done[pair] for pair in self._assumed if self._done[pair]}
-            if wrong.keys() <= self._wrong.keys():
+            if (
+                found or wrong.keys() <= self._wrong.keys()
+            ):  # what is wrong stays wrong, with fewer assumptions
                 return found
             self._wrong |= wrong
             self._done.clear()
