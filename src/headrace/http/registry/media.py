@@ -9,6 +9,7 @@ from fastapi import Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse, Response
 from fastapi.routing import APIRoute
+from starlette.exceptions import HTTPException
 from starlette.routing import Match
 from starlette.types import Scope
 
@@ -62,6 +63,8 @@ class RegistryRoute(APIRoute):
                 answer = _refused(*code_of(error), str(error))
             except RequestValidationError as error:
                 answer = _invalid(error)
+            except HTTPException as error:  # FastAPI's word for a body that cannot be read at all
+                answer = _refused(HTTPStatus.UNPROCESSABLE_ENTITY, 422, str(error.detail))
             accepted = request.headers.get("accept", "")
             if _JSON in accepted and "schemaregistry" not in accepted and isinstance(answer, RegistryJSON):
                 answer.headers["content-type"] = _JSON
