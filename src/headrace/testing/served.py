@@ -12,18 +12,20 @@ from contextlib import ExitStack
 from functools import cached_property, partial
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Final, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
 
-from headrace.client.admin import Admin
-from headrace.client.records import Headers, Receipt, Record
 from headrace.coordination.embedded.server import Coordinator
-from headrace.testing.asking import Asking, Text
 from headrace.testing.captured_log import CapturedLog
 from headrace.testing.embedded import EmbeddedBroker
 from headrace.testing.faults import Faults
 from headrace.testing.loop_thread import LoopThread
 from headrace.testing.nodes import Beside, Inside, Node
 from headrace.testing.settings import Settings, as_text, broker_settings
+
+if TYPE_CHECKING:  # confluent-kafka is imported when it is first needed: a test may have another client
+    from headrace.client.admin import Admin
+    from headrace.client.records import Headers, Receipt, Record
+    from headrace.testing.asking import Asking, Text
 
 HOST: Final = "127.0.0.1"
 PATIENCE_S: Final = 10.0
@@ -185,8 +187,10 @@ class Served:
         return not self._process
 
     @cached_property
-    def admin(self) -> Admin:
+    def admin(self) -> "Admin":
         """Topics, settings, offsets: `headrace.client.admin.Admin`."""
+        from headrace.client.admin import Admin  # noqa: PLC0415
+
         return Admin(self.bootstrap)
 
     @cached_property
@@ -206,26 +210,33 @@ class Served:
         configs: Settings | None = None,
     ) -> None:
         """Make a topic; on return every broker knows who leads it. TopicExists if it is there."""
-        Asking(self.bootstrap).create_topic(
+        self._asking().create_topic(
             name, partitions=partitions, replicas=replicas, configs=as_text(configs or {})
         )
 
     def produce(
         self,
         topic: str,
-        *values: Text,
-        key: Text = None,
-        headers: Headers = (),
+        *values: "Text",
+        key: "Text" = None,
+        headers: "Headers" = (),
         partition: int | None = None,
-    ) -> Receipt:
+    ) -> "Receipt":
         """Write a record of each value, and return when all of them are acknowledged."""
-        return Asking(self.bootstrap).write(topic, values, key, headers, partition)
+        return self._asking().write(topic, values, key, headers, partition)
 
-    def records(self, topic: str, *, count: int | None = None, timeout_s: float = PATIENCE_S) -> list[Record]:
+    def records(
+        self, topic: str, *, count: int | None = None, timeout_s: float = PATIENCE_S
+    ) -> "list[Record]":
         """Every record of `topic` as it is now, by partition and offset; or once there are `count`."""
-        return Asking(self.bootstrap).records(topic, count, timeout_s)
+        return self._asking().records(topic, count, timeout_s)
 
     # -- its parts -----------------------------------------------------------------------------
+
+    def _asking(self) -> "Asking":
+        from headrace.testing.asking import Asking  # noqa: PLC0415
+
+        return Asking(self.bootstrap)
 
     def _call(self, function: Callable[..., T], *args: Any) -> T:
         return self._loop.call(function, *args)
