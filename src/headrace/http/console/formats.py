@@ -47,6 +47,13 @@ def span(milliseconds: float | None) -> str:
     return " ".join(parts[:2]) or "0 ms"
 
 
+def took(milliseconds: float | None) -> str:
+    """How long something lasted: `145 ms`, `4.1 s`, `2 min 5 s`."""
+    if milliseconds is None or milliseconds < 1000 or milliseconds >= 60_000:
+        return span(milliseconds)
+    return f"{milliseconds / 1000:.1f} s"
+
+
 def meaning(name: str, value: str | None) -> str:
     """What a setting's figure comes to, where that is easier to read: retention.ms=604800000 is `7 d`."""
     text = value or ""

@@ -9,6 +9,7 @@ from typing import Any, Final
 VERBS: Final = ("get", "post", "put", "patch", "delete")
 DEEPEST: Final = 6  # objects in objects
 OTHERS: Final = "other"
+FIRST: Final = ("cluster", "brokers", "topics", "messages", "groups", "pipelines")
 
 Document = Mapping[str, Any]
 
@@ -40,14 +41,18 @@ class Operation:
 
 
 def operations(document: Document) -> dict[str, list[Operation]]:
-    """Every operation, by its first tag, in the document's order."""
+    """Every operation, by the last of its tags; what most people look for comes first."""
     found: dict[str, list[Operation]] = {}
     for path, item in document.get("paths", {}).items():
         for verb in VERBS:
             if verb in item:
-                tag = (item[verb].get("tags") or [OTHERS])[0]
+                tag = (item[verb].get("tags") or [OTHERS])[-1]
                 found.setdefault(tag, []).append(_operation(document, verb, path, item[verb]))
-    return found
+    return dict(sorted(found.items(), key=lambda each: _place(each[0])))
+
+
+def _place(tag: str) -> int:
+    return FIRST.index(tag) if tag in FIRST else len(FIRST)
 
 
 def _operation(document: Document, verb: str, path: str, said: Mapping[str, Any]) -> Operation:

@@ -109,6 +109,7 @@ def _environment() -> Environment:
         "rate": formats.rate,
         "size": formats.size,
         "span": formats.span,
+        "took": formats.took,
         "stamp": formats.stamp,
         "iso": formats.iso,
         "segment": formats.segment,

@@ -89,7 +89,7 @@ export class Plot {
     if (!width) return;
     const known = series.flatMap((each) => each.values.filter((value) => value != null));
     this.top = ceiling(Math.max(0, ...known), this.unit);
-    const [from, to] = times.length > 1 ? [times[0], times.at(-1)] : [(times[0] ?? Date.now()) - 60000, times[0] ?? Date.now()];
+    const [from, to] = times.length > 1 ? [Math.min(times[0], times.at(-1) - 60000), times.at(-1)] : [(times[0] ?? Date.now()) - 60000, times[0] ?? Date.now()];
     this.x = (ms) => LEFT + ((ms - from) / (to - from)) * (width - LEFT - RIGHT);
     this.y = (value) => TOP + (1 - value / this.top) * (height - TOP - BOTTOM);
     this.svg.setAttribute("viewBox", `0 0 ${width} ${height}`);

@@ -123,17 +123,21 @@ def _the(name: str, known: Iterable[Pipeline]) -> Pipeline:
 def _standing(progress: Iterable[Progress]) -> list[Pipeline]:
     now_ms = time.time_ns() // 1_000_000
     return [
-        Pipeline(name=name, state=state_of(queries, now_ms), queries=[_query(name, each) for each in queries])
+        Pipeline(
+            name=name,
+            state=state_of(queries, now_ms),
+            queries=[_query(name, each, state_of([each], now_ms)) for each in queries],
+        )
         for name, queries in sorted(gathered(progress).items())
     ]
 
 
-def _query(pipeline: str, figures: Figures) -> Query:
+def _query(pipeline: str, figures: Figures, state: str) -> Query:
     last = figures.last or Progress(pipeline=pipeline, query=figures.query, event="", at_ms=0)
     moving = figures.is_moving
     return Query(
         name=figures.query.removeprefix(f"{pipeline}."),
-        state="running" if figures.event == "batch" else figures.event,
+        state="idle" if state == "running" and figures.event == "idle" else state,
         at_ms=figures.at_ms,
         batch=None if figures.last is None else last.batch,
         rows_per_s=last.rows_per_s if moving else 0,
