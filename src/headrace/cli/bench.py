@@ -24,8 +24,10 @@ MOST_REPLICAS: Final = 3
 
 
 @click.command()
-@click.option("--record-size", type=click.IntRange(16, 1_000_000), default=1000, show_default=True)
-@click.option("--partitions", type=click.IntRange(1, 1000), default=6, show_default=True)
+@click.option(
+    "--record-size", type=click.IntRange(16, 1_000_000), default=1000, show_default=True, help="Bytes."
+)
+@click.option("--partitions", type=click.IntRange(1, 1000), default=6, show_default=True, help="Of a topic.")
 @click.option("--replicas", type=click.IntRange(1), help="Else 3, or as many as there are brokers.")
 @click.option(
     "--acks",

@@ -30,11 +30,11 @@ def config() -> None:
 @click.pass_obj
 def describe(session: Session, kind: str, name: str, *, everything: bool) -> None:
     """Show settings:  headrace config describe topic orders"""
-    found = (
-        session.admin.topic_configs(name)
-        if kind == "topic"
-        else session.admin.broker_configs(_broker_id(name))
-    )
+    if kind == "topic":
+        found = session.admin.topic_configs(name)
+    else:
+        broker_id = _broker_id(name)
+        found = session.admin.broker_configs(broker_id)
     shown = [each for each in found if everything or not each.is_default]
     session.show(shown, lambda: _describe(kind, name, shown))
 
@@ -74,7 +74,8 @@ def _alter(session: Session, kind: str, name: str, *, sets: dict[str, str], unse
     if kind == "topic":
         session.admin.alter_topic_configs(name, sets=sets, unsets=unsets)
     else:
-        session.admin.alter_broker_configs(_broker_id(name), sets=sets, unsets=unsets)
+        broker_id = _broker_id(name)
+        session.admin.alter_broker_configs(broker_id, sets=sets, unsets=unsets)
 
 
 def _broker_id(name: str) -> int:

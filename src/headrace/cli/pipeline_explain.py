@@ -29,6 +29,8 @@ def explain(session: Session, path: Path, root: Path | None, *, spark_too: bool)
     What it reads and how far behind it is, where bad rows go, its steps and sinks, where it goes on, and
     what will be created. Spark is started only for --spark.
     """
+    if spark_too and session.as_json:
+        raise click.UsageError("--spark prints what Spark says, for people: leave --json out.")
     from headrace.pipeline.inspecting import plan  # noqa: PLC0415
 
     opened = open_pipeline(session, path, root)

@@ -1,12 +1,13 @@
 """Triggered pipelines: projects of Spark Declarative Pipelines, run by Spark's own command."""
 
 import contextlib
+import json
 import os
 import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -29,17 +30,42 @@ def run_project(
     session: Session, path: Path, root: Path | None, *, master: str, settings: Mapping[str, str]
 ) -> None:
     """Run it to the end of what is there."""
-    _spark_pipelines("run", session, path, root, master=master, settings=settings)
+    tell = _as_object if session.as_json else _as_it_is
+    _spark_pipelines("run", session, path, root, master=master, settings=settings, tell=tell)
 
 
 def check_project(session: Session, path: Path, root: Path | None) -> None:
     """Let Spark look at all that it is made of."""
-    _spark_pipelines("dry-run", session, path, root, master="local[1]", settings={})
-    click.echo(f"{click.style('ok', fg='green')}  {path}: Spark has found nothing wrong")
+    tell = _not_at_all if session.as_json else _as_it_is
+    _spark_pipelines("dry-run", session, path, root, master="local[1]", settings={}, tell=tell)
+    says = "Spark has found nothing wrong"
+    session.show(
+        [{"good": True, "what": str(path), "says": says}],
+        f"{click.style('ok', fg='green')}  {path}: {says}",
+    )
+
+
+def _as_it_is(line: str) -> None:
+    click.echo(line, nl=False)
+
+
+def _as_object(line: str) -> None:
+    click.echo(json.dumps({"line": line.rstrip("\n")}, ensure_ascii=False))
+
+
+def _not_at_all(_line: str) -> None:
+    """What there is to say is one object, at the end."""
 
 
 def _spark_pipelines(
-    verb: str, session: Session, path: Path, root: Path | None, *, master: str, settings: Mapping[str, str]
+    verb: str,
+    session: Session,
+    path: Path,
+    root: Path | None,
+    *,
+    master: str,
+    settings: Mapping[str, str],
+    tell: Callable[[str], None],
 ) -> None:
     from headrace.spark.launcher import defaults, prepare  # noqa: PLC0415
 
@@ -62,7 +88,7 @@ def _spark_pipelines(
         lines = [f"{name} {value}\n" for name, value in conf.items()]
         (configuration / "spark-defaults.conf").write_text("".join(lines))
         said = {"HEADRACE_BOOTSTRAP": session.bootstrap, "SPARK_CONF_DIR": str(configuration)}
-        _follow(command, spec.parent, {**os.environ, **said, "PYTHONWARNINGS": _NOISE})
+        _follow(command, spec.parent, {**os.environ, **said, "PYTHONWARNINGS": _NOISE}, tell)
 
 
 def _metastore(directory: Path) -> str:
@@ -76,7 +102,9 @@ def _program() -> str:
     return str(Path(pyspark.__file__).parent / "bin" / "spark-pipelines")
 
 
-def _follow(command: Sequence[str], directory: Path, environment: Mapping[str, str]) -> None:
+def _follow(
+    command: Sequence[str], directory: Path, environment: Mapping[str, str], tell: Callable[[str], None]
+) -> None:
     """Run it, with its lines as they come; PipelineError in a sentence if it fails."""
     signal.signal(signal.SIGTERM, _exit)
     process = subprocess.Popen(  # noqa: S603  Spark's own program
@@ -96,7 +124,7 @@ def _follow(command: Sequence[str], directory: Path, environment: Mapping[str, s
     try:
         for line in process.stdout:
             said.append(line)
-            click.echo(line, nl=False)
+            tell(line)
             sys.stdout.flush()
         status = process.wait()
     finally:

@@ -27,12 +27,19 @@ from headrace.client.records import Receipt, Record, Writer
 @click.option("--header", "headers", metavar="NAME=VALUE", multiple=True, help="Repeat for more.")
 @click.option("--partition", type=click.IntRange(0), help="Else by the key, else spread.")
 @click.option("--empty-is-null", is_flag=True, help="An empty value deletes its key from a compacted topic.")
-@click.option("--acks", type=click.Choice(["0", "1", "all"]), default="all", show_default=True)
+@click.option(
+    "--acks",
+    type=click.Choice(["0", "1", "all"]),
+    default="all",
+    show_default=True,
+    help="Who has to have a record: nobody, its leader, all in sync.",
+)
 @click.option(
     "--compression",
     type=click.Choice(["none", "gzip", "snappy", "lz4", "zstd"]),
     default="none",
     show_default=True,
+    help="Of what is sent together.",
 )
 @options
 @click.pass_obj

@@ -60,6 +60,12 @@ class Session:
         else:
             _draw(text())
 
+    def ready(self, **where: str) -> None:
+        """Say that a server serves, once, and where: `ready zookeeper=HOST:PORT`."""
+        line = " ".join(["ready", *(f"{name}={address}" for name, address in where.items())])
+        click.echo(json.dumps({"ready": True, **where}) if self.as_json else line)
+        sys.stdout.flush()
+
 
 def into_session(name: str) -> Callable[[click.Context, click.Parameter, Any], None]:
     """What an option says becomes the session's `name`."""

