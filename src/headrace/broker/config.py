@@ -115,6 +115,10 @@ class BrokerConfig:
     def advertised(self) -> tuple[Endpoint, ...]:
         return tuple(_endpoint("advertised.listeners", text) for text in self.items("advertised.listeners"))
 
+    def topic_values(self, own: Mapping[str, str]) -> Mapping[str, Value]:
+        """Every setting of a topic that sets `own` itself."""
+        return topic_values(self.values, own)
+
     def min_insync_replicas(self, own: Mapping[str, str]) -> int:
         """How many replicas a topic wants in sync before acks=all, given what it sets itself."""
         value = topic_values(self.values, own)["min.insync.replicas"]

@@ -183,6 +183,7 @@ class Replicas:
                 self.fetchers.follow(partition)
         if len(broker.logs.logs) != had:
             broker.logs.sync()
+        broker.schemas.use(topic, broker.config.topic_values(own))
         if topic.name == OFFSETS_TOPIC:
             broker.groups.follow(topic)
 
@@ -229,6 +230,7 @@ class Replicas:
         if gone:
             logs.delete(*gone)
         self._broker.meters.forget(name)
+        self._broker.schemas.forget(name)
 
     async def note_truncation(self, partition: Partition) -> None:
         """A log has lost its end: what says that more of it is safe, or clean, must not survive a crash."""

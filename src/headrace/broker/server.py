@@ -36,6 +36,7 @@ from headrace.broker.partition import Partition
 from headrace.broker.peer import Peer
 from headrace.broker.producer_ids import ProducerIds
 from headrace.broker.replicas import Replicas
+from headrace.broker.schemas import Schemas
 from headrace.broker.settings import InvalidSetting, Scope
 from headrace.broker.topic_admin import BROKER_DEFAULT, TopicAdmin
 from headrace.controller.channel import PeerGone
@@ -94,6 +95,7 @@ class Broker:
         self._unsent = 0  # bytes, over all connections' replies
         self._housekeeping = Housekeeping(self)
         self.groups = Groups(self)
+        self.schemas = Schemas(self)
         self.replicas = Replicas(self)
         self.membership = Membership(self)
 
@@ -168,6 +170,7 @@ class Broker:
         await self._stop_listening()
         await self.finishing.finished(_FINISHING_S)
         self.groups.stop()
+        self.schemas.stop()
         self.replicas.stop()
         self.membership.stop()
         await self._housekeeping.stopped()

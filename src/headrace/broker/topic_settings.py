@@ -9,6 +9,7 @@ from headrace.storage.config import DAY_MS, MAX_INT32, NEVER, LogConfig
 
 _ANY_TIME: Final = dict[str, float](low=-1)
 _CLEANUP_POLICIES: Final = ("delete", "compact")
+_TOPIC_NAME_STRATEGY: Final = "io.confluent.kafka.serializers.subject.TopicNameStrategy"
 
 
 def _setting(name: str, kind: Kind, default: Value, doc: str, **bounds: object) -> Setting:
@@ -30,6 +31,32 @@ TOPIC_SETTINGS: Final = Settings(
             "producer",
             "How data is compressed on disk. Batches are stored as their producers sent them.",
             choices=("producer",),
+        ),
+        _setting(
+            "confluent.key.schema.validation",
+            Kind.BOOLEAN,
+            False,
+            "Whether records are refused whose key has not the id of a schema of the subject TOPIC-key.",
+        ),
+        _setting(
+            "confluent.value.schema.validation",
+            Kind.BOOLEAN,
+            False,
+            "Whether records are refused whose value has not the id of a schema of the subject TOPIC-value.",
+        ),
+        _setting(
+            "confluent.key.subject.name.strategy",
+            Kind.STRING,
+            _TOPIC_NAME_STRATEGY,
+            "Which subject keys are validated by.",
+            choices=(_TOPIC_NAME_STRATEGY,),
+        ),
+        _setting(
+            "confluent.value.subject.name.strategy",
+            Kind.STRING,
+            _TOPIC_NAME_STRATEGY,
+            "Which subject values are validated by.",
+            choices=(_TOPIC_NAME_STRATEGY,),
         ),
         _setting(
             "delete.retention.ms",

@@ -72,6 +72,10 @@ def test_listeners_may_name_any_address_or_none() -> None:
 
 def test_every_topic_setting_falls_back_to_a_broker_setting_of_the_same_kind() -> None:
     alone = {
+        "confluent.key.schema.validation",
+        "confluent.key.subject.name.strategy",
+        "confluent.value.schema.validation",
+        "confluent.value.subject.name.strategy",
         "follower.replication.throttled.replicas",
         "headrace.append.expected.offset",
         "leader.replication.throttled.replicas",

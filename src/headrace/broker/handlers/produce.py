@@ -9,14 +9,17 @@ Not yet:   transactions, quotas.
 """
 
 import asyncio
-from collections.abc import Awaitable
+import inspect
+from collections.abc import Awaitable, Mapping
 from typing import NamedTuple
 
-from headrace.broker.dispatch import Context, HangUp, handles
+from headrace.broker.dispatch import Context, HangUp, Reply, handles
 from headrace.broker.errors import InvalidRequest, TimedOut, UnknownTopicId
 from headrace.broker.image import INTERNAL_TOPICS
+from headrace.broker.schema_rules import WrongSchema
 from headrace.broker.translate import FAILURES, Failure, error_code
 from headrace.protocol.errors import ErrorCode, InvalidRecord, KafkaError
+from headrace.protocol.fields import Buffer
 from headrace.protocol.schema.index import ApiKey
 from headrace.protocol.schema.produce import (
     BatchIndexAndErrorMessage,
@@ -34,11 +37,70 @@ _ALL = -1
 _ACKS = (_ALL, 0, 1)
 
 
+Refusals = Mapping[tuple[str, int], KafkaError]
+"""What is not to be appended, by topic and partition, and why."""
+
+
 @handles(ApiKey.PRODUCE, range(3, 14))
-def produce(request: ProduceRequest, context: Context) -> ProduceResponse | Awaitable[ProduceResponse] | None:
+def produce(request: ProduceRequest, context: Context) -> ProduceResponse | Awaitable[Reply] | None:
     """Append every batch, in order, before returning; what is returned waits for the acks."""
+    rules = context.broker.schemas.rules
+    if rules and any(_name(topic, context) in rules for topic in request.topic_data):
+        return _check_and_produce(_copied(request), context)
+    return _produce(request, context, {})
+
+
+def _copied(request: ProduceRequest) -> ProduceRequest:
+    """The same with records of its own: those that came are in a buffer that the next request will use."""
+    return ProduceRequest(
+        transactional_id=request.transactional_id,
+        acks=request.acks,
+        timeout_ms=request.timeout_ms,
+        topic_data=[
+            TopicProduceData(
+                name=topic.name,
+                topic_id=topic.topic_id,
+                partition_data=[
+                    PartitionProduceData(
+                        index=each.index, records=None if each.records is None else bytearray(each.records)
+                    )
+                    for each in topic.partition_data
+                ],
+            )
+            for topic in request.topic_data
+        ],
+    )
+
+
+async def _check_and_produce(request: ProduceRequest, context: Context) -> Reply:
+    """The same for topics with a rule about schemas; nobody overtakes another while schemas are looked up."""
+    schemas = context.broker.schemas
+    async with schemas.line:
+        answer = _produce(request, context, await schemas.refusals(_batches(request, context)))
+    return await answer if inspect.isawaitable(answer) else answer
+
+
+def _batches(request: ProduceRequest, context: Context) -> dict[tuple[str, int], list[Buffer]]:
+    """By topic and partition; whoever names a partition twice is looked at twice."""
+    batches: dict[tuple[str, int], list[Buffer]] = {}
+    for topic in request.topic_data:
+        for each in topic.partition_data:
+            if each.records is not None:
+                batches.setdefault((_name(topic, context), each.index), []).append(each.records)
+    return batches
+
+
+def _name(topic: TopicProduceData, context: Context) -> str:
+    if context.version < BY_ID:
+        return topic.name
+    return context.broker.image.topic_names.get(topic.topic_id, "")
+
+
+def _produce(
+    request: ProduceRequest, context: Context, refusals: Refusals
+) -> ProduceResponse | Awaitable[ProduceResponse] | None:
     waiting: list[_Waiting] = []
-    replies = [_topic(topic, request.acks, context, waiting) for topic in request.topic_data]
+    replies = [_topic(topic, request.acks, context, waiting, refusals) for topic in request.topic_data]
     if waiting:
         return _wait(replies, waiting, request.timeout_ms, context.broker.loop)
     if request.acks != 0:
@@ -95,7 +157,7 @@ def _said(
 
 
 def _topic(
-    topic: TopicProduceData, acks: int, context: Context, waiting: list[_Waiting]
+    topic: TopicProduceData, acks: int, context: Context, waiting: list[_Waiting], refusals: Refusals
 ) -> TopicProduceResponse:
     name, problem = topic.name, None
     if context.version >= BY_ID:
@@ -104,16 +166,26 @@ def _topic(
         except UnknownTopicId as error:
             problem = error
     replies = [
-        _append(name, data, acks, context, waiting) if problem is None else _refused(data.index, problem)
+        _append(name, data, acks, context, waiting, refusal=refusals.get((name, data.index)))
+        if problem is None
+        else _refused(data.index, problem)
         for data in topic.partition_data
     ]
     return TopicProduceResponse(name=topic.name, topic_id=topic.topic_id, partition_responses=replies)
 
 
 def _append(
-    topic: str, data: PartitionProduceData, acks: int, context: Context, waiting: list[_Waiting]
+    topic: str,
+    data: PartitionProduceData,
+    acks: int,
+    context: Context,
+    waiting: list[_Waiting],
+    *,
+    refusal: KafkaError | None,
 ) -> PartitionProduceResponse:
     try:
+        if refusal is not None:
+            raise refusal
         if acks not in _ACKS:
             raise InvalidRequiredAcks(f"acks={acks} is not one of 0, 1 and -1 (all)")
         if data.records is None:
@@ -136,6 +208,7 @@ def _append(
         log_start_offset=partition.log.log_start_offset,
     )
     if acks == _ALL:
+        context.broker.schemas.written(topic)
         done = partition.committed()  # a duplicate waits for its first write, if that is not committed
         if done is not None:
             waiting.append(_Waiting(done, reply))
@@ -147,11 +220,15 @@ class InvalidRequiredAcks(KafkaError):
 
 
 def _refused(index: int, error: Failure) -> PartitionProduceResponse:
-    whole_batch = BatchIndexAndErrorMessage(batch_index=0, batch_index_error_message=str(error))
+    bad = error.records if isinstance(error, WrongSchema) else [(0, str(error))]  # 0: the whole batch
     return PartitionProduceResponse(
         index=index,
         error_code=error_code(error),
         base_offset=-1,
-        record_errors=[whole_batch] if isinstance(error, InvalidRecord) else (),
+        record_errors=[
+            BatchIndexAndErrorMessage(batch_index=place, batch_index_error_message=why) for place, why in bad
+        ]
+        if isinstance(error, InvalidRecord)
+        else (),
         error_message=str(error),
     )

@@ -1,0 +1,145 @@
+"""What `_schemas` says, as far as this broker has read it; it reads when it has to, and not before.
+
+A broker that leads topics with a rule about schemas asks; so does the leader of `_schemas`, which tells
+ZooKeeper. Records are read as a consumer reads them, from whichever broker leads the topic.
+"""
+
+import asyncio
+import logging
+from typing import TYPE_CHECKING, Final
+
+from headrace.broker.errors import TimedOut
+from headrace.controller.channel import PeerGone
+from headrace.protocol.batch import read_header
+from headrace.protocol.errors import ErrorCode
+from headrace.protocol.fields import Buffer
+from headrace.protocol.records import keys_and_values
+from headrace.protocol.schema.fetch import (
+    FetchPartition,
+    FetchRequest,
+    FetchResponse,
+    FetchTopic,
+    PartitionData,
+)
+
+if TYPE_CHECKING:
+    from headrace.broker.peer import Peer
+    from headrace.broker.server import Broker
+    from headrace.registry.state import State
+
+SCHEMAS_TOPIC: Final = "_schemas"
+_VERSION: Final = 12  # of Fetch: the last that names topics
+_SLICE_BYTES: Final = 1024 * 1024
+_PATIENCE_S: Final = 5.0
+
+logger = logging.getLogger(__name__)
+
+
+class SchemaView:
+    """A registry's state, read from the topic; `caught_up` has all that was committed when it was called."""
+
+    def __init__(self, broker: "Broker") -> None:
+        self._broker = broker
+        self._state: State | None = None
+        self._topic_id = b""
+        self._lock = asyncio.Lock()
+        self._peer: Peer | None = None
+        self._peer_id = -1
+        self.position = 0
+
+    @property
+    def state(self) -> "State":
+        assert self._state is not None, "nothing has been read yet"
+        return self._state
+
+    def knows(self, subject: str, schema_id: int) -> bool:
+        """Whether the subject has a schema of this id, as far as has been read."""
+        if self._state is None:
+            return False
+        return any(each.id == schema_id for each in self._state.versions(subject))
+
+    async def catch_up(self) -> None:
+        """Read all there is; TimedOut, which clients try again after, if that cannot be had in time."""
+        try:
+            async with asyncio.timeout(_PATIENCE_S), self._lock:
+                await self._read()
+        except (TimeoutError, PeerGone) as error:
+            raise TimedOut(f"the schemas cannot be looked up: {error or 'it takes too long'}") from error
+
+    async def _read(self) -> None:
+        topic = self._broker.image.topics.get(SCHEMAS_TOPIC)
+        if topic is None:
+            self._begin(b"", await _new_state())
+            return
+        if self._state is None or topic.topic_id != self._topic_id:
+            self._begin(topic.topic_id, await _new_state())
+        while True:
+            answer = await self._fetch(topic.states[0].leader)
+            if answer.error_code == ErrorCode.OFFSET_OUT_OF_RANGE and self.position:
+                self._begin(topic.topic_id, await _new_state())  # it ends before what we have read
+                continue
+            if answer.error_code:
+                raise PeerGone(ErrorCode(answer.error_code).name)
+            self._take(answer.records or b"")
+            if self.position >= answer.high_watermark:
+                return
+
+    def _begin(self, topic_id: bytes, state: "State") -> None:
+        self._topic_id, self._state, self.position = topic_id, state, 0
+
+    def _take(self, data: Buffer) -> None:
+        from headrace.registry.record_json import BadRecord, decode  # noqa: PLC0415  few brokers need it
+
+        view, at = memoryview(data), 0
+        while at < len(view):
+            header = read_header(view, at)
+            for key, value in keys_and_values(view[at : at + header.size], header):
+                try:
+                    self.state.apply(decode(key, value))
+                except BadRecord as error:
+                    logger.info("a record of %s is passed over: %s", SCHEMAS_TOPIC, error)
+            self.position = header.next_offset
+            at += header.size
+
+    async def _fetch(self, leader: int) -> PartitionData:
+        wanted = FetchPartition(
+            partition=0, fetch_offset=self.position, partition_max_bytes=_SLICE_BYTES, log_start_offset=-1
+        )
+        request = FetchRequest(
+            max_wait_ms=0,
+            min_bytes=0,
+            max_bytes=_SLICE_BYTES,
+            session_id=0,
+            session_epoch=-1,
+            topics=[FetchTopic(topic=SCHEMAS_TOPIC, partitions=[wanted])],
+            forgotten_topics_data=(),
+            rack_id="",
+        )
+        response: FetchResponse
+        if leader == self._broker.broker_id:
+            response = await self._broker.handle_locally(request, _VERSION)
+        else:
+            response = await (await self._connected(leader)).ask(request, _VERSION, timeout_s=_PATIENCE_S)
+        return response.responses[0].partitions[0]
+
+    async def _connected(self, leader: int) -> "Peer":
+        if self._peer is None or not self._peer.is_open or self._peer_id != leader:
+            self.close()
+            self._peer, self._peer_id = await self._broker.connect_to(leader), leader
+        return self._peer
+
+    def close(self) -> None:
+        if self._peer is not None:
+            self._peer.close()
+            self._peer = None
+
+
+async def _new_state() -> "State":
+    """An empty one, in a thread: what it is made of takes a tenth of a second to import."""
+
+    def load() -> "State":
+        from headrace.registry.state import State  # noqa: PLC0415
+
+        return State()
+
+    return await asyncio.to_thread(load)

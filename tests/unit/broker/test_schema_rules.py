@@ -1,0 +1,79 @@
+"""Which records a topic with a rule about schemas refuses."""
+
+import pytest
+
+from headrace.broker.schema_rules import MOST_NAMED, Rule, WrongSchema, check
+from headrace.protocol.compression import Compression
+from headrace.protocol.errors import KafkaError
+from headrace.protocol.records import Record, encode_batch
+
+VALUES, KEYS, BOTH = (
+    Rule(keys=False, values=True),
+    Rule(keys=True, values=False),
+    Rule(keys=True, values=True),
+)
+
+
+def knows(subject: str, schema_id: int) -> bool:
+    return (subject, schema_id) in {("orders-value", 7), ("orders-key", 3)}
+
+
+def framed(schema_id: int) -> bytes:
+    return b"\0" + schema_id.to_bytes(4, "big") + b"data"
+
+
+def wrong(
+    rule: Rule, *records: tuple[bytes | None, bytes | None], compression: Compression = Compression.NONE
+) -> list[int]:
+    batch = encode_batch([Record(key, value, timestamp=1) for key, value in records], compression=compression)
+    try:
+        check("orders", rule, batch, knows)
+    except WrongSchema as error:
+        return [place for place, _ in error.records]
+    return []
+
+
+@pytest.mark.parametrize(
+    ("rule", "record", "is_wrong"),
+    [
+        (VALUES, (None, framed(7)), False),
+        (VALUES, (b"any key", framed(7)), False),
+        (VALUES, (None, None), False),  # a tombstone
+        (VALUES, (None, framed(8)), True),
+        (VALUES, (None, framed(3)), True),  # the key's
+        (VALUES, (None, b""), True),
+        (VALUES, (None, b"\0\0\0\0"), True),  # an id is four bytes
+        (VALUES, (None, b"\1" + framed(7)[1:]), True),
+        (VALUES, (None, b'{"id": 7}'), True),
+        (KEYS, (framed(3), b"any value"), False),
+        (KEYS, (framed(7), b"any value"), True),
+        (BOTH, (framed(3), framed(7)), False),
+        (BOTH, (framed(3), framed(3)), True),
+    ],
+)
+def test_a_record_needs_a_schema_of_its_subject(
+    rule: Rule, record: tuple[bytes | None, bytes | None], is_wrong: bool
+) -> None:
+    assert wrong(rule, record) == ([0] if is_wrong else [])
+
+
+@pytest.mark.parametrize("compression", Compression)
+def test_every_bad_record_is_named_however_the_batch_is_packed(compression: Compression) -> None:
+    good, bad = (None, framed(7)), (None, b"bad")
+    assert wrong(VALUES, good, bad, good, bad, compression=compression) == [1, 3]
+
+
+def test_an_answer_does_not_grow_with_a_strangers_batch() -> None:
+    assert len(wrong(VALUES, *[(None, b"bad")] * (2 * MOST_NAMED))) == MOST_NAMED
+
+
+def test_what_is_no_batch_of_records_is_refused_as_well() -> None:
+    batch = bytearray(encode_batch([Record(None, framed(7), timestamp=1)]))
+    with pytest.raises(KafkaError):
+        check("orders", VALUES, batch[:-3], knows)
+
+
+def test_a_topic_without_a_rule_has_none() -> None:
+    settings = {"confluent.key.schema.validation": False, "confluent.value.schema.validation": False}
+    assert Rule.of(settings) is None
+    assert Rule.of(settings | {"confluent.value.schema.validation": True}) == VALUES
