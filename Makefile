@@ -4,7 +4,7 @@ BIN := .venv/bin
 STAMP := .venv/installed
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test lint format unit simulate wire cli coordination kazoo cluster cluster-matrix spark spark-long compat schema docs bench compare spark-compare groups lock clean
+.PHONY: help install demo test lint format unit simulate wire http console cli coordination kazoo cluster cluster-matrix spark spark-long compat schema docs bench compare spark-compare groups lock clean
 
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -21,7 +21,7 @@ $(STAMP): requirements/dev.txt pyproject.toml
 demo: install  ## three brokers, sixty trucks, a Spark pipeline and a kill -9: nothing is missing
 	$(BIN)/headrace demo
 
-test: install lint unit wire cli coordination kazoo cluster spark compat  ## everything CI runs
+test: install lint unit wire http console cli coordination kazoo cluster spark compat  ## everything CI runs
 
 lint: install  ## format, lint, strict types, import contracts
 	$(BIN)/ruff format --check .
@@ -41,6 +41,13 @@ simulate: install  ## the brokers' own code in simulated clusters that go wrong:
 
 wire: install  ## a real broker on loopback: three clients, raw requests, hostile bytes, kill -9
 	$(BIN)/pytest -q -n 2 tests/wire
+
+http: install  ## the gateway, the schema registry and metrics, over HTTP: other people's clients, any request at all
+	$(BIN)/pytest -q -n 2 tests/http
+
+console: install  ## the web console in a real Chromium (which is installed if it is missing and we are root on Debian)
+	@command -v chromium >/dev/null || { test "$$(id -u)" = 0 && command -v apt-get >/dev/null && apt-get install -qq -y chromium >/dev/null 2>&1; } || true
+	$(BIN)/pytest -q -n 2 tests/console
 
 cli: install  ## every command, as a process of its own, against a real broker
 	$(BIN)/pytest -q -n 2 tests/cli

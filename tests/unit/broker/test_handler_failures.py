@@ -1,5 +1,6 @@
 """What handlers answer when the disk fails under them."""
 
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -26,6 +27,7 @@ from headrace.storage.errors import StorageError
 class BrokenBroker:
     def __init__(self) -> None:
         self.meters = Meters()
+        self.schemas = SimpleNamespace(rules={})
 
     def partition(self, _topic: str, _index: int) -> Any:
         raise StorageError("the disk is gone")
