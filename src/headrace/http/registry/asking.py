@@ -72,6 +72,7 @@ class Appended:
     """What has become of an append: where it is, or why that is not known."""
 
     base_offset: int = -1
+    refused: bool = False  # for its offset
     in_doubt: bool = False
     why: str = ""
 
@@ -135,8 +136,8 @@ def append(brokers: Brokers, led: Led, topic: str, batch: bytes) -> Appended:
     why = answer.error_message or ErrorCode(answer.error_code).name.replace("_", " ").lower()
     if answer.error_code == ErrorCode.NONE:
         return Appended(answer.base_offset)
-    if answer.error_code == ErrorCode.INVALID_RECORD and "expected offset" in why:
-        return Appended(why=why)
+    if answer.error_code == ErrorCode.INVALID_RECORD and "offset" in why:
+        return Appended(refused=True, why=why)
     if answer.error_code in _IN_DOUBT:
         return Appended(in_doubt=True, why=why)
     if answer.error_code in _TOO_LARGE:

@@ -152,6 +152,9 @@ class Store:
                 return
             if self._position != expected:
                 raise Overtaken
+            if outcome.refused and not in_doubt:
+                self._topic.look_again()  # whether offsets are compared may have been changed
+                raise Overtaken
             if time.monotonic() > deadline:
                 raise Problem(HTTPStatus.INTERNAL_SERVER_ERROR, 50002, _unwritten(outcome, in_doubt=in_doubt))
 

@@ -29,7 +29,13 @@ class SchemasTopic:
         self._led: Led | None = None
         self._checked: bytes | None = None  # the topic whose settings are known
         self._complaint: str | None = None
+        self._partitions = 1
         self.compares = False
+
+    def look_again(self) -> None:
+        """Its settings may have been changed."""
+        self._checked = None
+        self.forget_leader()
 
     def forget_leader(self) -> None:
         self._led = None
@@ -47,6 +53,8 @@ class SchemasTopic:
 
     def ensure_writable(self) -> None:
         """A Problem if what is written here would be lost some day."""
+        if self._complaint is not None and self._led is not None:
+            self._check(self._led)  # somebody may have put it right
         if self._complaint is not None:
             raise Problem(HTTPStatus.INTERNAL_SERVER_ERROR, 50001, self._complaint)
 
@@ -79,8 +87,7 @@ class SchemasTopic:
                 leaders = [each.leader_id for each in topic.partitions if each.partition_index == 0]
                 if not leaders or leaders[0] not in addresses:
                     raise Passing(f"nobody leads the topic {self.name} at the moment")
-                if len(topic.partitions) > 1:
-                    self._complain(f"it has {len(topic.partitions)} partitions, and should have one")
+                self._partitions = len(topic.partitions)
                 return Led(topic.topic_id, addresses[leaders[0]])
         return None
 
@@ -96,9 +103,10 @@ class SchemasTopic:
         policy = configs.get("cleanup.policy") or ""
         if "compact" not in policy:
             self._complain(
-                f"its cleanup.policy is {policy}, so that schemas would be lost: "
-                f"`headrace config set topic {self.name} cleanup.policy=compact` puts it right"
+                f"its cleanup.policy is {policy}, so that schemas would be lost: set it to compact"
             )
+        if self._partitions > 1:
+            self._complain(f"it has {self._partitions} partitions, and should have one")
         if not self.compares:
             logger.warning(
                 "the topic %s does not have %s: only one gateway, and no other registry, may write to it",
