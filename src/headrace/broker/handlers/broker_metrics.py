@@ -1,4 +1,8 @@
-"""BrokerMetrics (key 10000), v0: what this broker has counted. Ours; no client is told of it."""
+"""BrokerMetrics (key 10000), v0: for gateways, which show it to Prometheus and to people.
+
+Behaviour: what this broker has counted, under the names of Kafka's dashboards; only names that begin with one of
+           `prefixes`, if there are any. Ours alone: no client is told of it.
+"""
 
 from headrace.broker.dispatch import BrokerKey, Context, handles
 from headrace.broker.metrics import families
