@@ -18,6 +18,7 @@ from headrace.cli.session import Session
 from headrace.cli.texts import count
 from headrace.client.errors import ClientError
 from headrace.client.schemas import LATEST
+from headrace.client.schemas_files import reasons
 
 
 @click.command()
@@ -72,9 +73,10 @@ def check(
     against = None if version is None else version_of(version)
     why = registry_of(session).check(subject, schema, against)
     result = {"subject": subject, "compatible": not why, "messages": why}
-    session.show(result, "\n".join(why) or f"{file} can be the next version of {subject}")
+    said = reasons(why)
+    session.show(result, "\n".join(said) or f"{file} can be the next version of {subject}")
     if why:
-        raise ClientError(f"{file} cannot be the next version of {subject}: {count(len(why), 'reason')}")
+        raise ClientError(f"{file} cannot be the next version of {subject}: {count(len(said), 'reason')}")
 
 
 @click.command()

@@ -12,6 +12,7 @@ from headrace.client.schemas import AVRO, Reference, Registered, Schema
 
 TYPES: Final = (AVRO, "JSON", "PROTOBUF")
 _BY_SUFFIX: Final = {".avsc": AVRO, ".avro": AVRO, ".json": "JSON", ".proto": "PROTOBUF"}
+_DESCRIPTION: Final = re.compile(r"description:\s*['\"](.+?)['\"](?:, additionalInfo:|\}$|$)", re.DOTALL)
 _REFERENCE: Final = re.compile(r"(?P<name>[^=]+)=(?P<subject>.+):(?P<version>\d+)")
 
 
@@ -50,6 +51,16 @@ def pretty(schema: Registered | Schema) -> str:
         return json.dumps(json.loads(text), indent=2, ensure_ascii=False)
     except ValueError:
         return text.rstrip("\n")
+
+
+def reasons(messages: Iterable[str]) -> list[str]:
+    """What a person wants to know of why a schema does not fit: the descriptions, if there are any.
+
+    A registry also repeats the old schema and the level that it asked for.
+    """
+    every = list(dict.fromkeys(messages))
+    described = [found[1] for each in every if (found := _DESCRIPTION.search(each))]
+    return described or every
 
 
 def compare(old: Registered | Schema, new: Registered | Schema, names: tuple[str, str]) -> list[str]:
