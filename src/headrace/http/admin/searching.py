@@ -96,7 +96,7 @@ class Search:
             hub.reach.bootstrap,
             topic,
             self.start,
-            fits=Matches(self.key, self.text, hub.by_schema),
+            fits=Matches(self.key, self.text, hub.schemas.show),
             bounds=self.bounds,
             partitions=self.partitions,
             positions=self.positions,
@@ -129,7 +129,7 @@ def _answer(hub: Hub, topic: str, search: Search) -> bytes:
     found = search.run(hub, topic)
     answer = {
         "topic": topic,
-        "messages": [shown(record, search.max_value_bytes, hub.by_schema) for record in found.found],
+        "messages": [shown(record, search.max_value_bytes, hub.schemas.show) for record in found.found],
         "scanned": asdict(
             Scanned(messages=found.records, size_bytes=found.size_bytes, took_ms=found.took_ms)
         ),

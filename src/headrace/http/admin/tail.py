@@ -5,10 +5,11 @@ from http import HTTPStatus
 from typing import Annotated, Any, Final
 
 from fastapi import APIRouter, Header, Query
+from fastapi.concurrency import run_in_threadpool
 from fastapi.responses import StreamingResponse
 
 from headrace.client.following import read_positions, written
-from headrace.client.records import Start
+from headrace.client.records import Record, Start
 from headrace.http.admin.showing import Matches, shown
 from headrace.http.gateway.asking import INT64, PartitionQuery, TopicName
 from headrace.http.gateway.decoding import BySchema
@@ -64,18 +65,16 @@ async def tail(
             Start(offset=offset) if offset is not None else Start(last=last),
             partitions=() if partition is None else [partition],
             positions=positions,
-            fits=Matches(key, text, hub.by_schema),
+            fits=Matches(key, text, hub.schemas.show),
         )
     except TooMany:
         said = f"{MOST} tails are open, which is as many as there may be: close one"
         raise Problem(HTTPStatus.TOO_MANY_REQUESTS, 42901, said) from None
-    events = _events(following, limit, max_value_bytes, hub.by_schema)
+    events = _events(following, limit, max_value_bytes, hub.schemas.show)
     return StreamingResponse(events, media_type="text/event-stream", headers=_HEADERS)
 
 
-async def _events(
-    following: Tail, limit: int | None, most: int, by_schema: BySchema | None
-) -> AsyncIterator[bytes]:
+async def _events(following: Tail, limit: int | None, most: int, by_schema: BySchema) -> AsyncIterator[bytes]:
     """What the client is sent; when it goes, this is closed, and the tail with it."""
     at: dict[int, int] = {}
     left = INT64 if limit is None else limit
@@ -86,10 +85,8 @@ async def _events(
                 yield f"retry: {RETRY_MS}\n".encode() + _event("ready", {"next": written(at)}, at)
             if taken.skipped:
                 yield _event("skipped", {"skipped": taken.skipped})
-            lines = []
-            for record in taken.records[:left]:
-                at[record.partition or 0] = record.offset + 1
-                lines.append(_event("message", shown(record, most, by_schema), at))
+            records = taken.records[:left]
+            lines = await run_in_threadpool(_messages, records, at, most, by_schema) if records else []
             left -= len(lines)
             if left and taken.positions and at != taken.positions:  # others were passed over
                 at.update(taken.positions)
@@ -102,6 +99,15 @@ async def _events(
             yield _event("error", said)
     finally:
         following.stop()
+
+
+def _messages(records: list[Record], at: dict[int, int], most: int, by_schema: BySchema) -> list[bytes]:
+    """Their events, and `at` behind them; in a thread, as the registry may have to be asked."""
+    lines = []
+    for record in records:
+        at[record.partition or 0] = record.offset + 1
+        lines.append(_event("message", shown(record, most, by_schema), at))
+    return lines
 
 
 def _event(kind: str, data: dict[str, Any], at: Mapping[int, int] | None = None) -> bytes:

@@ -1,18 +1,17 @@
 """What the requests to a gateway share: producers, consumers, tails, and what is known of topics."""
 
+from functools import cached_property
 from http import HTTPStatus
 from typing import Annotated, Final
 
 from anyio import CapacityLimiter
 from fastapi import Depends, FastAPI, Request
 
-from headrace.http.gateway.decoding import BySchema
 from headrace.http.gateway.delivery import Producers
-from headrace.http.gateway.encoding import BadValue
 from headrace.http.gateway.instances import Instances
 from headrace.http.gateway.known_topics import KnownTopics
+from headrace.http.gateway.schemas import Schemas
 from headrace.http.gateway.tailing import Tails
-from headrace.http.gateway.v3_produce import DataV3, Written
 from headrace.http.problems import Problem
 from headrace.http.reach import Reach
 
@@ -44,13 +43,10 @@ class Hub:
             said = f"{SEARCHES} searches are under way and {WAITING} wait for them: try again later"
             raise Problem(HTTPStatus.TOO_MANY_REQUESTS, 42902, said)
 
-    @property
-    def by_schema(self) -> BySchema | None:
-        """What decodes records by their schemas; None in a gateway without a registry."""
-        return None
-
-    def write_by_schema(self, asked: DataV3, topic: str, is_key: bool) -> Written:
-        raise BadValue(f"{topic}: there is no registry here ({asked.type}, {is_key})")
+    @cached_property
+    def schemas(self) -> Schemas:
+        """What writes and reads records by the registry's schemas."""
+        return Schemas(self._app.state.registry)
 
 
 def hub_of(request: Request) -> Hub:

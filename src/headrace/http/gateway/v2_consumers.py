@@ -20,7 +20,7 @@ from pydantic import ConfigDict, Field, StrictInt, StrictStr
 from headrace.client.connection import Place
 from headrace.client.records import Record
 from headrace.http.gateway.asking import INT64, PLACES, Body, GroupName, Index, Name, Offset
-from headrace.http.gateway.decoding import decode
+from headrace.http.gateway.encoding import BadValue
 from headrace.http.gateway.hub import Hub, Shared
 from headrace.http.gateway.instances import Unreadable, Wanted
 from headrace.http.gateway.media import AnswerType, check_json, records_type
@@ -263,7 +263,10 @@ def _json(data: bytes | None) -> Any:
 
 
 def _by_schema(hub: Hub, data: bytes | None) -> Any:
-    return decode(data, hub.by_schema).value
+    try:
+        return hub.schemas.read(data)
+    except BadValue as error:
+        raise Unreadable(str(error)) from None
 
 
 _SHOWN: dict[str, Callable[[bytes | None], Any]] = {"binary": _binary, "json": _json}

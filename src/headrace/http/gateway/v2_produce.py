@@ -7,23 +7,23 @@ from typing import Annotated, Any, Final
 
 from fastapi import APIRouter, Depends, Response
 from fastapi import Body as InBody
-from pydantic import Field, StrictInt, StrictStr
+from fastapi.concurrency import run_in_threadpool
 
 from headrace.client.records import Record
-from headrace.http.gateway.asking import INT32, Body, Index, PartitionId, TopicName
+from headrace.http.gateway.asking import PartitionId, TopicName
 from headrace.http.gateway.delivery import Delivered, Outcome
 from headrace.http.gateway.encoding import BadValue, as_binary, as_json
 from headrace.http.gateway.hub import Hub, Shared
-from headrace.http.gateway.media import FORMATS, WITH_SCHEMA, AnswerType, embedded_format, of_format
+from headrace.http.gateway.media import FORMATS, AnswerType, embedded_format, of_format
 from headrace.http.gateway.plain_json import json_answer
 from headrace.http.gateway.v2_answers import v2
+from headrace.http.gateway.v2_encoders import Encoders, by_schema
+from headrace.http.gateway.v2_records import ProduceV2
 from headrace.http.problems import Problem
 
 router = APIRouter(tags=["REST proxy v2"])
 
-AT_ONCE: Final = 100_000  # records in a request
 KAFKA_ERROR, RETRIABLE_ERROR = 50002, 50003  # of one record
-BAD_PAYLOAD: Final = 42206
 _REFUSALS = v2(
     HTTPStatus.BAD_REQUEST,
     HTTPStatus.NOT_FOUND,
@@ -31,31 +31,6 @@ _REFUSALS = v2(
     HTTPStatus.UNPROCESSABLE_ENTITY,
 )
 _PLAIN: Final[Mapping[str, Callable[[Any], bytes | None]]] = {"json": as_json, "binary": as_binary}
-
-
-class RecordV2(Body):
-    """A record; what key and value are is said by the content type."""
-
-    key: Any = None
-    value: Any = None
-    partition: Annotated[Index | None, Field(description="By the key if this is left out.")] = None
-
-
-SchemaText = Annotated[StrictStr | None, Field(description="The schema itself; it is registered.")]
-SchemaId = Annotated[StrictInt | None, Field(ge=1, le=INT32, description="Or the id of a schema.")]
-
-
-class ProduceV2(Body):
-    """Records, and the schemas of their keys and values if those are written by one."""
-
-    records: Annotated[
-        list[RecordV2],
-        Field(min_length=1, max_length=AT_ONCE, examples=[[{"key": "a", "value": {"n": 1}}]]),
-    ]
-    key_schema: SchemaText = None
-    key_schema_id: SchemaId = None
-    value_schema: SchemaText = None
-    value_schema_id: SchemaId = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -129,31 +104,33 @@ async def _produce(
     await hub.topics.partitions(topic)
     for each in {partition, *(record.partition for record in asked.records)}:
         await hub.topics.check(topic, each)
-    schema_ids: Sequence[int | None] = (None, None)
-    if how.embedded in WITH_SCHEMA:
-        raise Problem(HTTPStatus.NOT_IMPLEMENTED, 50101, "there is no registry here")
-    records = list(_records(asked, _PLAIN[how.embedded], partition))
+    if how.embedded in _PLAIN:
+        encoders = Encoders(_PLAIN[how.embedded], _PLAIN[how.embedded])
+        records = _records(asked, encoders, partition)
+    else:
+        encoders = await run_in_threadpool(by_schema, hub.schemas, topic, how.embedded, asked)
+        records = await run_in_threadpool(_records, asked, encoders, partition)
     outcomes = await hub.producers.send(topic, records)
     answer = ProducedV2(
-        offsets=tuple(map(_offset, outcomes)), key_schema_id=schema_ids[0], value_schema_id=schema_ids[1]
+        offsets=tuple(map(_offset, outcomes)),
+        key_schema_id=encoders.key_schema_id,
+        value_schema_id=encoders.value_schema_id,
     )
     return json_answer(asdict(answer), media_type=how.media_type)
 
 
-def _records(
-    asked: ProduceV2, encode: Callable[[Any], bytes | None], partition: int | None
-) -> Sequence[Record]:
+def _records(asked: ProduceV2, encoders: Encoders, partition: int | None) -> Sequence[Record]:
     records = []
     for number, each in enumerate(asked.records):
         try:
             record = Record(
-                key=encode(each.key),
-                value=encode(each.value),
+                key=encoders.key(each.key),
+                value=encoders.value(each.value),
                 partition=partition if each.partition is None else each.partition,
             )
         except BadValue as error:
             said = f"record {number}: {error}"
-            raise Problem(HTTPStatus.UNPROCESSABLE_ENTITY, BAD_PAYLOAD, said) from None
+            raise Problem(HTTPStatus.UNPROCESSABLE_ENTITY, encoders.refusal, said) from None
         records.append(record)
     return records
 

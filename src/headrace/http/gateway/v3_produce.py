@@ -91,6 +91,11 @@ def invalid(error: ValidationError) -> str:
     )
 
 
+def has_schema(asked: RecordV3) -> bool:
+    """Whether the registry has to be asked about it."""
+    return any(each is not None and each.type not in _PLAIN for each in (asked.key, asked.value))
+
+
 def prepare(asked: RecordV3, topic: str, by_schema: BySchema) -> Prepared:
     """The record, as bytes; a Problem if it cannot be written so."""
     try:

@@ -1,10 +1,12 @@
 """REST proxy, v3: records produced, one in a request or many in a stream, and a delivery report for each."""
 
 from collections.abc import AsyncIterator, Sequence
+from functools import partial
 from http import HTTPStatus
 from typing import Annotated, Any, Final
 
 from fastapi import APIRouter, Request, Response
+from fastapi.concurrency import run_in_threadpool
 from pydantic import Field, StrictStr
 from starlette.types import Receive, Scope, Send
 
@@ -17,12 +19,14 @@ from headrace.http.gateway.v3_envelope import Fields, Linked, Links, V3Route
 from headrace.http.gateway.v3_produce import (
     Prepared,
     RecordV3,
+    has_schema,
     prepare,
     read_record,
     refused,
     reported,
     status_of,
 )
+from headrace.http.gateway.v3_schemas import write_by_schema
 from headrace.http.problems import Problem, answers
 
 router = APIRouter(prefix="/v3/clusters/{cluster_id}/topics", tags=["REST proxy v3"], route_class=V3Route)
@@ -80,7 +84,8 @@ class Producing:
 
     async def prepare(self, record: RecordV3) -> Prepared:
         await self._hub.topics.check(self._topic, record.partition_id)
-        return prepare(record, self._topic, self._hub.write_by_schema)
+        ready = partial(prepare, record, self._topic, partial(write_by_schema, self._hub.schemas))
+        return await run_in_threadpool(ready) if has_schema(record) else ready()
 
 
 @router.post(

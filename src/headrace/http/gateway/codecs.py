@@ -1,0 +1,187 @@
+"""Values to bytes and back, by a schema: what stands after the schema's id in a record."""
+
+import base64
+import io
+import json
+from datetime import date, datetime, time, timedelta
+from decimal import Decimal
+from functools import cached_property
+from struct import error as StructError  # noqa: N812
+from typing import Any, Final, Protocol
+from uuid import UUID
+
+import fastavro
+import jsonschema_rs
+from fastavro.schema import SchemaParseException, UnknownType
+
+from headrace.http.gateway.encoding import BadValue
+from headrace.http.gateway.plain_json import NotJson, read_json, write_json
+from headrace.http.gateway.protobuf_codec import ProtobufCodec
+from headrace.registry.formats import Parsed
+from headrace.registry.formats.avro import AvroSchema
+from headrace.registry.formats.json_keywords import draft_of
+from headrace.registry.formats.json_resources import Place
+from headrace.registry.formats.json_schema import JsonSchema
+from headrace.registry.formats.protobuf import ProtobufSchema
+
+_WRONG: Final = (
+    ArithmeticError,
+    AttributeError,
+    EOFError,
+    LookupError,
+    RecursionError,
+    StructError,
+    TypeError,
+    ValueError,
+)
+"""What fastavro makes of values and bytes that do not fit a schema."""
+_BASE: Final = "json-schema:///"  # what names of documents are relative to, if nothing else is said
+
+
+class Codec(Protocol):
+    """Writes and reads values of one schema."""
+
+    format: str  # avro, jsonschema or protobuf
+
+    @property
+    def name(self) -> str:
+        """What the schema calls its values; "" if it does not."""
+        ...
+
+    def encode(self, value: Any) -> bytes:
+        """BadValue if the schema has no place for it."""
+        ...
+
+    def decode(self, data: bytes, *, tagged: bool = False) -> Any:
+        """The value as JSON has it; with `tagged` as the format's own JSON does. BadValue if it is none."""
+        ...
+
+
+def codec_of(schema: Parsed) -> Codec:
+    """What writes and reads by a schema; BadValue if it is one that we only keep."""
+    if isinstance(schema, AvroSchema):
+        return AvroCodec(schema)
+    if isinstance(schema, JsonSchema):
+        return JsonCodec(schema)
+    assert isinstance(schema, ProtobufSchema), schema
+    return ProtobufCodec(schema)
+
+
+class AvroCodec:
+    """Avro. JSON is taken as Avro has it, with unions as {"string": "x"}, or plainly where that is clear."""
+
+    format = "avro"
+
+    def __init__(self, schema: AvroSchema) -> None:
+        try:
+            self._schema = fastavro.parse_schema(json.loads(schema.formatted("resolved")))
+        except (SchemaParseException, UnknownType) as error:
+            raise BadValue(f"the schema cannot be used here: {error}") from None
+
+    @property
+    def name(self) -> str:
+        return str(self._schema.get("name", "")) if isinstance(self._schema, dict) else ""
+
+    def encode(self, value: Any) -> bytes:
+        try:
+            fitting = self._fitting(value)
+        except _WRONG as error:
+            if not self._fits(value):
+                raise BadValue(f"this does not fit the Avro schema: {error}") from None
+            fitting = value
+        written = io.BytesIO()
+        try:
+            fastavro.schemaless_writer(written, self._schema, fitting)
+        except _WRONG as error:
+            raise BadValue(f"this does not fit the Avro schema: {error}") from None
+        return written.getvalue()
+
+    def _fitting(self, value: Any) -> Any:
+        """The value as fastavro has it, from Avro's JSON."""
+        text = write_json(value).decode()
+        (found,) = fastavro.json_reader(io.StringIO(text), self._schema)
+        if not self._fits(found):
+            raise ValueError(f"{text[:100]} is something else")
+        return found
+
+    def _fits(self, value: Any) -> bool:
+        try:
+            return bool(fastavro.validate(value, self._schema, raise_errors=False))
+        except _WRONG:
+            return False
+
+    def decode(self, data: bytes, *, tagged: bool = False) -> Any:
+        stream = io.BytesIO(data)
+        try:
+            value = fastavro.schemaless_reader(stream, self._schema, None)
+            if stream.read(1):
+                raise BadValue("there are bytes after the value")
+            return self._tagged(value) if tagged else plain(value)
+        except _WRONG as error:
+            raise BadValue(f"this is not what the Avro schema says: {error}") from None
+
+    def _tagged(self, value: Any) -> Any:
+        written = io.StringIO()
+        fastavro.json_writer(written, self._schema, [value])
+        return read_json(written.getvalue())
+
+
+class JsonCodec:
+    """JSON that a schema has been asked about."""
+
+    format = "jsonschema"
+
+    def __init__(self, schema: JsonSchema) -> None:
+        self._schema = schema
+
+    @property
+    def name(self) -> str:
+        root = self._schema.root
+        return str(root.get("title", "")) if isinstance(root, dict) else ""
+
+    @cached_property
+    def _validator(self) -> Any:
+        root = self._schema.root
+        place = Place("", draft_of(root))
+
+        def retrieve(uri: str) -> Any:
+            return self._schema.resources.target(uri.removeprefix(_BASE), place)
+
+        return jsonschema_rs.validator_for(root, retriever=retrieve)
+
+    def encode(self, value: Any) -> bytes:
+        try:
+            self._validator.validate(value)
+        except jsonschema_rs.ValidationError as error:
+            raise BadValue(f"this does not fit the JSON schema: {error.message}") from None
+        except ValueError as error:
+            raise BadValue(f"the JSON schema cannot be used: {error}") from None
+        try:
+            return write_json(value)
+        except NotJson as error:
+            raise BadValue(str(error)) from None
+
+    def decode(self, data: bytes, *, tagged: bool = False) -> Any:
+        del tagged  # there is no other form
+        try:
+            return read_json(data)
+        except NotJson as error:
+            raise BadValue(f"this is not JSON: {error}") from None
+
+
+def plain(value: Any) -> Any:
+    """What fastavro has read, in terms of JSON: times as ISO has them, decimals as text, bytes as base64."""
+    match value:
+        case dict():
+            return {str(name): plain(each) for name, each in value.items()}
+        case list():
+            return [plain(each) for each in value]
+        case datetime() | date() | time():
+            return value.isoformat()
+        case bytes():
+            return base64.b64encode(value).decode()
+        case Decimal() | UUID() | timedelta():
+            return str(value)
+        case float() if value != value or value in (float("inf"), float("-inf")):  # noqa: PLR0124  NaN
+            return str(value)
+    return value

@@ -1,0 +1,96 @@
+"""Protobuf: which message of a schema, as numbers, and then the message.
+
+[1, 0] is the first message inside the second of the file. The list stands before the message, its length and
+numbers as zigzag varints; for [0], which is nearly all there are, a single 0 does.
+"""
+
+from collections.abc import Sequence
+from functools import cache
+from typing import Any
+
+from google.protobuf import json_format  # type: ignore[import-untyped]
+from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
+from google.protobuf.message_factory import GetMessageClass  # type: ignore[import-untyped]
+
+from headrace.http.gateway.encoding import BadValue
+from headrace.registry.formats.protobuf import ProtobufSchema
+
+_MOST = 100  # messages inside messages
+
+
+class ProtobufCodec:
+    """The messages of one schema; the first is what is written."""
+
+    format = "protobuf"
+
+    def __init__(self, schema: ProtobufSchema) -> None:
+        self._schema = schema
+        self._class = cache(self._class_of)
+
+    @property
+    def name(self) -> str:
+        return self._full_name((0,))
+
+    def encode(self, value: Any) -> bytes:
+        if not isinstance(value, dict):
+            raise BadValue("a Protobuf message is a JSON object")
+        try:
+            message = json_format.ParseDict(value, self._class((0,))(), descriptor_pool=self._schema.pool)
+        except (json_format.ParseError, ValueError, TypeError, RecursionError) as error:
+            raise BadValue(f"this does not fit the Protobuf schema: {error}") from None
+        return b"\0" + bytes(message.SerializeToString())
+
+    def decode(self, data: bytes, *, tagged: bool = False) -> Any:
+        del tagged  # there is no other form
+        indexes, position = _indexes(data)
+        try:
+            message = self._class(indexes).FromString(data[position:])
+            return json_format.MessageToDict(
+                message,
+                always_print_fields_with_no_presence=True,
+                preserving_proto_field_name=True,
+                descriptor_pool=self._schema.pool,
+            )
+        except (DecodeError, json_format.Error, ValueError, TypeError, RecursionError) as error:
+            raise BadValue(f"this is not what the Protobuf schema says: {error}") from None
+
+    def _class_of(self, indexes: tuple[int, ...]) -> Any:
+        return GetMessageClass(self._schema.pool.FindMessageTypeByName(self._full_name(indexes)))
+
+    def _full_name(self, indexes: Sequence[int]) -> str:
+        file = self._schema.file
+        names, messages = [file.package] if file.package else [], file.message_type
+        for index in indexes:
+            if index >= len(messages):
+                raise BadValue(f"the Protobuf schema has no message {list(indexes)}")
+            names.append(messages[index].name)
+            messages = messages[index].nested_type
+        return ".".join(names)
+
+
+def _indexes(data: bytes) -> tuple[tuple[int, ...], int]:
+    """Which message it is, and where it begins."""
+    count, position = _varint(data, 0)
+    if count == 0:
+        return (0,), position
+    if not 0 < count <= _MOST:
+        raise BadValue(f"no message is {count} deep")
+    indexes = []
+    for _ in range(count):
+        index, position = _varint(data, position)
+        if index < 0:
+            raise BadValue("there is no message before the first")
+        indexes.append(index)
+    return tuple(indexes), position
+
+
+def _varint(data: bytes, position: int) -> tuple[int, int]:
+    value = shift = 0
+    while position < len(data) and shift < 35:
+        byte = data[position]
+        position += 1
+        value |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            return (value >> 1) ^ -(value & 1), position
+        shift += 7
+    raise BadValue("the list of message indexes is broken")

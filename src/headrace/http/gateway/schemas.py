@@ -1,0 +1,139 @@
+"""Records that are written by schemas of the registry: a zero byte, the schema's id in four, the value.
+
+What is here may wait for brokers: it is for threads.
+"""
+
+import time
+from collections import OrderedDict
+from http import HTTPStatus
+from struct import Struct
+from threading import Lock
+from typing import Any, Final
+
+from headrace.client.errors import ClientError
+from headrace.http.gateway.codecs import Codec, codec_of
+from headrace.http.gateway.decoding import ID_BYTES, MAGIC, Decoded
+from headrace.http.gateway.encoding import BadValue
+from headrace.http.problems import Problem
+from headrace.http.registry.registry import Registry
+from headrace.registry.formats import Schema, SchemaType
+from headrace.registry.records import SchemaValue
+from headrace.registry.refusals import Incompatible, Invalid, Refusal
+
+KEPT: Final = 1000  # codecs, and ids that are no schema's
+STRANGE_S: Final = 5.0  # how long an id that is no schema's is not asked for again
+INVALID: Final = 42205
+TYPES: Final = {"avro": SchemaType.AVRO, "jsonschema": SchemaType.JSON, "protobuf": SchemaType.PROTOBUF}
+_HEAD: Final = Struct(">bI")
+
+
+class Schemas:
+    """The registry's schemas, as what writes and reads by them."""
+
+    def __init__(self, registry: Registry) -> None:
+        self._registry = registry
+        self._lock = Lock()
+        self._codecs: OrderedDict[int, Codec] = OrderedDict()
+        self._strange: OrderedDict[int, float] = OrderedDict()  # until when
+
+    # -- reading -------------------------------------------------------------------------------
+
+    def show(self, data: bytes) -> Decoded | None:
+        """What bytes say by the schema whose id is in them; None if there is none, or they say nothing."""
+        schema_id = _id_of(data)
+        if schema_id is None:
+            return None
+        codec = self._known(schema_id)
+        if codec is None:
+            return None
+        try:
+            value = codec.decode(data[ID_BYTES:])
+        except BadValue:
+            return None
+        return Decoded(value=value, encoding=codec.format, schema_id=schema_id)
+
+    def read(self, data: bytes | None) -> Any:
+        """The value, as the REST proxy has it; BadValue if it was not written by a schema."""
+        if data is None:
+            return None
+        schema_id = _id_of(data)
+        if schema_id is None:
+            raise BadValue("it does not begin with the id of a schema")
+        codec = self._known(schema_id)
+        if codec is None:
+            raise BadValue(f"there is no schema {schema_id}")
+        return codec.decode(data[ID_BYTES:], tagged=True)
+
+    def _known(self, schema_id: int) -> Codec | None:
+        now_s = time.monotonic()
+        with self._lock:
+            if schema_id in self._codecs:
+                self._codecs.move_to_end(schema_id)
+                return self._codecs[schema_id]
+            if self._strange.get(schema_id, now_s) > now_s:
+                return None
+        try:
+            return self.codec(schema_id)
+        except (Refusal, Problem, ClientError):
+            with self._lock:
+                self._strange[schema_id] = now_s + STRANGE_S
+                if len(self._strange) > KEPT:
+                    self._strange.popitem(last=False)
+            return None
+
+    # -- writing -------------------------------------------------------------------------------
+
+    def write(self, schema_id: int, value: Any) -> bytes:
+        """The bytes of a record; BadValue if it does not fit, a Problem if there is no such schema."""
+        try:
+            codec = self.codec(schema_id)
+        except Refusal as error:
+            raise as_problem(error) from None
+        return _HEAD.pack(MAGIC, schema_id) + codec.encode(value)
+
+    def registered(self, subject: str, embedded: str, text: str) -> SchemaValue:
+        """The schema as a version of the subject, which it becomes if it is none."""
+        try:
+            return self._registry.register(subject, Schema(TYPES[embedded], text))
+        except Refusal as error:
+            raise as_problem(error) from None
+
+    def version(self, subject: str, version: int | None) -> SchemaValue:
+        """A version of a subject, or its newest."""
+        try:
+            if version is None:
+                return self._registry.latest(subject)
+            return self._registry.ask(
+                lambda state, _: state.version(state.settings.meant_by(subject), version)
+            )
+        except Refusal as error:
+            raise as_problem(error) from None
+
+    def codec(self, schema_id: int) -> Codec:
+        """What writes and reads by a schema; a Refusal if there is none."""
+        with self._lock:
+            found = self._codecs.get(schema_id)
+        if found is None:
+            schema = self._registry.schema(schema_id)
+            try:
+                found = codec_of(schema)
+            except BadValue as error:
+                raise Invalid(str(error)) from None
+            with self._lock:
+                self._codecs[schema_id] = found
+                if len(self._codecs) > KEPT:
+                    self._codecs.popitem(last=False)
+        return found
+
+
+def as_problem(error: Refusal) -> Problem:
+    """A registry's refusal, in the REST proxy's numbers."""
+    if isinstance(error, Incompatible):
+        return Problem(HTTPStatus.CONFLICT, 409, str(error))
+    return Problem(HTTPStatus.UNPROCESSABLE_ENTITY, INVALID, str(error))
+
+
+def _id_of(data: bytes) -> int | None:
+    if len(data) < ID_BYTES or data[0] != MAGIC:
+        return None
+    return int(_HEAD.unpack_from(data)[1])
