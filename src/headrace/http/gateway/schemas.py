@@ -16,7 +16,7 @@ from headrace.http.gateway.decoding import ID_BYTES, MAGIC, Decoded
 from headrace.http.gateway.encoding import BadValue
 from headrace.http.problems import Problem
 from headrace.http.registry.registry import Registry
-from headrace.registry.formats import Schema, SchemaType
+from headrace.registry.formats import InvalidSchema, Reference, Schema, SchemaType, parse
 from headrace.registry.records import SchemaValue
 from headrace.registry.refusals import Incompatible, Invalid, Refusal
 
@@ -83,13 +83,19 @@ class Schemas:
 
     # -- writing -------------------------------------------------------------------------------
 
-    def write(self, schema_id: int, value: Any) -> bytes:
-        """The bytes of a record; BadValue if it does not fit, a Problem if there is no such schema."""
+    def by_id(self, schema_id: int) -> Codec:
+        """What writes by a schema that is there; a Problem if it is not."""
         try:
-            codec = self.codec(schema_id)
+            return self.codec(schema_id)
         except Refusal as error:
             raise as_problem(error) from None
-        return _HEAD.pack(MAGIC, schema_id) + codec.encode(value)
+
+    def by_text(self, embedded: str, text: str) -> Codec:
+        """What writes by a schema that nobody may have registered yet; a Problem if it is none."""
+        try:
+            return codec_of(parse(Schema(TYPES[embedded], text), _no_reference))
+        except (InvalidSchema, BadValue) as error:
+            raise Problem(HTTPStatus.UNPROCESSABLE_ENTITY, INVALID, str(error)) from None
 
     def registered(self, subject: str, embedded: str, text: str) -> SchemaValue:
         """The schema as a version of the subject, which it becomes if it is none."""
@@ -124,6 +130,15 @@ class Schemas:
                 if len(self._codecs) > KEPT:
                     self._codecs.popitem(last=False)
         return found
+
+
+def framed(schema_id: int, data: bytes) -> bytes:
+    """What a record has: the id of the schema, and what was written by it."""
+    return _HEAD.pack(MAGIC, schema_id) + data
+
+
+def _no_reference(reference: Reference) -> Schema:
+    raise InvalidSchema(f"{reference.name} is referred to, which only a registered schema can do")
 
 
 def as_problem(error: Refusal) -> Problem:

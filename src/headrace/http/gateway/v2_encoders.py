@@ -1,74 +1,80 @@
 """REST proxy, v2: keys and values as bytes, by the schemas that a request names or brings along."""
 
-from collections.abc import Callable
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
 from http import HTTPStatus
-from typing import Any
+from typing import Any, Final, NamedTuple
 
-from headrace.http.gateway.schemas import TYPES, Schemas, as_problem
+from headrace.http.gateway.codecs import Codec
+from headrace.http.gateway.encoding import BadValue
+from headrace.http.gateway.schemas import INVALID, TYPES, Schemas, framed
 from headrace.http.gateway.v2_records import ProduceV2
 from headrace.http.problems import Problem
-from headrace.registry.refusals import Refusal
 
-BAD_PAYLOAD, BAD_CONVERSION = 42206, 42203
-NO_KEY_SCHEMA, NO_VALUE_SCHEMA, INVALID_SCHEMA = 42201, 42202, 42205
+BAD_CONVERSION: Final = 42203
+NO_KEY_SCHEMA, NO_VALUE_SCHEMA = 42201, 42202
 
-Encode = Callable[[Any], bytes | None]
+
+class Encoded(NamedTuple):
+    """Keys or values as bytes, and the id of their schema if they have one."""
+
+    data: Sequence[bytes | None]
+    schema_id: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class Encoders:
-    """What writes keys and values; `refusal` is the number for what it cannot write."""
+class Named:
+    """The schema of keys or values, as a request names it."""
 
-    key: Encode
-    value: Encode
-    key_schema_id: int | None = None
-    value_schema_id: int | None = None
-    refusal: int = BAD_PAYLOAD
+    subject: str
+    text: str | None
+    schema_id: int | None
 
 
-def by_schema(schemas: Schemas, topic: str, embedded: str, asked: ProduceV2) -> Encoders:
-    """Encoders by the schemas of `asked`, which are registered if they are new; waits for brokers.
+def by_schema(schemas: Schemas, topic: str, embedded: str, asked: ProduceV2) -> tuple[Encoded, Encoded]:
+    """All keys and all values by their schemas, which are registered if they are new; waits for brokers.
 
-    A Problem if records have keys or values, and there is no schema for them.
+    A Problem if one does not fit, or has no schema: then nothing is registered either.
     """
-    if any(each.key is not None for each in asked.records) and not (asked.key_schema or asked.key_schema_id):
-        raise _missing(NO_KEY_SCHEMA, "keys, and no key_schema or key_schema_id")
-    has_values = any(each.value is not None for each in asked.records)
-    if has_values and not (asked.value_schema or asked.value_schema_id):
-        raise _missing(NO_VALUE_SCHEMA, "values, and no value_schema or value_schema_id")
-    key_id = _schema_id(schemas, f"{topic}-key", embedded, asked.key_schema, asked.key_schema_id)
-    value_id = _schema_id(schemas, f"{topic}-value", embedded, asked.value_schema, asked.value_schema_id)
-    return Encoders(
-        partial(_write, schemas, key_id), partial(_write, schemas, value_id), key_id, value_id, BAD_CONVERSION
-    )
+    key = Named(f"{topic}-key", asked.key_schema, asked.key_schema_id)
+    value = Named(f"{topic}-value", asked.value_schema, asked.value_schema_id)
+    key_codec, value_codec = _codec(schemas, embedded, key), _codec(schemas, embedded, value)
+    keys = _encoded([each.key for each in asked.records], key_codec, "key", NO_KEY_SCHEMA)
+    values = _encoded([each.value for each in asked.records], value_codec, "value", NO_VALUE_SCHEMA)
+    return _framed(schemas, embedded, key, keys), _framed(schemas, embedded, value, values)
 
 
-def _missing(code: int, what: str) -> Problem:
-    return Problem(HTTPStatus.UNPROCESSABLE_ENTITY, code, f"there are {what}")
-
-
-def _schema_id(
-    schemas: Schemas, subject: str, embedded: str, text: str | None, schema_id: int | None
-) -> int | None:
-    """The id of the schema that is meant, which is of the format that the content type says."""
-    if schema_id is None and text is None:
-        return None
-    if schema_id is None:
-        schema_id = schemas.registered(subject, embedded, text or "").id
-    try:
-        codec = schemas.codec(schema_id)
-    except Refusal as error:
-        raise as_problem(error) from None
+def _codec(schemas: Schemas, embedded: str, named: Named) -> Codec | None:
+    """What writes by the schema that is meant, which is of the format that the content type says."""
+    if named.schema_id is None:
+        return None if named.text is None else schemas.by_text(embedded, named.text)
+    codec = schemas.by_id(named.schema_id)
     if codec.format != embedded:
-        said = f"schema {schema_id} is {TYPES[codec.format]}, and the content type says {embedded}"
-        raise Problem(HTTPStatus.UNPROCESSABLE_ENTITY, INVALID_SCHEMA, said)
-    return schema_id
+        said = f"schema {named.schema_id} is {TYPES[codec.format]}, and the content type says {embedded}"
+        raise Problem(HTTPStatus.UNPROCESSABLE_ENTITY, INVALID, said)
+    return codec
 
 
-def _write(schemas: Schemas, schema_id: int | None, value: Any) -> bytes | None:
+def _encoded(values: Sequence[Any], codec: Codec | None, what: str, code: int) -> list[bytes | None]:
+    if codec is None:
+        if any(value is not None for value in values):
+            said = f"there are {what}s, and neither {what}_schema nor {what}_schema_id"
+            raise Problem(HTTPStatus.UNPROCESSABLE_ENTITY, code, said)
+        return [None] * len(values)
+    encoded = []
+    for number, value in enumerate(values):
+        try:
+            encoded.append(None if value is None else codec.encode(value))
+        except BadValue as error:
+            said = f"the {what} of record {number}: {error}"
+            raise Problem(HTTPStatus.UNPROCESSABLE_ENTITY, BAD_CONVERSION, said) from None
+    return encoded
+
+
+def _framed(schemas: Schemas, embedded: str, named: Named, data: Sequence[bytes | None]) -> Encoded:
+    schema_id = named.schema_id
+    if schema_id is None and named.text is not None:
+        schema_id = schemas.registered(named.subject, embedded, named.text).id
     if schema_id is None:
-        assert value is None, value
-        return None
-    return None if value is None else schemas.write(schema_id, value)
+        return Encoded(data)
+    return Encoded([None if each is None else framed(schema_id, each) for each in data], schema_id)

@@ -1,6 +1,6 @@
 """REST proxy, v2: records written to a topic, or to one of its partitions."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from http import HTTPStatus
 from typing import Annotated, Any, Final
@@ -17,13 +17,14 @@ from headrace.http.gateway.hub import Hub, Shared
 from headrace.http.gateway.media import FORMATS, AnswerType, embedded_format, of_format
 from headrace.http.gateway.plain_json import json_answer
 from headrace.http.gateway.v2_answers import v2
-from headrace.http.gateway.v2_encoders import Encoders, by_schema
+from headrace.http.gateway.v2_encoders import Encoded, by_schema
 from headrace.http.gateway.v2_records import ProduceV2
 from headrace.http.problems import Problem
 
 router = APIRouter(tags=["REST proxy v2"])
 
 KAFKA_ERROR, RETRIABLE_ERROR = 50002, 50003  # of one record
+BAD_PAYLOAD: Final = 42206
 _REFUSALS = v2(
     HTTPStatus.BAD_REQUEST,
     HTTPStatus.NOT_FOUND,
@@ -105,34 +106,32 @@ async def _produce(
     for each in {partition, *(record.partition for record in asked.records)}:
         await hub.topics.check(topic, each)
     if how.embedded in _PLAIN:
-        encoders = Encoders(_PLAIN[how.embedded], _PLAIN[how.embedded])
-        records = _records(asked, encoders, partition)
+        keys, values = _plainly(asked, _PLAIN[how.embedded])
     else:
-        encoders = await run_in_threadpool(by_schema, hub.schemas, topic, how.embedded, asked)
-        records = await run_in_threadpool(_records, asked, encoders, partition)
+        keys, values = await run_in_threadpool(by_schema, hub.schemas, topic, how.embedded, asked)
+    records = [
+        Record(key=key, value=value, partition=partition if each.partition is None else each.partition)
+        for each, key, value in zip(asked.records, keys.data, values.data, strict=True)
+    ]
     outcomes = await hub.producers.send(topic, records)
     answer = ProducedV2(
         offsets=tuple(map(_offset, outcomes)),
-        key_schema_id=encoders.key_schema_id,
-        value_schema_id=encoders.value_schema_id,
+        key_schema_id=keys.schema_id,
+        value_schema_id=values.schema_id,
     )
     return json_answer(asdict(answer), media_type=how.media_type)
 
 
-def _records(asked: ProduceV2, encoders: Encoders, partition: int | None) -> Sequence[Record]:
-    records = []
+def _plainly(asked: ProduceV2, encode: Callable[[Any], bytes | None]) -> tuple[Encoded, Encoded]:
+    keys, values = [], []
     for number, each in enumerate(asked.records):
         try:
-            record = Record(
-                key=encoders.key(each.key),
-                value=encoders.value(each.value),
-                partition=partition if each.partition is None else each.partition,
-            )
+            keys.append(encode(each.key))
+            values.append(encode(each.value))
         except BadValue as error:
             said = f"record {number}: {error}"
-            raise Problem(HTTPStatus.UNPROCESSABLE_ENTITY, encoders.refusal, said) from None
-        records.append(record)
-    return records
+            raise Problem(HTTPStatus.UNPROCESSABLE_ENTITY, BAD_PAYLOAD, said) from None
+    return Encoded(keys), Encoded(values)
 
 
 def _offset(outcome: Outcome) -> OffsetV2:

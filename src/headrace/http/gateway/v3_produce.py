@@ -62,7 +62,10 @@ class Written:
     said: dict[str, Any] | None
 
 
-BySchema = Callable[[DataV3, str, bool], Written]
+Draft = Callable[[], Written]
+"""What has been found to fit, and is registered, if it is to be, when it is called."""
+
+BySchema = Callable[[DataV3, str, bool], Draft]
 """Writes data by its schema, for a topic, as a key or not."""
 
 
@@ -99,11 +102,12 @@ def has_schema(asked: RecordV3) -> bool:
 def prepare(asked: RecordV3, topic: str, by_schema: BySchema) -> Prepared:
     """The record, as bytes; a Problem if it cannot be written so."""
     try:
-        key = _written(asked.key, topic, by_schema, is_key=True)
-        value = _written(asked.value, topic, by_schema, is_key=False)
+        key_draft = _draft(asked.key, topic, by_schema, is_key=True)
+        value_draft = _draft(asked.value, topic, by_schema, is_key=False)
         headers = [(_name(each), as_binary(each.value)) for each in asked.headers]
     except BadValue as error:
         raise Problem(HTTPStatus.UNPROCESSABLE_ENTITY, BAD_PAYLOAD, str(error)) from None
+    key, value = key_draft(), value_draft()
     record = Record(
         key=key.data,
         value=value.data,
@@ -115,16 +119,16 @@ def prepare(asked: RecordV3, topic: str, by_schema: BySchema) -> Prepared:
     return Prepared(record, said)
 
 
-def _written(asked: DataV3 | None, topic: str, by_schema: BySchema, *, is_key: bool) -> Written:
+def _draft(asked: DataV3 | None, topic: str, by_schema: BySchema, *, is_key: bool) -> Draft:
     if asked is None:
-        return Written(None, None)
+        return lambda: Written(None, None)
     encode = _PLAIN.get(asked.type or "")
     if encode is None:
         return by_schema(asked, topic, is_key)
     if asked.schema_id or asked.schema_version or asked.schema_text or asked.subject:
         raise BadValue(f"{asked.type} data has no schema")
     data = encode(asked.data)
-    return Written(data, {"type": asked.type, "size": len(data or b"")})
+    return lambda: Written(data, {"type": asked.type, "size": len(data or b"")})
 
 
 def _name(header: HeaderV3) -> str:

@@ -3,39 +3,51 @@
 from http import HTTPStatus
 from typing import Any, Final
 
-from headrace.http.gateway.schemas import TYPES, Schemas, as_problem
-from headrace.http.gateway.v3_produce import DataV3, Written
+from headrace.http.gateway.schemas import TYPES, Schemas, framed
+from headrace.http.gateway.v3_produce import DataV3, Draft, Written
 from headrace.http.problems import Problem
-from headrace.registry.refusals import Refusal
 
 _FORMATS: Final = {"AVRO": "avro", "JSONSCHEMA": "jsonschema", "PROTOBUF": "protobuf"}
 _NAMES: Final = {format_: name for name, format_ in _FORMATS.items()}
 
 
-def write_by_schema(schemas: Schemas, asked: DataV3, topic: str, is_key: bool) -> Written:
+def write_by_schema(schemas: Schemas, asked: DataV3, topic: str, is_key: bool) -> Draft:
     """The bytes, and what the answer says of the schema; waits for brokers."""
+    if asked.schema_text is not None:
+        return _by_text(schemas, asked, asked.schema_text, _subject(asked, topic, is_key))
     said: dict[str, Any] = {}
     schema_id = asked.schema_id
-    if asked.schema_text is not None:
-        if asked.type is None or asked.schema_id or asked.schema_version:
-            raise _bad("a schema goes with its type, and with no schema_id or schema_version")
-        subject = _subject(asked, topic, is_key)
-        found = schemas.registered(subject, _FORMATS[asked.type], asked.schema_text)
-        schema_id, said = found.id, {"subject": found.subject, "schema_version": found.version}
-    elif schema_id is None:
+    if schema_id is None:
         found = schemas.version(_subject(asked, topic, is_key), asked.schema_version)
         schema_id, said = found.id, {"subject": found.subject, "schema_version": found.version}
     elif asked.schema_version is not None:
         raise _bad("schema_id and schema_version exclude each other")
-    try:
-        codec = schemas.codec(schema_id)
-    except Refusal as error:
-        raise as_problem(error) from None
+    codec = schemas.by_id(schema_id)
     kind = _NAMES[codec.format]
     if asked.type not in {None, kind}:
         raise _bad(f"schema {schema_id} is {TYPES[codec.format]}, and the type says {asked.type}")
-    data = None if asked.data is None else schemas.write(schema_id, asked.data)
-    return Written(data, {"type": kind, **said, "schema_id": schema_id, "size": len(data or b"")})
+    data = None if asked.data is None else codec.encode(asked.data)
+    return lambda: _written(data, kind, schema_id, said)
+
+
+def _by_text(schemas: Schemas, asked: DataV3, text: str, subject: str) -> Draft:
+    """What is written first, and registered then: what does not fit leaves no trace."""
+    if asked.type is None or asked.schema_id or asked.schema_version:
+        raise _bad("a schema goes with its type, and with no schema_id or schema_version")
+    kind: str = asked.type
+    data = None if asked.data is None else schemas.by_text(_FORMATS[kind], text).encode(asked.data)
+
+    def write() -> Written:
+        found = schemas.registered(subject, _FORMATS[kind], text)
+        said = {"subject": found.subject, "schema_version": found.version}
+        return _written(data, kind, found.id, said)
+
+    return write
+
+
+def _written(data: bytes | None, kind: str, schema_id: int, said: dict[str, Any]) -> Written:
+    whole = None if data is None else framed(schema_id, data)
+    return Written(whole, {"type": kind, **said, "schema_id": schema_id, "size": len(whole or b"")})
 
 
 def _subject(asked: DataV3, topic: str, is_key: bool) -> str:
