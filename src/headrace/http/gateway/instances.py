@@ -6,42 +6,16 @@ Calls wait for brokers, so they are made in threads; one at a time on each insta
 import threading
 import time
 import uuid
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from http import HTTPStatus
-from typing import Final, TypeVar
+from typing import Final
 
-from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
-
-from headrace.client.connection import Place
-from headrace.client.errors import translate
-from headrace.client.records import Record, record_of
+from headrace.http.gateway.instance import NO_INSTANCE, Instance, Wanted
 from headrace.http.problems import Problem
 
 MOST: Final = 200  # instances at a time: each has a consumer with threads of its own
 IDLE_S: Final = 300.0  # after which one that nobody asks for anything is closed
-ANSWER_S: Final = 10.0  # for the brokers to answer what is not a read
-MOST_BYTES: Final = 64 * 1024 * 1024  # of the records in an answer, or little more
-NO_INSTANCE, EXISTS, ILLEGAL, UNREADABLE = 40403, 40902, 40903, 42203
-_POLL_S: Final = 0.1
+EXISTS, TOO_MANY = 40902, 42903
 _SWEEP_S: Final = 1.0
-
-Answer = TypeVar("Answer")
-
-
-class Unreadable(Exception):
-    """A record is not in the format that the consumer was made for."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Wanted:
-    """What an instance is made with."""
-
-    format: str = "binary"
-    auto_offset_reset: str = "latest"
-    auto_commit: bool = True
-    min_bytes: int = 1
-    timeout_ms: int = 1000
 
 
 class Instances:
@@ -66,14 +40,14 @@ class Instances:
                 raise Problem(HTTPStatus.CONFLICT, EXISTS, said)
             if len(self._there) >= MOST:
                 said = f"{MOST} consumers are open, which is as many as there may be: delete one"
-                raise Problem(HTTPStatus.TOO_MANY_REQUESTS, 42903, said)
+                raise Problem(HTTPStatus.TOO_MANY_REQUESTS, TOO_MANY, said)
             self._there[group, name] = Instance(self._bootstrap, group, name, wanted)
             if not self._sweeping:
                 self._sweeping = True
                 threading.Thread(target=self._sweep, name="gateway-consumers", daemon=True).start()
         return name
 
-    def get(self, group: str, name: str) -> "Instance":
+    def get(self, group: str, name: str) -> Instance:
         with self._lock:
             found = self._there.get((group, name))
         if found is None:
@@ -108,187 +82,3 @@ class Instances:
                 each.close()
             if over:
                 return
-
-
-class Instance:
-    """One consumer of one client's."""
-
-    def __init__(self, bootstrap: str, group: str, name: str, wanted: Wanted) -> None:
-        self.wanted = wanted
-        self.used_s = time.monotonic()
-        self._group = group
-        self._bootstrap = bootstrap
-        self._lock = threading.Lock()
-        self._closing = threading.Event()
-        self._ahead: Message | None = None  # what did not fit into the last answer
-        self._handed_over: dict[Place, int] = {}  # the next offset of each partition
-        self._subscribed = self._assigned = False
-        self._consumer = Consumer(
-            {
-                "bootstrap.servers": bootstrap,
-                "log_level": 0,
-                "group.id": group,
-                "client.id": name,
-                "auto.offset.reset": wanted.auto_offset_reset,
-                "enable.auto.commit": wanted.auto_commit,
-                "enable.auto.offset.store": False,  # only what a client was sent counts as read
-                "queued.min.messages": 1000,
-                "queued.max.messages.kbytes": 16 * 1024,
-            }
-        )
-
-    def close(self) -> None:
-        self._closing.set()
-        with self._lock:
-            self._consumer.close()
-
-    # -- what is read --------------------------------------------------------------------------
-
-    def subscribe(self, topics: Iterable[str], pattern: str | None) -> None:
-        if self._assigned:
-            raise Problem(HTTPStatus.CONFLICT, ILLEGAL, "partitions are assigned: there is no subscribing")
-        wanted = list(topics) if pattern is None else [pattern if pattern.startswith("^") else f"^{pattern}"]
-        self._call(lambda: self._consumer.subscribe(wanted))
-        self._subscribed = True
-
-    def unsubscribe(self) -> None:
-        self._call(self._let_go)
-
-    def _let_go(self) -> None:
-        self._consumer.unsubscribe()
-        self._consumer.unassign()
-        self._ahead, self._subscribed, self._assigned = None, False, False
-        self._handed_over.clear()
-
-    def assign(self, places: Iterable[Place]) -> None:
-        if self._subscribed:
-            raise Problem(HTTPStatus.CONFLICT, ILLEGAL, "topics are subscribed to: there is no assigning")
-        wanted = [TopicPartition(*place) for place in places]
-        self._call(lambda: self._consumer.assign(wanted))
-        self._assigned, self._ahead = True, None
-
-    def assignment(self) -> list[Place]:
-        found = self._call(self._consumer.assignment)
-        return sorted(Place(each.topic, each.partition) for each in found)
-
-    def subscription(self) -> list[str]:
-        """The topics that were subscribed to; of a pattern, those that it has led to."""
-        if not self._subscribed:
-            return []
-        return sorted({place.topic for place in self.assignment()})
-
-    def seek(self, offsets: Mapping[Place, int]) -> None:
-        """Read on there; below zero are Kafka's words for beginning and end."""
-
-        def move() -> None:
-            there = {(each.topic, each.partition) for each in self._consumer.assignment()}
-            for place in offsets:
-                if tuple(place) not in there:
-                    raise Problem(HTTPStatus.CONFLICT, ILLEGAL, f"{place} is not assigned to this consumer")
-            if self._ahead is not None and (self._ahead.topic(), self._ahead.partition()) in offsets:
-                self._ahead = None
-            for place, offset in offsets.items():
-                self._consumer.seek(TopicPartition(*place, offset))
-                self._handed_over.pop(place, None)
-
-        self._call(move)
-
-    def read(
-        self, timeout_ms: int | None, max_bytes: int | None, show: Callable[[Record], Answer]
-    ) -> list[Answer]:
-        """What has come, as `show` has it, waiting for some no longer than that.
-
-        A record that is Unreadable ends the answer; as the first, it is a Problem until one seeks past it.
-        """
-        if not self._subscribed and not self._assigned:
-            raise Problem(HTTPStatus.CONFLICT, ILLEGAL, "nothing is subscribed to or assigned")
-        most = min(max_bytes or MOST_BYTES, MOST_BYTES)
-        timeout_s = (self.wanted.timeout_ms if timeout_ms is None else timeout_ms) / 1000
-        return self._call(lambda: self._gather(time.monotonic() + timeout_s, most, show))
-
-    def _gather(self, deadline_s: float, most: int, show: Callable[[Record], Answer]) -> list[Answer]:
-        records: list[Record] = []
-        answers: list[Answer] = []
-        size = 0
-        while not self._closing.is_set():
-            message = self._next(deadline_s, wait=size < self.wanted.min_bytes)
-            if message is None:
-                break
-            length = len(message.key() or b"") + len(message.value() or b"")
-            record = record_of(message)
-            try:
-                answer = show(record)
-            except Unreadable as error:
-                self._ahead = message
-                if not records:
-                    raise _unreadable(record, error) from None
-                break
-            if records and size + length > most:
-                self._ahead = message
-                break
-            size += length
-            records.append(record)
-            answers.append(answer)
-        self._hand_over(records)
-        return answers
-
-    def _next(self, deadline_s: float, *, wait: bool) -> Message | None:
-        """The next message that is one, if there is any, or comes in time."""
-        if self._ahead is not None:
-            message, self._ahead = self._ahead, None
-            return message
-        while not self._closing.is_set():
-            left_s = deadline_s - time.monotonic() if wait else 0
-            message = self._consumer.poll(min(max(left_s, 0), _POLL_S))
-            if message is None:
-                if left_s <= 0:
-                    return None
-                continue
-            error = message.error()
-            if error is None:
-                return message
-            if error.code() in {KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC}:  # noqa: SLF001
-                raise translate(error, message.topic() or "the topic", self._bootstrap)
-        return None
-
-    def _hand_over(self, records: Iterable[Record]) -> None:
-        for record in records:
-            self._handed_over[Place(record.topic, record.partition or 0)] = record.offset + 1
-        if self.wanted.auto_commit and self._handed_over:
-            mine = {(each.topic, each.partition) for each in self._consumer.assignment()}
-            store = [TopicPartition(*at, offset) for at, offset in self._handed_over.items() if at in mine]
-            if store:
-                self._consumer.store_offsets(offsets=store)
-
-    # -- what is committed ---------------------------------------------------------------------
-
-    def commit(self, offsets: Mapping[Place, int] | None) -> None:
-        """Commit these next offsets, or all that a client was sent."""
-        next_offsets = self._handed_over if offsets is None else offsets
-        wanted = [TopicPartition(*place, offset) for place, offset in next_offsets.items()]
-        if wanted:
-            self._call(lambda: self._consumer.commit(offsets=wanted, asynchronous=False))
-
-    def committed(self, places: Iterable[Place]) -> dict[Place, int]:
-        """What the group has committed for these, where it has."""
-        asked = [TopicPartition(*place) for place in places]
-        found = self._call(lambda: self._consumer.committed(asked, timeout=ANSWER_S)) if asked else []
-        return {Place(each.topic, each.partition): each.offset for each in found if each.offset >= 0}
-
-    def _call(self, what: Callable[[], Answer]) -> Answer:
-        self.used_s = time.monotonic()
-        with self._lock:
-            if self._closing.is_set():
-                raise Problem(HTTPStatus.NOT_FOUND, NO_INSTANCE, "this consumer was deleted meanwhile")
-            try:
-                return what()
-            except KafkaException as error:
-                raise translate(error, f"group {self._group}", self._bootstrap) from error
-            finally:
-                self.used_s = time.monotonic()
-
-
-def _unreadable(record: Record, error: Unreadable) -> Problem:
-    place = Place(record.topic, record.partition or 0)
-    said = f"{place} at offset {record.offset}: {error}; to go on, set its position to {record.offset + 1}"
-    return Problem(HTTPStatus.UNPROCESSABLE_ENTITY, UNREADABLE, said)

@@ -4,7 +4,9 @@ from fastapi import APIRouter, FastAPI
 
 from headrace.http.gateway import (
     v2_consumers,
+    v2_positions,
     v2_produce,
+    v2_reading,
     v2_topics,
     v3_clusters,
     v3_configs,
@@ -21,6 +23,8 @@ for part in (
     v2_topics,
     v2_produce,
     v2_consumers,
+    v2_reading,
+    v2_positions,
     v3_clusters,
     v3_partitions,
     v3_configs,
