@@ -1,6 +1,7 @@
-"""Topics and settings of a cluster: what `headrace topic` and `headrace config` do.
+"""Administration of a cluster: `headrace.Admin`, and what `headrace topic` and `headrace config` do.
 
-Admin("127.0.0.1:9092").create_topic("orders", partitions=6)
+with Admin("127.0.0.1:9092") as admin:
+    admin.create_topic("orders", partitions=6)
 """
 
 from collections.abc import Mapping, Sequence
@@ -19,7 +20,8 @@ from confluent_kafka.admin import (
     ResourceType,
 )
 
-from headrace.client.connection import TIMEOUT_S, Connection, Place
+from headrace.client.admin_offsets import OffsetAdmin
+from headrace.client.connection import TIMEOUT_S, Place
 from headrace.client.errors import ClientError
 
 BROKERS_CHOICE: Final = -1  # how many partitions or replicas: what the brokers are configured for
@@ -72,8 +74,8 @@ class Config:
     read_only: bool
 
 
-class Admin(Connection):
-    """Topics and settings. Every call waits for its answer, or raises a ClientError."""
+class Admin(OffsetAdmin):
+    """Topics and settings, offsets and groups. Every call waits for its answer, or raises a ClientError."""
 
     # -- topics --------------------------------------------------------------------------------
 

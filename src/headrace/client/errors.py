@@ -1,7 +1,8 @@
 """What can go wrong between a client and a cluster, each as a sentence."""
 
 import socket
-from typing import Final
+from collections.abc import Mapping
+from typing import Any, Final
 
 from confluent_kafka import KafkaError, KafkaException
 
@@ -50,6 +51,63 @@ class GroupActive(ClientError):
             f"group {group} has {has}: stop its consumers first "
             f"(`headrace group describe {group} --members` says who they are)"
         )
+
+
+class BadSetting(ClientError):
+    """A setting that there is not, or a value that it cannot have."""
+
+
+class Closed(ClientError):
+    """It was closed, and what is closed does nothing any more."""
+
+    def __init__(self, what: str) -> None:
+        super().__init__(f"the {what} is closed: make another one")
+
+
+class DeliveryFailed(ClientError):
+    """Not all that was sent has been acknowledged. What has failed is not tried again by anybody."""
+
+    def __init__(
+        self,
+        *,
+        failed: int,
+        waiting: int,
+        missing: int,
+        sent: int,
+        kinds: Mapping[str, int],
+        errors: tuple[ClientError, ...],
+    ) -> None:
+        self.failed, self.waiting, self.missing, self.sent = failed, waiting, missing, sent
+        self.kinds, self.errors = kinds, errors
+        parts = []
+        if failed:
+            how = ", ".join(f"{count:,} {kind}" for kind, count in kinds.items())
+            first = f"; the first: {errors[0]}" if errors else ""
+            parts.append(f"{failed:,} failed ({how}{first}): send them again")
+        if waiting:
+            parts.append(f"{waiting:,} are still on their way: flush again, with more time")
+        if missing:
+            parts.append(f"{missing:,} were never heard of again: this is a bug, please report it")
+        super().__init__(f"of {sent:,} records sent, not all are acknowledged: {'; '.join(parts)}")
+
+
+class NotSerializable(ClientError):
+    """A key or a value that its serialiser does not take; nothing was sent."""
+
+    def __init__(self, topic: str, field: str, why: str) -> None:
+        super().__init__(f"the {field} for topic {topic} cannot be written: {why}")
+        self.topic, self.field = topic, field
+
+
+class NotReadable(ClientError):
+    """A key or a value that its deserialiser does not take. `raw` has the record's bytes."""
+
+    def __init__(self, *, topic: str, partition: int, offset: int, field: str, why: str, raw: Any) -> None:
+        super().__init__(
+            f"the {field} of {topic}-{partition} at offset {offset} cannot be read: {why} "
+            "(a consumer passes over such records with on_bad='skip', or hands them to on_bad=FUNCTION)"
+        )
+        self.topic, self.partition, self.offset, self.field, self.raw = topic, partition, offset, field, raw
 
 
 # librdkafka's own codes begin with an underscore, and are not private.

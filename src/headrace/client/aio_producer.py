@@ -1,0 +1,179 @@
+"""Writing records from asyncio: `headrace.AsyncProducer`.
+
+async with AsyncProducer("127.0.0.1:9092", value=JSON) as producer:
+    await producer.send("orders", {"item": "tea"})
+
+A thread polls librdkafka, and wakes the loop once for all reports that have come together. (confluent_kafka's
+AIOProducer gathers records in Python before it hands them on, and takes no headers.)
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import Callable
+from functools import partial
+from threading import Event, Thread
+from typing import Any, Final, Self
+
+from confluent_kafka import KafkaError
+
+from headrace.client.delivery import Counts, Delivered, delivered
+from headrace.client.errors import ClientError, translate
+from headrace.client.partitioning import Partitioner
+from headrace.client.producer import Headers, Producer
+from headrace.client.settings import Settings
+
+POLL_S: Final = 0.1
+
+
+class AsyncProducer:
+    """As `Producer`, with the same arguments. Use it in one event loop, with `async with`."""
+
+    def __init__(
+        self,
+        bootstrap: str | Settings,
+        *,
+        key: object = None,
+        value: object = None,
+        acks: int | str | None = None,
+        compression: str | None = None,
+        partitioner: str | Partitioner | None = None,
+        registry: object = None,
+        settings: Settings | None = None,
+        **named: object,
+    ) -> None:
+        self._make: Callable[[], Producer] = partial(
+            Producer,
+            bootstrap,
+            key=key,
+            value=value,
+            acks=acks,
+            compression=compression,
+            partitioner=partitioner,
+            registry=registry,
+            receipts=True,
+            settings=settings,
+            **named,  # type: ignore[arg-type]
+        )
+        self._producer: Producer
+        self._loop: asyncio.AbstractEventLoop
+        self._reports: deque[tuple[asyncio.Future[Delivered], Delivered | ClientError]] = deque()
+        self._room = asyncio.Event()  # set when records have left the buffer
+        self._ending = Event()
+        self._poller = Thread(target=self._poll, name="headrace-producer", daemon=True)
+
+    async def __aenter__(self) -> Self:
+        self._loop = asyncio.get_running_loop()
+        self._producer = await asyncio.to_thread(self._make)
+        self._poller.start()
+        return self
+
+    async def __aexit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
+        try:
+            await self.close()
+        except ClientError as failure:
+            if error is None:
+                raise
+            error.add_note(f"and besides: {failure}")
+
+    async def send(
+        self,
+        topic: str,
+        value: Any = None,
+        key: Any = None,
+        *,
+        headers: Headers | None = None,
+        partition: int | None = None,
+        timestamp_ms: int = 0,
+    ) -> Delivered:
+        """Send a record, and wait until it is acknowledged; raises what went wrong."""
+        posted = await self.post(
+            topic, value, key, headers=headers, partition=partition, timestamp_ms=timestamp_ms
+        )
+        return await posted
+
+    async def post(
+        self,
+        topic: str,
+        value: Any = None,
+        key: Any = None,
+        *,
+        headers: Headers | None = None,
+        partition: int | None = None,
+        timestamp_ms: int = 0,
+    ) -> "asyncio.Future[Delivered]":
+        """Have a record sent soon, waiting only for room in the buffer; the future is its receipt.
+
+        Nobody has to wait for it: what has failed is raised by `flush`, and when the block is left.
+        """
+        future: asyncio.Future[Delivered] = self._loop.create_future()
+        future.add_done_callback(_seen)
+        offer = partial(
+            self._producer.offer,
+            partial(self._settle, future),
+            topic,
+            value,
+            key,
+            headers=headers,
+            partition=partition,
+            timestamp_ms=timestamp_ms,
+        )
+        # What may have to ask a broker or a registry must not do so in the event loop.
+        ask = self._producer.may_block(topic, key, partition)
+        while True:
+            self._room.clear()
+            if await asyncio.to_thread(offer) if ask else offer():
+                return future
+            await self._room.wait()
+
+    async def flush(self, timeout_s: float | None = None) -> Counts:
+        """Wait until every record posted so far is acknowledged; DeliveryFailed if one is not."""
+        return await asyncio.to_thread(self._producer.flush, timeout_s)
+
+    @property
+    def counts(self) -> Counts:
+        """How many records were sent, acknowledged, have failed, and are waiting."""
+        return self._producer.counts
+
+    async def close(self, timeout_s: float | None = None) -> None:
+        """Flush, and be done with it. May be called again."""
+        self._ending.set()
+        await asyncio.to_thread(self._poller.join)  # before that, nobody may take librdkafka from under it
+        try:
+            await asyncio.to_thread(self._producer.close, timeout_s)
+        finally:
+            self._deliver()
+
+    # -- in the poller's thread, or whichever flushes ------------------------------------------
+
+    def _poll(self) -> None:
+        while not self._ending.is_set():
+            self._producer.poll(POLL_S)
+
+    def _settle(self, future: "asyncio.Future[Delivered]", error: KafkaError | None, message: Any) -> None:
+        self._producer.count(error, message)
+        if error is None:
+            found: Delivered | ClientError = delivered(message)
+        else:
+            found = translate(error, str(message.topic()), self._producer.bootstrap)
+        self._reports.append((future, found))
+        if len(self._reports) == 1:  # or somebody has woken the loop already
+            self._loop.call_soon_threadsafe(self._deliver)
+
+    # -- in the event loop ---------------------------------------------------------------------
+
+    def _deliver(self) -> None:
+        self._room.set()
+        while self._reports:
+            future, found = self._reports.popleft()
+            if future.done():  # whoever waited has gone
+                continue
+            if isinstance(found, ClientError):
+                future.set_exception(found)
+            else:
+                future.set_result(found)
+
+
+def _seen(future: "asyncio.Future[Delivered]") -> None:
+    """Asyncio would complain of an exception that nobody has asked for; `flush` raises it."""
+    if not future.cancelled():
+        future.exception()

@@ -1,0 +1,301 @@
+"""Reading records: `headrace.Consumer`.
+
+with Consumer("127.0.0.1:9092", "orders", group="billing", value=JSON) as consumer:
+    for message in consumer:
+        print(message.value)
+
+A record is done when the next one is asked for, and what is done is committed once a second and at the end.
+What raises in the loop is therefore not committed, and comes again: each record at least once.
+"""
+
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain
+from typing import Any, Final, Generic, Literal, Self, TypeVar
+
+import confluent_kafka
+from confluent_kafka import TopicPartition
+
+from headrace.client.connection import Place
+from headrace.client.consumer_buffer import Buffer, Pace, Record
+from headrace.client.consumer_decoding import Decoding, OnBad
+from headrace.client.consumer_message import K, Message, V
+from headrace.client.consumer_offsets import Offsets
+from headrace.client.consumer_source import POLL_S, Listener, Source, places_of
+from headrace.client.errors import BadSetting, ClientError, Closed, NoSuchTopic, NotReadable, check_reachable
+from headrace.client.serializers import AnyFormat
+from headrace.client.settings import Settings, bootstrap_of, build, gather
+
+NOBODY: Final = "headrace-nobody"  # librdkafka wants a group's name also where there is none
+ENDS: Final = {"earliest": confluent_kafka.OFFSET_BEGINNING, "latest": confluent_kafka.OFFSET_END}
+DEFAULTS: Final[Settings] = {
+    "auto.commit.interval.ms": 1000,  # what is done in this time is done again after a kill -9
+    "fetch.queue.backoff.ms": 10,  # librdkafka would rest a second whenever its queue is full
+}
+
+Answer = TypeVar("Answer")
+Start = Literal["earliest", "latest"]
+Places = Sequence[Place | tuple[str, int]]
+
+
+class Consumer(Generic[K, V]):
+    """Reads topics: as a member of a group, or alone. For one thread at a time."""
+
+    def __init__(
+        self,
+        bootstrap: str | Settings,
+        topics: str | Sequence[str] = (),
+        *,
+        group: str | None = None,
+        key: AnyFormat[K] | None = None,
+        value: AnyFormat[V] | None = None,
+        start: Start | None = None,
+        auto_commit: bool | None = None,
+        on_bad: OnBad = "raise",
+        on_assigned: Listener | None = None,
+        on_revoked: Listener | None = None,
+        on_lost: Listener | None = None,
+        registry: object = None,
+        settings: Settings | None = None,
+        **named: object,
+    ) -> None:
+        """With a group, its members share the partitions, and it goes on where it was. Without, all are read.
+
+        `topics` may be regular expressions: "^orders-.*" (with a group). `start` is where to begin if nobody
+        has committed anything: "earliest" (the default) or "latest". `key` and `value` are formats, as
+        for the producer; what they cannot read is raised, skipped, or handed to `on_bad`. Callbacks are told
+        which partitions have come and gone. All else are librdkafka's settings: `fetch_min_bytes=1000`.
+        """
+        named |= {"group_id": group, "auto_offset_reset": start, "enable_auto_commit": auto_commit}
+        defaults = {**DEFAULTS, "auto.offset.reset": "earliest", "enable.auto.commit": True}
+        given = gather(bootstrap, defaults=defaults, settings=settings, named=named)
+        self._group = _group_of(given, auto_commit)
+        self._start = ENDS.get(str(given["auto.offset.reset"]), ENDS["earliest"])
+        # What is committed is what we have stored, and the end of a partition is ours to interpret.
+        given |= {"enable.auto.offset.store": False, "enable.partition.eof": True}
+        self._bootstrap = bootstrap_of(given)
+        self._decoding = Decoding(key, value, registry, on_bad)
+        self._listeners = (on_assigned, on_revoked, on_lost)
+        self._client: Any = build(confluent_kafka.Consumer, given)
+        self._closed = False
+        try:
+            check_reachable(self._bootstrap)
+            self._buffer, self._pace = Buffer(), Pace()
+            cooperative = "cooperative" in str(given.get("partition.assignment.strategy", ""))
+            incremental = cooperative or given.get("group.protocol") == "consumer"
+            self._source = Source(self._client, self._bootstrap, self._buffer, incremental=incremental)
+            automatic = self._group is not None and _true(given["enable.auto.commit"])
+            self._offsets = Offsets(self._source, self._group, self._bootstrap, automatic=automatic)
+            if topics:
+                self.subscribe(topics)
+        except BaseException:
+            self._client.close()
+            raise
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
+        try:
+            self.close()
+        except ClientError as failure:
+            if error is None:
+                raise
+            error.add_note(f"and besides: {failure}")
+
+    def close(self) -> None:
+        """Commit what is done, and leave the group, so that others take over at once. May be called again."""
+        if self._closed:
+            return
+        self._closed = True
+        try:
+            self._offsets.finish()
+        finally:
+            self._client.close()
+
+    # -- what to read --------------------------------------------------------------------------
+
+    def subscribe(self, topics: str | Sequence[str]) -> None:
+        """Read these from now on, and no others; NoSuchTopic if one is not there."""
+        wanted = [topics] if isinstance(topics, str) else list(topics)
+        self._source.patterns = any(topic.startswith("^") for topic in wanted)
+        there = self._offsets.ask("the topics", lambda: self._client.list_topics(timeout=30)).topics
+        for topic in wanted:
+            if not topic.startswith("^") and topic not in there:
+                raise NoSuchTopic(topic)
+        if self._group is not None:
+            self._client.subscribe(
+                wanted, on_assign=self._gained, on_revoke=self._revoked, on_lost=self._lost
+            )
+        elif self._source.patterns:
+            raise ClientError("topics by a regular expression are for groups: give group=NAME")
+        else:
+            self.assign([Place(topic, index) for topic in wanted for index in there[topic].partitions])
+
+    def assign(self, places: "Places | Mapping[Place | tuple[str, int], int | Start]") -> None:
+        """Read these partitions, whoever else does: ("orders", 0), from an offset if it is a mapping."""
+        begin = places if isinstance(places, Mapping) else dict.fromkeys(places, self._start)
+        wanted = [TopicPartition(*place, _offset(offset)) for place, offset in begin.items()]
+        self._source.lost(list(self._source.assigned))
+        self._client.assign(wanted)
+        self._source.gained(places_of(wanted))
+
+    @property
+    def assignment(self) -> list[Place]:
+        """The partitions that are read now."""
+        return sorted(self._source.assigned)
+
+    def seek(self, topic: str, partition: int, offset: int | Start) -> None:
+        """Go on at this offset, or at an end of the partition."""
+        place = Place(topic, partition)
+        if place not in self._source.assigned:
+            raise ClientError(f"{place} is not read by this consumer: only its own partitions can be moved")
+        self._offsets.move(place, _offset(offset))
+
+    def pause(self, places: Places | None = None) -> None:
+        """Hand out nothing more of these partitions, or of all, until `resume`; go on iterating meanwhile."""
+        self._offsets.pause(self._mine(places))
+
+    def resume(self, places: Places | None = None) -> None:
+        """Go on with these partitions, or with all, where they were paused."""
+        self._offsets.resume(self._mine(places))
+
+    # -- reading -------------------------------------------------------------------------------
+
+    def __iter__(self) -> Iterator[Message[K, V]]:
+        return self.read()
+
+    def read(
+        self, *, stop_at_end: bool = False, idle_s: float | None = None, limit_s: float | None = None
+    ) -> Iterator[Message[K, V]]:
+        """Records one by one, for ever; or to the end of all partitions, until none has come for `idle_s`,
+        or for `limit_s` altogether.
+        """
+        batches = self.fetches(stop_at_end=stop_at_end, idle_s=idle_s, limit_s=limit_s)
+        return chain.from_iterable(
+            self._decoding.messages(self._buffer.put(batch), batch) for batch in batches
+        )
+
+    def batches(
+        self,
+        most: int = 500,
+        *,
+        stop_at_end: bool = False,
+        idle_s: float | None = None,
+        limit_s: float | None = None,
+    ) -> Iterator[list[Message[K, V]]]:
+        """Records as they come, up to `most` at a time. A batch is done when the next one is asked for."""
+        for batch in self.fetches(most, stop_at_end=stop_at_end, idle_s=idle_s, limit_s=limit_s):
+            messages = list(self._decoding.messages(self._buffer.put(batch, as_one=True), batch))
+            if messages:
+                yield messages
+
+    def fetches(
+        self,
+        most: int | None = None,
+        *,
+        stop_at_end: bool = False,
+        idle_s: float | None = None,
+        limit_s: float | None = None,
+    ) -> Iterator[list[Record]]:
+        """Librdkafka's messages as they come. Asking for more says that all before are done."""
+        now_s = time.monotonic()
+        until_s = None if limit_s is None else now_s + limit_s
+        idle_until_s = None if idle_s is None else now_s + idle_s
+        while True:
+            if self._closed:
+                raise Closed("consumer")
+            self._pace.asked(now_s := time.monotonic())
+            self._offsets.settle()
+            if until_s is not None and now_s >= until_s:
+                return
+            size = most or self._pace.size
+            found = self._buffer.rest() or ([] if stop_at_end and self._source.at_end else None)
+            if found is None:
+                found = self._source.fetch(size, POLL_S if until_s is None else until_s - now_s)
+            elif not found:
+                return
+            if found:
+                self._buffer.keep(found[size:])
+                self._pace.given(time.monotonic())
+                yield found[:size]
+                idle_until_s = None if idle_s is None else time.monotonic() + idle_s
+            elif idle_until_s is not None and time.monotonic() >= idle_until_s:
+                return
+
+    def decoded(self, batch: list[Record]) -> "list[Message[K, V] | NotReadable | None]":
+        """What `fetches` gave, with what would be raised in its place, and None for what is passed over."""
+        return self._decoding.all(batch)
+
+    def handing_out(self, batch: list[Record], found: Sequence[Answer]) -> Iterator[Answer]:
+        """`found`, which was made of `batch`, one by one; each is done when the next is asked for."""
+        return (each for _, each in zip(self._buffer.put(batch), found, strict=True))
+
+    # -- how far it is -------------------------------------------------------------------------
+
+    def commit(self, message: Message[K, V] | None = None, *, wait: bool = True) -> dict[Place, int]:
+        """Commit all that was handed out, the record in work included, or all up to `message`.
+
+        Returns the next offset of each partition that was committed. Without `wait` it returns at once,
+        and the setting `on_commit` may name a function that hears what became of it.
+        """
+        return self._offsets.commit(message, wait=wait)
+
+    def position(self) -> dict[Place, int]:
+        """The next offset of each partition of which a record was handed out."""
+        return self._buffer.handed_out()
+
+    def committed(self, places: Places | None = None) -> dict[Place, int | None]:
+        """What the group has committed for these partitions, or for all that are read here."""
+        return self._offsets.committed(self._mine(places))
+
+    def lag(self) -> dict[Place, int]:
+        """How many records each partition has that were not handed out yet."""
+        return self._offsets.lag(from_start=self._start == ENDS["earliest"])
+
+    # -- rebalances ----------------------------------------------------------------------------
+
+    def _mine(self, places: Places | None) -> list[Place]:
+        return self.assignment if places is None else [Place(*place) for place in places]
+
+    def _gained(self, _client: object, partitions: Sequence[TopicPartition]) -> None:
+        self._source.gained(places_of(partitions))
+        self._tell(0, partitions)
+
+    def _revoked(self, _client: object, partitions: Sequence[TopicPartition]) -> None:
+        self._tell(1, partitions)
+        self._offsets.leave(places_of(partitions))
+
+    def _lost(self, _client: object, partitions: Sequence[TopicPartition]) -> None:
+        self._tell(2 if self._listeners[2] is not None else 1, partitions)
+        self._offsets.leave(places_of(partitions))
+
+    def _tell(self, which: int, partitions: Sequence[TopicPartition]) -> None:
+        listener = self._listeners[which]
+        if listener is not None:
+            listener(places_of(partitions))
+
+
+def _group_of(given: dict[str, Any], auto_commit: bool | None) -> str | None:
+    """The group's name. An empty one would have librdkafka abort the process."""
+    group = given.setdefault("group.id", NOBODY)
+    if group != NOBODY:
+        if not isinstance(group, str) or not group:
+            raise BadSetting("a group needs a name: group='billing', or none at all to read alone")
+        return group
+    if auto_commit:
+        raise BadSetting("auto_commit needs a group to commit for: give group=NAME")
+    given["enable.auto.commit"] = False
+    return None
+
+
+def _offset(wanted: int | Start) -> int:
+    if isinstance(wanted, int):
+        return wanted
+    if wanted not in ENDS:
+        raise ClientError(f"an offset is a number, 'earliest' or 'latest', not {wanted!r}")
+    return int(ENDS[wanted])
+
+
+def _true(setting: object) -> bool:
+    return str(setting).lower() in {"true", "t", "1"}

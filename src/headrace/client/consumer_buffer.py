@@ -1,0 +1,115 @@
+"""What was fetched and handed out: how far a reader is, without a step of Python's for every record.
+
+A batch is handed out by C: an iterator over a list. How many are left in it is asked for only when somebody
+wants to know which record is in work: at a commit, a seek, a pause, or when all is over.
+"""
+
+from collections.abc import Collection, Iterator
+from operator import length_hint
+from typing import Any, Final
+
+from headrace.client.connection import Place
+
+LARGEST: Final = 500  # records; more would keep Python's garbage collector busy
+FIRST: Final = 16
+SLOW_S: Final = 0.5  # a batch that takes longer to be worked on is followed by a smaller one
+QUICK_S: Final = 0.05  # and one that takes less by a larger one
+
+Record = Any  # librdkafka's message
+
+
+class Buffer:
+    """Batches on their way to whoever iterates, from one thread at a time."""
+
+    def __init__(self) -> None:
+        self._before: dict[Place, int] = {}  # the next offset of each partition, without the batch
+        self._batch: list[Record] = []
+        self._left: Iterator[Record] = iter(())
+        self._in_work = 1  # how many of those handed out last are not done before more is asked for
+        self._again: list[Record] = []  # what was fetched, and is to be handed out next
+
+    def put(self, batch: list[Record], *, as_one: bool = False) -> Iterator[Record]:
+        """Have these handed out by the iterator that is returned; they are in work one by one, or as one."""
+        self._batch, self._left = batch, iter(batch)
+        self._in_work = len(batch) if as_one else 1
+        return self._left
+
+    def settle(self) -> dict[Place, int]:
+        """All that was handed out is done: returns how far that is. What was not can be had from `rest`."""
+        self._before = self.handed_out()
+        self._again = [*self._left, *self._again]
+        self._batch, self._left = [], iter(())
+        return self._before
+
+    def rest(self) -> list[Record]:
+        """What was fetched before and not handed out."""
+        rest, self._again = self._again, []
+        return rest
+
+    def keep(self, records: list[Record]) -> None:
+        """Have these handed out later."""
+        self._again = [*self._again, *records]
+
+    def handed_out(self) -> dict[Place, int]:
+        """How far everything is that was handed out: the next offset of each partition."""
+        return self._reached(self._count())
+
+    def done(self) -> dict[Place, int]:
+        """The same without what is in work."""
+        return self._reached(max(0, self._count() - self._in_work))
+
+    def drop(self, places: Collection[Place]) -> dict[Place, int]:
+        """Hand out nothing more of these partitions; returns the first offset of each that was not."""
+        left = [*self._left, *self._again]
+        first: dict[Place, int] = {}
+        for record in left:
+            if (place := place_of(record)) in places:
+                first.setdefault(place, record.offset())
+        handed = self._batch[: len(self._batch) - len(left) + len(self._again)]
+        self._batch = handed  # the iterator has come to its end, so that all of it counts as handed out
+        self._again = [record for record in left if place_of(record) not in places]
+        return first
+
+    def forget(self, places: Collection[Place]) -> None:
+        """These partitions are another's now, or read from elsewhere."""
+        self.drop(places)
+        self._before = {place: at for place, at in self._before.items() if place not in places}
+        self._batch = [record for record in self._batch if place_of(record) not in places]
+
+    def _count(self) -> int:
+        return len(self._batch) - length_hint(self._left)
+
+    def _reached(self, count: int) -> dict[Place, int]:
+        return self._before | {place_of(record): record.offset() + 1 for record in self._batch[:count]}
+
+
+class Pace:
+    """How many records to fetch at a time, by how long the last ones took. It is told the time.
+
+    A reader that needs a second for each record should not have five hundred of them waiting: it would
+    be taken for dead before it asks for more, and hold back what it has done.
+    """
+
+    def __init__(self) -> None:
+        self.size = FIRST
+        self._given_at_s: float | None = None
+
+    def given(self, now_s: float) -> None:
+        """A batch begins to be worked on."""
+        self._given_at_s = now_s
+
+    def asked(self, now_s: float) -> None:
+        """It is done, and more is wanted."""
+        if self._given_at_s is None:
+            return
+        took_s = now_s - self._given_at_s
+        self._given_at_s = None
+        if took_s > SLOW_S:
+            self.size = max(1, int(self.size * SLOW_S / took_s))
+        elif took_s < QUICK_S:
+            self.size = min(LARGEST, self.size * 2)
+
+
+def place_of(record: Record) -> Place:
+    """The partition that librdkafka's message is from."""
+    return Place(record.topic(), record.partition())

@@ -1,0 +1,80 @@
+"""From librdkafka's messages to ours: keys and values by their formats, and what becomes of bad ones."""
+
+from collections.abc import Callable, Iterator
+from typing import Any, Final, Literal, NoReturn
+
+import confluent_kafka
+
+from headrace.client.consumer_buffer import Record
+from headrace.client.consumer_message import Message
+from headrace.client.errors import BadSetting, NotReadable
+from headrace.client.serializers import Field, format_of
+
+OnBad = Literal["raise", "skip"] | Callable[[NotReadable], object]
+
+_value: Final = confluent_kafka.Message.value
+
+
+class Decoding:
+    """What all records of one consumer have done to them."""
+
+    def __init__(self, key: object, value: object, registry: object, on_bad: OnBad) -> None:
+        self._key, self._value = format_of(key, registry), format_of(value, registry)
+        self._plain = self._key is None and self._value is None
+        self._on_bad: Callable[[NotReadable], object]
+        if callable(on_bad):
+            self._on_bad = on_bad
+        elif on_bad in {"raise", "skip"}:
+            self._on_bad = _raise if on_bad == "raise" else _pass_over
+        else:
+            raise BadSetting(f"on_bad is 'raise', 'skip' or a function, not {on_bad!r}")
+
+    def messages(self, records: Iterator[Record], batch: list[Record]) -> Iterator[Message[Any, Any]]:
+        """The records as messages. `records` is an iterator over `batch`, and tells how far it has come."""
+        if self._plain:
+            return map(Message, zip(map(_value, records), batch, strict=False))
+        return filter(None, map(self._decoded, records))
+
+    def all(self, batch: list[Record]) -> "list[Message[Any, Any] | NotReadable | None]":
+        """The same at once, with what would be raised in its place and None for what is passed over."""
+        return [self._attempt(record) for record in batch]
+
+    def _attempt(self, record: Record) -> "Message[Any, Any] | NotReadable | None":
+        try:
+            return self._decoded(record)
+        except NotReadable as error:
+            return error
+
+    def _decoded(self, record: Record) -> Message[Any, Any] | None:
+        key, value = record.key(), record.value()
+        try:
+            if self._value is not None and value is not None:
+                value = self._read(self._value, value, "value", record)
+            if self._key is not None and key is not None:
+                record.set_key(self._read(self._key, key, "key", record))
+        except NotReadable as error:
+            self._on_bad(error)
+            return None
+        return Message((value, record))
+
+    @staticmethod
+    def _read(by: Any, data: bytes, field: Field, record: Record) -> Any:
+        try:
+            return by.deserialize(data, record.topic(), field, record.headers())
+        except Exception as error:
+            raise NotReadable(
+                topic=record.topic(),
+                partition=record.partition(),
+                offset=record.offset(),
+                field=field,
+                why=f"{type(error).__name__}: {error}",
+                raw=record,
+            ) from error
+
+
+def _raise(error: NotReadable) -> NoReturn:
+    raise error
+
+
+def _pass_over(_error: NotReadable) -> None:
+    return

@@ -1,0 +1,76 @@
+"""A record that was read.
+
+A pair, made by C: the value as its deserialiser gave it, and librdkafka's message, which is asked for the
+rest when somebody wants to know. A class with seven fields of its own would cost as much as all of
+librdkafka's work on a small record.
+"""
+
+from collections.abc import Callable
+from operator import itemgetter
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+if TYPE_CHECKING:
+    from typing_extensions import TypeVar as DefaultTypeVar
+
+    K = DefaultTypeVar("K", default=bytes)
+    V = DefaultTypeVar("V", default=bytes)
+else:
+    K, V = TypeVar("K"), TypeVar("V")
+
+
+class Message(tuple[Any, Any], Generic[K, V]):
+    """A record, where it stands, and when it was written. Its key and its value may be None."""
+
+    __slots__ = ()
+
+    if TYPE_CHECKING:
+
+        @property
+        def value(self) -> V:
+            """The value, as its deserialiser gave it."""
+
+        @property
+        def raw(self) -> Any:
+            """The message as librdkafka gave it."""
+
+    else:
+        value = property(itemgetter(0), doc="The value, as its deserialiser gave it.")
+        raw = property(itemgetter(1), doc="The message as librdkafka gave it.")
+
+    @property
+    def topic(self) -> str:
+        """The topic that it was read from."""
+        return self[1].topic()  # type: ignore[no-any-return]
+
+    @property
+    def partition(self) -> int:
+        """The partition that it was read from."""
+        return self[1].partition()  # type: ignore[no-any-return]
+
+    @property
+    def offset(self) -> int:
+        """Its number in the partition."""
+        return self[1].offset()  # type: ignore[no-any-return]
+
+    @property
+    def key(self) -> K:
+        """The key, as its deserialiser gave it."""
+        return self[1].key()  # type: ignore[no-any-return]
+
+    @property
+    def headers(self) -> list[tuple[str, bytes | None]]:
+        """Its headers, in order; a name may come twice."""
+        return self[1].headers() or []
+
+    @property
+    def timestamp_ms(self) -> int | None:
+        """When it was written, by the producer's clock or by the broker's: the topic's settings say whose."""
+        kind, timestamp_ms = self[1].timestamp()
+        return timestamp_ms if kind else None
+
+    def __repr__(self) -> str:
+        place = f"{self.topic}-{self.partition} at {self.offset}"
+        return f"Message({place}: key={self.key!r:.80}, value={self.value!r:.80})"
+
+
+Make = Callable[[Any], "Message[Any, Any]"]

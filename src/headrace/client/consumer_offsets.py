@@ -1,0 +1,140 @@
+"""How far a consumer is: what is committed, and moving to and fro."""
+
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
+from typing import Any, Final, TypeVar
+
+from confluent_kafka import KafkaError, KafkaException, TopicPartition
+
+from headrace.client.connection import Place
+from headrace.client.consumer_message import Message
+from headrace.client.consumer_source import Source
+from headrace.client.errors import ClientError, translate
+
+TIMEOUT_S: Final = 30.0
+
+Answer = TypeVar("Answer")
+
+
+class Offsets:
+    """Of one consumer. What is stored is committed by librdkafka by and by, and by `commit` at once."""
+
+    def __init__(self, source: Source, group: str | None, bootstrap: str, *, automatic: bool) -> None:
+        self._source = source
+        self._client = source.client
+        self._buffer = source.buffer
+        self._group = group
+        self._bootstrap = bootstrap
+        self._automatic = automatic
+        self._stored: dict[Place, int] = {}
+        self._held: dict[Place, int] = {}  # of partitions that are paused: where they go on
+
+    def settle(self) -> None:
+        """What was handed out is done."""
+        reached = self._buffer.settle()
+        if self._automatic:
+            self._store(reached)
+
+    def finish(self) -> None:
+        """What is done but for the record in work is committed, if that is our task."""
+        if self._automatic:
+            self._store(self._buffer.done())
+            self._commit(wait=True)
+
+    def commit(self, message: Message[Any, Any] | None, *, wait: bool) -> dict[Place, int]:
+        """Commit what was handed out, or all up to this message."""
+        if self._group is None:
+            raise ClientError("this consumer has no group to commit for: make it with group=NAME")
+        if message is None:
+            self._store(self._buffer.handed_out())
+        else:
+            self._store({Place(message.topic, message.partition): message.offset + 1})
+        return self._commit(wait=wait)
+
+    def leave(self, places: Sequence[Place]) -> None:
+        """These are another's now."""
+        for place in places:
+            self._stored.pop(place, None)
+            self._held.pop(place, None)
+        self._source.lost(places)
+
+    def move(self, place: Place, offset: int) -> None:
+        """Go on there, and let that be committed, also if it is before what was."""
+        self._stored.pop(place, None)
+        if place in self._held:
+            self._held[place] = offset
+            self._buffer.forget({place})
+        else:
+            self._source.seek(place, offset)
+
+    def pause(self, places: Sequence[Place]) -> None:
+        """What was fetched of these and not handed out is fetched again after `resume`."""
+        self._held |= self._buffer.drop(set(places))
+        self.ask("the partitions", lambda: self._client.pause([TopicPartition(*each) for each in places]))
+
+    def resume(self, places: Sequence[Place]) -> None:
+        """Go on where they were paused."""
+        self.ask("the partitions", lambda: self._client.resume([TopicPartition(*each) for each in places]))
+        for place in places:
+            if place in self._held:
+                self._source.go_on(place, self._held.pop(place))
+
+    def committed(self, places: Iterable[Place]) -> dict[Place, int | None]:
+        """What the group has committed; None for what it has not."""
+        asked = [TopicPartition(*place) for place in places]
+        found = self.ask("the offsets", lambda: self._client.committed(asked, timeout=TIMEOUT_S))
+        return {
+            Place(each.topic, each.partition): each.offset if each.offset >= 0 else None for each in found
+        }
+
+    def lag(self, *, from_start: bool) -> dict[Place, int]:
+        """What is not handed out yet; where nothing was, what is not committed."""
+        far: dict[Place, int | None] = {**self._buffer.handed_out()}
+        unknown = [place for place in self._source.assigned if place not in far]
+        if unknown and self._group is not None:
+            far |= self.committed(unknown)
+        lags = {}
+        for place in sorted(self._source.assigned):
+            low, high = self._watermarks(place)
+            at = far.get(place)
+            lags[place] = max(0, high - (at if at is not None else low if from_start else high))
+        return lags
+
+    def ask(self, what: str, question: Callable[[], Answer]) -> Answer:
+        """The answer, or what went wrong in our words."""
+        try:
+            return question()
+        except KafkaException as error:
+            raise translate(error, what, self._bootstrap) from error
+
+    def _watermarks(self, place: Place) -> tuple[int, int]:
+        asked = TopicPartition(*place)
+        low, high = self.ask(
+            place.topic, lambda: self._client.get_watermark_offsets(asked, timeout=TIMEOUT_S)
+        )
+        return low, high
+
+    def _store(self, reached: dict[Place, int]) -> None:
+        new = {place: at for place, at in reached.items() if at > self._stored.get(place, -1)}
+        for place, at in new.items():
+            self._stored[place] = at
+            # It may be another's by now: what we have done with it will be done again there.
+            with suppress(KafkaException):
+                self._client.store_offsets(offsets=[TopicPartition(*place, at)])
+
+    def _commit(self, *, wait: bool) -> dict[Place, int]:
+        try:
+            committed = self._client.commit(asynchronous=not wait)
+        except KafkaException as error:
+            if error.args[0].code() == KafkaError._NO_OFFSET:  # noqa: SLF001  nothing is new
+                return {}
+            raise self._why(error) from error
+        for each in committed or ():
+            if each.error is not None:
+                raise self._why(each.error)
+        done = [each for each in committed or () if each.offset >= 0]  # of others nothing was handed out
+        return {Place(each.topic, each.partition): each.offset for each in done}
+
+    def _why(self, error: KafkaException | KafkaError) -> ClientError:
+        why = translate(error, f"group {self._group}", self._bootstrap)
+        return ClientError(f"{why}; nothing was committed, and what was read last will come again")

@@ -1,0 +1,132 @@
+"""Where a consumer's records come from: librdkafka's client, its partitions, and where they end."""
+
+import time
+from collections.abc import Callable, Collection, Iterable, Sequence
+from contextlib import suppress
+from typing import Any, Final
+
+import confluent_kafka
+from confluent_kafka import KafkaError, KafkaException, TopicPartition
+
+from headrace.client.connection import Place
+from headrace.client.consumer_buffer import Buffer, Record, place_of
+from headrace.client.errors import ClientError, translate
+
+POLL_S: Final = 0.2  # how soon Ctrl-C and the end of time are noticed
+IDLE_AFTER_S: Final = 15.0  # without an assignment: none will come
+
+_error_of: Final = confluent_kafka.Message.error
+
+Listener = Callable[[list[Place]], object]
+
+
+class Source:
+    """Fetches records into a buffer, and keeps account of partitions."""
+
+    def __init__(self, client: Any, bootstrap: str, buffer: Buffer, *, incremental: bool) -> None:
+        self.client = client
+        self.buffer = buffer
+        self.assigned: set[Place] = set()
+        self.patterns = False  # topics that match may come and go
+        self._bootstrap = bootstrap
+        self._incremental = incremental  # or all is revoked before anything is assigned
+        self._settled = False  # whether what is assigned is all of it
+        self._idle_from_s = time.monotonic() + IDLE_AFTER_S
+        self._ends: dict[Place, int] = {}  # where a partition was at its end
+        self._seeks: dict[Place, int] = {}  # where to go once librdkafka lets us
+
+    # -- partitions ----------------------------------------------------------------------------
+
+    def gained(self, places: Iterable[Place]) -> None:
+        """These are ours from now on, beside what we had."""
+        self.assigned.update(places)
+        self._settled = True
+
+    def lost(self, places: Collection[Place]) -> None:
+        """These are another's."""
+        self.assigned.difference_update(places)
+        self._settled = self._incremental
+        self.buffer.forget(set(places))
+        for place in places:
+            self._ends.pop(place, None)
+            self._seeks.pop(place, None)
+
+    def seek(self, place: Place, offset: int) -> None:
+        """Go on there. A partition that was assigned a moment ago cannot be moved yet: it will be."""
+        self.buffer.forget({place})
+        self._ends.pop(place, None)
+        self._seeks[place] = offset
+
+    def go_on(self, place: Place, offset: int) -> None:
+        """The same, where what was handed out before still counts."""
+        self._ends.pop(place, None)
+        self._seeks[place] = offset
+
+    @property
+    def at_end(self) -> bool:
+        """Whether there is nothing more to read just now. Only true when the buffer is empty."""
+        if not self._settled and (self.assigned or time.monotonic() < self._idle_from_s):
+            return False
+        far = self.buffer.handed_out()
+        return not self._seeks and all(
+            place in self._ends and far.get(place, -1) <= self._ends[place] for place in self.assigned
+        )
+
+    # -- records -------------------------------------------------------------------------------
+
+    def fetch(self, most: int, wait_s: float = POLL_S) -> list[Record]:
+        """The next records, at most this many; none if none come in time."""
+        try:
+            self._move()
+            first = self.client.poll(min(wait_s, POLL_S))
+            if first is None:
+                return []
+            found = [first, *self.client.consume(most - 1, timeout=0)] if most > 1 else [first]
+        except KafkaException as error:
+            raise translate(error, "the topics", self._bootstrap) from error
+        if any(map(_error_of, found)) or self._seeks:
+            return self._sorted(found)
+        return found
+
+    def _move(self) -> None:
+        for place, offset in list(self._seeks.items()):
+            with suppress(KafkaException):  # not yet: it was assigned a moment ago
+                self.client.seek(TopicPartition(*place, offset))
+                del self._seeks[place]
+
+    def _sorted(self, found: Sequence[Record]) -> list[Record]:
+        """The records alone. What is told beside them is taken note of, or raised: they are kept then."""
+        records: list[Record] = []
+        for record in found:
+            error = record.error()
+            if error is None:
+                if not self._seeks or place_of(record) not in self._seeks:
+                    records.append(record)
+            elif error.code() == KafkaError._PARTITION_EOF:  # noqa: SLF001
+                self._ends[place_of(record)] = record.offset()
+            elif not self._harmless(error):
+                self.buffer.keep(records)
+                raise self._why(error, record)
+        return records
+
+    def _harmless(self, error: KafkaError) -> bool:
+        if error.code() in _REJOINS or (self.patterns and error.code() in _NO_TOPIC):
+            return True
+        return not error.fatal() and bool(error.retriable())
+
+    def _why(self, error: KafkaError, record: Record) -> ClientError:
+        if error.code() in {KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_OF_RANGE}:  # noqa: SLF001
+            return ClientError(
+                f"{record.topic()}-{record.partition()} has no record at the offset to begin with: "
+                "seek to one that is there, or give start='earliest' or 'latest'"
+            )
+        return translate(error, record.topic() or "the topics", self._bootstrap)
+
+
+_NO_TOPIC: Final = {KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC}  # noqa: SLF001
+_REJOINS: Final = {KafkaError._MAX_POLL_EXCEEDED}  # noqa: SLF001  it comes back by itself
+
+
+def places_of(partitions: Iterable[TopicPartition]) -> list[Place]:
+    """The same partitions, in our word."""
+    return [Place(each.topic, each.partition) for each in partitions]

@@ -1,0 +1,146 @@
+"""What became of records that were sent: receipts, counts, and the failures that `flush` raises."""
+
+import time
+from collections import Counter
+from collections.abc import Callable
+from threading import Lock
+from typing import Any, Final, NamedTuple
+
+from confluent_kafka import KafkaError
+
+from headrace.client.errors import ClientError, DeliveryFailed, translate
+
+REMEMBERED: Final = 5  # failures that are told in full; of the others only their number
+KINDS: Final = 100  # of failures that are told apart
+POLL_S: Final = 0.1
+
+
+class Delivered(NamedTuple):
+    """Where a record is. With acks=0 nobody says at which offset."""
+
+    topic: str
+    partition: int
+    offset: int | None
+    timestamp_ms: int | None
+
+
+class Counts(NamedTuple):
+    """sent = acknowledged + failed + waiting."""
+
+    sent: int
+    acknowledged: int
+    failed: int
+    waiting: int
+
+
+class Receipt:
+    """Of one record: it will say where the record is, or why it is nowhere."""
+
+    __slots__ = ("_bootstrap", "_callback", "_error", "_found", "_poll")
+
+    def __init__(
+        self,
+        poll: Callable[[float], object],
+        bootstrap: str,
+        callback: "Callable[[Receipt], None] | None" = None,
+    ) -> None:
+        self._poll = poll
+        self._bootstrap = bootstrap
+        self._callback = callback
+        self._found: Delivered | None = None
+        self._error: ClientError | None = None
+
+    def __repr__(self) -> str:
+        return f"Receipt({self._found or self._error or 'on its way'})"
+
+    @property
+    def done(self) -> bool:
+        """Whether there is an answer; asks what has come meanwhile."""
+        if self._found is None and self._error is None:
+            self._poll(0)
+        return self._found is not None or self._error is not None
+
+    @property
+    def error(self) -> ClientError | None:
+        """Why the record was not acknowledged; None if it was, or nobody knows yet."""
+        return self._error
+
+    def result(self, timeout_s: float | None = None) -> Delivered:
+        """Wait for the acknowledgement. Raises what went wrong, or TimeoutError: it may still arrive then."""
+        deadline = None if timeout_s is None else time.monotonic() + timeout_s
+        while not self.done:
+            if deadline is not None and time.monotonic() >= deadline:
+                raise TimeoutError(f"no acknowledgement within {timeout_s} s; the record is still on its way")
+            self._poll(POLL_S)
+        if self._error is not None:
+            raise self._error
+        assert self._found is not None
+        return self._found
+
+    def settle(self, error: KafkaError | None, message: Any) -> None:
+        """Librdkafka's report, from whichever thread polls."""
+        if error is None:
+            self._found = delivered(message)
+        else:
+            self._error = translate(error, str(message.topic()), self._bootstrap)
+        if self._callback is not None:
+            self._callback(self)
+
+
+class Ledger:
+    """How many records have failed, and how; and, if each is reported, how many were acknowledged.
+
+    Threads may share it: a report comes from whichever of them polls.
+    """
+
+    def __init__(self, bootstrap: str, on_failure: Callable[[ClientError], None] | None = None) -> None:
+        self.failed = 0
+        self.acknowledged = 0  # counted only where successes are reported too
+        self._told = 0  # failures that a flush has raised already
+        self._kinds: Counter[str] = Counter()
+        self._first: list[ClientError] = []
+        self._bootstrap = bootstrap
+        self._on_failure = on_failure
+        self._lock = Lock()
+
+    def report(self, error: KafkaError | None, message: Any) -> None:
+        """Librdkafka's report about one record."""
+        if error is None:
+            with self._lock:
+                self.acknowledged += 1
+            return
+        why = translate(error, str(message.topic()), self._bootstrap)
+        with self._lock:
+            self.failed += 1
+            kind = str(error.name()) if len(self._kinds) < KINDS else "others"
+            self._kinds[kind] += 1
+            if len(self._first) < REMEMBERED:
+                self._first.append(why)
+        if self._on_failure is not None:
+            self._on_failure(why)
+
+    def check(self, counts: Counts) -> None:
+        """DeliveryFailed if not everything was acknowledged; what has failed is raised once."""
+        with self._lock:
+            new, self._told = self.failed - self._told, self.failed
+            kinds, first = self._kinds, self._first
+            self._kinds, self._first = Counter(), []
+        if new or counts.waiting or counts.acknowledged + counts.failed != counts.sent:
+            raise DeliveryFailed(
+                failed=new,
+                waiting=counts.waiting,
+                missing=counts.sent - counts.acknowledged - counts.failed - counts.waiting,
+                sent=counts.sent,
+                kinds=dict(kinds.most_common()),
+                errors=tuple(first),
+            )
+
+
+def delivered(message: Any) -> Delivered:
+    """Where librdkafka says that the record is."""
+    kind, timestamp_ms = message.timestamp()
+    offset = message.offset()
+    known = offset is not None and offset >= 0
+    return Delivered(
+        message.topic(), message.partition(), offset if known else None, timestamp_ms if kind else None
+    )

@@ -1,0 +1,77 @@
+"""Which partition a record goes to: by its key, in turn without one, or by a function of yours.
+
+A key is hashed with murmur2, as Java's client does, so that all clients agree where a key is. That is
+librdkafka's work. Records without one are dealt out evenly, one to each partition in turn.
+"""
+
+import itertools
+import time
+from collections.abc import Callable, Iterator
+from typing import Any, Final, TypeVar
+
+from headrace.client.errors import ClientError
+
+T = TypeVar("T")
+
+ANY: Final = -1  # librdkafka decides, by the key
+FRESH_S: Final = 60.0  # how long a topic is taken to have as many partitions as it had
+
+Partitioner = Callable[[str, Any, Any, int], int]  # (topic, key, value, how many partitions)
+CountPartitions = Callable[[str], int]  # 0: the topic is not there yet
+
+
+class _Known(dict[str, T]):
+    """What is known of topics, for a minute."""
+
+    def __init__(self, count: CountPartitions, now_s: Callable[[], float] = time.monotonic) -> None:
+        super().__init__()
+        self._count = count
+        self._now_s = now_s
+        self._asked_at_s = now_s()
+
+    def look_again(self) -> None:
+        """Forget what is old. To be called now and then."""
+        if self._now_s() - self._asked_at_s >= FRESH_S:
+            self._asked_at_s = self._now_s()
+            self.clear()
+
+
+class Turns(_Known[Iterator[int]]):
+    """For each topic its partitions, round and round: `next(turns[topic])`. Threads may share it."""
+
+    def __missing__(self, topic: str) -> Iterator[int]:
+        count = self._count(topic)
+        if not count:  # made by the first record, perhaps: not to be remembered
+            return iter((ANY,))
+        turn = itertools.cycle(range(count))
+        self[topic] = turn
+        return turn
+
+
+class Chosen(_Known[int]):
+    """Partitions by a function, whose answers are checked. For each topic, how many there are."""
+
+    def __init__(
+        self, function: Partitioner, count: CountPartitions, now_s: Callable[[], float] = time.monotonic
+    ) -> None:
+        super().__init__(count, now_s)
+        self._function = function
+
+    def __missing__(self, topic: str) -> int:
+        count = self._count(topic)
+        if not count:
+            raise ClientError(
+                f"topic {topic} is not there, so that no partition of it can be chosen: create it"
+            )
+        self[topic] = count
+        return count
+
+    def choose(self, topic: str, key: object, value: object) -> int:
+        """What the function says, if there is such a partition."""
+        count = self[topic]
+        partition = self._function(topic, key, value, count)
+        if not isinstance(partition, int) or not 0 <= partition < count:
+            raise ClientError(
+                f"the partitioner said {partition!r} for topic {topic}, which has partitions 0 to {count - 1}"
+            )
+        return partition

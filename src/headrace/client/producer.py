@@ -1,0 +1,292 @@
+"""Writing records: `headrace.Producer`.
+
+with Producer("127.0.0.1:9092", value=JSON) as producer:
+    producer.send("orders", {"item": "tea"}, key="alice")
+
+On librdkafka, which batches, compresses and tries again in threads of its own. Leaving the block waits until
+everything is acknowledged, and raises DeliveryFailed if it is not.
+
+A call from C to Python for every record that has arrived costs a quarter of the throughput. So, unless
+receipts are asked for, only failures are told. As librdkafka reports on each record exactly once, what was
+sent, has not failed and does not wait was acknowledged.
+"""
+
+import itertools
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from threading import Lock
+from typing import Any, Final, NoReturn, Self
+
+import confluent_kafka
+from confluent_kafka import KafkaError, KafkaException
+
+from headrace.client.delivery import Counts, Ledger, Receipt
+from headrace.client.errors import ClientError, Closed, NotSerializable, check_reachable, translate
+from headrace.client.partitioning import ANY, Partitioner
+from headrace.client.producer_records import Preparation
+from headrace.client.settings import Settings, bootstrap_of, build, gather
+
+POLL_EVERY: Final = 1024  # records between two looks at what has arrived; a power of two
+ROOM_S: Final = 0.1  # how long to wait at a time for room in the buffer
+TIMEOUT_S: Final = 30.0  # for questions about topics
+
+DEFAULTS: Final[Settings] = {
+    "acks": "all",
+    "delivery.timeout.ms": 120_000,
+}
+
+Headers = Mapping[str, bytes | str | None] | Sequence[tuple[str, bytes | str | None]]
+
+
+class Producer:
+    """Sends records to any topic. Threads may share it."""
+
+    def __init__(
+        self,
+        bootstrap: str | Settings,
+        *,
+        key: object = None,
+        value: object = None,
+        acks: int | str | None = None,
+        compression: str | None = None,
+        partitioner: str | Partitioner | None = None,
+        registry: object = None,
+        receipts: bool = False,
+        on_failure: Callable[[ClientError], None] | None = None,
+        settings: Settings | None = None,
+        **named: object,
+    ) -> None:
+        """`key` and `value` are formats (BYTES, STRING, JSON, Avro(...), a function); bytes if not said.
+
+        `acks` is "all", 1 or 0; with "all" the producer is idempotent: each record once, and in order.
+        `receipts` is for those who use `post`. `on_failure` hears of each record that has failed, in the
+        thread that sends or flushes. All else are librdkafka's settings: `linger_ms=20`.
+        """
+        by_function = partitioner if callable(partitioner) else None
+        named |= {"acks": acks, "compression_type": compression}
+        named["partitioner"] = None if by_function else partitioner
+        given = gather(bootstrap, defaults=DEFAULTS, settings=settings, named=named)
+        in_turn = by_function is None and "partitioner" not in given
+        given.setdefault("partitioner", "murmur2_random")  # as Java's client: a key has one partition for all
+        given.setdefault("enable.idempotence", _all(given.get("acks", given.get("request.required.acks"))))
+        self.bootstrap = bootstrap_of(given)
+        self._ledger = Ledger(self.bootstrap, on_failure)
+        self.count = self._ledger.report
+        self._receipts = receipts
+        given |= {"on_delivery": self._ledger.report, "delivery.report.only.error": not receipts}
+        self._records = Preparation(
+            key,
+            value,
+            registry,
+            by_function,
+            self._count_partitions,
+            in_turn=in_turn,
+        )
+        self._client: Any = build(confluent_kafka.Producer, given)
+        check_reachable(self.bootstrap)
+        self._prepare = self._records.prepare if self._records.needed else None
+        self._turns = self._records.turns
+        self._produce = self._client.produce
+        self._sent = itertools.count(1)  # next() is one step for all threads; += is not
+        self._looks = 0
+        self._lock = Lock()
+        self._final: Counts | None = None  # once it is closed
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
+        try:
+            self.close()
+        except ClientError as failure:
+            if error is None:
+                raise
+            error.add_note(f"and besides: {failure}")
+
+    def __del__(self) -> None:
+        waiting = 0 if isinstance(client := getattr(self, "_client", _GONE), _Gone) else len(client)
+        if waiting:
+            warnings.warn(
+                f"a producer with {waiting} records on their way was not closed", ResourceWarning, 2
+            )
+
+    def send(
+        self,
+        topic: str,
+        value: Any = None,
+        key: Any = None,
+        *,
+        headers: Headers | None = None,
+        partition: int | None = None,
+        timestamp_ms: int = 0,
+    ) -> None:
+        """Have a record sent soon; waits only while the buffer is full. `flush` tells if it has failed."""
+        try:
+            if self._prepare is not None:
+                value, key, partition = self._prepare(topic, value, key, headers, partition)
+            elif partition is None:
+                partition = next(self._turns[topic]) if key is None else ANY
+            self._produce(topic, value, key, partition, None, None, timestamp_ms, headers)
+        except (BufferError, KafkaException, TypeError) as error:
+            self._insist(error, topic, value, key, partition, None, timestamp_ms, headers)
+        if not next(self._sent) % POLL_EVERY:
+            self._look()
+
+    def post(
+        self,
+        topic: str,
+        value: Any = None,
+        key: Any = None,
+        *,
+        headers: Headers | None = None,
+        partition: int | None = None,
+        timestamp_ms: int = 0,
+        on_delivery: Callable[[Receipt], None] | None = None,
+    ) -> Receipt:
+        """As `send`, for a receipt: `receipt.result()` waits for partition and offset.
+
+        `on_delivery` is called with it when it is known, by the thread that sends, flushes or waits next.
+        """
+        receipt = Receipt(self.poll, self.bootstrap, on_delivery)
+
+        def settle(error: KafkaError | None, message: Any) -> None:
+            self._ledger.report(error, message)
+            receipt.settle(error, message)
+
+        options: Any = {"headers": headers, "partition": partition, "timestamp_ms": timestamp_ms}
+        while not self.offer(settle, topic, value, key, **options):
+            self.poll(ROOM_S)
+        self._client.poll(0)
+        return receipt
+
+    def offer(
+        self,
+        settle: Callable[[KafkaError | None, Any], None],
+        topic: str,
+        value: Any,
+        key: Any,
+        *,
+        headers: Headers | None,
+        partition: int | None,
+        timestamp_ms: int,
+    ) -> bool:
+        """Have a record sent whose report goes to `settle`, or return False if there is no room for it."""
+        if not self._receipts:
+            raise ClientError("this producer gives no receipts: make it with receipts=True")
+        value, key, partition = self._records.prepare(topic, value, key, headers, partition)
+        try:
+            self._produce(topic, value, key, partition, settle, None, timestamp_ms, headers)
+        except BufferError:
+            return False
+        except (KafkaException, TypeError) as error:
+            self._refuse(error, topic, key, value)
+        next(self._sent)
+        return True
+
+    def flush(self, timeout_s: float | None = None) -> Counts:
+        """Wait until every record sent so far is acknowledged; DeliveryFailed if one is not.
+
+        Without a timeout, no longer than librdkafka tries: two minutes (`delivery_timeout_ms`).
+        """
+        self._client.flush(-1 if timeout_s is None else timeout_s)
+        counts = self.counts
+        self._ledger.check(counts)
+        return counts
+
+    @property
+    def counts(self) -> Counts:
+        """How many records were sent, acknowledged, have failed, and are waiting (none of them is lost)."""
+        if self._final is not None:
+            return self._final
+        self.poll(0)
+        with self._lock:
+            sent = next(self._sent) - 1 - self._looks
+            self._looks += 1
+        failed, acknowledged, queued = self._ledger.failed, self._ledger.acknowledged, len(self._client)
+        if self._receipts:
+            return Counts(sent, acknowledged, failed, min(queued, sent - acknowledged - failed))
+        waiting = min(queued, sent - failed)
+        return Counts(sent, sent - failed - waiting, failed, waiting)
+
+    def poll(self, timeout_s: float = 0) -> None:
+        """See what has arrived, and call whom it concerns. Sending and flushing do so, too."""
+        self._client.poll(timeout_s)
+
+    def may_block(self, topic: str, key: object, partition: int | None) -> bool:
+        """Whether sending such a record may have to ask a broker or a schema registry first."""
+        return self._records.may_block(topic, key, partition)
+
+    def close(self, timeout_s: float | None = None) -> None:
+        """Flush, and be done with it; may be called again. What is not acknowledged in time is given up."""
+        if self._produce is _closed:
+            return
+        self._produce = _closed
+        try:
+            self.flush(timeout_s)
+        finally:
+            self._client.purge()
+            self._client.flush(ROOM_S)
+            self._final = self.counts
+            self._client.close()
+            self._client = _GONE
+
+    # -- what is not everyday ------------------------------------------------------------------
+
+    def _insist(self, error: Exception, topic: str, value: Any, key: Any, *rest: Any) -> None:
+        """Wait for room, or say what is wrong with the record."""
+        while isinstance(error, BufferError):
+            self.poll(ROOM_S)
+            try:
+                self._produce(topic, value, key, rest[0], rest[1], None, *rest[2:])
+            except (BufferError, KafkaException, TypeError) as again:
+                error = again
+            else:
+                return
+        self._refuse(error, topic, key, value)
+
+    def _refuse(self, error: Exception, topic: str, key: object, value: object) -> NoReturn:
+        if isinstance(error, TypeError):
+            bytes_like = (bytes, str, type(None))
+            if isinstance(key, bytes_like) and isinstance(value, bytes_like):
+                raise error
+            field, bad = ("value", value) if isinstance(key, bytes_like) else ("key", key)
+            why = f"{type(bad).__name__} is not bytes: give the producer a format, such as {field}=JSON"
+            raise NotSerializable(topic, field, why) from error
+        code = error.args[0].code()
+        if code == KafkaError.MSG_SIZE_TOO_LARGE:
+            size = len(value or b"") + len(key or b"")  # type: ignore[arg-type]
+            raise ClientError(
+                f"a record of {size:,} bytes for topic {topic} is too large: "
+                "raise message_max_bytes here and max.message.bytes of the topic"
+            ) from error
+        self._turns.clear()  # the number of partitions may be another by now
+        raise translate(error, topic, self.bootstrap) from error
+
+    def _look(self) -> None:
+        self._client.poll(0)
+        self._records.look_again()
+
+    def _count_partitions(self, topic: str) -> int:
+        try:
+            found = self._client.list_topics(topic, timeout=TIMEOUT_S).topics[topic]
+        except KafkaException as error:
+            raise translate(error, topic, self.bootstrap) from error
+        return len(found.partitions)
+
+
+class _Gone:
+    """What is left of a client that was closed."""
+
+    def __getattr__(self, _name: str) -> Any:
+        raise Closed("producer")
+
+
+_GONE: Final = _Gone()
+
+
+def _closed(*_record: object) -> NoReturn:
+    raise Closed("producer")
+
+
+def _all(acks: object) -> bool:
+    return str(acks) in {"all", "-1"}
