@@ -1,4 +1,4 @@
-"""Writes docs/config.md from the declarations of the settings, and docs/apis.md from the handlers.
+"""Writes docs/config.md from the settings, docs/apis.md from the handlers, docs/cli.md from the commands.
 
 make docs, or python tools/generate_docs.py [DIRECTORY] to write somewhere else.
 """
@@ -6,16 +6,21 @@ make docs, or python tools/generate_docs.py [DIRECTORY] to write somewhere else.
 import re
 import sys
 from collections.abc import Iterable, Iterator
+from inspect import cleandoc
 from pathlib import Path
+
+import click
 
 from headrace.broker.broker_settings import BROKER_SETTINGS
 from headrace.broker.dispatch import HANDLERS, Handler, load_handlers
 from headrace.broker.settings import Scope, Setting, show
 from headrace.broker.topic_settings import BROKER_SYNONYMS, TOPIC_SETTINGS
+from headrace.cli.main import commands
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
 GENERATED = "<!-- Written by `make docs`: change the declarations, not this page. -->"
 
+_AS_IT_IS = "\b\n"  # how click is told not to wrap a paragraph
 _LABEL = re.compile(r"^(Behaviour|Versions|Not yet):\s+", re.MULTILINE)
 
 
@@ -133,6 +138,91 @@ def _versions(handler: Handler) -> str:
     return f"{first} to {last}" if last > first else str(first)
 
 
+def cli_page() -> str:
+    """Every command with its options, as `--help` has them."""
+    found = list(_commands(commands, click.Context(commands, info_name="headrace")))
+    return "\n".join(
+        [
+            "# Commands",
+            "",
+            GENERATED,
+            "",
+            "`headrace COMMAND --help` says the same. `--bootstrap` and `--json` may also stand before the",
+            "command. With `--json` the result is one JSON document, or one a line where records or progress",
+            'keep coming, and an error is `{"error": "…"}` on stderr. The exit status is 0 if all went well,',
+            "1 if it did not, 2 if the command was not understood, and 130 after Ctrl-C.",
+            "",
+            "| command | what it does |",
+            "| --- | --- |",
+            *(
+                f"| [`{context.command_path}`](#{_anchor(context)}) | {_cell(_summary(context.command))} |"
+                for context in found
+            ),
+            "",
+            *(line for context in found for line in _command(context)),
+        ]
+    )
+
+
+def _commands(command: click.Command, context: click.Context) -> Iterator[click.Context]:
+    """The context of each command that does something, in the order of their names."""
+    if not isinstance(command, click.Group) or command.invoke_without_command:
+        yield context
+    if isinstance(command, click.Group):
+        for name in command.list_commands(context):
+            child = command.get_command(context, name)
+            assert child is not None, name
+            yield from _commands(child, click.Context(child, parent=context, info_name=name))
+
+
+def _command(context: click.Context) -> Iterator[str]:
+    yield f"## {context.command_path}"
+    yield ""
+    for paragraph in cleandoc(context.command.help or "").split("\n\n"):
+        yield from _paragraph(paragraph)
+    arguments = " ".join(context.command.collect_usage_pieces(context))
+    yield from ("```", f"{context.command_path} {arguments}", "```", "")
+    yield "| option | meaning |"
+    yield "| --- | --- |"
+    for each in context.command.params:
+        record = each.get_help_record(context) if isinstance(each, click.Option) else None
+        if record is not None:
+            name = re.sub(r"(INTEGER|FLOAT)( RANGE)?", "N", record[0])
+            yield f"| `{_cell(name)}` | {_cell(_markdown(record[1]))} |"
+    yield ""
+
+
+def _paragraph(text: str) -> Iterator[str]:
+    """Its lines; what click leaves as it is, and an example behind two spaces, is code."""
+    if text.startswith(_AS_IT_IS):
+        lines = text.removeprefix(_AS_IT_IS).strip("\n").splitlines()
+        yield from ("```sh", *(line.strip() for line in lines), "```", "")
+        return
+    example = re.fullmatch(r"(.*):\s{2,}(headrace .*)|\s*(headrace .*)", text, re.DOTALL)
+    if example is None:
+        yield from (_markdown(" ".join(text.split())), "")
+        return
+    if example[1] is not None:
+        yield from (f"{_markdown(' '.join(example[1].split()))}:", "")
+    yield from ("```sh", " ".join((example[2] or example[3]).split()), "```", "")
+
+
+def _summary(command: click.Command) -> str:
+    first = (command.help or "").partition("\n\n")[0]
+    return _markdown(" ".join(first.partition(":  ")[0].split()))
+
+
+def _markdown(text: str) -> str:
+    """What Markdown would take for its own is left as people see it."""
+    pieces = text.split("`")
+    pieces[::2] = [re.sub(r"([*_<>\[\]])", r"\\\1", piece) for piece in pieces[::2]]
+    return "`".join(pieces)
+
+
+def _anchor(context: click.Context) -> str:
+    return context.command_path.replace(" ", "-")
+
+
 def _cell(text: str) -> str:
     return text.replace("|", r"\|")
 
@@ -140,6 +230,7 @@ def _cell(text: str) -> str:
 def main(directory: Path) -> None:
     (directory / "config.md").write_text(config_page(), "utf-8")
     (directory / "apis.md").write_text(apis_page(), "utf-8")
+    (directory / "cli.md").write_text(cli_page(), "utf-8")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""docs/config.md and docs/apis.md are what `make docs` makes of the code as it is."""
+"""docs/config.md, docs/apis.md and docs/cli.md are what `make docs` makes of the code as it is."""
 
 import subprocess
 import sys
@@ -16,7 +16,7 @@ def generated(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return directory
 
 
-@pytest.mark.parametrize("page", ["config.md", "apis.md"])
+@pytest.mark.parametrize("page", ["config.md", "apis.md", "cli.md"])
 def test_a_generated_page_says_what_the_code_says(generated: Path, page: str) -> None:
     assert (ROOT / "docs" / page).read_text("utf-8") == (generated / page).read_text("utf-8"), (
         f"docs/{page} lags behind: run `make docs`"

@@ -5,14 +5,14 @@ from typing import Final
 import click
 from click.shell_completion import get_completion_class
 
-from headrace.cli.session import Session, options
+from headrace.cli.session import Session, as_json_option
 
 SHELLS: Final = ("bash", "zsh", "fish")
 
 
 @click.command()
 @click.argument("shell", type=click.Choice(SHELLS))
-@options
+@as_json_option
 @click.pass_context
 def completion(context: click.Context, shell: str) -> None:
     """Print a script that completes commands:  headrace completion bash

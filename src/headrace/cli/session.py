@@ -78,7 +78,11 @@ def into_session(name: str) -> Callable[[click.Context, click.Parameter, Any], N
 
 
 as_json_option = click.option(
-    "--json", is_flag=True, expose_value=False, callback=into_session("as_json"), help="For machines."
+    "--json",
+    is_flag=True,
+    expose_value=False,
+    callback=into_session("as_json"),
+    help="Print JSON, for machines.",
 )
 
 
