@@ -3,35 +3,12 @@
 from headrace import JSON, Consumer, Producer
 
 What programs use is imported when it is first asked for: a broker needs none of it, and starts sooner.
+Their types are in `__init__.pyi`: an import that only a type checker follows would make every module of the
+broker depend on its clients.
 """
 
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, Final
-
-if TYPE_CHECKING:
-    from headrace.client.admin import Admin
-    from headrace.client.aio_admin import AsyncAdmin
-    from headrace.client.aio_consumer import AsyncConsumer
-    from headrace.client.aio_producer import AsyncProducer
-    from headrace.client.connection import Place
-    from headrace.client.consumer import Consumer
-    from headrace.client.consumer_message import Message
-    from headrace.client.delivery import Counts, Delivered, Receipt
-    from headrace.client.errors import (
-        BadSetting,
-        ClientError,
-        Closed,
-        DeliveryFailed,
-        NoSuchGroup,
-        NoSuchTopic,
-        NotReadable,
-        NotSerializable,
-        TopicExists,
-        Unreachable,
-    )
-    from headrace.client.producer import Producer
-    from headrace.client.serializers import BYTES, JSON, STRING
-    from headrace.client.serializers_registry import Avro, JsonSchema, Protobuf
+from typing import Any, Final
 
 __version__ = "0.1.0.dev0"
 
