@@ -50,18 +50,15 @@ class Pairs(Generic[Type]):
         self._assumed: set[tuple[int, int]] = set()
         self._under_way: set[tuple[int, int]] = set()
         self._comparisons = 0
-        self._kept: list[
-            tuple[Type, Type]
-        ] = []  # what is known by its identity must not make room for another
+        # What is known by its identity must not make room for another of the same.
+        self._kept: list[tuple[Type, Type]] = []
 
     def all(self, reader: Type, writer: Type, root: str = "/") -> Differences:
         """What keeps `reader` from reading what `writer` wrote; `root` is what paths begin with."""
         while True:
             found = self.compare(reader, writer, root)
             wrong = {pair: self._done[pair] for pair in self._assumed if self._done[pair]}
-            if (
-                found or wrong.keys() <= self._wrong.keys()
-            ):  # what is wrong stays wrong, with fewer assumptions
+            if found or wrong.keys() <= self._wrong.keys():  # what does not fit now never will
                 return found
             self._wrong |= wrong
             self._done.clear()

@@ -1,6 +1,7 @@
 """Pairing the schemas of one allOf, anyOf or oneOf with those of another."""
 
 from collections.abc import Callable
+from itertools import chain
 
 
 def all_matched(few: int, many: int, fits: Callable[[int, int], bool]) -> bool:
@@ -17,7 +18,7 @@ def _place(first: int, many: int, fits: Callable[[int, int], bool], taken: dict[
     came_by: dict[int, int] = {}  # one of many: who would move there
     waiting = [first]
     for one in waiting:  # grows while we go
-        for place in sorted(range(many), key=lambda index, one=one: index != one):  # type: ignore[misc]
+        for place in chain([one], range(many)):
             if place in came_by or not fits(one, place):
                 continue
             came_by[place] = one

@@ -4,8 +4,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-import re2
-
 from headrace.registry.formats.differences import Differences, join
 from headrace.registry.formats.json_bounds import lower, upper
 from headrace.registry.formats.json_keywords import Node
@@ -49,7 +47,9 @@ class Object:
 
     def covers(self, name: str) -> list[Node]:
         """What is asked of a property that has no schema of its own."""
-        matching = [schema for pattern, schema in self.patterns.items() if _matches(pattern, name)]
+        matching = [
+            schema for pattern, schema in self.patterns.items() if self.shapes.patterns.match(pattern, name)
+        ]
         return matching or [self.rest[0]]
 
     def is_kind(self, node: Node, kind: str) -> bool:
@@ -144,7 +144,7 @@ def _patterns(new: Object, old: Object, path: str, compare: Compare) -> Differen
 
 def _pattern_added(pattern: str, after: Node, old: Object, path: str, compare: Compare) -> Differences:
     """Fine if all that can have had such a name fits; whether two patterns meet is not for us to say."""
-    before = [schema for name, schema in old.properties.items() if _matches(pattern, name)]
+    before = [schema for name, schema in old.properties.items() if old.shapes.patterns.match(pattern, name)]
     if old.patterns or any(compare(after, schema, path) for schema in (*before, old.rest[0])):
         return differs("PATTERN_PROPERTY_ADDED", path)
     return []
@@ -195,16 +195,3 @@ def _names_depended_on(after: set[str], earlier: Any, path: str) -> Differences:
     if after <= set(earlier):
         return []
     return differs("DEPENDENCY_ARRAY_EXTENDED" if after > set(earlier) else "DEPENDENCY_ARRAY_CHANGED", path)
-
-
-_OPTIONS = re2.Options()
-_OPTIONS.max_mem = 1 << 20
-_OPTIONS.log_errors = False
-
-
-def _matches(pattern: str, name: str) -> bool:
-    """In time that does not depend on who wrote the pattern. What RE2 cannot do is taken to match nothing."""
-    try:
-        return re2.compile(pattern, _OPTIONS).search(name) is not None
-    except re2.error:
-        return False

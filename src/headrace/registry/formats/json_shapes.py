@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from headrace.registry.formats.json_keywords import Draft, Node, known
+from headrace.registry.formats.json_patterns import Patterns
 from headrace.registry.formats.json_resources import Resources
 
 _OF_TYPES = {
@@ -69,6 +70,7 @@ class Shapes:
     def __init__(self, *resources: Resources) -> None:
         self._all = resources
         self._made: dict[int, Shape] = {}
+        self.patterns = Patterns()
 
     def of(self, node: "Shape | Node") -> Shape:
         match node:

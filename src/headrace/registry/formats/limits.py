@@ -4,5 +4,5 @@ MAX_TEXT_BYTES = 1 << 20  # of one schema
 MAX_DEPTH = 256  # brackets within brackets; Avro needs about four for a record in a record
 MAX_REFERENCES = 500  # of a schema, with what those refer to
 MAX_TOTAL_BYTES = 8 << 20  # of a schema and everything that it refers to
-MAX_COMPARISONS = 200_000  # pairs of types looked at to compare two schemas
+MAX_COMPARISONS = 50_000  # pairs of types looked at to compare two schemas
 MAX_MESSAGES = 50  # told about a schema that does not fit

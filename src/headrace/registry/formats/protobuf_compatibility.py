@@ -55,9 +55,11 @@ class _Comparison:
         """All messages of one place, by name."""
         found: Differences = []
         for name, before in old.items():
+            if before.GetOptions().map_entry:  # which its field is looked at for
+                continue
             if name in new:
                 found += self._pairs.compare(new[name], before, join(path, name))
-            elif not before.GetOptions().map_entry:
+            else:
                 found += _differs("MESSAGE_REMOVED", join(path, name))
         return found
 

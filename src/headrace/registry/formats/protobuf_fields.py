@@ -1,6 +1,7 @@
 """Fields in .proto files: labels, maps, groups, oneofs, defaults."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import TypeAlias
 
 from google.protobuf.descriptor_pb2 import (  # type: ignore[import-untyped]
     DescriptorProto,
@@ -89,6 +90,33 @@ class Fields:
         if field.type_name:
             return self._names.within(scope, field.type_name)
         return str(_Field.Type.Name(field.type)).removeprefix("TYPE_").lower()
+
+
+Waited: TypeAlias = DescriptorProto | list[_Field]
+
+
+class Waiting:
+    """What is still to be written of a place: messages in their order, extensions in theirs.
+
+    A message that an extension brings along, as a group does, is written with the extension.
+    """
+
+    def __init__(self, around: DescriptorProto, *, elsewhere: set[str], grouped: set[str]) -> None:
+        self._messages = [(at, one) for at, one in enumerate(around.nested_type) if one.name not in elsewhere]
+        self._grouped = grouped
+        self.extensions = list(around.extension)
+
+    def before(self, place: int) -> Iterator[Waited]:
+        """What has to be written before the message of a number is."""
+        while self._messages and self._messages[0][0] < place:
+            _, message = self._messages.pop(0)
+            names = [extension.type_name.rpartition(".")[2] for extension in self.extensions]
+            if message.name not in self._grouped:
+                yield message
+            elif message.name in names:
+                count = names.index(message.name) + 1
+                yield self.extensions[:count]
+                del self.extensions[:count]
 
 
 def _special(field: _Field) -> Iterator[str]:

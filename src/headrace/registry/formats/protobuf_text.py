@@ -4,7 +4,7 @@ Comments are not in descriptors, so they are gone. Messages keep their order, th
 along included: a record's bytes say which message it is by its number.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from itertools import groupby
 
 from google.protobuf.descriptor_pb2 import (  # type: ignore[import-untyped]
@@ -16,7 +16,7 @@ from google.protobuf.descriptor_pb2 import (  # type: ignore[import-untyped]
     ServiceDescriptorProto,
 )
 
-from headrace.registry.formats.protobuf_fields import Fields, Lines, indented, reserved
+from headrace.registry.formats.protobuf_fields import Fields, Lines, Waited, Waiting, indented, reserved
 from headrace.registry.formats.protobuf_names import Names
 from headrace.registry.formats.protobuf_options import Options, quoted
 
@@ -39,18 +39,13 @@ class Text:
 
     def __str__(self) -> str:
         scope = self._file.package
-        groups = self._fields.groups(self._file.extension)
+        around = DescriptorProto(nested_type=self._file.message_type, extension=self._file.extension)
         paragraphs = [
             [self._syntax(), *([f"package {scope};"] if scope else [])],
             self._imports(),
             list(self._options.statements(self._file.options, scope, "")),
-            *(
-                self._message(message, scope)
-                for message in self._file.message_type
-                if message.name not in groups
-            ),
+            *self._blocks(around, scope),
             *(self._enum(enum, scope) for enum in self._file.enum_type),
-            *self._extensions(self._file.extension, self._file.message_type, scope),
             *(self._service(service, scope) for service in self._file.service),
         ]
         return "\n\n".join("\n".join(paragraph) for paragraph in paragraphs if paragraph) + "\n"
@@ -78,28 +73,30 @@ class Text:
         yield from self._options.statements(message.options, scope, "")
         yield from self._reserved(message)
         yield from self._extension_ranges(message, scope)
-        yield from self._members(message, scope)
+        for block in self._blocks(message, scope):
+            yield from block
         for enum in message.enum_type:
             yield from self._enum(enum, scope)
-        for extension in self._extensions(message.extension, message.nested_type, scope):
-            yield from extension
 
-    def _members(self, message: DescriptorProto, scope: str) -> Iterator[str]:
-        """Fields and nested messages; what a map or a group brings along comes where it was among these."""
-        brought = self._fields.brought(message)
-        order = [nested.name for nested in message.nested_type]
-        elsewhere = self._fields.groups(message.extension) | set(brought.values())
-        waiting = [
-            (at, nested) for at, nested in enumerate(message.nested_type) if nested.name not in elsewhere
-        ]
-        for members in self._fields.members(message):
-            names = [brought[field.number] for field in members if field.number in brought]
-            before = max((order.index(name) for name in names), default=0)
-            while waiting and waiting[0][0] < before:
-                yield from self._message(waiting.pop(0)[1], scope)
-            yield from self._fields.written(message, members, scope, self._body)
-        for _, nested in waiting:
-            yield from self._message(nested, scope)
+    def _blocks(self, around: DescriptorProto, scope: str) -> Iterator[Lines]:
+        """Fields, nested messages and extensions; what a map or a group brings along comes where it was."""
+        brought = self._fields.brought(around)
+        order = {nested.name: at for at, nested in enumerate(around.nested_type)}
+        grouped = self._fields.groups(around.extension)
+        waiting = Waiting(around, elsewhere=set(brought.values()), grouped=grouped)
+        for members in self._fields.members(around):
+            places = [order[brought[field.number]] for field in members if field.number in brought]
+            yield from self._waited(waiting.before(max(places, default=0)), around, scope)
+            yield self._fields.written(around, members, scope, self._body)
+        yield from self._waited(waiting.before(len(around.nested_type)), around, scope)
+        yield from self._extensions(waiting.extensions, around, scope)
+
+    def _waited(self, waited: Iterable[Waited], around: DescriptorProto, scope: str) -> Iterator[Lines]:
+        for one in waited:
+            if isinstance(one, list):
+                yield from self._extensions(one, around, scope)
+            else:
+                yield self._message(one, scope)
 
     def _reserved(self, message: DescriptorProto) -> Iterator[str]:
         ranges = [(range_.start, range_.end - 1) for range_ in message.reserved_range]
@@ -126,10 +123,9 @@ class Text:
         return [f"{_VISIBILITY[enum.visibility]}enum {enum.name} {{", *lines, "}"]
 
     def _extensions(
-        self, extensions: Iterable[FieldDescriptorProto], messages: Sequence[DescriptorProto], scope: str
+        self, extensions: Iterable[FieldDescriptorProto], around: DescriptorProto, scope: str
     ) -> Iterator[Lines]:
         """In their order; neighbours that extend the same message stand together."""
-        around = DescriptorProto(nested_type=messages)
         for extended, neighbours in groupby(extensions, key=lambda extension: extension.extendee):
             written = [
                 self._fields.written(around, [extension], scope, self._body) for extension in neighbours
