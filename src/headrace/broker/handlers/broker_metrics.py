@@ -1,7 +1,7 @@
 """BrokerMetrics (key 10000), v0: for gateways, which show it to Prometheus and to people.
 
-Behaviour: what this broker has counted, under the names of Kafka's dashboards; only names that begin with one of
-           `prefixes`, if there are any. Ours alone: no client is told of it.
+Behaviour: what this broker has counted, under the names of Kafka's dashboards; with `prefixes`, only names
+           that begin with one of them. Ours alone: no client is told of it.
 """
 
 from headrace.broker.dispatch import BrokerKey, Context, handles
