@@ -1,5 +1,8 @@
 """`headrace bench`: on a cluster that runs, on one of its own, and ended in the middle."""
 
+import json
+import os
+import pty
 import signal
 import subprocess
 import sys
@@ -72,3 +75,32 @@ def test_what_cannot_be_is_one_sentence(headrace: Command) -> None:
 def _topics(headrace: Command) -> list[Any]:
     every = headrace.ok("topic", "list", "--json").json
     return [each for each in every if each["name"].startswith("headrace-bench")]
+
+
+def test_a_terminal_sees_how_far_it_is_and_the_result_stays_clean(headrace: Command) -> None:
+    ours, theirs = pty.openpty()
+    try:
+        with subprocess.Popen(
+            headrace.arguments("bench", *SHORT, "--only", "produce", "--json"),
+            stdout=subprocess.PIPE,
+            stderr=theirs,
+            env=headrace.environment | {"TERM": "xterm"},
+        ) as running:
+            os.close(theirs)
+            drawn = _all_of(ours)
+            said, _ = running.communicate(timeout=TIMEOUT_S)
+    finally:
+        os.close(ours)
+    assert b"records/s" in drawn
+    assert json.loads(said)["throughput"][0]["records"] > 0
+
+
+def _all_of(terminal: int) -> bytes:
+    """What is written to a terminal until nobody has it open any more."""
+    drawn = bytearray()
+    while True:
+        try:
+            piece = os.read(terminal, 65536)
+        except OSError:  # how Linux says that the other side is closed
+            return bytes(drawn)
+        drawn += piece
