@@ -13,6 +13,7 @@ from headrace.http.metrics.counters import Counted, count
 from headrace.http.reach import Reach
 
 EVERY_S: Final = 2.0
+FIRST_S: Final = 0.5  # so that somebody who has just come sees something
 KEPT: Final = 300  # samples: ten minutes
 INTEREST_S: Final = 600.0  # after the last look
 _COUNTERS: Final = {
@@ -96,7 +97,7 @@ class Rates:
     def _run(self) -> None:
         while time.monotonic() - self._looked < INTEREST_S:
             self._take()
-            if self._stop.wait(EVERY_S):
+            if self._stop.wait(EVERY_S if self._points else FIRST_S):
                 return
 
     def _take(self) -> None:
