@@ -1,6 +1,7 @@
 """confluent-kafka's registry client and its serialisers, end to end: a real broker, a real registry."""
 
 import json
+import logging
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import count
@@ -28,6 +29,8 @@ from google.protobuf.descriptor_pool import DescriptorPool  # type: ignore[impor
 from google.protobuf.message_factory import GetMessageClass  # type: ignore[import-untyped]
 from grpc_tools import protoc  # type: ignore[import-untyped]
 
+from compat.kafka_tools.server import KafkaServer
+from headrace.http.serving import serve_in_thread
 from headrace.testing import Broker
 
 ONE = json.dumps({"type": "record", "name": "Order", "fields": [{"name": "id", "type": "long"}]})
@@ -323,3 +326,22 @@ def test_protobuf_evolves(registry: SchemaRegistryClient, wire: Wire, tmp_path: 
 
     found = wire.read(ProtobufDeserializer(versions[1], schema_registry_client=registry), 2)
     assert [(each.id, each.note) for each in found] == [(1, ""), (2, "soon")]
+
+
+def test_schemas_are_kept_by_apache_kafka_too(
+    kafka_server: KafkaServer, caplog: pytest.LogCaptureFixture
+) -> None:
+    with (
+        caplog.at_level(logging.WARNING),
+        serve_in_thread(kafka_server.bootstrap) as gateway,
+        SchemaRegistryClient({"url": gateway.url}) as client,
+    ):
+        made = [client.register_schema("s", Schema(text, "AVRO")) for text in (ONE, TWO)]
+    assert made == [1, 2]
+    assert sum("only one gateway" in each for each in caplog.messages) == 1
+
+    with (
+        serve_in_thread(kafka_server.bootstrap) as later,
+        SchemaRegistryClient({"url": later.url}) as client,
+    ):
+        assert client.get_versions("s") == [1, 2]

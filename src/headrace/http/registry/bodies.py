@@ -3,7 +3,7 @@
 from typing import Annotated, Any, Final
 
 from fastapi import Path, Query
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, StrictInt
 
 from headrace.registry.formats import Parsed, Reference, Schema, SchemaType
 from headrace.registry.identity import guid
@@ -14,8 +14,23 @@ from headrace.registry.state import LATEST
 
 _MAX_INT: Final = 2**31 - 1
 
-Subject = Annotated[str, Path(description="The subject, percent-encoded", examples=["orders-value"])]
-VersionOf = Annotated[str, Path(description="A version: its number, or `latest`", examples=["latest"])]
+# What is `json_schema_extra` here is said to readers of the OpenAPI page. What does not keep to it is refused
+# by the registry itself, with the numbers that its clients know.
+PRINTABLE: Final = {"pattern": r"^[^\x00-\x1f\x7f-\x9f]+$"}
+Subject = Annotated[
+    str,
+    Path(
+        description="The subject, percent-encoded", examples=["orders-value"], json_schema_extra={**PRINTABLE}
+    ),
+]
+VersionOf = Annotated[
+    str,
+    Path(
+        description="A version: its number, or `latest`",
+        examples=["latest"],
+        json_schema_extra={"pattern": "^(latest|-1|[1-9][0-9]{0,8})$"},
+    ),
+]
 Deleted = Annotated[bool, Query(description="Whether what is deleted, but not for good, is meant too")]
 Normalize = Annotated[
     bool, Query(description="Whether differences that mean nothing are to be resolved first")
@@ -32,7 +47,7 @@ class ReferenceBody(BaseModel):
 
     name: str
     subject: str
-    version: int
+    version: StrictInt
 
 
 class SchemaBody(BaseModel):
@@ -41,12 +56,17 @@ class SchemaBody(BaseModel):
     model_config = ConfigDict(populate_by_name=True)
 
     text: str = Field(alias="schema", examples=['{"type": "string"}'])
-    type: str | None = Field(default=None, alias="schemaType", examples=["AVRO"])
+    type: str | None = Field(
+        default=None,
+        alias="schemaType",
+        examples=["AVRO"],
+        json_schema_extra={"enum": [None, *SchemaType]},
+    )
     references: list[ReferenceBody] | None = None
     metadata: dict[str, Any] | None = None
     rule_set: dict[str, Any] | None = Field(default=None, alias="ruleSet")
-    id: int | None = None
-    version: int | None = None
+    id: StrictInt | None = None
+    version: StrictInt | None = None
     tags_to_add: list[Any] | None = Field(default=None, alias="schemaTagsToAdd")
     tags_to_remove: list[Any] | None = Field(default=None, alias="schemaTagsToRemove")
 

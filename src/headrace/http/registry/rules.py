@@ -4,10 +4,11 @@ from http import HTTPStatus
 from typing import Annotated, Any, Final
 
 from fastapi import APIRouter, Path, Query
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, StrictBool
 
 from headrace.http.problems import answers
 from headrace.http.registry.bodies import (
+    PRINTABLE,
     Compatibility,
     Normalize,
     SchemaBody,
@@ -27,6 +28,7 @@ from headrace.registry.configuring import (
     set_mode,
     whose,
 )
+from headrace.registry.formats import Level
 from headrace.registry.library import Library
 from headrace.registry.record_json import config_document
 from headrace.registry.records import ConfigValue, Mode, SchemaValue
@@ -38,7 +40,13 @@ router = APIRouter(tags=["rules"], route_class=RegistryRoute, default_response_c
 
 Verbose = Annotated[bool, Query(description="Whether to say why not")]
 Owner = Annotated[
-    str, Path(alias="subject", description="A subject, or a context: `:.billing:`", examples=["orders-value"])
+    str,
+    Path(
+        alias="subject",
+        description="A subject, or a context: `:.billing:`",
+        examples=["orders-value"],
+        json_schema_extra={**PRINTABLE},
+    ),
 ]
 DefaultToGlobal = Annotated[
     bool, Query(alias="defaultToGlobal", description="Whether what holds is meant, whoever set it")
@@ -51,10 +59,12 @@ class ConfigBody(BaseModel):
 
     model_config = ConfigDict(populate_by_name=True, extra="allow")
 
-    compatibility: str | None = Field(default=None, examples=["FULL_TRANSITIVE"])
+    compatibility: str | None = Field(
+        default=None, examples=["FULL_TRANSITIVE"], json_schema_extra={"enum": [None, *Level]}
+    )
     level: str | None = Field(default=None, alias="compatibilityLevel")
     alias: str | None = None
-    normalize: bool | None = None
+    normalize: StrictBool | None = None
     group: str | None = Field(default=None, alias="compatibilityGroup")
 
     def changes(self) -> dict[str, Any]:
@@ -70,7 +80,7 @@ class ConfigBody(BaseModel):
 class ModeBody(BaseModel):
     """A mode: READWRITE, READONLY, READONLY_OVERRIDE or IMPORT."""
 
-    mode: str = Field(examples=["READWRITE"])
+    mode: str = Field(examples=["READWRITE"], json_schema_extra={"enum": [*Mode]})
 
 
 # -- compatibility ---------------------------------------------------------------------------------
