@@ -75,10 +75,15 @@ def test_a_run_without_brokers_does_not_pay_for_the_plugin(run: "Run") -> None:
         def test_nothing_of_it_is_imported():
             ours = {name for name in sys.modules if name.startswith(("headrace", "confluent_kafka", "kazoo"))}
             assert ours == {"headrace", "headrace.testing", "headrace.testing.plugin"}
+
+        def test_nothing_of_it_is_rewritten():
+            from headrace.testing import Broker
+
+            assert "Rewriting" not in type(sys.modules["headrace.broker.server"].__loader__).__name__
         """
     )
 
-    result.assert_outcomes(passed=1)
+    result.assert_outcomes(passed=2)
 
 
 def test_a_broker_for_the_session_is_shared(run: "Run") -> None:
