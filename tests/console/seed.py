@@ -6,6 +6,8 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Final
+from urllib.parse import quote
+from urllib.request import Request, urlopen
 
 from confluent_kafka import Consumer, Producer, TopicPartition
 
@@ -34,8 +36,30 @@ def seed(bootstrap: str, *, replicas: int = 1, records: int = 400) -> None:
         ("warehouse", "orders", 0.95),
         ("fraud", "payments", 0.4),
     ):
-        _commit(bootstrap, group, topic, share)
-    _commit(bootstrap, HOSTILE, "customers", 0.5)
+        commit(bootstrap, group, topic, share)
+    commit(bootstrap, HOSTILE, "customers", 0.5)
+
+
+def register_schemas(url: str) -> None:
+    """An Avro schema in two versions, a JSON Schema, and one of Protobuf."""
+    fields = [{"name": "order", "type": "string"}, {"name": "total", "type": "double"}]
+    order = {"type": "record", "name": "Order", "namespace": "shop", "fields": fields}
+    more = {**order, "fields": [*fields, {"name": "currency", "type": "string", "default": "EUR"}]}
+    payment = {"type": "object", "properties": {"order": {"type": "string"}}, "required": ["order"]}
+    position = 'syntax = "proto3";\nmessage Position {\n  string truck = 1;\n  double lat = 2;\n}\n'
+    for subject, kind, text in (
+        ("orders-value", "AVRO", json.dumps(order)),
+        ("orders-value", "AVRO", json.dumps(more)),
+        ("payments-value", "JSON", json.dumps(payment)),
+        ("truck-positions-value", "PROTOBUF", position),
+        (HOSTILE, "AVRO", json.dumps({"type": "string", "doc": HOSTILE})),
+    ):
+        body = json.dumps({"schema": text, "schemaType": kind}).encode()
+        request = Request(
+            f"{url}/subjects/{quote(subject, safe='')}/versions", body, {"content-type": "application/json"}
+        )
+        with urlopen(request) as answer:
+            assert answer.status == 200
 
 
 def _produce(bootstrap: str, records: int) -> None:
@@ -130,7 +154,7 @@ def progress(now_ms: int) -> Iterator[Progress]:
     )
 
 
-def _commit(bootstrap: str, group: str, topic: str, share: float) -> None:
+def commit(bootstrap: str, group: str, topic: str, share: float) -> None:
     """The group has read that share of each partition, and has gone."""
     consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": group, "enable.auto.commit": False})
     places = [

@@ -1,17 +1,18 @@
 """What somebody looks for in a topic, from the fields of a form; pure."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
 from headrace.client.errors import ClientError
-from headrace.client.following import read_positions
 from headrace.client.records import Start
 
 LIMITS: Final = (20, 50, 100, 500)
 SCANNED: Final = 200_000  # messages that one search looks at
 LONGEST: Final = 1000  # characters of a key or a text
+_TIME: Final = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d(:\d\d(\.\d{1,3})?)?")
 _MOST: Final = 2**63 - 1
 
 
@@ -32,6 +33,11 @@ class Asked:
     @property
     def filters(self) -> bool:
         return bool(self.key or self.text)
+
+    @property
+    def time_field(self) -> str:
+        """What a field for times can show."""
+        return self.time if _TIME.fullmatch(self.time) else ""
 
     def start(self, partitions: int) -> Start:
         """Where to begin; ClientError if that was not said, or cannot be read."""
@@ -59,9 +65,6 @@ class Asked:
             raise ClientError(
                 f"{self.time[:50]!r} is no time: write one such as 2026-11-15T18:20, or milliseconds"
             ) from None
-
-    def positions(self) -> dict[int, int] | None:
-        return read_positions(self.after) if self.after else None
 
 
 def read(fields: Mapping[str, str]) -> Asked:

@@ -40,7 +40,7 @@ function start() {
   list.hidden = nothing.hidden = true;
   source = new EventSource(`${button.dataset.tail}?${wanted}`);
   source.addEventListener("open", () => tell("waiting for messages"));
-  source.addEventListener("message", (event) => take(JSON.parse(event.data)));
+  source.addEventListener("message", (event) => take(JSON.parse(event.data, exact)));
   source.addEventListener("skipped", (event) => { counts.skipped += JSON.parse(event.data).skipped; tell(); });
   source.addEventListener("error", (event) => {
     if (event.data) stop(JSON.parse(event.data).message);
@@ -80,6 +80,12 @@ function take(message) {
   const all = list.querySelectorAll("details");
   if (all.length > SHOWN) all[all.length - 1].remove();
   tell();
+}
+
+// Whole numbers that JavaScript has not the digits for stay as they were written.
+function exact(_, value, context) {
+  const lossy = typeof value === "number" && !Number.isSafeInteger(value) && /^-?\d+$/.test(context?.source ?? "");
+  return lossy && JSON.rawJSON ? JSON.rawJSON(context.source) : value;
 }
 
 // -- one message ---------------------------------------------------------------------------------

@@ -59,7 +59,7 @@ class LagHistory(BaseModel):
 
 
 @router.get(
-    "/api/v1/groups/{name}/lag-history",
+    "/api/v1/groups/{name:path}/lag-history",
     tags=["groups"],
     summary="A group's lag over time",
     responses=answers(HTTPStatus.BAD_REQUEST, HTTPStatus.NOT_FOUND, HTTPStatus.SERVICE_UNAVAILABLE),

@@ -11,9 +11,10 @@ from fastapi.responses import Response
 
 from headrace.client.errors import ClientError, NoSuchTopic, Unreachable
 from headrace.client.following import written
-from headrace.client.scanning import Bounds, Scan, scan
+from headrace.client.scanning import Scan
 from headrace.http.admin import topics
-from headrace.http.admin.showing import Matches, shown
+from headrace.http.admin.searching import Search
+from headrace.http.admin.showing import shown
 from headrace.http.admin.topics import TopicAnswer
 from headrace.http.console import asked as asking
 from headrace.http.console.asked import LIMITS, SCANNED, Asked
@@ -26,8 +27,6 @@ from headrace.http.reach import Reached
 
 VALUE_BYTES: Final = 32 * 1024  # of a message that a page shows
 PREVIEW: Final = 240  # characters of it in the list
-SCANNED_BYTES: Final = 256 * 1024 * 1024
-TIME_S: Final = 5.0
 
 router = APIRouter(route_class=PageRoute, include_in_schema=False)
 
@@ -37,16 +36,16 @@ async def messages(request: Request, name: TopicName, reach: Reached, hub: Share
     """What is wrong with a search is said above the list, not instead of the page."""
     topic = await to_thread.run_sync(topics.topic, name, reach)
     found: Scan | None = None
+    rows: list[dict[str, Any]] = []
     asked, problem = Asked(), ""
     try:
         asked = asking.read(request.query_params)
         hub.check_room_to_search()
-        found = await to_thread.run_sync(partial(_search, hub, topic, asked), limiter=hub.searching)
+        found, rows = await to_thread.run_sync(partial(_found, hub, topic, asked), limiter=hub.searching)
     except (NoSuchTopic, Unreachable):
         raise
     except ClientError as error:
         problem = str(error)
-    shows = [] if found is None else [_row(shown(each, VALUE_BYTES, hub.by_schema)) for each in found.found]
     render = partial(
         topic_page,
         request,
@@ -54,25 +53,33 @@ async def messages(request: Request, name: TopicName, reach: Reached, hub: Share
         "Messages",
         topic,
         asked=asked,
-        rows=shows,
+        rows=rows,
         found=found,
         problem=problem,
         limits=LIMITS,
+        scanned=SCANNED,
         more=_more(request, asked, found),
     )
     return await to_thread.run_sync(render)
 
 
-def _search(hub: Hub, topic: TopicAnswer, asked: Asked) -> Scan:
-    return scan(
-        hub.reach.bootstrap,
-        topic.name,
-        asked.start(1 if asked.partition is not None else len(topic.partitions)),
-        fits=Matches(asked.key or None, asked.text or None, hub.by_schema),
-        bounds=Bounds(found=asked.limit, records=SCANNED, size_bytes=SCANNED_BYTES, time_s=TIME_S),
-        partitions=() if asked.partition is None else [asked.partition],
-        positions=asked.positions(),
+def _found(hub: Hub, topic: TopicAnswer, asked: Asked) -> tuple[Scan, list[dict[str, Any]]]:
+    """The search of the admin API, with what a form says."""
+    start = asked.start(1 if asked.partition is not None else len(topic.partitions))
+    search = Search(
+        partition=asked.partition,
+        offset=None if asked.after else start.offset,
+        time=None if asked.after else start.time_ms,
+        last=None if asked.after else start.last,
+        from_=asked.after or None,
+        limit=asked.limit,
+        key=asked.key or None,
+        text=asked.text or None,
+        scan=SCANNED,
+        max_value_bytes=VALUE_BYTES,
     )
+    found = search.run(hub, topic.name)
+    return found, [_row(shown(each, search.max_value_bytes, hub.schemas.show)) for each in found.found]
 
 
 def _more(request: Request, asked: Asked, found: Scan | None) -> str:
@@ -91,13 +98,20 @@ def _row(message: dict[str, Any]) -> dict[str, Any]:
         "value_line": _line(message["value"]),
         "key_full": _full(message["key"]),
         "value_full": _full(message["value"]),
+        "headers": [{"name": each["name"], "value": _full(each["value"])} for each in message["headers"]],
     }
 
 
 def _line(value: object) -> str | None:
     text = value if isinstance(value, str | None) else json.dumps(value, ensure_ascii=False)
-    return None if text is None else " ".join(text[: PREVIEW * 4].split())[:PREVIEW]
+    return None if text is None else _sound(" ".join(text[: PREVIEW * 4].split())[:PREVIEW])
 
 
 def _full(value: object) -> str | None:
-    return value if isinstance(value, str | None) else json.dumps(value, indent=2, ensure_ascii=False)
+    text = value if isinstance(value, str | None) else json.dumps(value, indent=2, ensure_ascii=False)
+    return None if text is None else _sound(text)
+
+
+def _sound(text: str) -> str:
+    """JSON may name half of a pair of surrogates, for which a page has no bytes."""
+    return text.encode("utf-8", "backslashreplace").decode()

@@ -88,7 +88,7 @@ def every_pipeline(request: Request) -> list[Pipeline]:
 
 
 @router.get(
-    "/api/v1/pipelines/{name}/history",
+    "/api/v1/pipelines/{name:path}/history",
     tags=["pipelines"],
     summary="A pipeline's last batches",
     responses=answers(HTTPStatus.NOT_FOUND, HTTPStatus.SERVICE_UNAVAILABLE),

@@ -1,0 +1,59 @@
+"""One broker with data that looks lived in, a gateway for it, and a Chromium that looks at it.
+
+A page that says something on its console, or asks another host for anything, fails its test.
+"""
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, BrowserContext, sync_playwright
+
+from console.reading import Reader
+from console.seed import register_schemas, seed
+from headrace.http.serving import serve_in_thread
+from headrace.testing.process import UpProcess
+
+_CHROMIUMS = ("chromium", "chromium-browser", "google-chrome")
+
+
+@pytest.fixture(scope="session")
+def bootstrap(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    with UpProcess(tmp_path_factory.mktemp("up")) as up:
+        seed(up.bootstrap)
+        yield up.bootstrap
+
+
+@pytest.fixture(scope="session")
+def url(bootstrap: str) -> Iterator[str]:
+    with serve_in_thread(bootstrap) as served:
+        register_schemas(served.url)
+        yield served.url
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Browser]:
+    with sync_playwright() as playwright:
+        found = next((path for name in _CHROMIUMS if (path := shutil.which(name))), None)
+        if found is None and not Path(playwright.chromium.executable_path).exists():
+            pytest.skip("there is no Chromium here: install one, or run `playwright install chromium`")
+        browser = playwright.chromium.launch(executable_path=found, args=["--no-sandbox"])
+        yield browser
+        browser.close()
+
+
+@pytest.fixture
+def context(browser: Browser) -> Iterator[BrowserContext]:
+    context = browser.new_context(viewport={"width": 1280, "height": 800})
+    context.set_default_timeout(10_000)
+    yield context
+    context.close()
+
+
+@pytest.fixture
+def reader(context: BrowserContext, url: str) -> Iterator[Reader]:
+    """Somebody at a browser."""
+    reader = Reader(context.new_page(), url)
+    yield reader
+    reader.check()

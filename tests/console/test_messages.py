@@ -1,0 +1,154 @@
+"""A topic's messages: searched by offset, time, key and text, followed live, written; never markup."""
+
+import json
+import re
+import time
+
+import pytest
+from confluent_kafka import Producer
+from playwright.sync_api import Page, expect
+
+from console.reading import Reader
+from console.seed import HOSTILE
+
+
+def offsets(page: Page) -> list[int]:
+    found = page.locator("#messages .offset").all_inner_texts()
+    return [int(each.split()[-1]) for each in found]
+
+
+def test_the_newest_come_first(reader: Reader) -> None:
+    page = reader.open("/ui/topics/orders")
+    expect(page.locator("#messages details")).to_have_count(50)
+    shown = page.locator("#messages time").evaluate_all("(all) => all.map((each) => each.dateTime)")
+    assert shown == sorted(shown, reverse=True)
+    expect(page.locator("#told")).to_contain_text("50 messages")
+
+
+def test_messages_are_found_from_an_offset_and_the_search_goes_on(reader: Reader) -> None:
+    page = reader.open("/ui/topics/orders")
+    page.get_by_role("combobox", name="Show").select_option("from an offset")
+    page.get_by_role("textbox", name="Offset").fill("5")
+    page.get_by_role("combobox", name="Partition").select_option("2")
+    page.get_by_role("combobox", name="At most").select_option("20")
+    page.get_by_role("button", name="Search").click()
+    expect(page.locator("#messages details")).to_have_count(20)
+    assert offsets(page) == list(range(5, 25))
+    page.get_by_role("link", name="Go on from here").click()
+    expect(page.locator("#messages .offset").first).to_contain_text("25")
+    assert offsets(page) == list(range(25, 45))
+
+
+def test_messages_are_found_from_a_time_on_the_readers_clock(reader: Reader) -> None:
+    page = reader.open("/ui/topics/orders?limit=500")
+    times = page.locator("#messages time").all_inner_texts()
+    middle = times[len(times) // 2]
+    page.get_by_role("combobox", name="Show").select_option("from a time")
+    page.get_by_role("textbox", name="Time").fill(
+        datetime.fromisoformat(middle).strftime("%Y-%m-%dT%H:%M:%S")
+    )
+    page.get_by_role("button", name="Search").click()
+    expect(page.locator("#search")).to_be_visible()
+    found = page.locator("#messages time").all_inner_texts()
+    assert len(found) in range(len(times) // 2 - 1, len(times) // 2 + 3)
+    assert min(found) >= middle[:19]
+
+
+def test_messages_are_found_by_key_and_by_text_in_them(reader: Reader) -> None:
+    page = reader.open("/ui/topics/payments")
+    page.get_by_role("textbox", name="Key is").fill("o-100007")
+    page.get_by_role("button", name="Search").click()
+    expect(page.locator("#messages details")).to_have_count(1)
+    expect(page.locator("#messages .key-line")).to_have_text("o-100007")
+    page.get_by_role("textbox", name="Key is").fill("")
+    page.get_by_role("searchbox").fill('"OK": FALSE')
+    page.get_by_role("button", name="Search").click()
+    expect(page.locator("#messages details")).to_have_count(24)
+    page.get_by_role("searchbox").fill("no such thing")
+    page.get_by_role("button", name="Search").click()
+    expect(page.locator("#nothing")).to_contain_text("No message matches")
+
+
+@pytest.mark.parametrize(
+    ("query", "sentence"),
+    [
+        ("where=offset&offset=x", "'x' is no offset: it is a whole number"),
+        ("where=offset", "say which offset: it is a whole number"),
+        ("where=time&time=yesterday", "'yesterday' is no time"),
+        ("partition=99", "orders has no partition 99, only 0 to 5"),
+        ("after=0:x", "expected partition:offset"),
+    ],
+)
+def test_a_search_that_makes_no_sense_is_answered_with_a_sentence(
+    reader: Reader, query: str, sentence: str
+) -> None:
+    page = reader.open(f"/ui/topics/orders?{query}")
+    expect(page.locator("main > [role=alert], main .problem").first).to_contain_text(sentence)
+
+
+def test_a_message_opens_to_all_there_is_of_it(reader: Reader) -> None:
+    page = reader.open("/ui/topics/orders")
+    first = page.locator("#messages details").first
+    first.locator("summary").press("Enter")
+    value = json.loads(first.locator(".value-full").inner_text())
+    assert value["order"] == "o-100399"
+    expect(first.locator(".headers")).to_contain_text("shop-web")
+    expect(first.locator(".value-about")).to_contain_text("json")
+
+
+def test_hostile_keys_values_and_headers_are_text(reader: Reader) -> None:
+    page = reader.open("/ui/topics/customers?partition=0")
+    hostile = page.locator("#messages details", has_text="<script>").first
+    hostile.locator("summary").click()
+    expect(hostile.locator(".value-full")).to_have_text(HOSTILE)
+    expect(hostile.locator(".key-full")).to_have_text(HOSTILE)
+    expect(hostile.locator(".headers th")).to_have_text(HOSTILE)
+    assert page.locator("#messages script, #messages img").count() == 0
+
+
+def test_a_live_tail_shows_what_is_produced_and_nothing_of_it_is_markup(
+    reader: Reader, bootstrap: str
+) -> None:
+    page = reader.open("/ui/topics/truck-positions")
+    button = page.get_by_role("button", name="Live tail")
+    button.click()
+    expect(button).to_have_attribute("aria-pressed", "true")
+    expect(page.locator("#told")).to_have_text("waiting for messages")
+    producer = Producer({"bootstrap.servers": bootstrap})
+    deadline = time.monotonic() + 10
+    while not page.locator("#messages details").count():  # a tail begins a moment after it is opened
+        producer.produce("truck-positions", HOSTILE, HOSTILE, headers=[(HOSTILE, HOSTILE.encode())])
+        producer.flush(5)
+        page.wait_for_timeout(100)
+        assert time.monotonic() < deadline
+    first = page.locator("#messages details").first
+    expect(first.locator(".value-line")).to_have_text(HOSTILE)
+    first.locator("summary").click()
+    expect(first.locator(".value-full")).to_have_text(HOSTILE)
+    expect(first.locator(".headers td")).to_have_text(HOSTILE)
+    assert page.locator("#messages script, #messages img").count() == 0
+    expect(page.locator("#told")).to_contain_text(re.compile(r"Live: \d+ message"))
+    button.click()
+    expect(button).to_have_attribute("aria-pressed", "false")
+    expect(page.locator("#told")).to_contain_text("The tail is stopped")
+
+
+def test_a_message_is_produced_and_its_place_is_said(reader: Reader) -> None:
+    page = reader.open("/ui/topics/empty-one")
+    expect(page.locator("#nothing")).to_contain_text("headrace produce empty-one first second third")
+    dialog = reader.dialog("Produce")
+    dialog.get_by_role("textbox", name="Key").fill("k-1")
+    dialog.get_by_role("textbox", name="Value").fill('{"n": 12345678901234567890}')
+    dialog.get_by_role("combobox", name="Value is").select_option("JSON")
+    dialog.get_by_role("textbox", name="Headers").fill("from: console")
+    dialog.get_by_role("button", name="Produce").click()
+    expect(dialog.locator(".well")).to_have_text("Written to partition 0 at offset 0.")
+    dialog.get_by_role("textbox", name="Value").fill("{not json")
+    dialog.get_by_role("button", name="Produce").click()
+    expect(dialog.get_by_role("alert")).to_contain_text("the value is no JSON")
+    page.keyboard.press("Escape")
+    page.reload()
+    first = page.locator("#messages details").first
+    expect(first.locator(".key-line")).to_have_text("k-1")
+    expect(first.locator(".value-line")).to_have_text('{"n": 12345678901234567890}')
+    expect(first.locator(".headers")).to_contain_text("console")

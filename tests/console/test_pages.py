@@ -1,0 +1,140 @@
+"""Every page, light, dark and as wide as a phone: nothing complains or sticks out, all of it can be read."""
+
+from collections.abc import Iterator
+from typing import Final
+from urllib.parse import quote
+
+import pytest
+from playwright.sync_api import Browser, expect
+
+from console.reading import Reader
+from console.seed import HOSTILE
+
+PAGES: Final = {
+    "/ui/": "Cluster",
+    "/ui/brokers/1": "Broker 1",
+    "/ui/topics": "Topics",
+    "/ui/topics?internal=1&sort=-size": "Topics",
+    "/ui/topics/orders": "orders",
+    "/ui/topics/orders/partitions": "orders",
+    "/ui/topics/orders/settings": "orders",
+    "/ui/topics/orders/groups": "orders",
+    "/ui/topics/empty-one": "empty-one",
+    "/ui/topics/customers": "customers",
+    "/ui/groups": "Groups",
+    "/ui/groups/billing": "billing",
+    f"/ui/groups/{quote(HOSTILE, safe='')}": HOSTILE,
+    "/ui/schemas": "Schemas",
+    "/ui/schemas/orders-value": "orders-value",
+    "/ui/schemas/orders-value?version=2&against=1": "orders-value",
+    f"/ui/schemas/{quote(HOSTILE, safe='')}": HOSTILE,
+    "/ui/pipelines": "Pipelines",
+    "/ui/pipelines/trucks": "trucks",
+    "/ui/pipelines/shop": "shop",
+    "/ui/api": "API",
+}
+
+WITH_DIALOGS: Final = (
+    "/ui/topics",
+    "/ui/topics/orders/settings",
+    "/ui/groups/billing",
+    "/ui/schemas/orders-value",
+)
+
+
+@pytest.fixture(params=["light", "dark", "phone"])
+def looked_at(request: pytest.FixtureRequest, browser: Browser, url: str) -> Iterator[Reader]:
+    kind = request.param
+    context = browser.new_context(
+        color_scheme="dark" if kind == "dark" else "light",
+        viewport={"width": 375 if kind == "phone" else 1280, "height": 800},
+    )
+    reader = Reader(context.new_page(), url)
+    yield reader
+    reader.check()
+    context.close()
+
+
+def test_every_page_is_whole_in_every_theme_and_width(looked_at: Reader) -> None:
+    page = looked_at.page
+    for path, heading in PAGES.items():
+        looked_at.open(path)
+        expect(page.locator("h1")).to_have_count(1)
+        expect(page.locator("h1")).to_have_text(heading)
+        wide = page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
+        assert wide <= 0, f"{path} sticks out by {wide} pixels"
+        assert looked_at.unreadable() == [], path
+        assert looked_at.nameless() == [], path
+        ids = page.evaluate("[...document.querySelectorAll('[id]')].map((each) => each.id)")
+        assert len(ids) == len(set(ids)), path
+        looked_at.check()
+
+
+def test_dialogs_can_be_read_in_every_theme_and_width(looked_at: Reader) -> None:
+    page = looked_at.page
+    for path in (
+        "/ui/topics",
+        "/ui/topics/orders/settings",
+        "/ui/groups/billing",
+        "/ui/schemas/orders-value",
+    ):
+        looked_at.open(path)
+        for name in page.evaluate("[...document.querySelectorAll('dialog')].map((each) => each.id)"):
+            page.evaluate("(name) => document.getElementById(name).showModal()", name)
+            dialog = page.locator(f"#{name}")
+            box = dialog.bounding_box()
+            assert box is not None
+            assert box["x"] >= 0, (path, name)
+            assert box["x"] + box["width"] <= page.viewport_size["width"], (path, name)  # type: ignore[index]
+            assert looked_at.unreadable() == [], (path, name)
+            page.keyboard.press("Escape")
+            expect(dialog).not_to_be_visible()
+
+
+def test_pages_allow_nothing_from_elsewhere_and_no_script_of_their_own(reader: Reader) -> None:
+    answer = reader.page.goto(f"{reader.url}/ui/topics/customers")
+    assert answer is not None
+    policy = answer.headers["content-security-policy"]
+    assert policy.startswith("default-src 'self'; script-src 'self'; style-src 'self';")
+    assert "unsafe" not in policy
+    assert "frame-ancestors 'none'" in policy
+    assert answer.headers["x-content-type-options"] == "nosniff"
+    assert reader.page.locator("script:not([src], [type='application/json'])").count() == 0
+    assert reader.page.locator("[style], [onclick]").count() == 0
+
+
+def test_assets_are_kept_by_browsers_under_a_name_that_changes_with_them(reader: Reader) -> None:
+    page = reader.open("/ui/")
+    sheet = page.locator("link[rel=stylesheet]").first.get_attribute("href")
+    kept = page.request.get(f"{reader.url}{sheet}")
+    assert "immutable" in kept.headers["cache-control"]
+    old = page.request.get(f"{reader.url}/ui/static/000000000000/base.css")
+    assert old.headers["cache-control"] == "no-cache"
+    assert page.request.get(f"{reader.url}/ui/static/0/..%2froutes.py").status == 404
+
+
+def test_what_is_not_there_is_a_page_with_a_sentence(reader: Reader) -> None:
+    for path, sentence in (
+        ("/ui/topics/nope", "there is no topic nope"),
+        ("/ui/groups/nope", "there is no group nope"),
+        ("/ui/schemas/nope", "Subject 'nope' not found."),
+        ("/ui/schemas/orders-value?version=2&against=9", "orders-value has no version 9"),
+        ("/ui/pipelines/nope", "nothing is known of a pipeline nope"),
+        ("/ui/brokers/77", "there is no broker 77, only 1"),
+        ("/ui/brokers/x", "broker_id: Input should be a valid integer"),
+    ):
+        page = reader.open(path)
+        expect(page.locator(".empty p").first).to_contain_text(sentence)
+    for status in (404, 422):
+        reader.forgive(status)
+
+
+def test_a_theme_is_kept_and_arrives_with_the_page(reader: Reader) -> None:
+    page = reader.open("/ui/")
+    page.get_by_role("button", name="Theme: as the system").click()
+    page.get_by_role("button", name="Theme: light").click()
+    expect(page.get_by_role("button", name="Theme: dark")).to_be_visible()
+    reader.open("/ui/topics")
+    assert page.request.get(f"{reader.url}/ui/topics").text().count('data-theme="dark"') == 1
+    ground = page.evaluate("getComputedStyle(document.documentElement).backgroundColor")
+    assert ground == "rgb(16, 18, 20)"
