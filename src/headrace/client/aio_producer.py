@@ -113,9 +113,9 @@ class AsyncProducer:
             topic,
             value,
             key,
-            headers=headers,
-            partition=partition,
-            timestamp_ms=timestamp_ms,
+            headers,
+            partition,
+            timestamp_ms,
         )
         # What may have to ask a broker or a registry must not do so in the event loop.
         ask = self._producer.may_block(topic, key, partition)

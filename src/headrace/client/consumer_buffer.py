@@ -8,6 +8,8 @@ from collections.abc import Collection, Iterator
 from operator import length_hint
 from typing import Any, Final
 
+import confluent_kafka
+
 from headrace.client.connection import Place
 
 LARGEST: Final = 500  # records; more would keep Python's garbage collector busy
@@ -16,6 +18,10 @@ SLOW_S: Final = 0.5  # a batch that takes longer to be worked on is followed by 
 QUICK_S: Final = 0.05  # and one that takes less by a larger one
 
 Record = Any  # librdkafka's message
+
+_topic: Final = confluent_kafka.Message.topic
+_partition: Final = confluent_kafka.Message.partition
+_offset: Final = confluent_kafka.Message.offset
 
 
 class Buffer:
@@ -34,9 +40,17 @@ class Buffer:
         self._in_work = len(batch) if as_one else 1
         return self._left
 
-    def settle(self) -> dict[Place, int]:
-        """All that was handed out is done: returns how far that is. What was not can be had from `rest`."""
-        self._before = self.handed_out()
+    @property
+    def whole(self) -> int:
+        """How many records were put in, if all of them were handed out and nothing else is left; or 0."""
+        return 0 if self._again or length_hint(self._left) else len(self._batch)
+
+    def settle(self, reached: dict[Place, int] | None = None) -> dict[Place, int]:
+        """All that was handed out is done: returns how far that is. What was not can be had from `rest`.
+
+        Whoever knows what was `reached` saves us a look at every record.
+        """
+        self._before = self.handed_out() if reached is None else self._before | reached
         self._again = [*self._left, *self._again]
         self._batch, self._left = [], iter(())
         return self._before
@@ -80,7 +94,14 @@ class Buffer:
         return len(self._batch) - length_hint(self._left)
 
     def _reached(self, count: int) -> dict[Place, int]:
-        return self._before | {place_of(record): record.offset() + 1 for record in self._batch[:count]}
+        """Past the first records of the batch. By C's loops: it may be asked for each batch."""
+        if not count:
+            return dict(self._before)
+        some = self._batch[:count]
+        last = dict(
+            zip(zip(map(_topic, some), map(_partition, some), strict=True), map(_offset, some), strict=True)
+        )
+        return self._before | {Place(*place): offset + 1 for place, offset in last.items()}
 
 
 class Pace:

@@ -27,11 +27,13 @@ class Offsets:
         self._bootstrap = bootstrap
         self._automatic = automatic
         self._stored: dict[Place, int] = {}
-        self._held: dict[Place, int] = {}  # of partitions that are paused: where they go on
+        self._held = source.held
 
     def settle(self) -> None:
         """What was handed out is done."""
-        reached = self._buffer.settle()
+        count, places = self._buffer.whole, self._source.assigned
+        known = self._source.positions() if count > 10 * len(places) else None
+        reached = self._buffer.settle(known)
         if self._automatic:
             self._store(reached)
 
@@ -116,11 +118,12 @@ class Offsets:
 
     def _store(self, reached: dict[Place, int]) -> None:
         new = {place: at for place, at in reached.items() if at > self._stored.get(place, -1)}
-        for place, at in new.items():
-            self._stored[place] = at
-            # It may be another's by now: what we have done with it will be done again there.
-            with suppress(KafkaException):
-                self._client.store_offsets(offsets=[TopicPartition(*place, at)])
+        if not new:
+            return
+        self._stored |= new
+        # One may be another's by now: what we have done with it will be done again there.
+        with suppress(KafkaException):
+            self._client.store_offsets(offsets=[TopicPartition(*place, at) for place, at in new.items()])
 
     def _commit(self, *, wait: bool) -> dict[Place, int]:
         try:

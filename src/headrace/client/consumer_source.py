@@ -34,6 +34,7 @@ class Source:
         self._idle_from_s = time.monotonic() + IDLE_AFTER_S
         self._ends: dict[Place, int] = {}  # where a partition was at its end
         self._seeks: dict[Place, int] = {}  # where to go once librdkafka lets us
+        self.held: dict[Place, int] = {}  # of partitions that are paused: where they go on
 
     # -- partitions ----------------------------------------------------------------------------
 
@@ -71,6 +72,16 @@ class Source:
         return not self._seeks and all(
             place in self._ends and far.get(place, -1) <= self._ends[place] for place in self.assigned
         )
+
+    def positions(self) -> dict[Place, int]:
+        """How far librdkafka has handed out what it has: right where nothing of it is left in the buffer."""
+        asked = [TopicPartition(*place) for place in self.assigned]
+        moved = self._seeks.keys() | self.held.keys()
+        return {
+            place: each.offset
+            for each in self.client.position(asked)
+            if each.offset >= 0 and (place := Place(each.topic, each.partition)) not in moved
+        }
 
     # -- records -------------------------------------------------------------------------------
 

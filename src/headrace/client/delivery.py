@@ -1,5 +1,6 @@
 """What became of records that were sent: receipts, counts, and the failures that `flush` raises."""
 
+import itertools
 import time
 from collections import Counter
 from collections.abc import Callable
@@ -36,34 +37,36 @@ class Counts(NamedTuple):
 class Receipt:
     """Of one record: it will say where the record is, or why it is nowhere."""
 
-    __slots__ = ("_bootstrap", "_callback", "_error", "_found", "_poll")
+    __slots__ = ("_callback", "_error", "_ledger", "_message", "_poll")
 
     def __init__(
         self,
+        ledger: "Ledger",
         poll: Callable[[float], object],
-        bootstrap: str,
         callback: "Callable[[Receipt], None] | None" = None,
     ) -> None:
+        self._ledger = ledger
         self._poll = poll
-        self._bootstrap = bootstrap
         self._callback = callback
-        self._found: Delivered | None = None
-        self._error: ClientError | None = None
+        self._message: Any = None
+        self._error: KafkaError | None = None
 
     def __repr__(self) -> str:
-        return f"Receipt({self._found or self._error or 'on its way'})"
+        if self._message is None:
+            return "Receipt(on its way)"
+        return f"Receipt({self.error or delivered(self._message)})"
 
     @property
     def done(self) -> bool:
         """Whether there is an answer; asks what has come meanwhile."""
-        if self._found is None and self._error is None:
+        if self._message is None:
             self._poll(0)
-        return self._found is not None or self._error is not None
+        return self._message is not None
 
     @property
     def error(self) -> ClientError | None:
         """Why the record was not acknowledged; None if it was, or nobody knows yet."""
-        return self._error
+        return None if self._error is None else self._ledger.why(self._error, self._message)
 
     def result(self, timeout_s: float | None = None) -> Delivered:
         """Wait for the acknowledgement. Raises what went wrong, or TimeoutError: it may still arrive then."""
@@ -72,19 +75,33 @@ class Receipt:
             if deadline is not None and time.monotonic() >= deadline:
                 raise TimeoutError(f"no acknowledgement within {timeout_s} s; the record is still on its way")
             self._poll(POLL_S)
-        if self._error is not None:
-            raise self._error
-        assert self._found is not None
-        return self._found
+        if self.error is not None:
+            raise self.error
+        return delivered(self._message)
 
     def settle(self, error: KafkaError | None, message: Any) -> None:
         """Librdkafka's report, from whichever thread polls."""
-        if error is None:
-            self._found = delivered(message)
-        else:
-            self._error = translate(error, str(message.topic()), self._bootstrap)
+        self._ledger.report(error, message)
+        self._error = error
+        self._message = message  # from now on it is done
         if self._callback is not None:
             self._callback(self)
+
+
+class Tally:
+    """Counts what many threads do: `add` is one step of C's, where `+= 1` would be several of Python's."""
+
+    def __init__(self) -> None:
+        count = itertools.count(1)
+        self.add = count.__next__
+        self._looks = 0  # reading a number takes it
+        self._lock = Lock()
+
+    @property
+    def total(self) -> int:
+        with self._lock:
+            self._looks += 1
+            return self.add() - self._looks
 
 
 class Ledger:
@@ -95,7 +112,7 @@ class Ledger:
 
     def __init__(self, bootstrap: str, on_failure: Callable[[ClientError], None] | None = None) -> None:
         self.failed = 0
-        self.acknowledged = 0  # counted only where successes are reported too
+        self._acknowledged = Tally()  # counted only where successes are reported too
         self._told = 0  # failures that a flush has raised already
         self._kinds: Counter[str] = Counter()
         self._first: list[ClientError] = []
@@ -106,10 +123,9 @@ class Ledger:
     def report(self, error: KafkaError | None, message: Any) -> None:
         """Librdkafka's report about one record."""
         if error is None:
-            with self._lock:
-                self.acknowledged += 1
+            self._acknowledged.add()
             return
-        why = translate(error, str(message.topic()), self._bootstrap)
+        why = self.why(error, message)
         with self._lock:
             self.failed += 1
             kind = str(error.name()) if len(self._kinds) < KINDS else "others"
@@ -118,6 +134,15 @@ class Ledger:
                 self._first.append(why)
         if self._on_failure is not None:
             self._on_failure(why)
+
+    def why(self, error: KafkaError, message: Any) -> ClientError:
+        """The same in our words."""
+        return translate(error, str(message.topic()), self._bootstrap)
+
+    @property
+    def acknowledged(self) -> int:
+        """How many, of those that were reported."""
+        return self._acknowledged.total
 
     def check(self, counts: Counts) -> None:
         """DeliveryFailed if not everything was acknowledged; what has failed is raised once."""
