@@ -10,6 +10,7 @@ from headrace.cli import completing
 from headrace.cli.group_offsets import delete_offsets
 from headrace.cli.group_reset import reset_offsets
 from headrace.cli.group_tables import draw_group, draw_groups, draw_members
+from headrace.cli.lazy import Noun
 from headrace.cli.session import Session, options, together
 from headrace.cli.texts import count
 from headrace.client.errors import NoSuchGroup
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
 
-@click.group()
+@click.group(cls=Noun)
 def group() -> None:
     """List, describe, reset and delete consumer groups."""
 

@@ -1,5 +1,6 @@
-"""A command group that imports a command only when it runs: `headrace --help` needs none of them."""
+"""Command groups: how they list their commands, and one that imports a command only when it runs."""
 
+from collections.abc import Iterator
 from importlib import import_module
 from typing import NamedTuple
 
@@ -51,3 +52,23 @@ class LazyGroup(click.Group):
             if name.startswith(incomplete)
         ]
         return [*named, *click.Command.shell_complete(self, ctx, incomplete)]
+
+
+class Noun(click.Group):
+    """A few verbs in one file; the list of them has what each does, without its example."""
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl(list(self._verbs(ctx)))
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        named = [
+            CompletionItem(name, help=text) for name, text in self._verbs(ctx) if name.startswith(incomplete)
+        ]
+        return [*named, *click.Command.shell_complete(self, ctx, incomplete)]
+
+    def _verbs(self, ctx: click.Context) -> Iterator[tuple[str, str]]:
+        for name in self.list_commands(ctx):
+            command = self.get_command(ctx, name)
+            assert command is not None, name
+            yield name, f"{(command.help or '').partition(':  ')[0].rstrip('.')}."

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import click
 
+from headrace.cli.lazy import Noun
 from headrace.cli.progress import bar
 from headrace.cli.session import Session, as_json_option, table
 from headrace.cli.texts import count
@@ -13,7 +14,7 @@ from headrace.storage.verify import SegmentReport
 from headrace.storage.verify import verify as verify_log
 
 
-@click.group()
+@click.group(cls=Noun)
 def log() -> None:
     """Look at a partition's files on disk."""
 

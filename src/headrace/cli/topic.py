@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 import click
 
 from headrace.cli import completing
+from headrace.cli.lazy import Noun
 from headrace.cli.session import Session, options, table
 from headrace.cli.texts import count, pairs
 from headrace.cli.topic_offsets import delete_records, offsets
@@ -26,7 +27,7 @@ _config = click.option(
 _existing = click.argument("name", shell_complete=completing.topics)
 
 
-@click.group()
+@click.group(cls=Noun)
 def topic() -> None:
     """Create, list, describe, alter and delete topics."""
 
