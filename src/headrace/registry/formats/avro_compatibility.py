@@ -71,11 +71,14 @@ class _Resolution:
         return [] if fits else [_no_branch(writer, path)]
 
     def _fields(self, reader: AvroType, writer: AvroType, path: str) -> Differences:
-        written = {field.name: field for field in writer.fields}
+        """By names; then by aliases, among what no name has claimed."""
+        left = {field.name: field for field in writer.fields}
+        own = {field.name: left.pop(field.name) for field in reader.fields if field.name in left}
         found: Differences = []
         for number, field in enumerate(reader.fields):
             here = join(path, "fields", number)
-            matches = [written[name] for name in (field.name, *field.aliases) if name in written]
+            aliased = [left.pop(alias) for alias in field.aliases if field.name not in own and alias in left]
+            matches = [own[field.name]] if field.name in own else aliased
             if len(matches) > 1:
                 found.append(_ambiguous(field, here))
             elif matches:

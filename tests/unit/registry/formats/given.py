@@ -10,23 +10,23 @@ from headrace.registry.formats.compatibility import incompatibilities
 
 def avro(node: Any, **references: Any) -> Parsed:
     """A schema from JSON; `references` are other subjects' schemas by the subject's name."""
-    return _parsed(SchemaType.AVRO, node, references)
+    return parsed(SchemaType.AVRO, node, references)
 
 
 def json_schema(node: Any, **references: Any) -> Parsed:
-    return _parsed(SchemaType.JSON, node, references)
+    return parsed(SchemaType.JSON, node, references)
 
 
 def proto(text: str, **references: str) -> Parsed:
     """A schema from a .proto text; a reference called `a_proto` is imported as a.proto."""
-    return _parsed(SchemaType.PROTOBUF, text, references)
+    return parsed(SchemaType.PROTOBUF, text, references)
 
 
 def proto3(body: str, **references: str) -> Parsed:
     return proto(f'syntax = "proto3"; {body}', **references)
 
 
-def _parsed(type_: SchemaType, node: Any, references: dict[str, Any]) -> Parsed:
+def parsed(type_: SchemaType, node: Any, references: dict[str, Any]) -> Parsed:
     subjects = {re.sub("_(proto|json)$", r".\1", name): other for name, other in references.items()}
     listed = tuple(Reference(name, name, 1) for name in subjects)
     return parse(Schema(type_, _text(node), listed), lambda ref: Schema(type_, _text(subjects[ref.subject])))
