@@ -6,6 +6,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+import warnings
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
@@ -164,7 +165,9 @@ def test_a_script_that_forgets_to_stop_ends_all_the_same(tmp_path: Path) -> None
 
 
 def test_a_forked_child_does_not_stop_its_parent_s_broker(served: Broker) -> None:
-    child = os.fork()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # of threads, which the child does not use
+        child = os.fork()
     if child == 0:
         try:
             served.stop()

@@ -146,9 +146,7 @@ class Faults:
         for key, fault, act in self._requests:
             if key != handler.key or not fault.is_for(context.client_id, context.broker.broker_id):
                 continue
-            if (
-                question.leaves_topics_out and fault.needs_topics
-            ):  # the client has to name them first, in a new session
+            if question.leaves_topics_out and fault.needs_topics:  # have it named in a new session
                 return FetchResponse(error_code=ErrorCode.FETCH_SESSION_ID_NOT_FOUND, responses=())
             topics = question.topics()
             if fault.topic is None or fault.topic in topics:

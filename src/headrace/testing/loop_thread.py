@@ -42,8 +42,13 @@ class LoopThread:
         return self.run(called())
 
     def _serve(self) -> None:
-        with asyncio.Runner(loop_factory=_loop_factory()) as runner:
-            runner.run(self._until_told())
+        try:
+            with asyncio.Runner(loop_factory=_loop_factory()) as runner:
+                runner.run(self._until_told())
+        except BaseException as error:
+            if self._started.done():
+                raise
+            self._started.set_exception(error)  # whoever starts it waits for this
 
     async def _until_told(self) -> None:
         self._loop = asyncio.get_running_loop()

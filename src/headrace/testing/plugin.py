@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 _MARKER: Final = "headrace"
 _INI: Final = "headrace_settings"
 _OPTIONS: Final = ("settings", "topics", "process", "brokers")
-_SHARED: Final = ("headrace", "headrace_session", "headrace_cluster")
 _SEEN = pytest.StashKey[dict[str, int]]()
 
 
@@ -33,9 +32,8 @@ def _leave_asserts_alone() -> None:
     A broker's are not a test's; to rewrite them takes longer than to start it, and they get slower.
     """
     for finder in sys.meta_path:
-        marked = getattr(
-            finder, "_must_rewrite", None
-        )  # no other way: if it goes, all gets slower, not wrong
+        # Not pytest's promise; should it go, everything is slower, and nothing wrong.
+        marked = getattr(finder, "_must_rewrite", None)
         if isinstance(marked, set):
             marked.discard("headrace")
 
@@ -118,8 +116,11 @@ def _settings(config: pytest.Config) -> dict[str, object]:
 
 
 def _brokers(item: pytest.Item) -> "Mapping[str, Served]":
-    arguments = getattr(item, "funcargs", {})
-    return {name: arguments[name] for name in _SHARED if name in arguments}
+    """The arguments of a test that are brokers, from our fixtures or somebody else's."""
+    if (module := sys.modules.get("headrace.testing.served")) is None:
+        return {}
+    arguments: dict[str, Any] = getattr(item, "funcargs", {})
+    return {name: each for name, each in arguments.items() if isinstance(each, module.Served)}
 
 
 @pytest.hookimpl(wrapper=True)
