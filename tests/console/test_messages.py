@@ -44,9 +44,7 @@ def test_messages_are_found_from_a_time_on_the_readers_clock(reader: Reader) -> 
     times = page.locator("#messages time").all_inner_texts()
     middle = times[len(times) // 2]
     page.get_by_role("combobox", name="Show").select_option("from a time")
-    page.get_by_role("textbox", name="Time").fill(
-        datetime.fromisoformat(middle).strftime("%Y-%m-%dT%H:%M:%S")
-    )
+    page.get_by_role("textbox", name="Time").fill(middle[:19].replace(" ", "T"))
     page.get_by_role("button", name="Search").click()
     expect(page.locator("#search")).to_be_visible()
     found = page.locator("#messages time").all_inner_texts()
