@@ -374,6 +374,28 @@ def test_contexts_are_registries_of_their_own(registry: RegistryCalls, subject: 
     assert f".{subject}" not in registry.get("/contexts").body
 
 
+def test_a_context_is_a_registry_of_its_own_to_clients_that_have_it_in_their_url(
+    registry: RegistryCalls, subject: str
+) -> None:
+    context = f".{subject}"
+    inside = f"/contexts/{context}"
+    made = registry.post(f"{inside}/subjects/a%2Fb/versions", {"schema": json.dumps(ONE)})
+    assert made.body["id"] == 1
+
+    name = f":{context}:a/b"
+    assert registry.get(f"{inside}/subjects").body == [name]
+    assert registry.get(f"{inside}/subjects?subjectPrefix=b").body == []
+    assert registry.get(f"{inside}/subjects/a%2Fb/versions/latest").body["subject"] == name
+    assert registry.get(f"{inside}/schemas/ids/1").body["subject"] == name
+    assert registry.get(f"{inside}/schemas/ids/1?subject=a%2Fb").body["subject"] == name
+    assert [each["subject"] for each in registry.get(f"{inside}/schemas").body] == [name]
+    assert registry.put(f"{inside}/config", {"compatibility": "NONE"}).status == 200
+    assert registry.get(f"/config/:{context}:").body == {"compatibilityLevel": "NONE"}
+    assert registry.get(f"{inside}/config/a%2Fb?defaultToGlobal=true").body == {"compatibilityLevel": "NONE"}
+    assert name in registry.get("/contexts/:.:/subjects").body
+    assert registry.delete(f"{inside}/subjects/a%2Fb").body == [1]
+
+
 def test_the_registry_says_what_it_is(registry: RegistryCalls) -> None:
     assert sorted(registry.get("/schemas/types").body) == ["AVRO", "JSON", "PROTOBUF"]
     assert registry.get("/v1/metadata/id").body["scope"]["clusters"]["kafka-cluster"]

@@ -4,6 +4,7 @@ import json
 import logging
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -11,7 +12,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from confluent_kafka import Producer
+from confluent_kafka import Producer, TopicPartition
+from confluent_kafka.admin import AdminClient
 
 from headrace.client.admin import Admin
 from headrace.http.serving import serve_in_thread
@@ -55,6 +57,13 @@ def gateway_process(bootstrap: str) -> Iterator[tuple[RegistryCalls, "subprocess
 def broker() -> Iterator[Broker]:
     with Broker() as broker:
         yield broker
+
+
+def wait_until(condition: Callable[[], bool], timeout_s: float = 30) -> None:
+    deadline = time.monotonic() + timeout_s
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
 
 
 def settings_of(broker: Broker | Cluster) -> dict[str, str | None]:
@@ -257,8 +266,9 @@ def test_the_setting_may_be_changed_while_gateways_run(broker: Broker) -> None:
     assert registry.get("/subjects/s/versions").body == [1, 2, 3, 4]
 
 
-def test_a_topic_that_would_lose_schemas_is_not_written_to(broker: Broker) -> None:
-    broker.create_topic(TOPIC, partitions=1, configs={"cleanup.policy": "delete"})
+@pytest.mark.parametrize("policy", ["delete", "compact,delete"])
+def test_a_topic_that_would_lose_schemas_is_not_written_to(broker: Broker, policy: str) -> None:
+    broker.create_topic(TOPIC, partitions=1, configs={"cleanup.policy": policy})
     registry = RegistryCalls(broker.http)
     said = registry.register("s", schema(0))
     assert (said.status, said.code) == (500, 50001)
@@ -284,6 +294,48 @@ def test_a_topic_that_is_another_one_by_now_is_read_from_the_beginning(broker: B
 
     assert registry.register("t", schema(2)).body["id"] == 1
     assert registry.get("/subjects").body == ["t"]
+
+
+def test_a_topic_that_was_compacted_is_read_and_written_on() -> None:
+    eager = {"log.cleaner.backoff.ms": "50", "log.segment.bytes": "1024", "log.roll.ms": "1000"}
+    compact = {
+        "cleanup.policy": "compact",
+        COMPARES: "true",
+        "segment.bytes": "2048",
+        "min.cleanable.dirty.ratio": "0.01",
+        "delete.retention.ms": "0",
+    }
+    with Broker(eager) as broker:
+        broker.create_topic(TOPIC, partitions=1, configs=compact)
+        with gateway(broker.bootstrap) as registry:
+            kept = registry.register("kept", schema(100)).body
+            for number in range(15):
+                registry.register("gone", schema(number))
+                registry.delete("/subjects/gone")
+                registry.delete("/subjects/gone?permanent=true")
+            written = broker.admin.describe_topic(TOPIC).partitions[0].next_offset or 0
+            wait_until(lambda: len(broker.records(TOPIC)) < written / 2)
+
+        with gateway(broker.bootstrap) as later:
+            assert later.get("/subjects?deleted=true").body == ["kept"]
+            assert later.get(f"/schemas/ids/{kept['id']}/schema").body == schema(100)
+            assert later.register("new", schema(101)).body["id"] == 17
+            assert later.get("/subjects").body == ["kept", "new"]
+
+
+def test_a_topic_whose_records_were_deleted_is_begun_anew(broker: Broker) -> None:
+    registry = RegistryCalls(broker.http)
+    registry.register("s", schema(0))
+    registry.register("s", schema(0))
+    end = TopicPartition(TOPIC, 0, -1)
+    broker.admin.alter_topic_configs(TOPIC, sets={"cleanup.policy": "compact,delete"})
+    admin = AdminClient({"bootstrap.servers": broker.bootstrap, "log_level": 0})
+    admin.delete_records([end])[end].result(30)
+    broker.admin.alter_topic_configs(TOPIC, sets={"cleanup.policy": "compact"})
+    with gateway(broker.bootstrap) as later:
+        assert later.get("/subjects").body == []
+        assert later.register("t", schema(1)).status == 200
+        assert later.get("/subjects").body == ["t"]
 
 
 # -- crashes ---------------------------------------------------------------------------------------

@@ -15,6 +15,8 @@ from starlette.types import Scope
 
 from headrace.client.errors import ClientError
 from headrace.http.problems import Problem, code_of
+from headrace.http.registry.within import unfolded
+from headrace.registry import names
 from headrace.registry.refusals import Refusal
 
 MEDIA_TYPE: Final = "application/vnd.schemaregistry.v1+json"
@@ -44,9 +46,13 @@ class RegistryRoute(APIRoute):
         raw = scope.get("raw_path")
         if scope["type"] != "http" or raw is None:
             return super().matches(scope)
-        match, found = super().matches({**scope, "path": raw.decode("latin-1").partition("?")[0]})
+        asked = unfolded(raw.decode("latin-1").partition("?")[0], scope["query_string"])
+        match, found = super().matches({**scope, "path": asked.path})
         if match is not Match.NONE:
-            found["path_params"] = {name: _decoded(value) for name, value in found["path_params"].items()}
+            parts = {name: _decoded(value) for name, value in found["path_params"].items()}
+            if "subject" in parts and asked.context != names.DEFAULT_CONTEXT:
+                parts["subject"] = asked.qualified(parts["subject"])
+            found.update(path_params=parts, query_string=asked.query)
         return match, found
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:

@@ -101,7 +101,7 @@ class SchemasTopic:
         self._checked = led.topic_id
         self.compares = configs.get(COMPARE_AND_APPEND) == "true"
         policy = configs.get("cleanup.policy") or ""
-        if "compact" not in policy:
+        if policy != "compact":
             self._complain(
                 f"its cleanup.policy is {policy}, so that schemas would be lost: set it to compact"
             )
