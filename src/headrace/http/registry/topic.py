@@ -102,9 +102,8 @@ class SchemasTopic:
         self.compares = configs.get(COMPARE_AND_APPEND) == "true"
         policy = configs.get("cleanup.policy") or ""
         if policy != "compact":
-            self._complain(
-                f"its cleanup.policy is {policy}, so that schemas would be lost: set it to compact"
-            )
+            put_right = f"headrace config set topic {self.name} cleanup.policy=compact"
+            self._complain(f"its cleanup.policy is {policy}, which would lose them; `{put_right}` helps")
         if self._partitions > 1:
             self._complain(f"it has {self._partitions} partitions, and should have one")
         if not self.compares:
