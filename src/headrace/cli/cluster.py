@@ -8,14 +8,14 @@ import click
 from headrace.cli import completing
 from headrace.cli.cluster_move import drain, of_topic, partition_option, reassign
 from headrace.cli.cluster_tables import draw_elections, draw_status
-from headrace.cli.lazy import Noun
+from headrace.cli.lazy import LazyGroup
 from headrace.cli.session import Session, options
 from headrace.cli.texts import count
 from headrace.client.connection import Place
 from headrace.client.errors import ClientError
 
 
-@click.group(cls=Noun)
+@click.group(cls=LazyGroup)
 def cluster() -> None:
     """Show a cluster's state; move partitions, leaders and brokers."""
 

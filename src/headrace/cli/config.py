@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import click
 
 from headrace.cli import completing
-from headrace.cli.lazy import Noun
+from headrace.cli.lazy import LazyGroup
 from headrace.cli.session import Session, options, table
 from headrace.cli.texts import pairs
 from headrace.client import admin
@@ -18,7 +18,7 @@ _kind = click.argument("kind", type=click.Choice(["topic", "broker"]))
 _name = click.argument("name", shell_complete=completing.named)
 
 
-@click.group(cls=Noun)
+@click.group(cls=LazyGroup)
 def config() -> None:
     """Show and change settings of topics and brokers. A broker's NAME is its number."""
 

@@ -2,15 +2,14 @@
 
 import sys
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import click
 
 from headrace.cli import completing
-from headrace.cli.group_offsets import delete_offsets
 from headrace.cli.group_reset import reset_offsets
 from headrace.cli.group_tables import draw_group, draw_groups, draw_members
-from headrace.cli.lazy import Noun
+from headrace.cli.lazy import Lazy, LazyGroup
 from headrace.cli.session import Session, options, together
 from headrace.cli.texts import count
 from headrace.client.errors import NoSuchGroup
@@ -20,13 +19,20 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
 
-@click.group(cls=Noun)
+LATER: Final = {
+    "delete-offsets": Lazy(
+        "headrace.cli.group_offsets", "delete_offsets", "Forget what a group has committed."
+    ),
+}
+"""What takes longer to import than most who name a group want to wait."""
+
+
+@click.group(cls=LazyGroup, table=LATER)
 def group() -> None:
     """List, describe, reset and delete consumer groups."""
 
 
 group.add_command(reset_offsets)
-group.add_command(delete_offsets)
 
 
 @group.command("list")

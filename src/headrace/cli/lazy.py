@@ -1,11 +1,13 @@
-"""Command groups: how they list their commands, and one that imports a command only when it runs."""
+"""A command group that imports a command only when it runs: `headrace --help` needs none of them."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from importlib import import_module
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 import click
 from click.shell_completion import CompletionItem
+
+COMMANDS: Final = "Commands"
 
 
 class Lazy(NamedTuple):
@@ -14,15 +16,19 @@ class Lazy(NamedTuple):
     module: str
     attribute: str
     help: str
-    section: str = "Commands"
+    section: str = COMMANDS
 
 
 class LazyGroup(click.Group):
-    """Knows its commands from a table. A command's own `--help` imports it, the list of all does not."""
+    """Knows commands from a table, beside those it was given.
 
-    def __init__(self, *args: object, table: dict[str, Lazy], **settings: object) -> None:
+    A command's own `--help` imports it, the list of all does not. The line about a command that was given is
+    the beginning of its help, without the example.
+    """
+
+    def __init__(self, *args: object, table: Mapping[str, Lazy] | None = None, **settings: object) -> None:
         super().__init__(*args, **settings)  # type: ignore[arg-type]
-        self._table = table
+        self._table = table or {}
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return sorted([*super().list_commands(ctx), *self._table])
@@ -37,38 +43,25 @@ class LazyGroup(click.Group):
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         sections: dict[str, list[tuple[str, str]]] = {lazy.section: [] for lazy in self._table.values()}
-        for name in self.list_commands(ctx):
-            sections[self._table[name].section].append((name, self._table[name].help))
-        widest = max(map(len, self._table))
+        widest = max(map(len, self.list_commands(ctx)))
+        for name, text in self._lines(ctx):
+            section = self._table[name].section if name in self._table else COMMANDS
+            sections.setdefault(section, []).append((name.ljust(widest), text))
         for title, rows in sections.items():
             with formatter.section(title):
-                formatter.write_dl([(name.ljust(widest), text) for name, text in rows])
+                formatter.write_dl(rows)
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
         """The names of commands, out of the table; whoever presses Tab waits for no import."""
         named = [
-            CompletionItem(name, help=self._table[name].help)
-            for name in self.list_commands(ctx)
-            if name.startswith(incomplete)
+            CompletionItem(name, help=text) for name, text in self._lines(ctx) if name.startswith(incomplete)
         ]
         return [*named, *click.Command.shell_complete(self, ctx, incomplete)]
 
-
-class Noun(click.Group):
-    """A few verbs in one file; the list of them has what each does, without its example."""
-
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        with formatter.section("Commands"):
-            formatter.write_dl(list(self._verbs(ctx)))
-
-    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
-        named = [
-            CompletionItem(name, help=text) for name, text in self._verbs(ctx) if name.startswith(incomplete)
-        ]
-        return [*named, *click.Command.shell_complete(self, ctx, incomplete)]
-
-    def _verbs(self, ctx: click.Context) -> Iterator[tuple[str, str]]:
+    def _lines(self, ctx: click.Context) -> Iterator[tuple[str, str]]:
+        """What each command does."""
         for name in self.list_commands(ctx):
-            command = self.get_command(ctx, name)
-            assert command is not None, name
-            yield name, f"{(command.help or '').partition(':  ')[0].rstrip('.')}."
+            if name in self._table:
+                yield name, self._table[name].help
+            else:
+                yield name, f"{(self.commands[name].help or '').partition(':  ')[0].rstrip('.')}."

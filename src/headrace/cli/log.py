@@ -5,7 +5,7 @@ from pathlib import Path
 
 import click
 
-from headrace.cli.lazy import Noun
+from headrace.cli.lazy import LazyGroup
 from headrace.cli.progress import bar
 from headrace.cli.session import Session, as_json_option, table
 from headrace.cli.texts import count
@@ -14,7 +14,7 @@ from headrace.storage.verify import SegmentReport
 from headrace.storage.verify import verify as verify_log
 
 
-@click.group(cls=Noun)
+@click.group(cls=LazyGroup)
 def log() -> None:
     """Look at a partition's files on disk."""
 

@@ -1,15 +1,14 @@
 """`headrace topic`: create, list, describe, offsets, alter, delete-records, delete."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import click
 
 from headrace.cli import completing
-from headrace.cli.lazy import Noun
+from headrace.cli.lazy import Lazy, LazyGroup
 from headrace.cli.session import Session, options, table
 from headrace.cli.texts import count, pairs
-from headrace.cli.topic_offsets import delete_records, offsets
 from headrace.client.admin import Topic, TopicSummary
 from headrace.client.errors import NoSuchTopic, TopicExists
 
@@ -27,13 +26,18 @@ _config = click.option(
 _existing = click.argument("name", shell_complete=completing.topics)
 
 
-@click.group(cls=Noun)
+LATER: Final = {
+    "delete-records": Lazy("headrace.cli.topic_offsets", "delete_records", "Delete old records."),
+    "offsets": Lazy(
+        "headrace.cli.topic_offsets", "offsets", "Show where partitions end, or what offset a time is."
+    ),
+}
+"""What takes longer to import than most who name a topic want to wait."""
+
+
+@click.group(cls=LazyGroup, table=LATER)
 def topic() -> None:
     """Create, list, describe, alter and delete topics."""
-
-
-topic.add_command(offsets)
-topic.add_command(delete_records)
 
 
 @topic.command()
