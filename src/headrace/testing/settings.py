@@ -12,6 +12,10 @@ _QUICK: Final = {
     "group.consumer.heartbeat.interval.ms": "500",
     "offsets.topic.num.partitions": "1",
 }
+_FOR_SEVERAL: Final = {
+    "zookeeper.session.timeout.ms": "6000",  # a paused broker counts as gone after this
+    "replica.lag.time.max.ms": "6000",
+}
 _DECIDED: Final = ("broker.id", "log.dirs", "listeners", "advertised.listeners", "zookeeper.connect")
 
 
@@ -25,15 +29,13 @@ def as_text(settings: Settings) -> dict[str, str]:
 
 def broker_settings(brokers: int, given: Mapping[str, str]) -> dict[str, str]:
     """What a broker of so many is started with, under what was given."""
-    return {**_QUICK, **(_for_several(brokers) if brokers > 1 else {}), **given}
-
-
-def _for_several(brokers: int) -> dict[str, str]:
+    replicas = str(min(3, brokers))
     return {
-        "default.replication.factor": str(min(3, brokers)),
-        "offsets.topic.replication.factor": str(min(3, brokers)),
-        "zookeeper.session.timeout.ms": "6000",  # a paused broker counts as gone after this
-        "replica.lag.time.max.ms": "6000",
+        **_QUICK,
+        "default.replication.factor": replicas,
+        "offsets.topic.replication.factor": replicas,
+        **(_FOR_SEVERAL if brokers > 1 else {}),
+        **given,
     }
 
 
