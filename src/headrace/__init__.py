@@ -19,7 +19,7 @@ _FROM: Final = {
     "aio_producer": ("AsyncProducer",),
     "connection": ("Place",),
     "consumer": ("Consumer",),
-    "consumer_message": ("Message",),
+    "consumer_message": ("Batch", "Message"),
     "delivery": ("Counts", "Delivered", "Receipt"),
     "errors": (
         "BadSetting",
@@ -53,6 +53,7 @@ __all__ = [  # noqa: RUF022  what people look for first
     "JsonSchema",
     "Protobuf",
     "Message",
+    "Batch",
     "Place",
     "Receipt",
     "Delivered",

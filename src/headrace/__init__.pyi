@@ -4,7 +4,7 @@ from headrace.client.aio_consumer import AsyncConsumer
 from headrace.client.aio_producer import AsyncProducer
 from headrace.client.connection import Place
 from headrace.client.consumer import Consumer
-from headrace.client.consumer_message import Message
+from headrace.client.consumer_message import Batch, Message
 from headrace.client.delivery import Counts, Delivered, Receipt
 from headrace.client.errors import (
     BadSetting,
@@ -38,6 +38,7 @@ __all__ = [  # noqa: RUF022  what people look for first
     "JsonSchema",
     "Protobuf",
     "Message",
+    "Batch",
     "Place",
     "Receipt",
     "Delivered",

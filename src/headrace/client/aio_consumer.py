@@ -16,7 +16,7 @@ from typing import Any, Generic, Self, TypeVar
 from headrace.client.connection import Place
 from headrace.client.consumer import Consumer, Places, Start
 from headrace.client.consumer_decoding import OnBad
-from headrace.client.consumer_message import K, Message, V
+from headrace.client.consumer_message import Batch, K, Message, V
 from headrace.client.consumer_source import Listener
 from headrace.client.errors import ClientError, NotReadable
 from headrace.client.serializers import AnyFormat
@@ -113,7 +113,7 @@ class AsyncConsumer(Generic[K, V]):
         stop_at_end: bool = False,
         idle_s: float | None = None,
         limit_s: float | None = None,
-    ) -> AsyncIterator[list[Message[K, V]]]:
+    ) -> AsyncIterator[Batch[K, V]]:
         """Records as they come, up to `most` at a time. A batch is done when the next one is asked for."""
         batches = self._consumer.batches(most, stop_at_end=stop_at_end, idle_s=idle_s, limit_s=limit_s)
         while (batch := await self._call(next, batches, None)) is not None:

@@ -19,7 +19,7 @@ from confluent_kafka import TopicPartition
 from headrace.client.connection import Place
 from headrace.client.consumer_buffer import Buffer, Pace, Record
 from headrace.client.consumer_decoding import Decoding, OnBad
-from headrace.client.consumer_message import K, Message, V
+from headrace.client.consumer_message import Batch, K, Message, V
 from headrace.client.consumer_offsets import Offsets
 from headrace.client.consumer_source import POLL_S, Listener, Source, places_of
 from headrace.client.errors import BadSetting, ClientError, Closed, NoSuchTopic, NotReadable, check_reachable
@@ -183,12 +183,18 @@ class Consumer(Generic[K, V]):
         stop_at_end: bool = False,
         idle_s: float | None = None,
         limit_s: float | None = None,
-    ) -> Iterator[list[Message[K, V]]]:
+    ) -> Iterator[Batch[K, V]]:
         """Records as they come, up to `most` at a time. A batch is done when the next one is asked for."""
         for batch in self.fetches(most, stop_at_end=stop_at_end, idle_s=idle_s, limit_s=limit_s):
-            messages = list(self._decoding.messages(self._buffer.put(batch, as_one=True), batch))
-            if messages:
-                yield messages
+            good, bad = self._decoding.batch(batch)
+            count = len(batch) if bad is None else batch.index(bad.raw)
+            self._buffer.keep(batch[count + 1 :])
+            self._buffer.hand_out(batch[:count])
+            if good:
+                yield good
+            if bad is not None:
+                self._buffer.hand_out([bad.raw])
+                raise bad
 
     def fetches(
         self,

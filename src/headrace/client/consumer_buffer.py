@@ -34,11 +34,14 @@ class Buffer:
         self._in_work = 1  # how many of those handed out last are not done before more is asked for
         self._again: list[Record] = []  # what was fetched, and is to be handed out next
 
-    def put(self, batch: list[Record], *, as_one: bool = False) -> Iterator[Record]:
-        """Have these handed out by the iterator that is returned; they are in work one by one, or as one."""
-        self._batch, self._left = batch, iter(batch)
-        self._in_work = len(batch) if as_one else 1
+    def put(self, batch: list[Record]) -> Iterator[Record]:
+        """Have these handed out by the iterator that is returned; one of them is in work at a time."""
+        self._batch, self._left, self._in_work = batch, iter(batch), 1
         return self._left
+
+    def hand_out(self, batch: list[Record]) -> None:
+        """These are handed out and in work, all of them."""
+        self._batch, self._left, self._in_work = batch, iter(()), len(batch)
 
     @property
     def whole(self) -> int:
@@ -61,8 +64,8 @@ class Buffer:
         return rest
 
     def keep(self, records: list[Record]) -> None:
-        """Have these handed out later."""
-        self._again = [*self._again, *records]
+        """Have these handed out next, before what is kept already."""
+        self._again = [*records, *self._again]
 
     def handed_out(self) -> dict[Place, int]:
         """How far everything is that was handed out: the next offset of each partition."""
@@ -98,9 +101,8 @@ class Buffer:
         if not count:
             return dict(self._before)
         some = self._batch[:count]
-        last = dict(
-            zip(zip(map(_topic, some), map(_partition, some), strict=True), map(_offset, some), strict=True)
-        )
+        places = zip(map(_topic, some), map(_partition, some), strict=True)
+        last = dict(zip(places, map(_offset, some), strict=True))
         return self._before | {Place(*place): offset + 1 for place, offset in last.items()}
 
 

@@ -1,18 +1,14 @@
 """From librdkafka's messages to ours: keys and values by their formats, and what becomes of bad ones."""
 
 from collections.abc import Callable, Iterator
-from typing import Any, Final, Literal, NoReturn
-
-import confluent_kafka
+from typing import Any, Literal, NoReturn
 
 from headrace.client.consumer_buffer import Record
-from headrace.client.consumer_message import Message
+from headrace.client.consumer_message import Batch, Message, plain
 from headrace.client.errors import BadSetting, NotReadable
 from headrace.client.serializers import Field, format_of
 
 OnBad = Literal["raise", "skip"] | Callable[[NotReadable], object]
-
-_value: Final = confluent_kafka.Message.value
 
 
 class Decoding:
@@ -32,8 +28,20 @@ class Decoding:
     def messages(self, records: Iterator[Record], batch: list[Record]) -> Iterator[Message[Any, Any]]:
         """The records as messages. `records` is an iterator over `batch`, and tells how far it has come."""
         if self._plain:
-            return map(Message, zip(map(_value, records), batch, strict=False))
+            return plain(records, batch)
         return filter(None, map(self._decoded, records))
+
+    def batch(self, records: list[Record]) -> tuple[Batch[Any, Any], NotReadable | None]:
+        """The records up to the first that cannot be read and is to be raised, and why it cannot."""
+        if self._plain:
+            return Batch(records), None
+        messages: list[Message[Any, Any]] = []
+        for found in map(self._attempt, records):
+            if isinstance(found, NotReadable):
+                return Batch(records, messages), found
+            if found is not None:
+                messages.append(found)
+        return Batch(records, messages), None
 
     def all(self, batch: list[Record]) -> "list[Message[Any, Any] | NotReadable | None]":
         """The same at once, with what would be raised in its place and None for what is passed over."""

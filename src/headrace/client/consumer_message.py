@@ -5,9 +5,11 @@ rest when somebody wants to know. A class with seven fields of its own would cos
 librdkafka's work on a small record.
 """
 
-from collections.abc import Callable
+from collections.abc import Iterable, Iterator, Sequence
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar, overload
+
+import confluent_kafka
 
 if TYPE_CHECKING:
     from typing_extensions import TypeVar as DefaultTypeVar
@@ -16,6 +18,8 @@ if TYPE_CHECKING:
     V = DefaultTypeVar("V", default=bytes)
 else:
     K, V = TypeVar("K"), TypeVar("V")
+
+_value: Final = confluent_kafka.Message.value
 
 
 class Message(tuple[Any, Any], Generic[K, V]):
@@ -73,4 +77,39 @@ class Message(tuple[Any, Any], Generic[K, V]):
         return f"Message({place}: key={self.key!r:.80}, value={self.value!r:.80})"
 
 
-Make = Callable[[Any], "Message[Any, Any]"]
+class Batch(Sequence[Message[K, V]]):
+    """Messages that came together. Plain bytes become messages only when one looks: `values()` does not."""
+
+    __slots__ = ("_messages", "_records")
+
+    def __init__(self, records: list[Any], messages: list[Message[K, V]] | None = None) -> None:
+        """`messages` are for records whose keys and values are not bytes."""
+        self._records = records
+        self._messages = messages
+
+    def __len__(self) -> int:
+        return len(self._records if self._messages is None else self._messages)
+
+    def __iter__(self) -> Iterator[Message[K, V]]:
+        return plain(self._records, self._records) if self._messages is None else iter(self._messages)
+
+    @overload
+    def __getitem__(self, index: int) -> Message[K, V]: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[Message[K, V]]: ...
+    def __getitem__(self, index: int | slice) -> Message[K, V] | list[Message[K, V]]:
+        return list(self)[index]
+
+    def values(self) -> list[V]:
+        """The values alone."""
+        if self._messages is None:
+            return list(map(_value, self._records))
+        return [message.value for message in self._messages]
+
+    def __repr__(self) -> str:
+        return f"Batch({len(self)} messages)"
+
+
+def plain(records: Iterable[Any], batch: Iterable[Any]) -> Iterator[Message[Any, Any]]:
+    """Librdkafka's messages as ours, by C alone; both arguments are the same records."""
+    return map(Message, zip(map(_value, records), batch, strict=False))

@@ -81,12 +81,16 @@ class Producer:
             self._count_partitions,
             in_turn=in_turn,
         )
+        self._sent = Tally()
         self._client: Any = build(confluent_kafka.Producer, given)
-        check_reachable(self.bootstrap)
+        try:
+            check_reachable(self.bootstrap)
+        except ClientError:
+            self._client.close()
+            raise
         self._prepare = self._records.prepare if self._records.needed else None
         self._turns = self._records.turns
         self._produce = self._client.produce
-        self._sent = Tally()
         self._count = self._sent.add
         self._final: Counts | None = None  # once it is closed
 
@@ -102,7 +106,8 @@ class Producer:
             error.add_note(f"and besides: {failure}")
 
     def __del__(self) -> None:
-        waiting = 0 if isinstance(client := getattr(self, "_client", _GONE), _Gone) else len(client)
+        client = getattr(self, "_client", _GONE)
+        waiting = 0 if client is _GONE or not self._sent.total else len(client)
         if waiting:
             warnings.warn(
                 f"a producer with {waiting} records on their way was not closed", ResourceWarning, 2
@@ -181,21 +186,29 @@ class Producer:
 
         Without a timeout, no longer than librdkafka tries: two minutes (`delivery_timeout_ms`).
         """
-        self._client.flush(-1 if timeout_s is None else timeout_s)
-        counts = self.counts
+        sent = self._sent.total  # other threads may go on sending
+        waiting = self._client.flush(-1 if timeout_s is None else timeout_s)
+        counts = self._counted(sent, waiting)
         self._ledger.check(counts)
         return counts
 
     @property
     def counts(self) -> Counts:
-        """How many records were sent, acknowledged, have failed, and are waiting (none of them is lost)."""
+        """How many records were sent, acknowledged, have failed, and are waiting.
+
+        Between two flushes some that were acknowledged just now may still be among those that wait.
+        """
         if self._final is not None:
             return self._final
         self.poll(0)
-        sent = self._sent.total
-        failed, acknowledged, queued = self._ledger.failed, self._ledger.acknowledged, len(self._client)
+        return self._counted(self._sent.total, len(self._client))
+
+    def _counted(self, sent: int, queued: int) -> Counts:
+        """`queued` is what librdkafka has left to do for us: records, and now and then a line for the log."""
+        failed = min(sent, self._ledger.failed)
         if self._receipts:
-            return Counts(sent, acknowledged, failed, min(queued, sent - acknowledged - failed))
+            acknowledged = min(sent - failed, self._ledger.acknowledged)
+            return Counts(sent, acknowledged, failed, min(queued, sent - failed - acknowledged))
         waiting = min(queued, sent - failed)
         return Counts(sent, sent - failed - waiting, failed, waiting)
 

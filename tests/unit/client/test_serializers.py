@@ -1,0 +1,103 @@
+"""Formats, those of a schema registry among them: confluent's own mock of one plays it."""
+
+from typing import Any
+
+import pytest
+from confluent_kafka.schema_registry import SchemaRegistryClient
+from confluent_kafka.serialization import IntegerDeserializer, IntegerSerializer
+from google.protobuf.timestamp_pb2 import Timestamp
+
+from headrace.client.errors import BadSetting
+from headrace.client.serializers import BYTES, JSON, STRING, format_of
+from headrace.client.serializers_registry import Avro, JsonSchema, Protobuf, client_of
+
+AVRO = {
+    "type": "record",
+    "name": "Order",
+    "fields": [{"name": "item", "type": "string"}, {"name": "count", "type": "int", "default": 1}],
+}
+JSON_SCHEMA = {
+    "title": "Order",
+    "type": "object",
+    "properties": {"count": {"type": "integer"}},
+    "required": ["count"],
+}
+
+
+@pytest.fixture
+def registry() -> SchemaRegistryClient:
+    return SchemaRegistryClient.new_client({"url": "mock://"})
+
+
+def through(written: Any, read: Any, value: object, registry: object = None) -> Any:
+    data = format_of(written, registry).serialize(value, "t", "value", None)
+    assert isinstance(data, bytes)
+    return format_of(read, registry).deserialize(data, "t", "value", None)
+
+
+def test_bytes_need_no_format() -> None:
+    assert format_of(None) is None
+    assert format_of(BYTES) is None
+
+
+def test_text_and_json_come_back_as_they_were() -> None:
+    assert through(STRING, STRING, "größer") == "größer"
+    value = {"a": [1, 2.5, None, True], "ß": "€"}
+    assert through(JSON, JSON, value) == value
+
+
+def test_json_is_small_and_readable_and_has_no_nan() -> None:
+    assert JSON.serialize({"ä": [1, 2]}, "t", "value", None) == '{"ä":[1,2]}'.encode()
+    with pytest.raises(ValueError, match="not JSON compliant"):
+        JSON.serialize(float("nan"), "t", "value", None)
+
+
+def test_functions_and_confluent_s_serialisers_are_formats() -> None:
+    assert through(lambda number: b"%d" % number, int, 42) == 42
+    assert through(IntegerSerializer(), IntegerDeserializer(), 42) == 42
+
+
+def test_avro_is_written_with_the_schema_s_id_and_read_without_a_schema(
+    registry: SchemaRegistryClient,
+) -> None:
+    order = {"item": "tea", "count": 3}
+    assert through(Avro(AVRO), Avro(), order, registry) == order
+    assert registry.get_subjects() == ["t-value"]
+    data = Avro(AVRO, registry).serialize(order, "t", "value", None)
+    assert data is not None
+    assert data[:5] == b"\x00" + registry.get_latest_version("t-value").schema_id.to_bytes(4, "big")
+
+
+def test_avro_of_an_older_schema_is_read_as_the_newer_has_it(registry: SchemaRegistryClient) -> None:
+    older = AVRO | {"fields": AVRO["fields"][:1]}
+    assert through(Avro(older), Avro(AVRO), {"item": "tea"}, registry) == {"item": "tea", "count": 1}
+
+
+def test_json_that_its_schema_forbids_is_not_written(registry: SchemaRegistryClient) -> None:
+    assert through(JsonSchema(JSON_SCHEMA), JsonSchema(), {"count": 1}, registry) == {"count": 1}
+    with pytest.raises(Exception, match="count"):
+        JsonSchema(JSON_SCHEMA, registry).serialize({}, "t", "value", None)
+
+
+def test_protobuf_comes_back_as_its_class(registry: SchemaRegistryClient) -> None:
+    assert through(Protobuf(Timestamp), Protobuf(Timestamp), Timestamp(seconds=5), registry) == Timestamp(
+        seconds=5
+    )
+
+
+def test_a_format_with_a_registry_of_its_own_keeps_it(registry: SchemaRegistryClient) -> None:
+    other = SchemaRegistryClient.new_client({"url": "mock://"})
+    format_of(Avro(AVRO, registry), other).serialize({"item": "tea", "count": 1}, "t", "key", None)
+    assert registry.get_subjects() == ["t-key"]
+    assert other.get_subjects() == []
+
+
+def test_what_is_missing_is_told() -> None:
+    with pytest.raises(BadSetting, match="Avro needs a schema registry"):
+        format_of(Avro(AVRO))
+    with pytest.raises(BadSetting, match="without its schema"):
+        format_of(Avro(), "mock://").serialize({}, "t", "value", None)
+    with pytest.raises(BadSetting, match="is no format"):
+        format_of(5)
+    with pytest.raises(BadSetting, match="the schema registry"):
+        client_of({"url": 5})

@@ -1,0 +1,253 @@
+"""headrace.Consumer on a real broker: iterating, committing, moving about."""
+
+from itertools import islice
+
+import pytest
+
+from headrace import (
+    JSON,
+    STRING,
+    Admin,
+    BadSetting,
+    ClientError,
+    Closed,
+    Consumer,
+    NoSuchTopic,
+    NotReadable,
+    Place,
+    Producer,
+)
+from wire.process import BrokerProcess
+from wire.sdk import QUICK, fresh, numbers, topic_of
+
+
+def read(bootstrap: str, topic: str, group: str) -> list[bytes]:
+    """What a member of the group would still get; nothing is committed."""
+    with Consumer(bootstrap, topic, group=group, auto_commit=False, **QUICK) as consumer:
+        return [message.value for message in consumer.read(stop_at_end=True)]
+
+
+def test_without_a_group_all_partitions_are_read_from_their_start(broker: BrokerProcess) -> None:
+    topic = topic_of(broker.bootstrap, numbers(1000), partitions=3)
+    with Consumer(broker.bootstrap, topic, **QUICK) as consumer:
+        assert consumer.assignment == [Place(topic, index) for index in range(3)]
+        found = [message.value for message in consumer.read(stop_at_end=True)]
+        assert consumer.position() == {Place(topic, 0): 334, Place(topic, 1): 333, Place(topic, 2): 333}
+        assert list(consumer.read(stop_at_end=True)) == []  # it is still at the end
+        with pytest.raises(ClientError, match="group=NAME"):
+            consumer.commit()
+    assert sorted(found, key=int) == numbers(1000)
+
+
+def test_a_group_goes_on_where_it_was(broker: BrokerProcess) -> None:
+    topic, group = topic_of(broker.bootstrap, numbers(700)), fresh("group")
+    with Consumer(broker.bootstrap, topic, group=group, **QUICK) as consumer:
+        first = [message.value for message in islice(consumer, 601)]
+    rest = read(broker.bootstrap, topic, group)
+    assert first == numbers(601)
+    assert rest == numbers(700)[600:]  # the last one was in work when the loop was left
+
+
+def test_what_fails_in_the_loop_comes_again(broker: BrokerProcess) -> None:
+    topic, group = topic_of(broker.bootstrap, numbers(50)), fresh("group")
+
+    def work() -> None:
+        with Consumer(broker.bootstrap, topic, group=group, **QUICK) as consumer:
+            for message in consumer:
+                1 / (int(message.value) - 20)
+
+    with pytest.raises(ZeroDivisionError):
+        work()
+    assert read(broker.bootstrap, topic, group) == numbers(50)[20:]
+
+
+def test_what_is_read_to_the_end_is_done(broker: BrokerProcess) -> None:
+    topic, group = topic_of(broker.bootstrap, numbers(50), partitions=2), fresh("group")
+    with Consumer(broker.bootstrap, topic, group=group, **QUICK) as consumer:
+        assert len(list(consumer.read(stop_at_end=True))) == 50
+    assert read(broker.bootstrap, topic, group) == []
+
+
+def test_without_auto_commit_only_commit_commits(broker: BrokerProcess) -> None:
+    topic, group = topic_of(broker.bootstrap, numbers(50)), fresh("group")
+    place = Place(topic, 0)
+    with Consumer(broker.bootstrap, topic, group=group, auto_commit=False, **QUICK) as consumer:
+        messages = list(islice(consumer, 10))
+        assert consumer.committed() == {place: None}
+        assert consumer.commit(messages[3]) == {place: 4}
+        assert consumer.committed() == {place: 4}
+        assert consumer.commit() == {place: 10}  # what was handed out, not what was fetched
+        assert consumer.commit() == {}
+        list(islice(consumer, 10))
+    assert read(broker.bootstrap, topic, group) == numbers(50)[10:]
+
+
+def test_a_commit_that_nobody_waits_for_tells_a_function(broker: BrokerProcess) -> None:
+    topic, group = topic_of(broker.bootstrap, numbers(5)), fresh("group")
+    heard: list[tuple[object, list[int]]] = []
+    with Consumer(
+        broker.bootstrap,
+        topic,
+        group=group,
+        on_commit=lambda error, places: heard.append((error, [place.offset for place in places])),
+        **QUICK,
+    ) as consumer:
+        list(islice(consumer, 3))
+        assert consumer.commit(wait=False) == {}
+        list(consumer.read(stop_at_end=True))
+    assert heard[0] == (None, [3])
+
+
+def test_an_explicit_commit_is_not_undone_when_the_block_is_left(broker: BrokerProcess) -> None:
+    topic, group = topic_of(broker.bootstrap, numbers(50)), fresh("group")
+    with Consumer(broker.bootstrap, topic, group=group, **QUICK) as consumer:
+        for message in consumer:
+            if message.offset == 7:
+                consumer.commit()
+                break
+    assert read(broker.bootstrap, topic, group) == numbers(50)[8:]
+
+
+def test_batches_are_done_as_one(broker: BrokerProcess) -> None:
+    topic, group = topic_of(broker.bootstrap, numbers(300)), fresh("group")
+    done: list[bytes] = []
+
+    def work() -> None:
+        with Consumer(broker.bootstrap, topic, group=group, **QUICK) as consumer:
+            for batch in consumer.batches(7):
+                assert len(batch) <= 7
+                assert batch.values() == [message.value for message in batch]
+                assert batch[-1].offset == len(done) + len(batch) - 1
+                1 / (len(done) < 140)
+                done.extend(batch.values())
+
+    with pytest.raises(ZeroDivisionError):
+        work()
+    assert done == numbers(300)[: len(done)]
+    assert read(broker.bootstrap, topic, group) == numbers(300)[len(done) :]
+
+
+def test_seek_goes_to_and_fro(broker: BrokerProcess) -> None:
+    topic = topic_of(broker.bootstrap, numbers(100))
+    with Consumer(broker.bootstrap, topic, **QUICK) as consumer:
+        consumer.seek(topic, 0, 90)  # before the first fetch
+        assert [message.offset for message in islice(consumer, 3)] == [90, 91, 92]
+        consumer.seek(topic, 0, 5)
+        assert [message.offset for message in islice(consumer, 3)] == [5, 6, 7]
+        consumer.seek(topic, 0, "latest")
+        assert list(consumer.read(stop_at_end=True)) == []
+        consumer.seek(topic, 0, "earliest")
+        assert len(list(consumer.read(stop_at_end=True))) == 100
+        with pytest.raises(ClientError, match="only its own partitions"):
+            consumer.seek(topic, 9, 0)
+
+
+def test_a_paused_partition_goes_on_where_it_was(broker: BrokerProcess) -> None:
+    topic = topic_of(broker.bootstrap, numbers(200), partitions=2)
+    zero = Place(topic, 0)
+    with Consumer(broker.bootstrap, topic, **QUICK) as consumer:
+        before = [next(iter(consumer))]
+        while before[-1].partition != 0:
+            before.append(next(iter(consumer)))
+        consumer.pause([zero])
+        while consumer.position().get(Place(topic, 1)) != 100:
+            before.append(next(iter(consumer)))
+        assert list(consumer.read(idle_s=0.1)) == []
+        consumer.resume([zero])
+        after = list(consumer.read(stop_at_end=True))
+    assert [each.offset for each in [*before, *after] if each.partition == 0] == list(range(100))
+    assert [each.offset for each in [*before, *after] if each.partition == 1] == list(range(100))
+
+
+def test_lag_is_what_was_not_handed_out(broker: BrokerProcess) -> None:
+    topic, group = topic_of(broker.bootstrap, numbers(100)), fresh("group")
+    with Consumer(broker.bootstrap, topic, group=group, **QUICK) as consumer:
+        list(islice(consumer, 30))
+        assert consumer.lag() == {Place(topic, 0): 70}
+        list(consumer.read(stop_at_end=True))
+        assert consumer.lag() == {Place(topic, 0): 0}
+    with Admin(broker.bootstrap) as admin:
+        assert admin.lag(group) == {Place(topic, 0): 0}
+
+
+def test_partitions_may_be_assigned_with_offsets(broker: BrokerProcess) -> None:
+    topic = topic_of(broker.bootstrap, numbers(100), partitions=2)
+    with Consumer(broker.bootstrap, **QUICK) as consumer:
+        consumer.assign({(topic, 1): 48})
+        assert [message.value for message in consumer.read(stop_at_end=True)] == [b"97", b"99"]
+        consumer.assign([(topic, 0)])
+        assert len(list(consumer.read(stop_at_end=True))) == 50
+
+
+def test_start_latest_reads_what_comes_from_now_on(broker: BrokerProcess) -> None:
+    topic = topic_of(broker.bootstrap, numbers(10))
+    with Consumer(broker.bootstrap, topic, start="latest", **QUICK) as consumer:
+        assert list(consumer.read(stop_at_end=True)) == []
+        with Producer(broker.bootstrap) as producer:
+            producer.send(topic, b"new")
+        assert next(iter(consumer)).value == b"new"
+
+
+def test_reading_ends_when_its_time_is_over(broker: BrokerProcess) -> None:
+    topic = topic_of(broker.bootstrap, numbers(10))
+    with Consumer(broker.bootstrap, topic, **QUICK) as consumer:
+        assert len(list(consumer.read(limit_s=0.5))) == 10
+        assert list(consumer.read(limit_s=0)) == []
+
+
+def test_bad_records_are_raised_where_they_stand_and_the_others_are_read(broker: BrokerProcess) -> None:
+    topic, group = topic_of(broker.bootstrap, [b"1", b"{", b"3"]), fresh("group")
+    with Consumer(broker.bootstrap, topic, group=group, value=JSON, **QUICK) as consumer:
+        messages = iter(consumer)
+        assert next(messages).value == 1
+        with pytest.raises(NotReadable, match=f"the value of {topic}-0 at offset 1") as raised:
+            next(messages)
+        assert (raised.value.offset, raised.value.raw.value()) == (1, b"{")
+        assert next(messages).value == 3
+    bad = Consumer(broker.bootstrap, topic, group=f"{group}-2", value=JSON, **QUICK)
+    with pytest.raises(NotReadable), bad:
+        list(bad)
+    assert read(broker.bootstrap, topic, f"{group}-2") == [b"{", b"3"]
+
+
+def test_bad_records_in_a_batch_are_raised_after_what_came_before(broker: BrokerProcess) -> None:
+    topic = topic_of(broker.bootstrap, [b"1", b"2", b"{", b"4"])
+    with Consumer(broker.bootstrap, topic, value=JSON, **QUICK) as consumer:
+        found: list[int] = []
+        with pytest.raises(NotReadable):
+            found.extend(value for batch in consumer.batches() for value in batch.values())
+        found.extend(value for batch in consumer.batches(stop_at_end=True) for value in batch.values())
+    assert found == [1, 2, 4]
+
+
+def test_bad_records_may_be_skipped_or_handed_over(broker: BrokerProcess) -> None:
+    topic = topic_of(broker.bootstrap, [b"1", b"{", b"3"])
+    with Consumer(broker.bootstrap, topic, value=JSON, on_bad="skip", **QUICK) as consumer:
+        assert [message.value for message in consumer.read(stop_at_end=True)] == [1, 3]
+    bad: list[NotReadable] = []
+    with Consumer(broker.bootstrap, topic, value=JSON, on_bad=bad.append, **QUICK) as consumer:
+        assert [message.value for message in consumer.read(stop_at_end=True)] == [1, 3]
+    assert [each.offset for each in bad] == [1]
+
+
+def test_a_function_is_a_format(broker: BrokerProcess) -> None:
+    topic = topic_of(broker.bootstrap, numbers(5))
+    with Consumer(broker.bootstrap, topic, value=int, key=STRING, **QUICK) as consumer:
+        assert [message.value for message in consumer.read(stop_at_end=True)] == [0, 1, 2, 3, 4]
+
+
+def test_mistakes_are_told_in_words(broker: BrokerProcess) -> None:
+    with pytest.raises(NoSuchTopic, match="there is no topic no-such"):
+        Consumer(broker.bootstrap, "no-such")
+    with pytest.raises(BadSetting, match="a group needs a name"):
+        Consumer(broker.bootstrap, group="")
+    with pytest.raises(BadSetting, match="needs a group"):
+        Consumer(broker.bootstrap, auto_commit=True)
+    with pytest.raises(BadSetting, match="no setting fetch"):
+        Consumer(broker.bootstrap, fetch_everything=True)
+    with pytest.raises(BadSetting, match="on_bad"):
+        Consumer(broker.bootstrap, on_bad="ignore")
+    with Consumer(broker.bootstrap) as consumer:
+        pass
+    with pytest.raises(Closed):
+        next(iter(consumer))
