@@ -13,7 +13,6 @@ from headrace.cli.main import commands
 NOWHERE = "127.0.0.1:1"
 WITHOUT = {
     "demo": "a show for people, from its beginning to its end",
-    "up": "what it says is one line of NAME=VALUE, `ready bootstrap=… http=…`",
 }
 """Commands without --json, and why."""
 

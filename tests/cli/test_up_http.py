@@ -1,8 +1,11 @@
 """The address for HTTP that `headrace up` prints: a gateway that is started by whoever asks first."""
 
+import json
 import os
 import signal
 import socket
+import subprocess
+import sys
 import urllib.request
 from pathlib import Path
 
@@ -70,6 +73,17 @@ def test_a_gateway_can_be_a_process_by_itself(tmp_path: Path, up: UpProcess) -> 
         assert get(f"{gateway.http}/readyz") == '{"status":"ready"}'
         gateway.stop()
         assert gateway.returncode == 0
+
+
+def test_what_it_says_can_be_for_machines(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "headrace", "up", f"--data={tmp_path / 'data'}", "--port=0", "--json"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as up:
+        assert up.stdout is not None
+        said = json.loads(up.stdout.readline())
+        up.terminate()
+
+    assert said.keys() == {"ready", "bootstrap", "http"}
+    assert up.returncode == 0
 
 
 def test_logs_can_be_for_machines(tmp_path: Path) -> None:

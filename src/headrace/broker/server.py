@@ -32,6 +32,7 @@ from headrace.broker.housekeeping import Housekeeping
 from headrace.broker.image import ClusterImage
 from headrace.broker.membership import Membership
 from headrace.broker.meters import Meters
+from headrace.broker.opening import OpeningLogs
 from headrace.broker.partition import Partition
 from headrace.broker.peer import Peer
 from headrace.broker.producer_ids import ProducerIds
@@ -184,6 +185,7 @@ class Broker:
             Identity(self.broker_id, self.image.cluster_id),
             config_of=lambda _topic: self.config.log_config({}),
             now_ms=now_ms,
+            progress=OpeningLogs(),
         )
 
     async def _listen(self) -> None:

@@ -80,10 +80,11 @@ def broker(
             runner = _Runner(config, lambda: settings.load(file, given), ready)
             process.run(runner.serve(), on_hup=runner.reload)
 
+    as_json = context.ensure_object(Session).as_json
     if log_file is not None:
-        process.daemonize(log_file, serve)
+        process.daemonize(log_file, serve, as_json=as_json)
     else:
-        serve(process.Readiness())
+        serve(process.Readiness(as_json=as_json))
 
 
 class _Runner:
@@ -105,13 +106,12 @@ class _Runner:
             try:
                 self._serving = True
                 async with AsyncExitStack() as serving:
-                    ready = f"ready bootstrap={self._broker.bootstrap}"
+                    where = {"bootstrap": self._broker.bootstrap}
                     if http is not None:
-                        door = await serving.enter_async_context(
-                            kept(Door(http, self._broker.bootstrap, log=None))
-                        )
-                        ready += f" http={door.url}"
-                    self._ready.say(ready)
+                        door = Door(http, self._broker.bootstrap, log=None)
+                        await serving.enter_async_context(kept(door))
+                        where["http"] = door.url
+                    self._ready.say(**where)
                     await asyncio.get_running_loop().create_future()  # until it is cancelled
             finally:
                 self._serving = False

@@ -21,14 +21,14 @@ def gateway(session: Session, host: str, port: int) -> None:
     one address. Prints `ready http=URL`; TERM or Ctrl-C stops it. There is no authentication: whoever reaches
     the port may do everything.
     """
-    process.run(_serve(session.bootstrap, host, port))
+    process.run(_serve(session, host, port))
 
 
-async def _serve(bootstrap: str, host: str, port: int) -> None:
+async def _serve(session: Session, host: str, port: int) -> None:
     from headrace.http.serving import serve  # noqa: PLC0415  not for --help
     from headrace.http.settings import GatewaySettings  # noqa: PLC0415
     from headrace.http.sockets import url_of  # noqa: PLC0415
 
     with listening(host, port) as held:
-        process.Readiness().say(f"ready http={url_of(held)}")
-        await serve(GatewaySettings(bootstrap=bootstrap), held)
+        process.Readiness(as_json=session.as_json).say(http=url_of(held))
+        await serve(GatewaySettings(bootstrap=session.bootstrap), held)

@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import fcntl
+import json
 import logging
 import os
 import signal
@@ -88,11 +89,14 @@ def pid_file(path: Path | None) -> Iterator[None]:
 class Readiness:
     """How a server says that clients can connect: a line on stdout, or word to the process that forked it."""
 
-    def __init__(self, report: int | None = None) -> None:
+    def __init__(self, report: int | None = None, *, as_json: bool = False) -> None:
         self._report = report
+        self._as_json = as_json
 
-    def say(self, line: str) -> None:
-        """Say it, once."""
+    def say(self, **where: str) -> None:
+        """Say it, once, and where: `ready bootstrap=HOST:PORT http=URL`, or that as JSON."""
+        said = " ".join(["ready", *(f"{name}={address}" for name, address in where.items())])
+        line = json.dumps({"ready": True, **where}) if self._as_json else said
         if self._report is None:
             click.echo(line)
             sys.stdout.flush()
@@ -101,7 +105,7 @@ class Readiness:
             _tell(self._report, "+", line)
 
 
-def daemonize(log_file: Path, serve: Callable[[Readiness], None]) -> None:
+def daemonize(log_file: Path, serve: Callable[[Readiness], None], *, as_json: bool = False) -> None:
     """Run `serve` in a process of its own session, its output in `log_file`; return once it is ready.
 
     What keeps it from starting is raised here, in the caller's process, as Refused.
@@ -111,7 +115,7 @@ def daemonize(log_file: Path, serve: Callable[[Readiness], None]) -> None:
     child = os.fork()
     if child == 0:
         os.close(reading)
-        _become_daemon(log_file, serve, writing)
+        _become_daemon(log_file, serve, Readiness(writing, as_json=as_json), writing)
     os.close(writing)
     os.waitpid(child, 0)  # it ends as soon as it has forked the daemon
     with os.fdopen(reading) as report:
@@ -121,7 +125,9 @@ def daemonize(log_file: Path, serve: Callable[[Readiness], None]) -> None:
     click.echo(said[1:])
 
 
-def _become_daemon(log_file: Path, serve: Callable[[Readiness], None], report: int) -> NoReturn:
+def _become_daemon(
+    log_file: Path, serve: Callable[[Readiness], None], readiness: Readiness, report: int
+) -> NoReturn:
     os.setsid()
     if os.fork() != 0:
         os._exit(0)
@@ -131,7 +137,7 @@ def _become_daemon(log_file: Path, serve: Callable[[Readiness], None], report: i
         os.dup2(source, target)
     status = 1
     try:
-        serve(Readiness(report))
+        serve(readiness)
         status = 0
     except Exception as error:  # the process ends here, whatever it was
         logger.exception("the broker ends")

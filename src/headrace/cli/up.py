@@ -11,6 +11,7 @@ from headrace.cli import process, settings
 from headrace.cli.machine.directory import DataDirectory
 from headrace.cli.machine.door import Door, kept
 from headrace.cli.machine.layout import EMBEDDED, Layout
+from headrace.cli.session import Session, as_json_option
 from headrace.cli.texts import pairs
 
 
@@ -52,7 +53,10 @@ from headrace.cli.texts import pairs
 )
 @click.option("--racks", metavar="NAME,...", help="Where the brokers stand, one name for each.")
 @settings.set_option
+@as_json_option
+@click.pass_obj
 def up(
+    session: Session,
     *,
     data_dir: Path,
     brokers: int,
@@ -85,13 +89,14 @@ def up(
         given=settings.load(None, pairs(sets, "--set")).given,
     )
     layout.check()
+    ready = process.Readiness(as_json=session.as_json)
     with directory.held() as hold:
         if layout.is_one_process:
-            process.run(_serve_in_one_process(layout, hold))
+            process.run(_serve_in_one_process(layout, hold, ready))
         else:
             from headrace.cli.machine.cluster import Cluster  # noqa: PLC0415  not for one broker
 
-            process.run(Cluster(layout, hold).serve())
+            process.run(Cluster(layout, hold, ready).serve())
 
 
 def _names(racks: str | None, brokers: int) -> list[str]:
@@ -101,7 +106,7 @@ def _names(racks: str | None, brokers: int) -> list[str]:
     return names
 
 
-async def _serve_in_one_process(layout: Layout, hold: int) -> None:
+async def _serve_in_one_process(layout: Layout, hold: int, ready: process.Readiness) -> None:
     from headrace.broker.server import Broker  # noqa: PLC0415  not in the parent of several
     from headrace.cli.machine.left_out import refuse_loss  # noqa: PLC0415
 
@@ -121,10 +126,10 @@ async def _serve_in_one_process(layout: Layout, hold: int) -> None:
         broker = Broker(BrokerConfig.of(layout.broker(1, layout.port, zookeeper)))
         await broker.start()
         stack.push_async_callback(broker.stop)
-        ready = f"ready bootstrap={broker.bootstrap}"
+        where = {"bootstrap": broker.bootstrap}
         if http is not None:
             door = Door(http, broker.bootstrap, log=layout.directory.log("gateway"), holds=hold)
             await stack.enter_async_context(kept(door))
-            ready += f" http={door.url}"
-        process.Readiness().say(ready)
+            where["http"] = door.url
+        ready.say(**where)
         await failure

@@ -21,12 +21,17 @@ def test_a_command_can_be_given_as_it_is_written(command: str) -> None:
     _, *arguments = shlex.split(command)
     found: click.Command = commands
     context = click.Context(found, info_name="headrace")
-    while isinstance(found, click.Group):
+    while isinstance(found, click.Group) and not _runs_alone(found, arguments):
         name, *arguments = arguments
         inner = found.get_command(context, name)
         assert inner is not None, f"there is no {name}"
         found, context = inner, click.Context(inner, parent=context, info_name=name)
     found.make_parser(context).parse_args(arguments)  # raises for an option that it does not have
+
+
+def _runs_alone(group: click.Group, arguments: list[str]) -> bool:
+    """Whether it is the group itself that is meant, as in `headrace broker --config FILE`."""
+    return group.invoke_without_command and (not arguments or arguments[0].startswith("-"))
 
 
 def test_settings_are_called_what_they_are_called() -> None:

@@ -25,8 +25,9 @@ logger = logging.getLogger("headrace")
 class Cluster:
     """The processes of a layout. `hold` is a file that they have open: so long the directory is theirs."""
 
-    def __init__(self, layout: Layout, hold: int) -> None:
+    def __init__(self, layout: Layout, hold: int, ready: Readiness) -> None:
         self._layout = layout
+        self._ready = ready
         self._directory = layout.directory
         self._hold = hold
 
@@ -45,11 +46,11 @@ class Cluster:
             try:
                 await self._start(supervisor, coordination, brokers, zookeeper)
                 async with AsyncExitStack() as serving:
-                    ready = f"ready bootstrap={bootstrap}"
+                    where = {"bootstrap": bootstrap}
                     if http is not None:
                         door = await serving.enter_async_context(kept(self._door(http, bootstrap)))
-                        ready += f" http={door.url}"
-                    Readiness().say(ready)
+                        where["http"] = door.url
+                    self._ready.say(**where)
                     await supervisor.watch()
             finally:
                 await supervisor.stop()
