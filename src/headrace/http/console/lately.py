@@ -1,4 +1,4 @@
-"""What was read a moment ago, for those who only want to see it in another order."""
+"""What was read a moment ago, for those to whom it is good enough."""
 
 import time
 from collections.abc import Callable
@@ -15,7 +15,7 @@ Value = TypeVar("Value")
 
 
 class Lately(Generic[Value]):
-    """One value: read anew for every page, and kept for the swaps that follow."""
+    """One value, and when it was read."""
 
     def __init__(self, now_s: Callable[[], float] = time.monotonic) -> None:
         self._now_s = now_s
@@ -24,9 +24,13 @@ class Lately(Generic[Value]):
 
     def get(self, request: Request, read: Callable[[], Value]) -> Value:
         """What `read` gives, or gave for the page that `request` only wants to see otherwise."""
+        return self.aged(KEPT_S if SWAP in request.headers else 0, read)
+
+    def aged(self, most_s: float, read: Callable[[], Value]) -> Value:
+        """What `read` gives, or gave no longer ago than that."""
         with self._lock:
             kept = self._kept
-        if kept is not None and SWAP in request.headers and self._now_s() - kept[0] < KEPT_S:
+        if kept is not None and self._now_s() - kept[0] < most_s:
             return kept[1]
         value = read()
         with self._lock:

@@ -7,6 +7,7 @@ from headrace.client.topic_overview import TopicOverview
 from headrace.http.console.lately import Lately
 from headrace.http.console.progress import Pipelines
 from headrace.http.console.sampling import LagSampler
+from headrace.http.console.topic_list import Listed
 from headrace.http.console.views.groups import Line
 from headrace.http.reach import Reach
 
@@ -15,7 +16,9 @@ class Console:
     """`app.state.console`."""
 
     def __init__(self, reach: Reach) -> None:
-        self.topics: Lately[list[TopicOverview]] = Lately()
+        self.topics: Lately[Listed] = Lately()
+        self.whole_topics: Lately[list[TopicOverview]] = Lately()
+        self.disk: Lately[dict[int, int]] = Lately()
         self.groups: Lately[list[Line]] = Lately()
         self.lags = LagSampler(self._groups)
         self.pipelines = Pipelines(reach.bootstrap)

@@ -9,6 +9,7 @@ const main = document.getElementById("main");
 const seen = new Map();  // what the server last sent for each part
 let timer = 0;
 let asking = null;
+let shown = location.search;  // what the page is about; a jump within it is nothing new
 
 for (const part of document.querySelectorAll("[data-live]")) seen.set(part.id, part.innerHTML);
 localise(document);
@@ -25,7 +26,7 @@ export function listen() {
     event.preventDefault();
     swap(link.href, true);
   });
-  addEventListener("popstate", () => location.reload());
+  addEventListener("popstate", () => { if (location.search !== shown) location.reload(); });
   document.addEventListener("visibilitychange", () => { if (!document.hidden) again(0); });
   if (main.hasAttribute("data-recover")) recover();
   else again(every());
@@ -43,8 +44,10 @@ function again(seconds) {
 
 async function beat() {
   const busy = document.hidden || document.querySelector("dialog[open]");
+  const began = performance.now();
   const well = busy || await read(location.href, {});
-  again(well ? every() : RETRY_S);
+  const took = (performance.now() - began) / 1000;
+  again(well ? Math.max(every(), took * 10) : RETRY_S);  // what is slow is asked less often
 }
 
 function filtered(form) {
@@ -62,6 +65,7 @@ function filtered(form) {
 async function swap(url, kept) {
   if (kept) history.pushState(null, "", url);
   else history.replaceState(null, "", url);
+  shown = location.search;
   await read(url, SWAP);
 }
 

@@ -5,7 +5,8 @@ const SVG = "http://www.w3.org/2000/svg";
 const LEFT = 64, RIGHT = 8, TOP = 8, BOTTOM = 22;
 const UNITS = ["B", "KiB", "MiB", "GiB", "TiB"];
 
-const round = (value) => (value >= 100 || Number.isInteger(value) ? value.toFixed(0) : value >= 1 ? value.toFixed(1) : value.toPrecision(2));
+const whole = new Intl.NumberFormat("en", { maximumFractionDigits: 0 });
+const round = (value) => (value >= 100 || Number.isInteger(value) ? whole.format(value) : value >= 1 ? value.toFixed(1) : value.toPrecision(2));
 
 export function written(value, unit) {
   if (value == null) return "–";
@@ -126,7 +127,7 @@ export class Plot {
       const base = this.y(0).toFixed(1);
       if (points.length === 1) yield draw("circle", { class: `spot ${paint}`, cx: points[0][0], cy: points[0][1], r: 3 });
       else {
-        if (this.data.series.length <= 2) yield draw("path", { class: `area ${paint}`, d: `M${path}L${points.at(-1)[0].toFixed(1)} ${base}L${points[0][0].toFixed(1)} ${base}Z` });
+        if (this.data.series.length === 1) yield draw("path", { class: `area ${paint}`, d: `M${path}L${points.at(-1)[0].toFixed(1)} ${base}L${points[0][0].toFixed(1)} ${base}Z` });
         yield draw("path", { class: `line ${paint}`, d: `M${path}` });
       }
     }

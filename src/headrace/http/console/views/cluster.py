@@ -1,7 +1,8 @@
 """The cluster at a glance: who is there, who leads, what is not as it should be, what goes in and out."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from fastapi import APIRouter, Request
 from fastapi.responses import RedirectResponse, Response
@@ -14,6 +15,8 @@ from headrace.http.console.formats import plural
 from headrace.http.console.pages import PageRoute, page
 from headrace.http.console.tables import table_of
 from headrace.http.reach import Reach, Reached
+
+DISK_S: Final = 15.0  # for which sizes are good enough: they take long where there are many partitions
 
 router = APIRouter(route_class=PageRoute, include_in_schema=False)
 
@@ -43,6 +46,7 @@ async def bare() -> Response:
 def cluster(request: Request, reach: Reached) -> Response:
     with reach.cluster() as found:
         status = found.status()
+    up = {each.id for each in status.brokers if each.state == UP}
     care = table_of(
         request,
         needing_care(status),
@@ -57,10 +61,10 @@ def cluster(request: Request, reach: Reached) -> Response:
         "cluster.html",
         title="Cluster",
         status=status,
-        up=sum(each.state == UP for each in status.brokers),
+        up=len(up),
         troubles=list(troubles(status)),
         care=care,
-        disk=_disk(reach),
+        disk=request.app.state.console.disk.aged(DISK_S, lambda: _disk(reach, up)),
     )
 
 
@@ -96,8 +100,9 @@ def needing_care(status: ClusterStatus) -> list[Care]:
     return [Care(partition, tags) for partition, tags in found.values()]
 
 
-def _disk(reach: Reach) -> dict[int, int]:
-    """How many bytes each broker keeps, of those that answer."""
+def _disk(reach: Reach, up: Container[int]) -> dict[int, int]:
+    """How many bytes each broker keeps. One that has just not answered is not waited for once more."""
     with Brokers(reach.bootstrap, answer_s=SILENCE_S) as brokers:
-        found = read_log_dirs(brokers, brokers.metadata().brokers)
+        nodes = [each for each in brokers.metadata().brokers if each.node_id in up]
+        found = read_log_dirs(brokers, nodes)
     return {broker: sum(each.size_bytes for each in directories) for broker, directories in found.items()}

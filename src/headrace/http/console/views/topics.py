@@ -1,18 +1,23 @@
 """Every topic, and making new ones."""
 
+from collections.abc import Sequence
+from typing import Final
+
 from fastapi import APIRouter, Request
 from fastapi.responses import Response
 
+from headrace.client.brokers import Brokers
+from headrace.client.cluster_reading import SILENCE_S
 from headrace.client.topic_overview import TopicOverview
-from headrace.http.admin import topics as admin
-from headrace.http.console.lately import Lately
 from headrace.http.console.pages import PageRoute, page
-from headrace.http.console.tables import table_of
+from headrace.http.console.state import Console
+from headrace.http.console.tables import Table, table_of
+from headrace.http.console.topic_list import CHEAP, Listed, completed, read_list
 from headrace.http.reach import Reached
 
 router = APIRouter(route_class=PageRoute, include_in_schema=False)
 
-COLUMNS = {
+COLUMNS: Final = {
     "name": lambda each: each.name,
     "partitions": lambda each: each.partitions,
     "replicas": lambda each: each.replicas,
@@ -25,15 +30,34 @@ COLUMNS = {
 @router.get("/ui/topics")
 def topics(request: Request, reach: Reached) -> Response:
     """Topics whose names begin with `_` are those that programs keep for themselves."""
-    lately: Lately[list[TopicOverview]] = request.app.state.console.topics
-    every = lately.get(request, lambda: admin.topics(reach, internal=True))
+    console: Console = request.app.state.console
     hidden = "internal" not in request.query_params
-    shown = [each for each in every if not (hidden and each.name.startswith("_"))]
+    with Brokers(reach.bootstrap, answer_s=SILENCE_S) as brokers:
+        listed = console.topics.get(request, lambda: read_list(brokers))
+        lines = listed.lines
+        shown = [each for each in lines if not (hidden and each.name.startswith("_"))]
+        table = _page(request, console, brokers, listed, shown)
     return page(
         request,
         "topics.html",
         title="Topics",
-        table=table_of(request, shown, COLUMNS, text=lambda each: each.name, sort="name"),
-        internal=len(every) - len(shown) if hidden else sum(each.name.startswith("_") for each in every),
+        table=table,
+        internal=sum(each.name.startswith("_") for each in lines),
         hidden=hidden,
     )
+
+
+def _page(
+    request: Request, console: Console, brokers: Brokers, listed: Listed, shown: Sequence[TopicOverview]
+) -> Table[TopicOverview]:
+    """A page of the list; to sort by records or bytes, all of them have to be known."""
+    if request.query_params.get("sort", "name").removeprefix("-") in CHEAP:
+        table = _table(request, shown)
+        return table.with_rows(completed(brokers, listed, table.rows))
+    whole = console.whole_topics.get(request, lambda: completed(brokers, listed, listed.lines))
+    names = {each.name for each in shown}
+    return _table(request, [each for each in whole if each.name in names])
+
+
+def _table(request: Request, lines: Sequence[TopicOverview]) -> Table[TopicOverview]:
+    return table_of(request, lines, COLUMNS, text=lambda each: each.name, sort="name")

@@ -1,0 +1,85 @@
+"""What moves by itself: throughput, health, pipelines; and pages in a browser without scripts."""
+
+import re
+
+from playwright.sync_api import Browser, expect
+
+from console.reading import Reader
+from console.seed import HOSTILE
+
+
+def test_throughput_is_drawn_as_it_happens(reader: Reader) -> None:
+    page = reader.open("/ui/")
+    expect(page.locator("#bytes .line").first).to_be_attached(timeout=20_000)
+    expect(page.locator("#bytes .key")).to_have_count(2)
+    expect(page.locator("#bytes svg")).to_have_attribute(
+        "aria-label", re.compile(r"Bytes per second: in \S+ \w+")
+    )
+    expect(page.locator("#records .key")).to_contain_text("broker 1")
+    page.locator("#bytes svg").hover()
+    expect(page.locator("#bytes .cursor")).to_have_count(1)
+    expect(page.locator("#bytes .when")).to_have_text(re.compile(r"\d\d:\d\d:\d\d"))
+
+
+def test_the_cluster_says_that_all_is_well_and_who_is_the_controller(reader: Reader) -> None:
+    page = reader.open("/ui/")
+    expect(page.locator("#health")).to_contain_text("All is well")
+    expect(page.locator("#brokers tbody tr")).to_contain_text("controller")
+    expect(page.locator("#brokers tbody tr")).to_contain_text("up")
+
+
+def test_a_page_renews_itself_when_something_changes(reader: Reader) -> None:
+    page = reader.open("/ui/topics")
+    answer = page.request.post(f"{reader.url}/api/v1/topics", data={"name": "came-by-itself"})
+    assert answer.ok
+    page.evaluate("document.dispatchEvent(new Event('visibilitychange'))")  # as if one had looked away
+    expect(page.get_by_role("link", name="came-by-itself")).to_be_visible(timeout=15_000)
+    assert page.request.delete(f"{reader.url}/api/v1/topics/came-by-itself").ok
+
+
+def test_pipelines_show_rates_lag_and_the_last_error_as_text(reader: Reader) -> None:
+    page = reader.open("/ui/pipelines")
+    trucks = page.locator("section", has=page.get_by_role("link", name="trucks"))
+    expect(trucks.locator("tbody tr")).to_have_count(2)
+    shop = page.locator("section", has=page.get_by_role("link", name="shop"))
+    expect(shop.locator(".problem")).to_contain_text(
+        f"column `totall` cannot be resolved; did you mean `total`? {HOSTILE}"
+    )
+    page.get_by_role("link", name="trucks").click()
+    expect(page.locator("#rates-1 .line")).to_have_count(2)
+    expect(page.locator("#lag-1 .line")).to_have_count(1)
+    expect(page.locator("#lags-1 tbody tr")).to_have_count(4)
+    expect(page.locator("#lags-1 tbody tr").first).to_contain_text("truck-positions-0")
+
+
+def test_the_api_page_shows_every_operation_and_how_to_ask_it(reader: Reader) -> None:
+    page = reader.open("/ui/api")
+    page.get_by_role("searchbox").fill("post topics messages")
+    operation = page.locator(".operation", has_text="/api/v1/topics/{name}/messages")
+    expect(operation).to_have_count(1)
+    operation.locator("summary").click()
+    expect(operation.locator("pre").last).to_contain_text("curl -X POST 'http://127.0.0.1")
+    document = page.request.get(f"{reader.url}/openapi.json").json()
+    verbs = {"get", "post", "put", "patch", "delete"}
+    count = sum(len(verbs & item.keys()) for item in document["paths"].values())
+    expect(page.locator(".lead")).to_contain_text(f"{count} operations")
+
+
+def test_lists_and_details_can_be_read_without_scripts(browser: Browser, url: str) -> None:
+    context = browser.new_context(java_script_enabled=False)
+    page = context.new_page()
+    page.goto(f"{url}/ui/topics")
+    page.get_by_role("searchbox").fill("pay")
+    page.get_by_role("button", name="Filter").click()
+    expect(page.locator("#topics tbody tr")).to_have_count(1)
+    expect(page.get_by_role("button", name="Create topic")).not_to_be_visible()
+    page.get_by_role("link", name="payments").click()
+    page.get_by_role("textbox", name="Key is").fill("o-100007")
+    page.get_by_role("button", name="Search").click()
+    page.locator("#messages summary").click()
+    expect(page.locator("#messages .value-full")).to_contain_text("o-100007")
+    page.get_by_role("link", name="Partitions").click()
+    expect(page.locator("#partitions tbody tr")).to_have_count(3)
+    page.goto(f"{url}/ui/schemas/orders-value?version=2&against=1")
+    expect(page.locator(".diff .plus").first).to_be_visible()
+    context.close()
