@@ -19,6 +19,7 @@ A function's arguments are named for sources and views; what it returns goes to 
 from headrace.pipeline.declaring import BadRows, Pipeline, Sink, Source, View
 from headrace.pipeline.decoding import Avro, Csv, Json, Number, Raw, Text
 from headrace.pipeline.errors import PipelineError
+from headrace.pipeline.registry import Registry
 from headrace.pipeline.targets import Console, Delta, Iceberg, Parquet, Topic
 
 __all__ = [
@@ -34,6 +35,7 @@ __all__ = [
     "Pipeline",
     "PipelineError",
     "Raw",
+    "Registry",
     "Sink",
     "Source",
     "Text",

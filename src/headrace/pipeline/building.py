@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 from pyspark.sql import functions as F  # noqa: N812
 
 from headrace.pipeline.declaring import DEAD_LETTERS_EVERY, BadRows, Pipeline, Sink, Source, View
+from headrace.pipeline.decoding import Decoded, Decoder, settle
 from headrace.pipeline.errors import PipelineError, in_words
 from headrace.pipeline.pinning import pinned
 from headrace.spark.sink_options import HEADERS
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
 RECORD: Final = "_record"
+KEY: Final = "_key"
 _REASON: Final = "_reason"
 
 
@@ -51,6 +53,7 @@ class Builder:
         self._since_ms = since_ms
         self._pins = pins
         self._options: dict[str, dict[str, str]] = {}  # of sources
+        self._decoders: dict[str, tuple[Decoder, Decoder | None]] = {}  # of their values and keys
 
     def queries(self) -> Iterator[Query]:
         for sink in self._pipeline.sinks.values():
@@ -71,8 +74,7 @@ class Builder:
 
     def rows(self, source: Source) -> "DataFrame":
         """The source's records, decoded; where each comes from is in the column `_record`."""
-        records = self.records(source)
-        decoded = source.decode.decode(records["value"])
+        records, decoded = self._decoded(source)
         reason = decoded.reason
         if source.bad_rows is BadRows.FAIL:
             told = F.concat(F.lit(f"source {source.name}: "), _origin(), F.lit(": "), reason)
@@ -81,6 +83,19 @@ class Builder:
         fields = ("topic", "partition", "offset", "timestamp", "key", "headers")
         found = records.select(*columns, F.struct(*fields).alias(RECORD), reason.alias(_REASON))
         return found.where(F.col(_REASON).isNull()).drop(_REASON)
+
+    def _decoded(self, source: Source) -> "tuple[DataFrame, Decoded]":
+        """The source's records, and what becomes columns; schemas are looked up once for all queries."""
+        if source.name not in self._decoders:
+            key = None if source.key is None else settle(source.key, source.topic, "key")
+            self._decoders[source.name] = settle(source.decode, source.topic), key
+        of_values, of_keys = self._decoders[source.name]
+        records = self.records(source)
+        found = of_values.decode(records["value"])
+        if of_keys is not None:
+            found = _with_key(found, of_keys.decode(records["key"]), records["key"])
+        staged = [column.alias(name) for name, column in found.staged.items()]
+        return (records.select("*", *staged) if staged else records), found
 
     def result(self, step: Sink | View) -> "DataFrame":
         """What a function makes of its arguments."""
@@ -125,9 +140,8 @@ class Builder:
 
     def _of_dead_letters(self, source: Source) -> Query:
         """Rows that cannot be decoded, as they are; headers say why, and where they come from."""
-        records = self.records(source)
-        reason = source.decode.decode(records["value"]).reason
-        bad = records.select("*", reason.alias(_REASON)).where(F.col(_REASON).isNotNull())
+        records, decoded = self._decoded(source)
+        bad = records.select("*", decoded.reason.alias(_REASON)).where(F.col(_REASON).isNotNull())
         told = F.array(
             _header("reason", F.col(_REASON)),
             _header("pipeline", F.lit(self._pipeline.name)),
@@ -152,6 +166,17 @@ class Builder:
             every=DEAD_LETTERS_EVERY,
             sources=(source.name,),
         )
+
+
+def _with_key(value: Decoded, key: Decoded, given: "Column") -> Decoded:
+    """The columns of a value and the column of its key: a struct, unless the key is no record."""
+    parts = [column.alias(name) for name, column in key.columns.items()]
+    whole = key.columns["value"] if list(key.columns) == ["value"] else F.struct(*parts)
+    return Decoded(
+        {**value.columns, KEY: F.when(given.isNotNull(), whole)},
+        F.coalesce(value.reason, F.concat(F.lit("its key: "), key.reason)),
+        {**value.staged, **key.staged},
+    )
 
 
 def _header(name: str, value: "Column") -> "Column":

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
 
-from headrace.pipeline.decoding import Decoder, Raw
+from headrace.pipeline.decoding import Decoder, Raw, Unsettled
 from headrace.pipeline.errors import PipelineError
 from headrace.pipeline.targets import Target
 
@@ -36,7 +36,8 @@ class Source:
 
     name: str
     topic: str  # several: separated by commas
-    decode: Decoder
+    decode: Decoder | Unsettled
+    key: Decoder | Unsettled | None  # None: keys are bytes, in `_record`
     bad_rows: BadRows
     dead_letters: str  # the topic for rows that cannot be decoded
     starting: str
@@ -57,7 +58,8 @@ class Source:
 
     @property
     def has_dead_letters(self) -> bool:
-        return self.bad_rows is BadRows.DEAD_LETTER and not isinstance(self.decode, Raw)
+        decodes = not isinstance(self.decode, Raw) or self.key is not None
+        return self.bad_rows is BadRows.DEAD_LETTER and decodes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,7 +104,8 @@ class Pipeline:
         name: str,
         *,
         topic: str,
-        decode: Decoder | None = None,
+        decode: Decoder | Unsettled | None = None,
+        key: Decoder | Unsettled | None = None,
         bad_rows: BadRows | str = BadRows.DEAD_LETTER,
         dead_letters: str | None = None,
         starting: str = "earliest",
@@ -110,6 +113,7 @@ class Pipeline:
     ) -> Source:
         """Read `topic`; functions with an argument `name` get it as a DataFrame.
 
+        `decode` makes columns of values, and `key` makes the column `_key` of keys.
         `options` are those of format("headrace"); `starting` counts for the first run alone.
         """
         self._check_new(name)
@@ -121,6 +125,7 @@ class Pipeline:
             name=name,
             topic=topic,
             decode=decode or Raw(),
+            key=key,
             bad_rows=bad_rows,
             dead_letters=dead_letters or f"{topic.split(',', maxsplit=1)[0].strip()}.dead-letters",
             starting=starting,

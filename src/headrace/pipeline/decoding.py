@@ -3,7 +3,8 @@
 import json
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, cast
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, cast, runtime_checkable
 
 from headrace.pipeline.errors import PipelineError
 
@@ -20,6 +21,7 @@ class Decoded(NamedTuple):
 
     columns: "Mapping[str, Column]"
     reason: "Column"
+    staged: "Mapping[str, Column]" = MappingProxyType({})  # what those use, to be worked out once, before
 
 
 class Decoder(Protocol):
@@ -31,6 +33,23 @@ class Decoder(Protocol):
         ...
 
     def decode(self, value: "Column") -> Decoded: ...
+
+
+@runtime_checkable
+class Unsettled(Protocol):
+    """Has to look something up before it knows a format: what it finds counts for one run."""
+
+    @property
+    def label(self) -> str: ...
+
+    def settled(self, topic: str, part: str) -> Decoder:
+        """What decodes the topic's values or keys; PipelineError if that cannot be found out."""
+        ...
+
+
+def settle(declared: Decoder | Unsettled, topic: str, part: str = "value") -> Decoder:
+    """The decoder for a run; `part` is "value" or "key"."""
+    return declared.settled(topic, part) if isinstance(declared, Unsettled) else declared
 
 
 @dataclass(frozen=True, slots=True)

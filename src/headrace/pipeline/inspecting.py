@@ -7,6 +7,7 @@ from pathlib import Path
 from headrace.pipeline.checkpoints import Checkpoint, read_checkpoint
 from headrace.pipeline.creating import NewTopic, missing_topics
 from headrace.pipeline.declaring import DEAD_LETTERS_EVERY, Pipeline, Sink, Source
+from headrace.pipeline.decoding import settle
 from headrace.pipeline.state import State
 from headrace.pipeline.targets import Delta, Parquet
 from headrace.spark.offsets import Offsets, Place
@@ -120,10 +121,18 @@ def _source(source: Source, ends: Ends) -> SourcePlan:
         topics=sorted({place.topic for place in ends.latest}),
         partitions=len(ends.latest),
         records=sum(end - ends.earliest[place] for place, end in ends.latest.items()),
-        decode=source.decode.label,
+        decode=_label(source),
         bad_rows=str(source.bad_rows),
         dead_letters=source.dead_letters if source.has_dead_letters else None,
         starting=source.starting,
+    )
+
+
+def _label(source: Source) -> str:
+    """How records become columns; PipelineError if what says so cannot be found."""
+    value = settle(source.decode, source.topic).label
+    return (
+        value if source.key is None else f"{value}, keys as {settle(source.key, source.topic, 'key').label}"
     )
 
 

@@ -1,0 +1,131 @@
+"""JSON Schema as columns: where a schema allows one kind of value, besides null, the column has its type.
+
+Everything else is a string with the value as JSON.
+"""
+
+from collections.abc import Callable, Iterator
+from datetime import UTC, date, datetime
+from operator import methodcaller
+from typing import Any, Final
+
+from pyspark.sql.types import (
+    BooleanType,
+    DateType,
+    DoubleType,
+    LongType,
+    StringType,
+    TimestampType,
+)
+
+from headrace.pipeline.registry.shapes import ANYTHING, Array, Field, Leaf, Map, Shape, Struct
+from headrace.registry.formats.json_keywords import Node, known
+from headrace.registry.formats.json_schema import JsonSchema
+
+_MOST_HOPS: Final = 100  # from $ref to $ref
+_KINDS: Final = {bool: "boolean", int: "integer", float: "number", str: "string"}
+_MEANS_NOTHING: Final = {"title", "description", "$comment", "default", "examples", "deprecated"}
+
+
+def _moment(text: str) -> datetime:
+    found = datetime.fromisoformat(text)
+    return found if found.tzinfo else found.replace(tzinfo=UTC)
+
+
+_PLAIN: Final = {
+    "boolean": Leaf(BooleanType()),
+    "integer": Leaf(LongType()),
+    "number": Leaf(DoubleType(), float),
+}
+_STRINGS: Final = {"date": Leaf(DateType(), date.fromisoformat), "date-time": Leaf(TimestampType(), _moment)}
+
+
+class JsonShapes:
+    """The shapes of one schema's parts."""
+
+    def __init__(self, schema: JsonSchema) -> None:
+        self._schema = schema
+
+    def root(self) -> Shape:
+        return self._shape(self._schema.root, ())
+
+    def _shape(self, node: Node, around: tuple[int, ...]) -> Shape:
+        found = self._followed(node)
+        if not isinstance(found, dict) or id(found) in around:  # anything, nothing, or itself again
+            return ANYTHING
+        inside = (*around, id(found))
+        parts = list(self._alternatives(found))
+        if parts:
+            return self._shape(parts[0], inside) if len(parts) == 1 else ANYTHING
+        match _kinds(found):
+            case ["object"]:
+                return self._object(found, inside)
+            case ["array"]:
+                items = found.get("items")
+                if not isinstance(items, dict) or "prefixItems" in found:
+                    return ANYTHING
+                return Array(self._shape(items, inside))
+            case ["string"]:
+                return _STRINGS.get(found.get("format", ""), Leaf(StringType()))
+            case ["integer", "number"] | ["number", "integer"]:
+                return _PLAIN["number"]
+            case [kind] if kind in _PLAIN:
+                return _PLAIN[kind]
+        return ANYTHING
+
+    def _object(self, node: dict[str, Any], inside: tuple[int, ...]) -> Shape:
+        named = dict(self._properties(node))
+        if named:
+            fields = (Field(name, _getter(name), self._shape(part, inside)) for name, part in named.items())
+            return Struct(tuple(fields))
+        others = node.get("additionalProperties")
+        if isinstance(others, dict) and "patternProperties" not in node:
+            return Map(Leaf(StringType()), self._shape(others, inside))
+        return ANYTHING
+
+    def _properties(self, node: dict[str, Any], depth: int = 0) -> Iterator[tuple[str, Node]]:
+        """Those of the schema and of all that it has to fit besides."""
+        yield from node.get("properties", {}).items()
+        for part in node.get("allOf", ()) if depth < _MOST_HOPS else ():
+            found = self._followed(part)
+            if isinstance(found, dict):
+                yield from self._properties(found, depth + 1)
+
+    def _alternatives(self, node: dict[str, Any]) -> Iterator[Node]:
+        """What a value may be instead of null, if the schema says nothing else."""
+        for keyword in ("anyOf", "oneOf"):
+            if keyword in node and not node.keys() - {keyword, "type", *_MEANS_NOTHING}:
+                yield from (part for part in node[keyword] if not _is_null(self._followed(part)))
+        if "allOf" in node and len(node["allOf"]) == 1 and not node.keys() - {"allOf", *_MEANS_NOTHING}:
+            yield node["allOf"][0]
+
+    def _followed(self, node: Node) -> Node:
+        """The schema itself, not a reference to it."""
+        resources = self._schema.resources
+        for _ in range(_MOST_HOPS):
+            if not isinstance(node, dict) or not resources.has(node):
+                return node
+            place = resources.place(node)
+            ref = known(node, place.draft).get("$ref")
+            if not isinstance(ref, str):
+                return node
+            node = resources.target(ref, place)
+        return True
+
+
+def _kinds(node: dict[str, Any]) -> list[str]:
+    """The types that a value may have, besides null."""
+    given = node.get("type")
+    if given is None:
+        values = node["enum"] if "enum" in node else [node["const"]] if "const" in node else []
+        given = list(dict.fromkeys(_KINDS.get(type(value), "?") for value in values if value is not None))
+        if not given and ("properties" in node or "allOf" in node):
+            given = "object"
+    return [each for each in ([given] if isinstance(given, str) else given) if each != "null"]
+
+
+def _is_null(node: Node) -> bool:
+    return isinstance(node, dict) and (node.get("type") == "null" or node.get("enum") == [None])
+
+
+def _getter(name: str) -> Callable[[Any], Any]:
+    return methodcaller("get", name)

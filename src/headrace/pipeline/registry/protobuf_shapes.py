@@ -1,0 +1,118 @@
+"""Protobuf's messages as columns, called as the fields are in the .proto file."""
+
+from collections.abc import Callable
+from decimal import Decimal
+from functools import partial
+from operator import attrgetter
+from typing import Any, Final
+
+from google.protobuf import json_format  # type: ignore[import-untyped]
+from google.protobuf.descriptor import Descriptor, EnumDescriptor, FieldDescriptor  # type: ignore[import-untyped]
+from pyspark.sql.types import (
+    BinaryType,
+    BooleanType,
+    DataType,
+    DayTimeIntervalType,
+    DecimalType,
+    DoubleType,
+    FloatType,
+    IntegerType,
+    LongType,
+    StringType,
+    TimestampType,
+)
+
+from headrace.pipeline.registry.shapes import Array, Field, Leaf, Map, Shape, Struct, as_json
+
+_SCALARS: Final[dict[DataType, str]] = {
+    BooleanType(): "BOOL",
+    IntegerType(): "INT32 SINT32 SFIXED32",
+    LongType(): "INT64 SINT64 SFIXED64 UINT32 FIXED32",
+    FloatType(): "FLOAT",
+    DoubleType(): "DOUBLE",
+    StringType(): "STRING",
+    BinaryType(): "BYTES",
+}
+_BY_NUMBER: Final = {
+    getattr(FieldDescriptor, f"TYPE_{name}"): Leaf(type_)
+    for type_, names in _SCALARS.items()
+    for name in names.split()
+}
+_UNSIGNED: Final = {FieldDescriptor.TYPE_UINT64, FieldDescriptor.TYPE_FIXED64}
+_WHOLE: Final = Leaf(DecimalType(20, 0), Decimal)  # half of them would not fit into a bigint
+_WRAPPERS: Final = {
+    f"google.protobuf.{name}Value"
+    for name in ("Double", "Float", "Int64", "UInt64", "Int32", "UInt32", "Bool", "String", "Bytes")
+}
+
+
+def shape_of(message: Descriptor, around: tuple[str, ...] = ()) -> Shape:
+    """The shape of a message's values."""
+    name = message.full_name
+    if name in _KNOWN:
+        return _KNOWN[name]
+    if name in _WRAPPERS:
+        inner = _single(message.fields_by_name["value"], around)
+        assert isinstance(inner, Leaf), name
+        return Leaf(inner.type, partial(_unwrapped, inner.convert))
+    if name in around or not message.fields:  # Spark knows no type that has itself as a part, or no parts
+        return _JSON
+    inside = (*around, name)
+    return Struct(tuple(Field(each.name, _getter(each), _field(each, inside)) for each in message.fields))
+
+
+def _field(field: FieldDescriptor, around: tuple[str, ...]) -> Shape:
+    if not field.is_repeated:
+        return _single(field, around)
+    if field.message_type is not None and field.message_type.GetOptions().map_entry:
+        entry = field.message_type.fields_by_name
+        return Map(_single(entry["key"], around), _single(entry["value"], around))
+    return Array(_single(field, around))
+
+
+def _single(field: FieldDescriptor, around: tuple[str, ...]) -> Shape:
+    if field.message_type is not None:
+        return shape_of(field.message_type, around)
+    if field.enum_type is not None:
+        return Leaf(StringType(), _named(field.enum_type))
+    return _WHOLE if field.type in _UNSIGNED else _BY_NUMBER[field.type]
+
+
+def _getter(field: FieldDescriptor) -> Callable[[Any], Any]:
+    """Null is what has not been set, where that can be told; a default of its own is a value."""
+    take, name = attrgetter(field.name), field.name
+    if not field.has_presence or (field.has_default_value and field.message_type is None):
+        return take
+    return lambda message: take(message) if message.HasField(name) else None
+
+
+def _named(enum: EnumDescriptor) -> Callable[[int], str]:
+    names = {number: value.name for number, value in enum.values_by_number.items()}
+    return lambda number: names.get(number) or str(number)  # of a version that knows more of them
+
+
+def _unwrapped(convert: Callable[[Any], Any] | None, message: Any) -> Any:
+    return convert(message.value) if convert else message.value
+
+
+def _microseconds(message: Any) -> int:
+    """Of a Timestamp, since 1970."""
+    return int(message.seconds) * 1_000_000 + int(message.nanos) // 1000
+
+
+def _duration(message: Any) -> int:
+    return int(message.seconds) * 1_000_000 + int(message.nanos / 1000)
+
+
+def _json(message: Any) -> str:
+    return as_json(json_format.MessageToDict(message, preserving_proto_field_name=True))
+
+
+_JSON: Final = Leaf(StringType(), _json)
+_KNOWN: Final = {
+    "google.protobuf.Timestamp": Leaf(TimestampType(), _microseconds),
+    "google.protobuf.Duration": Leaf(DayTimeIntervalType(), _duration),
+    "google.protobuf.Struct": _JSON,
+    "google.protobuf.Value": _JSON,
+    "google.protobuf.ListValue": _JSON,
+}

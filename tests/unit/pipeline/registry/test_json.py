@@ -1,0 +1,131 @@
+"""JSON Schema in the registry's format: each construct as a column, and one schema read as another."""
+
+import json
+from datetime import UTC, date, datetime
+from typing import Any
+
+import pytest
+
+from headrace.pipeline.registry.fitting import build_fitting
+from headrace.pipeline.registry.formats import reading
+from headrace.pipeline.registry.reading import Unreadable
+from headrace.pipeline.registry.shapes import columns_of
+from unit.pipeline.registry.given import columns, rows, whole
+
+NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
+CUSTOMER = {"type": "object", "properties": {"name": {"type": "string"}}}
+
+
+def having(**properties: Any) -> dict[str, Any]:
+    return {"type": "object", "properties": properties}
+
+
+def one(schema: Any, value: Any, reader: Any = None) -> Any:
+    writer = whole("JSON", schema)
+    (row,) = rows(writer if reader is None else whole("JSON", reader), writer, json.dumps(value).encode())
+    return row
+
+
+@pytest.mark.parametrize(
+    ("node", "value", "column", "found"),
+    [
+        ({"type": "string"}, "für", "string", "für"),
+        ({"type": "integer"}, 1 << 40, "bigint", 1 << 40),
+        ({"type": "integer"}, 3.0, "bigint", 3),
+        ({"type": "number"}, 3, "double", 3.0),
+        ({"type": "number"}, 2**60 + 1, "double", float(2**60)),
+        ({"type": ["integer", "number"]}, 3, "double", 3.0),
+        ({"type": "boolean"}, False, "boolean", False),
+        ({"type": "string", "format": "date"}, "2026-01-01", "date", date(2026, 1, 1)),
+        ({"type": "string", "format": "date-time"}, "2026-01-01T13:00:00+01:00", "timestamp", NOON),
+        ({"type": "string", "format": "date-time"}, "2026-01-01T12:00:00.000Z", "timestamp", NOON),
+        ({"type": "string", "format": "email"}, "a@example.com", "string", "a@example.com"),
+        ({"type": ["null", "integer"]}, None, "bigint", None),
+        ({"anyOf": [{"type": "null"}, {"type": "integer"}]}, 5, "bigint", 5),
+        ({"oneOf": [{"type": "integer"}, {"type": "null"}]}, None, "bigint", None),
+        ({"enum": ["A", "B"]}, "B", "string", "B"),
+        ({"const": 1}, 1, "bigint", 1),
+        ({"enum": [1, "a"]}, "a", "string", '"a"'),
+        (CUSTOMER, {"name": "Ada", "more": 1}, "struct<name:string>", {"name": "Ada"}),
+        ({"type": "array", "items": {"type": "integer"}}, [1, 2], "array<bigint>", [1, 2]),
+        ({"type": "array", "items": CUSTOMER}, [{}], "array<struct<name:string>>", [{"name": None}]),
+        ({"type": "array"}, [1, "a"], "string", '[1,"a"]'),
+        (
+            {"type": "object", "additionalProperties": {"type": "number"}},
+            {"a": 1},
+            "map<string,double>",
+            [("a", 1.0)],
+        ),
+        ({"type": "object"}, {"a": [1]}, "string", '{"a":[1]}'),
+        ({"type": ["string", "integer"]}, 5, "string", "5"),
+        ({"anyOf": [{"type": "string"}, {"type": "integer"}]}, "a", "string", '"a"'),
+        ({}, {"a": "ü"}, "string", '{"a":"ü"}'),
+        (True, None, "string", None),
+        ({"allOf": [CUSTOMER]}, {"name": "Ada"}, "struct<name:string>", {"name": "Ada"}),
+        (
+            {"allOf": [CUSTOMER, having(age={"type": "integer"})]},
+            {"name": "Ada", "age": 36},
+            "struct<name:string,age:bigint>",
+            {"name": "Ada", "age": 36},
+        ),
+        ({"$ref": "#/definitions/id"}, 5, "bigint", 5),
+        ({"$ref": "other.json"}, {"name": "Ada"}, "struct<name:string>", {"name": "Ada"}),
+    ],
+)
+def test_each_construct_has_a_column(node: Any, value: Any, column: str, found: Any) -> None:
+    given = {**having(x=node), "definitions": {"id": {"type": "integer"}}}
+    schema = whole("JSON", given, {"other.json": CUSTOMER} if "other" in str(node) else None)
+    assert columns(schema) == f"struct<x:{column}>"
+    assert rows(schema, schema, json.dumps({"x": value}).encode()) == [{"x": found}]
+
+
+def test_what_contains_itself_is_json() -> None:
+    schema = having(n={"type": "integer"}, next={"$ref": "#"})
+    assert columns(whole("JSON", schema)) == "struct<n:bigint,next:string>"
+    assert one(schema, {"n": 1, "next": {"n": 2}}) == {"n": 1, "next": '{"n":2}'}
+
+
+def test_a_schema_that_is_no_object_is_one_column() -> None:
+    assert columns(whole("JSON", {"type": "integer"})) == "struct<value:bigint>"
+    assert one({"type": "integer"}, 5) == {"value": 5}
+
+
+def test_fields_are_found_by_name_and_those_that_are_not_there_are_null() -> None:
+    old, new = (
+        having(id={"type": "integer"}, gone={}),
+        having(price={"type": "number"}, id={"type": "integer"}),
+    )
+    assert one(old, {"id": 1, "gone": 2}, reader={**new, "required": ["price"]}) == {"id": 1, "price": None}
+
+
+@pytest.mark.parametrize(
+    ("payload", "said"),
+    [
+        (b"", "it is no JSON"),
+        (b"{", "it is no JSON"),
+        (b"\xff", "it is no JSON"),
+        (b'{"id": NaN}', "it is no JSON: NaN is no number"),
+        (b"[" * 100_000, "it is no JSON"),
+        (b"{}", 'it does not fit its schema: "id" is a required property'),
+        (b'{"id": "x"}', 'it does not fit its schema at id: "x" is not of type "integer"'),
+        (b'{"id": 1, "at": "noon"}', 'it does not fit its schema at at: "noon" is not a "date-time"'),
+    ],
+)
+def test_what_does_not_fit_its_schema_says_why(payload: bytes, said: str) -> None:
+    given = having(id={"type": "integer"}, at={"type": "string", "format": "date-time"})
+    schema = whole("JSON", {**given, "required": ["id"]})
+    with pytest.raises(Unreadable) as why:
+        rows(schema, schema, payload)
+    assert str(why.value).startswith(said)
+
+
+def test_a_value_that_fits_its_schema_and_not_the_column_is_taken_out_and_no_other() -> None:
+    schema = whole("JSON", having(id={"type": "integer"}))
+    found = reading(schema)
+    read = found.of(schema)
+    values = [read(b'{"id": %d}' % (number if number % 10 else 1 << 70)) for number in range(40)]
+    told: dict[int, str] = {}
+    array = build_fitting(columns_of(found.shape), values, told.__setitem__)
+    assert sorted(told) == [0, 10, 20, 30]
+    assert told[0].startswith("it does not fit the columns: ")
+    assert [each and each["id"] for each in array.to_pylist()] == [n if n % 10 else None for n in range(40)]
