@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Final
 
 from headrace.registry import names
-from headrace.registry.formats import InvalidSchema, Parsed, Reference, Schema, parse
+from headrace.registry.formats import InvalidSchema, Parsed, Reference, Resolve, Schema, parse
 from headrace.registry.records import SchemaValue
 from headrace.registry.refusals import Invalid, Refusal
 from headrace.registry.state import Show, State
@@ -24,17 +24,26 @@ class Library:
 
     def parsed(self, subject: str, schema: Schema) -> Parsed:
         """A schema as one of `subject`, in whose context its references are; Invalid if it is none."""
+        found = self.remembered(subject, schema)
+        if found is None:
+            found = understood(schema, lambda reference: self.resolved(subject, reference))
+            self.remember(subject, schema, found)
+        return found
+
+    def remembered(self, subject: str, schema: Schema) -> Parsed | None:
+        """The same if it has been understood before."""
         if self._forgotten != self._state.forgotten:  # a reference may be to something else by now
             self._parsed.clear()
             self._forgotten = self._state.forgotten
         key = names.context_of(subject), schema
-        found = self._parsed.get(key)
-        if found is None:
-            found = self._parsed[key] = self._parse(subject, schema)
-            if len(self._parsed) > self._remembered:
-                self._parsed.popitem(last=False)
-        self._parsed.move_to_end(key)
-        return found
+        if key in self._parsed:
+            self._parsed.move_to_end(key)
+        return self._parsed.get(key)
+
+    def remember(self, subject: str, schema: Schema, parsed: Parsed) -> None:
+        self._parsed[names.context_of(subject), schema] = parsed
+        if len(self._parsed) > self._remembered:
+            self._parsed.popitem(last=False)
 
     def kept(self, value: SchemaValue) -> Parsed:
         """A version that is there; Invalid if another registry has taken what we do not understand."""
@@ -45,15 +54,7 @@ class Library:
                 f"version {value.version} of {value.subject} cannot be understood: {error}"
             ) from error
 
-    def _parse(self, subject: str, schema: Schema) -> Parsed:
-        if not schema.text.strip():
-            raise Invalid("Empty schema")
-        try:
-            return parse(schema, lambda reference: self._resolved(subject, reference))
-        except InvalidSchema as error:
-            raise Invalid(f"Invalid schema of type {schema.type}, details: {error}") from error
-
-    def _resolved(self, parent: str, reference: Reference) -> Schema:
+    def resolved(self, parent: str, reference: Reference) -> Schema:
         """What `parent` refers to, which in turn names its references in a way that is good anywhere."""
         subject = names.beside(parent, reference.subject)
         try:
@@ -66,3 +67,13 @@ class Library:
             replace(each, subject=names.beside(subject, each.subject)) for each in found.references
         )
         return replace(found, references=qualified)
+
+
+def understood(schema: Schema, resolve: Resolve) -> Parsed:
+    """The schema; Invalid if it is none. That takes its time, and needs nothing but `resolve`."""
+    if not schema.text.strip():
+        raise Invalid("Empty schema")
+    try:
+        return parse(schema, resolve)
+    except InvalidSchema as error:
+        raise Invalid(f"Invalid schema of type {schema.type}, details: {error}") from error

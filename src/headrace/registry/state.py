@@ -145,7 +145,7 @@ class State:
             each
             for each in sorted(self._subjects)
             if (names.parse(each).subject if everywhere else each).startswith(begins)
-            and show.has(deleted=not self.versions(each))
+            and show.has(deleted=all(value.deleted for value in self._subjects[each].values()))
         ]
 
     def subjects_of(self, subject: str | None, show: Show = Show.LIVE) -> list[str]:

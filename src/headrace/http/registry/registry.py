@@ -21,8 +21,8 @@ from headrace.http.problems import Problem
 from headrace.http.reach import Reach
 from headrace.http.registry.store import Overtaken, Store
 from headrace.registry.decision import Decision
-from headrace.registry.formats import Parsed, Schema
-from headrace.registry.library import Library
+from headrace.registry.formats import Parsed, Reference, Schema
+from headrace.registry.library import Library, understood
 from headrace.registry.records import SchemaValue
 from headrace.registry.registering import Wanted, lookup, register
 from headrace.registry.state import State
@@ -59,6 +59,7 @@ class Registry:
 
     def register(self, subject: str, schema: Schema, *, normalize: bool = False) -> SchemaValue:
         """The version that the schema is or becomes, with its id; a Refusal if it may not be one."""
+        self.understand(subject, schema)
         return self.change(
             lambda state, library: register(
                 state, library, state.settings.meant_by(subject), Wanted(schema), normalize=normalize
@@ -67,6 +68,7 @@ class Registry:
 
     def lookup(self, subject: str, schema: Schema, *, normalize: bool = False) -> SchemaValue:
         """The version of the subject that says the same; a Refusal if there is none."""
+        self.understand(subject, schema)
         return self.ask(
             lambda state, library: lookup(
                 state, library, state.settings.meant_by(subject), Wanted(schema), normalize=normalize
@@ -90,6 +92,28 @@ class Registry:
             return known
 
     # -- for the routes ------------------------------------------------------------------------
+
+    def understand(self, subject: str, schema: Schema) -> None:
+        """Have a schema understood before it is asked about; Invalid if it is none.
+
+        That may take a while, for it is a stranger's, and meanwhile nobody else is to wait.
+        """
+        if schema.references:
+            self.ask(lambda _state, _library: None)  # so that what it refers to is there
+        with self._lock:
+            state, library = self._store.state, self._store.library
+            forgotten = state.forgotten
+            if library.remembered(subject, schema) is not None:
+                return
+
+        def resolve(reference: Reference) -> Schema:
+            with self._lock:
+                return library.resolved(subject, reference)
+
+        parsed = understood(schema, resolve)
+        with self._lock:
+            if state.forgotten == forgotten:
+                library.remember(subject, schema, parsed)
 
     def ask(self, question: Callable[[State, Library], Answer]) -> Answer:
         """The answer by all that was written before it was asked."""

@@ -1,5 +1,6 @@
 """/compatibility, /config, /mode: what may follow what, and what may be done at all."""
 
+from collections.abc import Callable
 from http import HTTPStatus
 from typing import Annotated, Any, Final
 
@@ -19,6 +20,7 @@ from headrace.http.registry.bodies import (
 from headrace.http.registry.media import RegistryJSON, RegistryRoute
 from headrace.http.registry.registry import Asked, Registry
 from headrace.http.registry.subjects import INVALID, NOT_THERE, named
+from headrace.registry import names
 from headrace.registry.configuring import (
     delete_config,
     delete_mode,
@@ -140,23 +142,24 @@ def _checked(
     registry: Registry,
     subject: str,
     body: SchemaBody,
-    olds: Any,
+    olds: Callable[[State], list[SchemaValue]],
     *,
     verbose: bool,
     normalize: bool,
 ) -> Compatibility:
+    wanted = body.wanted()
+
     def check(state: State, library: Library) -> list[str]:
         versions = olds(state)
-        try:
-            return compatible(
-                state, library, named(state, subject), body.wanted(), versions, normalize=normalize
-            )
-        except Invalid as error:
-            if not verbose:
-                raise
-            return [str(error)]
+        return compatible(state, library, named(state, subject), wanted, versions, normalize=normalize)
 
-    messages = registry.ask(check)
+    try:
+        registry.understand(names.normal(subject), wanted.schema)
+        messages = registry.ask(check)
+    except Invalid as error:
+        if not verbose:
+            raise
+        messages = [str(error)]
     return Compatibility(is_compatible=not messages, messages=messages if verbose else None)
 
 

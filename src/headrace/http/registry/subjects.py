@@ -108,6 +108,7 @@ def register_schema(
 ) -> Registered:
     """Register a schema: it is there already, or may follow what is there and becomes the next version."""
     wanted = body.wanted()
+    registry.understand(names.normal(subject), wanted.schema)
     made = registry.change(
         lambda state, library: register(state, library, named(state, subject), wanted, normalize=normalize)
     )
@@ -126,6 +127,7 @@ def look_up_schema(
 ) -> SchemaAnswer:
     """The version of a subject that is this schema."""
     wanted = body.wanted()
+    registry.understand(names.normal(subject), wanted.schema)
 
     show = shown(deleted=deleted)
 
