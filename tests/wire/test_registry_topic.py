@@ -16,7 +16,12 @@ from confluent_kafka import Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 
 from headrace.client.admin import Admin
+from headrace.http.reach import Reach
+from headrace.http.registry.registry import Registry
 from headrace.http.serving import serve_in_thread
+from headrace.http.settings import GatewaySettings
+from headrace.registry.formats import Schema, SchemaType
+from headrace.registry.refusals import NoSuchSchema
 from headrace.testing import Broker, Cluster
 from wire.registry_calls import RegistryCalls
 
@@ -197,6 +202,40 @@ def test_a_schema_that_is_known_is_told_while_no_broker_answers(broker: Broker) 
         assert registry.register("t", schema(1)).status == 503
 
     assert registry.get("/subjects").body == ["s"]
+
+
+def test_those_who_wait_for_a_leader_wait_side_by_side(
+    broker: Broker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("headrace.http.registry.store.PATIENCE_S", 0.5)
+    registry = RegistryCalls(broker.http)
+    registry.register("s", schema(0))
+    with (
+        broker.faults.fail("Fetch", error="NOT_LEADER_OR_FOLLOWER", topic=TOPIC) as fault,
+        ThreadPoolExecutor(16) as pool,
+    ):
+        first = pool.submit(registry.get, "/subjects")
+        fault.wait()
+        said = [first.result(), *pool.map(lambda _: registry.get("/subjects"), range(16))]
+        asked = len(fault.hits)
+
+    assert {each.status for each in said} == {503}
+    assert asked < 17 * 5 / 2  # for each of them asks five times in that time
+    assert registry.get("/subjects").body == ["s"]
+
+
+def test_other_parts_of_the_gateway_ask_it_without_http(broker: Broker) -> None:
+    reach = Reach(GatewaySettings(bootstrap=broker.bootstrap))
+    registry = Registry(reach)
+    text = Schema(SchemaType.AVRO, '{"type": "string"}')
+    made = registry.register("s", text)
+
+    assert (made.id, made.version) == (1, 1)
+    assert registry.schema(1).canonical == '"string"'
+    assert registry.lookup("s", text) == registry.latest("s") == made
+    with pytest.raises(NoSuchSchema):
+        registry.schema(2)
+    reach.close()
 
 
 # -- topics of other people ------------------------------------------------------------------------

@@ -16,7 +16,7 @@ from typing import Annotated, Final, TypeVar
 
 from fastapi import Depends, Request
 
-from headrace.client.errors import Unreachable
+from headrace.client.errors import ClientError, Unreachable
 from headrace.http.problems import Problem
 from headrace.http.reach import Reach
 from headrace.http.registry.store import Overtaken, Store
@@ -41,7 +41,9 @@ class Registry:
         self._store = Store(reach)
         self._lock = Lock()
         self._begun = 0  # how often reading has begun, and
-        self._done = 0  # which of those was the last to succeed
+        self._done = 0  # which of those was the last to succeed, and
+        self._failed = 0  # which to fail
+        self._failure: Exception | None = None
         self._read_at = float("-inf")
         self._known: dict[tuple[int, str], SchemaValue] = {}
         self._known_by = self._store.state, 0
@@ -119,15 +121,16 @@ class Registry:
         """The answer by all that was written before it was asked."""
         asked = self._begun
         with self._lock:
-            if self._done <= asked:  # nobody has begun to read since, and come to an end
-                self._catch_up()
+            self._catch_up_since(asked)
             return question(self._store.state, self._store.library)
 
     def change(self, decide: Callable[[State, Library], Decision[Answer]]) -> Answer:
         """Carry out what is decided, by all that was written before; whoever is overtaken decides again."""
+        asked = self._begun
         with self._lock:
             for _ in range(ATTEMPTS):
-                self._catch_up()
+                self._catch_up_since(asked)
+                asked = self._begun
                 decision = decide(self._store.state, self._store.library)
                 if not decision.records:
                     return decision.answer
@@ -141,12 +144,23 @@ class Registry:
             HTTPStatus.SERVICE_UNAVAILABLE, 50301, "others write to the registry all the time: try again"
         )
 
-    def _catch_up(self) -> None:
+    def _catch_up_since(self, asked: int) -> None:
+        """Read, unless somebody has begun to since then: what came of that holds for us as well.
+
+        So those who wait for a cluster that does not answer wait side by side, not one after the other.
+        """
+        if self._done > asked:
+            return
+        if self._failed > asked and self._failure is not None:
+            raise self._failure
         self._begun += 1
-        this = self._begun
         began_s = time.monotonic()
-        self._store.catch_up()
-        self._done, self._read_at = this, began_s
+        try:
+            self._store.catch_up()
+        except (ClientError, Problem) as error:
+            self._failed, self._failure = self._begun, error
+            raise
+        self._done, self._read_at, self._failure = self._begun, began_s, None
         self._note()
 
     def _note(self) -> None:
