@@ -72,7 +72,7 @@ def test_what_fails_is_raised_by_send_and_by_flush(broker: BrokerProcess) -> Non
         async with AsyncAdmin(broker.bootstrap) as admin:
             await admin.create_topic(topic, partitions=1, configs={"max.message.bytes": "1000"})
         async with AsyncProducer(broker.bootstrap) as producer:
-            with pytest.raises(Exception, match="[Mm]essage size too large"):
+            with pytest.raises(Exception, match=r"[Mm]essage size too large"):
                 await producer.send(topic, b"x" * 5000)
             with pytest.raises(DeliveryFailed, match="1 failed"):
                 await producer.flush()
@@ -143,7 +143,7 @@ def test_schemas_are_asked_for_beside_the_loop(broker: BrokerProcess) -> None:
     topic = topic_of(broker.bootstrap, [])
 
     async def story() -> None:
-        records = Avro(schema, registry="mock://")
+        records = Avro(schema, registry=broker.http)
         async with AsyncProducer(broker.bootstrap, value=records) as producer:
             await asyncio.gather(*(producer.send(topic, {"n": number}) for number in range(20)))
         async with AsyncConsumer(broker.bootstrap, topic, value=records, **QUICK) as consumer:

@@ -246,7 +246,7 @@ def test_mistakes_are_told_in_words(broker: BrokerProcess) -> None:
     with pytest.raises(BadSetting, match="no setting fetch"):
         Consumer(broker.bootstrap, fetch_everything=True)
     with pytest.raises(BadSetting, match="on_bad"):
-        Consumer(broker.bootstrap, on_bad="ignore")
+        Consumer(broker.bootstrap, on_bad="ignore")  # type: ignore[arg-type]
     with Consumer(broker.bootstrap) as consumer:
         pass
     with pytest.raises(Closed):

@@ -112,6 +112,7 @@ class Consumer(Generic[K, V]):
             self._offsets.finish()
         finally:
             self._client.close()
+            self._decoding.close()
 
     # -- what to read --------------------------------------------------------------------------
 

@@ -6,7 +6,7 @@ from typing import Any, Literal, NoReturn
 from headrace.client.consumer_buffer import Record
 from headrace.client.consumer_message import Batch, Message, plain
 from headrace.client.errors import BadSetting, NotReadable
-from headrace.client.serializers import Field, format_of
+from headrace.client.serializers import Field, close, format_of
 
 OnBad = Literal["raise", "skip"] | Callable[[NotReadable], object]
 
@@ -46,6 +46,10 @@ class Decoding:
     def all(self, batch: list[Record]) -> "list[Message[Any, Any] | NotReadable | None]":
         """The same at once, with what would be raised in its place and None for what is passed over."""
         return [self._attempt(record) for record in batch]
+
+    def close(self) -> None:
+        """Be done with the formats."""
+        close(self._key, self._value)
 
     def _attempt(self, record: Record) -> "Message[Any, Any] | NotReadable | None":
         try:

@@ -233,6 +233,7 @@ class Producer:
             self._final = self.counts
             self._client.close()
             self._client = _GONE
+            self._records.close()
 
     # -- what is not everyday ------------------------------------------------------------------
 

@@ -5,7 +5,7 @@ from typing import Any
 
 from headrace.client.errors import ClientError, NotSerializable
 from headrace.client.partitioning import ANY, Chosen, CountPartitions, Partitioner, Turns
-from headrace.client.serializers import Field, format_of
+from headrace.client.serializers import Field, close, format_of
 
 
 class Preparation:
@@ -53,6 +53,10 @@ class Preparation:
         if partition is not None or (self._chosen is None and key is not None):
             return False
         return topic not in (self.turns if self._chosen is None else self._chosen)
+
+    def close(self) -> None:
+        """Be done with the formats."""
+        close(self._key, self._value)
 
     def look_again(self) -> None:
         """Forget numbers of partitions that are old."""

@@ -95,6 +95,13 @@ JSON: Final = Json()
 AnyFormat = Format[T] | Callable[[Any], T]
 
 
+def close(*formats: object) -> None:
+    """Be done with formats that have something open."""
+    for each in formats:
+        if hasattr(each, "connect"):
+            each.close()  # type: ignore[attr-defined]
+
+
 def format_of(given: object, registry: object = None) -> Any:
     """The format that was asked for; None if bytes stay as they are, which is quicker than asking."""
     if given is None or given is BYTES:

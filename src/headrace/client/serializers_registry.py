@@ -1,7 +1,7 @@
 """Avro, JSON Schema and Protobuf by a schema registry, in Confluent's wire format.
 
-Producer("127.0.0.1:9092", value=Avro(SCHEMA), registry="http://127.0.0.1:8081")
-Consumer("127.0.0.1:9092", "orders", value=Avro(), registry="http://127.0.0.1:8081")
+Producer("127.0.0.1:9092", value=Avro(SCHEMA), registry="http://127.0.0.1:8080")
+Consumer("127.0.0.1:9092", "orders", value=Avro(), registry="http://127.0.0.1:8080")
 
 confluent_kafka's serialisers do the work. Writing registers the schema under TOPIC-value, or TOPIC-key, if it
 is new; `use.latest.version` and the like are among the `settings`. Reading needs no schema: the record has
@@ -32,6 +32,7 @@ class RegistryFormat(Generic[T]):
 
     def __init__(self, registry: object = None, settings: Mapping[str, Any] | None = None) -> None:
         self._registry = registry
+        self._made: SchemaRegistryClient | None = None  # of an address: ours to close
         self._settings = dict(settings or {})
         self._write: Callable[..., bytes | None] | None = None
         self._read: Callable[..., T] | None = None
@@ -45,24 +46,32 @@ class RegistryFormat(Generic[T]):
                 f"{type(self).__name__} needs a schema registry: give registry='http://HOST:PORT' "
                 "to it, or to the producer or consumer"
             )
-        self._registry = client_of(self._registry)
         return self
+
+    def close(self) -> None:
+        """Close the connection to the registry, if there is one of ours. Whoever goes on has another made."""
+        made, self._made, self._write, self._read = self._made, None, None, None
+        if made is not None:
+            made.__exit__(None, None, None)
 
     def serialize(self, value: T, topic: str, field: Field, headers: Headers | None) -> bytes | None:
         """The registry's magic byte, the schema's id, and the value."""
         if self._write is None:
-            self._write = self._writer(self._client())
+            self._write = self._writer(self._made or self._client())
         return self._write(value, SerializationContext(topic, _CONTEXTS[field], headers))
 
     def deserialize(self, data: bytes, topic: str, field: Field, headers: Headers | None) -> T:
         """The value, by the schema that it was written with."""
         if self._read is None:
-            self._read = self._reader(self._client())
+            self._read = self._reader(self._made or self._client())
         return self._read(data, SerializationContext(topic, _CONTEXTS[field], headers))
 
     def _client(self) -> "SchemaRegistryClient":
         self.connect(None)
-        return self._registry
+        client = client_of(self._registry)
+        if client is not self._registry:
+            self._made = client
+        return client
 
     def _writer(self, client: "SchemaRegistryClient") -> Callable[..., bytes | None]:
         raise NotImplementedError

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from confluent_kafka.schema_registry import SchemaRegistryClient
 from confluent_kafka.serialization import IntegerDeserializer, IntegerSerializer
-from google.protobuf.timestamp_pb2 import Timestamp
+from google.protobuf import descriptor_pb2, descriptor_pool, message_factory  # type: ignore[import-untyped]
 
 from headrace.client.errors import BadSetting
 from headrace.client.serializers import BYTES, JSON, STRING, format_of
@@ -33,6 +33,16 @@ def through(written: Any, read: Any, value: object, registry: object = None) -> 
     data = format_of(written, registry).serialize(value, "t", "value", None)
     assert isinstance(data, bytes)
     return format_of(read, registry).deserialize(data, "t", "value", None)
+
+
+def order_class() -> Any:
+    """What protoc would make of `message Order { string item = 1; }`."""
+    described = descriptor_pb2.FileDescriptorProto(name="order.proto", package="shop", syntax="proto3")
+    field = described.message_type.add(name="Order").field.add(name="item", number=1)
+    field.type, field.label = field.TYPE_STRING, field.LABEL_OPTIONAL
+    pool = descriptor_pool.DescriptorPool()
+    pool.Add(described)
+    return message_factory.GetMessageClass(pool.FindMessageTypeByName("shop.Order"))
 
 
 def test_bytes_need_no_format() -> None:
@@ -80,9 +90,9 @@ def test_json_that_its_schema_forbids_is_not_written(registry: SchemaRegistryCli
 
 
 def test_protobuf_comes_back_as_its_class(registry: SchemaRegistryClient) -> None:
-    assert through(Protobuf(Timestamp), Protobuf(Timestamp), Timestamp(seconds=5), registry) == Timestamp(
-        seconds=5
-    )
+    order = order_class()
+    assert through(Protobuf(order), Protobuf(order), order(item="tea"), registry) == order(item="tea")
+    assert registry.get_latest_version("t-value").schema.schema_type == "PROTOBUF"
 
 
 def test_a_format_with_a_registry_of_its_own_keeps_it(registry: SchemaRegistryClient) -> None:
