@@ -8,12 +8,14 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from confluent_kafka import TopicPartition
+from confluent_kafka import KafkaError, KafkaException, TopicPartition
 
-from headrace.client.errors import ClientError
+from headrace.client.errors import ClientError, NoSuchTopic
 from headrace.client.records import BATCH, BEGINNING, TIMEOUT_S, Reader, Record, Start
 
 _POSITIONS: Final = re.compile(r"[0-9]{1,10}:[0-9]{1,19}(,[0-9]{1,10}:[0-9]{1,19})*")
+_GONE: Final = {KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC}  # noqa: SLF001
+CHECK_S: Final = 1.0
 _OFFSETS: Final = range(2**63)
 
 
@@ -61,6 +63,15 @@ class Follower(Reader):
             assert record.partition is not None, record
             self.positions[record.partition] = record.offset + 1
         return records
+
+    def check(self) -> None:
+        """NoSuchTopic if the topic has been deleted, as librdkafka does not say; waits a moment at most."""
+        try:
+            found = self._consumer.list_topics(self._topic, timeout=CHECK_S).topics[self._topic]
+        except KafkaException:
+            return  # nobody answers, so nobody knows
+        if found.error is not None and found.error.code() in _GONE:
+            raise NoSuchTopic(self._topic)
 
     def _place(self, start: Start, indexes: Sequence[int]) -> list[TopicPartition]:
         found = super()._place(start, indexes) if start.time_ms is not None else []

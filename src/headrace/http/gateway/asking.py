@@ -10,13 +10,16 @@ INT64: Final = 2**63 - 1
 NAME: Final = 249  # characters of a topic's name, at most
 GROUP: Final = 1000  # characters of a group's name that are looked at
 SETTINGS: Final = 200  # that one request may change
+NO_NUL: Final = r"^[^\x00]*$"  # which ends a name in C, and so in librdkafka
 PLACES: Final = 10_000  # partitions that one request may be about
 
 TopicName = Annotated[
-    str, Path(description="A topic's name.", min_length=1, max_length=NAME, examples=["orders"])
+    str,
+    Path(description="A topic's name.", min_length=1, max_length=NAME, pattern=NO_NUL, examples=["orders"]),
 ]
 GroupName = Annotated[
-    str, Path(description="A consumer group's name.", min_length=1, max_length=GROUP, examples=["billing"])
+    str,
+    Path(description="A group's name.", min_length=1, max_length=GROUP, pattern=NO_NUL, examples=["billing"]),
 ]
 BrokerId = Annotated[int, Path(description="A broker's id.", ge=0, le=INT32, examples=[0])]
 PartitionId = Annotated[int, Path(description="A partition's number.", ge=0, le=INT32, examples=[0])]
@@ -25,7 +28,7 @@ PartitionQuery = Annotated[int | None, Query(description="Only this partition.",
 Index = Annotated[StrictInt, Field(ge=0, le=INT32)]
 Offset = Annotated[StrictInt, Field(ge=0, le=INT64)]
 TimeMs = Annotated[StrictInt, Field(ge=0, le=INT64)]
-Name = Annotated[StrictStr, Field(min_length=1, max_length=NAME)]
+Name = Annotated[StrictStr, Field(min_length=1, max_length=NAME, pattern=NO_NUL)]
 Value = Annotated[StrictStr | StrictBool | StrictInt | StrictFloat, Field(union_mode="left_to_right")]
 
 

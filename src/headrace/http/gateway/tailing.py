@@ -19,6 +19,7 @@ MOST: Final = 32  # tails at a time: each has a thread and a consumer
 BUFFERED: Final = 1000  # records of a tail that its client has not taken yet
 BUFFERED_BYTES: Final = 16 * 1024 * 1024
 _STEP_S: Final = 0.2  # how soon a thread notices that its client has gone
+_CHECKED: Final = 10  # steps without a record, after which one asks whether the topic is still there
 _OPTIONS: Final = {"fetch.wait.max.ms": 500, "queued.min.messages": 1000, "queued.max.messages.kbytes": 4096}
 
 
@@ -142,8 +143,13 @@ class Tail:
                 self._begun, self._positions = dict(follower.positions), dict(follower.positions)
                 self._tell(partial(_settle, ready, None))
                 self._tell(self._news.set)
+                idle = 0
                 while not self._stopped:
-                    self._add(follower.step(_STEP_S), follower)
+                    records = follower.step(_STEP_S)
+                    self._add(records, follower)
+                    idle = 0 if records else idle + 1
+                    if idle % _CHECKED == _CHECKED - 1:
+                        follower.check()
         except ClientError as error:
             self.failure = error
             self._tell(partial(_settle, ready, error))

@@ -13,7 +13,7 @@ from urllib.parse import quote
 from fastapi import APIRouter, Depends, Request, Response
 from pydantic import ConfigDict, Field, StrictInt, StrictStr
 
-from headrace.http.gateway.asking import Body, GroupName, Name
+from headrace.http.gateway.asking import NO_NUL, Body, GroupName, Name
 from headrace.http.gateway.hub import Shared
 from headrace.http.gateway.instance import Wanted
 from headrace.http.gateway.media import AnswerType, check_json
@@ -30,7 +30,7 @@ class ConsumerV2(Body):
 
     model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True)
 
-    name: Annotated[StrictStr | None, Field(min_length=1, max_length=200)] = None
+    name: Annotated[StrictStr | None, Field(min_length=1, max_length=200, pattern=NO_NUL)] = None
     format: Literal["binary", "json", "avro", "jsonschema", "protobuf"] = "binary"
     auto_offset_reset: Annotated[Literal["earliest", "latest"], Field(alias="auto.offset.reset")] = "latest"
     auto_commit: Annotated[Literal["true", "false"] | bool, Field(alias="auto.commit.enable")] = True
@@ -85,7 +85,7 @@ class SubscriptionV2(Body):
     """Topics, or a pattern for their names."""
 
     topics: Annotated[list[Name] | None, Field(min_length=1, max_length=1000)] = None
-    topic_pattern: Annotated[StrictStr | None, Field(min_length=1, max_length=1000)] = None
+    topic_pattern: Annotated[StrictStr | None, Field(min_length=1, max_length=1000, pattern=NO_NUL)] = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,12 +9,14 @@ from fastapi import Path
 from pydantic import Field
 
 from headrace.client.connection import Place
-from headrace.http.gateway.asking import PLACES, Body, Index, Name
+from headrace.http.gateway.asking import NO_NUL, PLACES, Body, Index, Name
 from headrace.http.gateway.hub import Hub
 from headrace.http.gateway.v2_answers import v2
 
 Answer = TypeVar("Answer")
-InstanceName = Annotated[str, Path(description="A consumer's name.", min_length=1, max_length=1000)]
+InstanceName = Annotated[
+    str, Path(description="A consumer's name.", min_length=1, max_length=1000, pattern=NO_NUL)
+]
 ADDRESS: Final = "/consumers/{group}/instances/{instance}"
 _STATUSES: Final = (
     HTTPStatus.BAD_REQUEST,

@@ -8,7 +8,7 @@ from fastapi import APIRouter, Path, Response
 from pydantic import Field, StrictStr
 
 from headrace.client.admin import Config
-from headrace.http.gateway.asking import SETTINGS, Body, BrokerId, Name, TopicName
+from headrace.http.gateway.asking import NO_NUL, SETTINGS, Body, BrokerId, Name, TopicName
 from headrace.http.gateway.v3_envelope import (
     REFUSALS,
     Collection,
@@ -23,7 +23,9 @@ from headrace.http.reach import Reach, Reached
 
 router = APIRouter(prefix="/v3/clusters/{cluster_id}", tags=["REST proxy v3"], route_class=V3Route)
 
-ConfigName = Annotated[str, Path(description="A setting's name.", examples=["retention.ms"], max_length=249)]
+ConfigName = Annotated[
+    str, Path(description="A setting's name.", examples=["retention.ms"], max_length=249, pattern=NO_NUL)
+]
 _NOTHING: Final[dict[str, Any]] = {"status_code": HTTPStatus.NO_CONTENT, "responses": REFUSALS}
 _TOPIC: Final = "/topics/{topic_name}/configs"
 _BROKER: Final = "/brokers/{broker_id}/configs"

@@ -7,7 +7,7 @@ from typing import Annotated
 from fastapi import APIRouter, Path
 
 from headrace.client.groups import Group, Member, Progress
-from headrace.http.gateway.asking import GROUP, PartitionId, TopicName
+from headrace.http.gateway.asking import GROUP, NO_NUL, PartitionId, TopicName
 from headrace.http.gateway.v3_envelope import (
     REFUSALS,
     Collection,
@@ -25,7 +25,14 @@ router = APIRouter(
 )
 
 GroupId = Annotated[
-    str, Path(alias="consumer_group_id", description="A group's name.", min_length=1, max_length=GROUP)
+    str,
+    Path(
+        alias="consumer_group_id",
+        description="A group's name.",
+        min_length=1,
+        max_length=GROUP,
+        pattern=NO_NUL,
+    ),
 ]
 ConsumerId = Annotated[
     str, Path(alias="consumer_id", description="A member's id.", min_length=1, max_length=1000)
