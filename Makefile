@@ -4,7 +4,7 @@ BIN := .venv/bin
 STAMP := .venv/installed
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test lint format unit simulate wire http console cli coordination kazoo cluster cluster-matrix spark spark-long compat schema docs bench compare spark-compare groups lock clean
+.PHONY: help install demo test lint format unit simulate wire http console cli coordination kazoo cluster cluster-matrix spark spark-long compat schema docs site bench compare spark-compare groups lock clean
 
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -78,6 +78,10 @@ schema: install  ## regenerate src/headrace/protocol/schema from kio's field met
 
 docs: install  ## write docs/config.md and docs/apis.md anew from the code
 	$(BIN)/python tools/generate_docs.py
+
+site: install  ## the documentation as pages for a browser, in build/site (mkdocs serve: while you write)
+	$(BIN)/mkdocs build --quiet --strict
+	@echo "open build/site/index.html, or: .venv/bin/mkdocs serve"
 
 bench: install  ## print the figures
 	$(BIN)/python bench/protocol.py
