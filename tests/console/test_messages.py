@@ -85,7 +85,7 @@ def test_a_search_that_makes_no_sense_is_answered_with_a_sentence(
 
 
 def test_a_message_opens_to_all_there_is_of_it(reader: Reader) -> None:
-    page = reader.open("/ui/topics/orders")
+    page = reader.open("/ui/topics/orders?text=o-100399")
     first = page.locator("#messages details").first
     first.locator("summary").press("Enter")
     value = json.loads(first.locator(".value-full").inner_text())
@@ -150,3 +150,45 @@ def test_a_message_is_produced_and_its_place_is_said(reader: Reader) -> None:
     expect(first.locator(".key-line")).to_have_text("k-1")
     expect(first.locator(".value-line")).to_have_text('{"n": 12345678901234567890}')
     expect(first.locator(".headers")).to_contain_text("console")
+
+
+def test_a_message_is_produced_by_its_schema_and_decoded_by_it(reader: Reader) -> None:
+    page = reader.open("/ui/topics/orders?limit=20")
+    dialog = reader.dialog("Produce")
+    dialog.get_by_role("textbox", name="Key").fill("by-schema")
+    dialog.get_by_role("textbox", name="Value").fill('{"order": "o-1", "total": 12.5, "currency": "PLN"}')
+    dialog.get_by_role("combobox", name="Value is").select_option("by orders-value, version 2")
+    dialog.get_by_role("button", name="Produce").click()
+    expect(dialog.locator(".well")).to_contain_text("Written to partition")
+    dialog.get_by_role("textbox", name="Value").fill('{"order": 1}')
+    dialog.get_by_role("button", name="Produce").click()
+    expect(dialog.get_by_role("alert")).not_to_be_empty()
+    reader.open("/ui/topics/orders?key=by-schema")
+    first = page.locator("#messages details").first
+    first.locator("summary").click()
+    assert json.loads(first.locator(".value-full").inner_text())["currency"] == "PLN"
+    expect(first.locator(".value-about")).to_contain_text("avro, schema")
+    reader.open("/ui/topics/orders?text=PLN")  # what is in it is found as it is shown
+    expect(page.locator("#messages details")).to_have_count(1)
+    for status in (400, 422):
+        reader.forgive(status)
+
+
+def test_numbers_without_end_and_half_characters_are_shown_as_they_were_written(
+    reader: Reader, bootstrap: str
+) -> None:
+    value = '{"n": 12345678901234567890, "half": "\\ud800"}'
+    page = reader.open("/ui/topics/payments?text=12345678901234567890")
+    expect(page.locator("#nothing")).to_be_visible()
+    page.get_by_role("button", name="Live tail").click()
+    producer = Producer({"bootstrap.servers": bootstrap})
+    deadline = time.monotonic() + 10
+    while not page.locator("#messages details").count():
+        producer.produce("payments", value, "odd")
+        producer.flush(5)
+        page.wait_for_timeout(100)
+        assert time.monotonic() < deadline
+    expect(page.locator("#messages .value-line").first).to_contain_text("12345678901234567890")
+    page.reload()
+    expect(page.locator("#messages .value-line").first).to_contain_text("12345678901234567890")
+    expect(page.locator("#messages .value-line").first).to_contain_text("ud800")

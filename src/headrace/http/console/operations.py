@@ -4,6 +4,7 @@ import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from http import HTTPStatus
+from shlex import quote
 from typing import Any, Final
 
 VERBS: Final = ("get", "post", "put", "patch", "delete")
@@ -80,9 +81,10 @@ def curl(operation: Operation, base: str) -> str:
     parts = ["curl"]
     if operation.verb != "get":
         parts.append(f"-X {operation.verb.upper()}")
-    parts.append(f"'{base}{operation.path}'")
+    parts.append(quote(f"{base}{operation.path}"))
     if operation.body:
-        parts += [f"-H 'content-type: {operation.media}'", f"-d '{json.dumps(json.loads(operation.body))}'"]
+        body = json.dumps(json.loads(operation.body))
+        parts += [f"-H {quote(f'content-type: {operation.media}')}", f"-d {quote(body)}"]
     return " ".join(parts)
 
 

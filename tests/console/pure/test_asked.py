@@ -1,0 +1,52 @@
+"""What a form asks for."""
+
+import pytest
+
+from headrace.client.errors import ClientError
+from headrace.client.records import Start
+from headrace.http.console.asked import SCANNED, read
+
+
+def test_the_newest_are_asked_for_if_nothing_is_said() -> None:
+    assert read({}).start(partitions=6) == Start(last=50)
+
+
+def test_who_looks_for_something_among_the_newest_has_many_looked_at_in_each_partition() -> None:
+    assert read({"text": "error"}).start(partitions=4) == Start(last=SCANNED // 4)
+    assert read({"key": "k", "limit": "500"}).start(partitions=10_000) == Start(last=500)
+
+
+def test_a_time_is_on_the_readers_clock() -> None:
+    noon = {"where": "time", "time": "2026-11-15T12:00"}
+    assert read({**noon, "zone": "0"}).time_ms() == 1_794_744_000_000
+    assert read({**noon, "zone": "60"}).time_ms() == 1_794_744_000_000 - 3_600_000
+    assert read({**noon, "zone": "nonsense"}).time_ms() == 1_794_744_000_000
+    assert read({"where": "time", "time": "1794744000000"}).time_ms() == 1_794_744_000_000
+    assert read({"where": "time", "time": "2026-11-15T12:00:00+02:00", "zone": "60"}).time_ms() == (
+        1_794_744_000_000 - 7_200_000
+    )
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"where": "offset", "offset": "-1"},
+        {"where": "offset", "offset": "9" * 30},
+        {"where": "offset", "offset": "٣"},
+        {"where": "time", "time": "soon"},
+        {"where": "time", "time": ""},
+    ],
+)
+def test_what_is_no_offset_and_no_time_is_refused_with_a_sentence(fields: dict[str, str]) -> None:
+    with pytest.raises(ClientError, match=r"\w+ \w+"):
+        read(fields).start(1)
+
+
+def test_a_partition_that_is_no_number_is_refused() -> None:
+    with pytest.raises(ClientError, match="'x' is no partition: it is a whole number"):
+        read({"partition": "x"})
+
+
+def test_only_what_a_field_for_times_can_show_is_shown_in_it() -> None:
+    assert read({"time": "2026-11-15T12:00:01"}).time_field == "2026-11-15T12:00:01"
+    assert read({"time": "yesterday"}).time_field == ""
