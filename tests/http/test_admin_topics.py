@@ -31,7 +31,7 @@ def test_a_topic_from_its_first_day_to_its_last(gateway: Asking) -> None:
 
 def test_the_list_has_every_topic_in_a_line(gateway: Asking) -> None:
     topic = gateway.topic("listed", 3, configs={"cleanup.policy": "compact"})
-    gateway.write(topic, *"abcd")
+    gateway.write(topic, *"abcd", key="k")
     lines = {each["name"]: each for each in gateway.get("/api/v1/topics")}
     line = lines[topic]
 

@@ -46,8 +46,8 @@ class Asking:
         """The answer, which is to be a good one."""
         return self._good(self("GET", path, **headers))
 
-    def post(self, path: str, body: Any = None, **headers: str) -> Any:
-        return self._good(self("POST", path, body, **headers))
+    def post(self, path: str, body: Any = None, *, kind: str = "application/json") -> Any:
+        return self._good(self("POST", path, body, kind=kind))
 
     def patch(self, path: str, body: Any) -> Any:
         return self._good(self("PATCH", path, body))

@@ -50,7 +50,7 @@ def check_json(request: Request) -> None:
 def answer_type(accept: Annotated[str | None, Header(include_in_schema=False)] = None) -> str:
     """The media type of an answer that has no records in it; 406 if none would do."""
     wanted = accepted(accept)
-    if not wanted or any(each in _ANYTHING or each in _ANY_V2 for each in wanted):
+    if any(each in _ANYTHING or each in _ANY_V2 for each in wanted):
         return V2
     if PLAIN in wanted:
         return PLAIN
@@ -62,7 +62,7 @@ def answer_type(accept: Annotated[str | None, Header(include_in_schema=False)] =
 def records_type(accept: str | None, held: str) -> str:
     """The media type of records in the format that is held; 406 if another is asked for."""
     wanted = accepted(accept)
-    if not wanted or _ANYTHING & set(wanted) or of_format(held) in wanted:
+    if _ANYTHING & set(wanted) or of_format(held) in wanted:
         return of_format(held)
     if plain := [each for each in wanted if each in _ANY_V2 or each == PLAIN]:
         return plain[0]
@@ -73,7 +73,7 @@ def records_type(accept: str | None, held: str) -> str:
 
 def accepted(accept: str | None) -> list[str]:
     """The media types in an Accept header, but for those that are not wanted at all."""
-    parts = [part.split(";") for part in (accept or "").lower().split(",") if part.strip()]
+    parts = [part.split(";") for part in (accept or "*/*").lower().split(",") if part.strip()]
     return [kind.strip() for kind, *parameters in parts if not _is_unwanted(parameters)]
 
 
