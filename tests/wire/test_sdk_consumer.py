@@ -89,13 +89,14 @@ def test_a_commit_that_nobody_waits_for_tells_a_function(broker: BrokerProcess) 
         broker.bootstrap,
         topic,
         group=group,
+        auto_commit=False,
         on_commit=lambda error, places: heard.append((error, [place.offset for place in places])),
         **QUICK,
     ) as consumer:
         list(islice(consumer, 3))
         assert consumer.commit(wait=False) == {}
         list(consumer.read(stop_at_end=True))
-    assert heard[0] == (None, [3])
+    assert heard == [(None, [3])]
 
 
 def test_an_explicit_commit_is_not_undone_when_the_block_is_left(broker: BrokerProcess) -> None:
