@@ -108,6 +108,40 @@ def test_reading_and_committing_as_a_group(broker: BrokerProcess) -> None:
     run(story())
 
 
+def test_what_was_fetched_for_nobody_is_handed_out_later(broker: BrokerProcess) -> None:
+    topic, group = topic_of(broker.bootstrap, numbers(3000), partitions=2), fresh("group")
+
+    async def story() -> None:
+        found: list[bytes] = []
+        async with AsyncConsumer(broker.bootstrap, topic, group=group, **QUICK) as consumer:
+            while len(found) < 3000:  # cancelled at any moment, now and then while it fetches
+                reading = asyncio.ensure_future(anext(consumer.read()))
+                await asyncio.sleep(0.0002 * (len(found) % 7))
+                if not reading.done():
+                    reading.cancel()
+                try:
+                    found.append((await reading).value)
+                except asyncio.CancelledError:
+                    some = await first(min(200, 3000 - len(found)), consumer.read())
+                    found.extend(message.value for message in some)
+            assert await consumer.lag() == {Place(topic, 0): 0, Place(topic, 1): 0}
+        assert sorted(found, key=int) == numbers(3000)
+
+    run(story())
+
+
+def test_a_consumer_that_waits_for_nothing_can_be_cancelled_and_closed(broker: BrokerProcess) -> None:
+    topic = topic_of(broker.bootstrap, [])
+
+    async def story() -> None:
+        async with AsyncConsumer(broker.bootstrap, topic, **QUICK) as consumer:
+            with pytest.raises(TimeoutError):
+                await asyncio.wait_for(anext(consumer.read()), 0.3)
+            assert await consumer.lag() == {Place(topic, 0): 0}
+
+    run(story())
+
+
 def test_pause_and_resume(broker: BrokerProcess) -> None:
     topic = topic_of(broker.bootstrap, numbers(100))
 
