@@ -32,6 +32,7 @@ HEADERS: Final = {
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cache-Control": "private, no-cache",
 }
+USUAL: Final = "127.0.0.1:9092"  # where commands look for a cluster if they are not told
 THEMES: Final = {"light", "dark"}
 
 
@@ -39,6 +40,7 @@ def page(
     request: Request, template: str, *, title: str, answer: HTTPStatus = HTTPStatus.OK, **context: Any
 ) -> HTMLResponse:
     """A page of the console; `context` is what its template names."""
+    bootstrap: str = request.app.state.reach.bootstrap
     theme = request.cookies.get("theme", "")
     html = (
         _environment()
@@ -47,7 +49,8 @@ def page(
             title=title,
             path=request.url.path,
             theme=theme if theme in THEMES else "",
-            bootstrap=request.app.state.reach.bootstrap,
+            bootstrap=bootstrap,
+            at="" if bootstrap == USUAL else f" --bootstrap {bootstrap}",
             version=__version__,
             **context,
         )
@@ -114,9 +117,15 @@ def _environment() -> Environment:
         "iso": formats.iso,
         "segment": formats.segment,
         "ticks": _ticks,
+        "dotted": _dotted,
     }
     environment.globals |= {"asset": asset, "plural": formats.plural, "meaning": formats.meaning}
     return environment
+
+
+def _dotted(name: str) -> Markup:
+    """A long name that may be broken after its dots."""
+    return Markup(".<wbr>").join(map(escape, name.split(".")))
 
 
 def _ticks(text: str) -> Markup:

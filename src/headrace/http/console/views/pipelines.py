@@ -134,7 +134,7 @@ def _standing(progress: Iterable[Progress]) -> list[Pipeline]:
 
 def _query(pipeline: str, figures: Figures, state: str) -> Query:
     last = figures.last or Progress(pipeline=pipeline, query=figures.query, event="", at_ms=0)
-    moving = figures.is_moving
+    moving = figures.is_moving and state == "running"
     return Query(
         name=figures.query.removeprefix(f"{pipeline}."),
         state="idle" if state == "running" and figures.event == "idle" else state,

@@ -18,6 +18,7 @@ from headrace.registry.state import Show, State
 
 router = APIRouter(route_class=PageRoute, include_in_schema=False)
 
+USUAL: Final = "http://127.0.0.1:8080"  # where commands look for a registry if they are not told
 LEVELS: Final = [each.value for each in Level]
 
 
@@ -46,6 +47,7 @@ _COLUMNS = {
 @router.get("/ui/schemas")
 def schemas(request: Request, registry: Asked) -> Response:
     deleted = "deleted" in request.query_params
+    base = f"{request.url.scheme}://{request.url.netloc}"
     found = registry.ask(lambda state, _: _subjects(state, Show.ALL if deleted else Show.LIVE))
     return page(
         request,
@@ -54,7 +56,8 @@ def schemas(request: Request, registry: Asked) -> Response:
         table=table_of(request, found, _COLUMNS, text=lambda each: f"{each.name} {each.type}", sort="name"),
         deleted=deleted,
         level=registry.ask(lambda state, _: state.settings.config_in_force(None).compatibility),
-        levels=LEVELS,
+        base=base,
+        registry="" if base == USUAL else f" --registry {base}",
     )
 
 
