@@ -70,11 +70,12 @@ class Store:
 
     def catch_up(self, wait_ms: int = 0) -> list[Written]:
         """Read all that is committed by now; what is new is returned."""
-        return self._patiently(lambda brokers: self._read_on(brokers, wait_ms))
+        seen: list[Written] = []  # also by an attempt that comes to nothing
+        self._patiently(lambda brokers: self._read_on(brokers, wait_ms, seen))
+        return seen
 
-    def _read_on(self, brokers: Brokers, wait_ms: int) -> list[Written]:
+    def _read_on(self, brokers: Brokers, wait_ms: int, seen: list[Written]) -> None:
         led = self._find(brokers)
-        seen: list[Written] = []
         while led is not None:
             try:
                 read = fetch(brokers, led, self._topic.name, self._position, 0 if seen else wait_ms)
@@ -85,8 +86,7 @@ class Store:
                 continue
             seen += self._take_in(read)
             if self._position >= read.high_watermark:
-                break
-        return seen
+                return
 
     def _find(self, brokers: Brokers) -> Led | None:
         led = self._topic.led(brokers)
@@ -133,15 +133,11 @@ class Store:
         wanted = [
             (self._spelling.get(each.key) or encode_key(each.key), encode_value(each)) for each in records
         ]
-        now_ms = time.time_ns() // 1_000_000
-        batch = encode_batch(
-            [KafkaRecord(key, value, timestamp=now_ms) for key, value in wanted],
-            base_offset=expected if self._topic.compares else 0,
-        )
+        batch = self._batch(wanted)
         deadline = time.monotonic() + PATIENCE_S
         in_doubt = False
         while True:
-            outcome = self._append(bytes(batch))
+            outcome = self._append(batch)
             if outcome.base_offset == expected:
                 for each in records:
                     self.state.apply(each)
@@ -164,6 +160,11 @@ class Store:
             self._topic.forget_leader()
             if self._find(brokers) is None:
                 raise Passing(f"the topic {self._topic.name} has been made, and is not there yet")
+
+    def _batch(self, wanted: Sequence[tuple[bytes, bytes | None]]) -> bytes:
+        now_ms = time.time_ns() // 1_000_000
+        records = [KafkaRecord(key, value, timestamp=now_ms) for key, value in wanted]
+        return bytes(encode_batch(records, base_offset=self._position if self._topic.compares else 0))
 
     def _append(self, batch: bytes) -> Appended:
         try:
