@@ -41,7 +41,7 @@ class RegistryDecoder:
 
     def decode(self, value: "Column") -> Decoded:
         from pyspark.sql import functions as F  # noqa: N812, PLC0415
-        from pyspark.sql.pandas.functions import ArrowUDFType, arrow_udf  # noqa: PLC0415
+        from pyspark.sql.pandas.functions import arrow_udf  # noqa: PLC0415
 
         wanted = self.wanted
 
@@ -50,7 +50,7 @@ class RegistryDecoder:
 
         outcome = StructType([StructField("row", self.columns), StructField("reason", StringType())])
         # Spark would evaluate what is deterministic once to filter, and again for the columns.
-        function = arrow_udf(decode, outcome, ArrowUDFType.SCALAR).asNondeterministic()
+        function = arrow_udf(decode, outcome).asNondeterministic()  # type: ignore[call-overload]
         staged = f"_decoded_{self.part}"
         row = F.col(staged)["row"]
         return Decoded(

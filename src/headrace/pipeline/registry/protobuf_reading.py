@@ -54,13 +54,11 @@ class ProtobufReading:
         written = _at(writer, indexes)
         if written is None:
             return f"its schema has no message {'.'.join(map(str, indexes))}"
-        ours = self._message.full_name
+        ours, theirs = self._message.full_name, written.full_name
         here = _at(self._reader, indexes)
-        renamed = (
-            here is not None and here.full_name == ours and written.full_name not in _names(self._reader)
-        )
-        if written.full_name != ours and not renamed:
-            return f"it is a {written.full_name}, and the columns are those of {ours}"
+        renamed = theirs not in _names(self._reader) and here is not None and here.full_name == ours
+        if theirs != ours and not renamed:
+            return f"it is a {theirs}, and the columns are those of {ours}"
         return clash(written, self._message)
 
 

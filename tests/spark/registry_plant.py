@@ -1,0 +1,110 @@
+"""Pipelines beside a registry: schemas that are registered, records that begin with an id, and a gateway."""
+
+import json
+import threading
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any, Final
+
+from confluent_kafka.schema_registry import SchemaRegistryClient
+from confluent_kafka.serialization import MessageField, SerializationContext, Serializer
+from pyspark.sql import SparkSession
+
+from cluster.waiting import free_port
+from headrace.client.schemas import Registry as Client
+from headrace.client.schemas import Schema
+from headrace.http.serving import serve_in_thread
+from headrace.pipeline import Pipeline
+from headrace.pipeline.creating import create, missing_topics
+from headrace.pipeline.running import Runner
+from headrace.pipeline.state import State
+from wire.confluent import read, send
+
+PATIENCE_S: Final = 240
+
+
+class Gateway:
+    """A registry that can be stopped, and started again where it was."""
+
+    def __init__(self, bootstrap: str) -> None:
+        self._bootstrap = bootstrap
+        self._port = free_port()
+        self._running = ExitStack()
+        self.url = f"http://127.0.0.1:{self._port}"
+        self.client = SchemaRegistryClient({"url": self.url})
+
+    def start(self) -> None:
+        self._running.enter_context(serve_in_thread(self._bootstrap, port=self._port))
+
+    def stop(self) -> None:
+        self._running.close()
+
+    def close(self) -> None:
+        self.client.close()
+        self.stop()
+
+    def register(self, subject: str, schema: Any, type_: str = "AVRO") -> int:
+        text = schema if isinstance(schema, str) else json.dumps(schema)
+        return Client(self.url).register(subject, Schema(text=text, type=type_)).id
+
+
+class RegistryPlant:
+    """Runs pipelines against one broker; their state is in the test's directory."""
+
+    def __init__(self, spark: SparkSession, bootstrap: str, root: Path, gateway: Gateway) -> None:
+        self.spark = spark
+        self.bootstrap = bootstrap
+        self.root = root
+        self.gateway = gateway
+
+    def state(self, pipeline: Pipeline) -> State:
+        return State(self.root / "state", pipeline.name)
+
+    def runner(self, pipeline: Pipeline) -> Runner:
+        create(pipeline, self.bootstrap, missing_topics(pipeline, self.bootstrap))
+        return Runner(self.spark, pipeline, self.bootstrap, self.state(pipeline))
+
+    def run(self, pipeline: Pipeline) -> None:
+        self.runner(pipeline).run(to_the_end=True)
+
+    @contextmanager
+    def beside(self, runner: Runner, act: Any) -> Iterator[None]:
+        """Act in a thread while the pipeline runs, which is stopped after that."""
+        failed: list[BaseException] = []
+
+        def acting() -> None:
+            try:
+                act()
+            except BaseException as error:  # noqa: BLE001  it is raised where the test is
+                failed.append(error)
+            finally:
+                runner.stop()
+
+        thread = threading.Thread(target=acting)
+        thread.start()
+        try:
+            yield
+        finally:
+            runner.stop()
+            thread.join()
+        if failed:
+            raise failed[0]
+
+    def feed(self, topic: str, *values: bytes | None, **more: Any) -> None:
+        messages = [{"value": each, "partition": 0, **more} for each in values]
+        assert [error for error, _ in send(self.bootstrap, topic, messages) if error] == []
+
+    def rows(self, topic: str) -> list[dict[str, Any]]:
+        return [json.loads(each.value()) for each in read(self.bootstrap, topic)]
+
+    def reasons(self, topic: str) -> list[str]:
+        """Of the dead letters of a topic."""
+        letters = read(self.bootstrap, f"{topic}.dead-letters")
+        return [dict(each.headers())["reason"].decode() for each in letters]
+
+
+def serialized(serializer: Serializer, topic: str, value: Any, part: str = MessageField.VALUE) -> bytes:
+    found = serializer(value, SerializationContext(topic, part))
+    assert isinstance(found, bytes)
+    return found
