@@ -149,7 +149,8 @@ class Evolution:
                 return self._draw(enums(type_["name"]))
             case {"type": "record"}:
                 kept = [field for field in type_["fields"] if self._draw(st.booleans())]
-                return {**type_, "fields": [*kept, {"name": "added", "type": "int", "default": 5}]}
+                default = {"default": 5} if self._draw(st.booleans()) else {}
+                return {**type_, "fields": [*kept, {"name": "added", "type": "int", **default}]}
             case dict() if "name" not in type_:
                 return ["null", type_]
         return type_

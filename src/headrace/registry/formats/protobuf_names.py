@@ -4,6 +4,52 @@ from collections.abc import Iterable, Iterator
 
 from google.protobuf.descriptor_pb2 import DescriptorProto, EnumDescriptorProto, FileDescriptorProto  # type: ignore[import-untyped]
 
+# A type of such a name, at the beginning of a statement, is taken for the word.
+_WORDS = frozenset(
+    [
+        "bool",
+        "bytes",
+        "double",
+        "edition",
+        "enum",
+        "export",
+        "extend",
+        "extensions",
+        "fixed32",
+        "fixed64",
+        "float",
+        "group",
+        "import",
+        "int32",
+        "int64",
+        "local",
+        "map",
+        "message",
+        "oneof",
+        "option",
+        "optional",
+        "package",
+        "public",
+        "repeated",
+        "required",
+        "reserved",
+        "returns",
+        "rpc",
+        "service",
+        "sfixed32",
+        "sfixed64",
+        "sint32",
+        "sint64",
+        "stream",
+        "string",
+        "syntax",
+        "to",
+        "uint32",
+        "uint64",
+        "weak",
+    ]
+)
+
 
 class Names:
     """Everything that has a name in some files."""
@@ -20,7 +66,7 @@ class Names:
         full = full.removeprefix(".")
         parts = full.split(".")
         for start in range(len(parts) - 1, -1, -1):
-            if self._found(scope, ".".join(parts[start:])) == full:
+            if parts[start] not in _WORDS and self._found(scope, ".".join(parts[start:])) == full:
                 return ".".join(parts[start:])
         return f".{full}"
 

@@ -80,6 +80,9 @@ FILES = {
         message M { message M {} optional .M.M a = 1; optional .M.M.M b = 2; }""",
     "messages after the maps they use": """syntax = "proto3";
         message M { map<int32, N> a = 2; message N {} map<int32, O> b = 1; message O {} }""",
+    "types that are called as words are": """syntax = "proto3";
+        message T { message message {} enum map { A = 0; } message int32 { int32 x = 1; }
+        .T.message a = 1; .T.map b = 2; .T.int32 c = 3; map<string, .T.int32> d = 4; }""",
     "only an enum": 'syntax = "proto3"; enum E { A = 0; }',
 }
 
