@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, BrowserContext, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
 
 from console.reading import Reader
 from console.seed import register_schemas, seed
@@ -51,9 +51,19 @@ def context(browser: Browser) -> Iterator[BrowserContext]:
     context.close()
 
 
+@pytest.fixture(scope="session")
+def page(browser: Browser) -> Iterator[Page]:
+    """One for all tests: a page of its own for each would take longer than what they test."""
+    context = browser.new_context(viewport={"width": 1280, "height": 800})
+    context.set_default_timeout(10_000)
+    yield context.new_page()
+    context.close()
+
+
 @pytest.fixture
-def reader(context: BrowserContext, url: str) -> Iterator[Reader]:
+def reader(page: Page, url: str) -> Iterator[Reader]:
     """Somebody at a browser."""
-    reader = Reader(context.new_page(), url)
+    reader = Reader(page, url)
     yield reader
     reader.check()
+    reader.leave()

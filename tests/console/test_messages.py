@@ -40,7 +40,7 @@ def test_messages_are_found_from_an_offset_and_the_search_goes_on(reader: Reader
 
 
 def test_messages_are_found_from_a_time_on_the_readers_clock(reader: Reader) -> None:
-    page = reader.open("/ui/topics/orders?limit=500")
+    page = reader.open("/ui/topics/orders?limit=100")
     times = page.locator("#messages time").all_inner_texts()
     middle = times[len(times) // 2]
     page.get_by_role("combobox", name="Show").select_option("from a time")
