@@ -7,6 +7,7 @@ import threading
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
+from urllib.request import urlopen
 
 import uvicorn
 
@@ -14,6 +15,7 @@ from headrace.http.app import create_app
 from headrace.http.settings import GatewaySettings
 from headrace.http.sockets import bound, url_of
 
+START_S: Final = 30.0
 GRACE_S: Final = 2  # for answers that are on their way when it is told to stop
 
 
@@ -54,7 +56,10 @@ def serve_in_thread(bootstrap: str, host: str = "127.0.0.1", port: int = 0) -> I
         )
         thread.start()
         try:
-            yield Served(url_of(listening))
+            served = Served(url_of(listening))
+            # FastAPI finishes its routes with the first request, and not for several threads at a time.
+            with urlopen(f"{served.url}/healthz", timeout=START_S):  # noqa: S310  our own
+                yield served
         finally:
             server.should_exit = True
             thread.join()
