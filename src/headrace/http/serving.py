@@ -58,8 +58,8 @@ def serve_in_thread(bootstrap: str, host: str = "127.0.0.1", port: int = 0) -> I
         try:
             served = Served(url_of(listening))
             # FastAPI finishes its routes with the first request, and not for several threads at a time.
-            with urlopen(f"{served.url}/healthz", timeout=START_S):  # noqa: S310  our own
-                yield served
+            urlopen(f"{served.url}/healthz", timeout=START_S).close()  # noqa: S310  our own
+            yield served
         finally:
             server.should_exit = True
             thread.join()
