@@ -28,7 +28,8 @@ ORDER = json.dumps(
     }
 )
 PERSON = json.dumps({"type": "object", "properties": {"age": {"type": "integer"}}, "required": ["age"]})
-TRUCK = 'syntax = "proto3"; package fleet; message Truck { message At { double lat = 1; } int32 id = 1; At at = 2; }'
+TRUCK = """syntax = "proto3"; package fleet;
+message Truck { message At { double lat = 1; } int32 id = 1; At at = 2; }"""
 
 
 def values(gateway: Asking, topic: str, embedded: str) -> list[Any]:

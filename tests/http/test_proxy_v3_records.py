@@ -175,4 +175,4 @@ def test_a_topic_that_is_not_there_and_a_body_that_is_no_json(gateway: Asking, t
     noise = base64.b64encode(bytes(range(256)) * 10).decode()
     small = gateway.topic(configs={"max.message.bytes": "1000"})
     status, code, said = gateway.refused("POST", f"{topics}/{small}/records", record(noise))
-    assert (status, code) == (500, 50002), said
+    assert (status, code) == (400, 40002), said

@@ -9,6 +9,7 @@ import uuid
 from http import HTTPStatus
 from typing import Final
 
+from headrace.client.errors import check_reachable
 from headrace.http.gateway.instance import NO_INSTANCE, Instance, Wanted
 from headrace.http.problems import Problem
 
@@ -32,7 +33,11 @@ class Instances:
         return len(self._there)
 
     def create(self, group: str, name: str | None, wanted: Wanted) -> str:
-        """The name of a new instance; a Problem if it is there, or if there are too many."""
+        """The name of a new instance; a Problem if it is there, or if there are too many.
+
+        Unreachable if no broker answers: a consumer would just not get anything.
+        """
+        check_reachable(self._bootstrap)
         name = name or f"rest-consumer-{uuid.uuid4()}"
         with self._lock:
             if (group, name) in self._there:

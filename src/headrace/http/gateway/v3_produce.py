@@ -8,10 +8,10 @@ from typing import Annotated, Any, Final, Literal
 
 from pydantic import AwareDatetime, Field, StrictInt, StrictStr, ValidationError
 
-from headrace.client.errors import ClientError, NoSuchTopic, Unreachable
+from headrace.client.errors import ClientError, NoSuchTopic
 from headrace.client.records import Record
 from headrace.http.gateway.asking import INT32, Body, Index
-from headrace.http.gateway.delivery import Delivered, Failed, Outcome
+from headrace.http.gateway.delivery import Delivered
 from headrace.http.gateway.encoding import BadValue, as_binary, as_json, as_text
 from headrace.http.gateway.plain_json import NotJson, read_json
 from headrace.http.problems import Problem, code_of
@@ -146,10 +146,8 @@ def _ms(at: datetime) -> int:
 # -- answers -----------------------------------------------------------------------------------
 
 
-def reported(outcome: Outcome, prepared: Prepared, cluster_id: str, topic: str) -> dict[str, Any]:
-    """The answer about a record; its error_code is 200 if all is well."""
-    if isinstance(outcome, Failed):
-        return refused(outcome.error)
+def reported(outcome: Delivered, prepared: Prepared, cluster_id: str, topic: str) -> dict[str, Any]:
+    """The answer about a record that was written, which has an error_code, too."""
     return {
         "error_code": 200,
         "cluster_id": cluster_id,
@@ -172,9 +170,7 @@ def status_of(error: Problem | ClientError) -> int:
 
 
 def _code(error: ClientError) -> int:
-    if isinstance(error, NoSuchTopic):
-        return 40403
-    return 50003 if isinstance(error, Unreachable) else 50002
+    return 40403 if isinstance(error, NoSuchTopic) else code_of(error)[1]
 
 
 def _timestamp(outcome: Delivered) -> dict[str, str]:

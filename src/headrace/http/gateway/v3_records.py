@@ -12,6 +12,7 @@ from starlette.types import Receive, Scope, Send
 
 from headrace.client.errors import ClientError
 from headrace.http.gateway.asking import Body, TopicName
+from headrace.http.gateway.delivery import Failed
 from headrace.http.gateway.hub import Hub, Shared
 from headrace.http.gateway.plain_json import json_answer, write_json
 from headrace.http.gateway.splitting import NotAnObject, Splitter
@@ -71,9 +72,12 @@ class Producing:
             if not isinstance(each, Prepared):
                 reports.append((status_of(each), refused(each)))
                 continue
-            report = reported(next(outcomes), each, self._links.cluster_id, self._topic)
-            code = report["error_code"]
-            reports.append((code if code == HTTPStatus.OK else code // 100, report))
+            outcome = next(outcomes)
+            if isinstance(outcome, Failed):
+                reports.append((status_of(outcome.error), refused(outcome.error)))
+                continue
+            report = reported(outcome, each, self._links.cluster_id, self._topic)
+            reports.append((HTTPStatus.OK, report))
         return reports
 
     async def _prepare(self, text: bytes) -> Prepared | Refused:
