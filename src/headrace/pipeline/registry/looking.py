@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 import pyarrow as pa
 from pyspark.sql.types import StringType, StructField, StructType
 
-from headrace.client.errors import ClientError
+from headrace.client.errors import ClientError, Unreachable
 from headrace.client.schemas_http import RegistryError
 from headrace.pipeline.decoding import Decoded
 from headrace.pipeline.errors import PipelineError
@@ -96,11 +96,13 @@ def _of_subject(registry: Registry, topic: str, part: str) -> tuple[str, Whole]:
         raise PipelineError(_refused(registry, subject, error)) from error
     except InvalidSchema as error:
         raise PipelineError(f"the schema of {subject} cannot be understood: {error}") from error
-    except ClientError as error:
+    except Unreachable as error:
         raise PipelineError(
             f"{error}: start it (`headrace up` has one, and says where), "
             f"or correct the address in Registry({registry.place!r})"
         ) from error
+    except ClientError as error:
+        raise PipelineError(str(error)) from error
     return f"{found.type} of {subject} version {found.version}", schema
 
 
