@@ -54,7 +54,7 @@ def test_a_registry_that_does_not_answer_is_to_be_started() -> None:
         "no registry answers at http://127.0.0.1:1: connection refused: start it (`headrace up` has one, "
         "and says where), or correct the address in Registry('http://127.0.0.1:1')"
     )
-    assert "secret" not in f"{registry!r} {registry.label}"
+    assert "secret" not in repr(registry)
     assert refusal(Registry("127.0.0.1:8080")) == (
         "127.0.0.1:8080: expected the registry's address, such as http://127.0.0.1:8080"
     )

@@ -39,9 +39,6 @@ class Decoder(Protocol):
 class Unsettled(Protocol):
     """Has to look something up before it knows a format: what it finds counts for one run."""
 
-    @property
-    def label(self) -> str: ...
-
     def settled(self, topic: str, part: str) -> Decoder:
         """What decodes the topic's values or keys; PipelineError if that cannot be found out."""
         ...

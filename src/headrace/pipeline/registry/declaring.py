@@ -29,10 +29,6 @@ class Registry:
     patience_s: float = PATIENCE_S  # how long a batch waits for a registry that is away
 
     @property
-    def label(self) -> str:
-        return f"by the registry at {self.place}"
-
-    @property
     def place(self) -> str:
         """The address, for people: without a password."""
         parts = urlsplit(self.url)

@@ -41,7 +41,8 @@ class JsonReading:
             return load(documents[max(names, key=len)])
 
         try:
-            validator = jsonschema_rs.validator_for(schema.root, retriever=retrieve, validate_formats=True)
+            # Formats tell what a value means. Serialisers do not look at them, so not every value has to fit.
+            validator = jsonschema_rs.validator_for(schema.root, retriever=retrieve, validate_formats=False)
         except Exception as error:  # it has many, for many mistakes
             raise Unreadable(f"jsonschema-rs cannot use the schema: {in_short(error)}") from error
         return partial(_read, validator)

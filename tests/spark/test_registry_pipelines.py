@@ -1,0 +1,159 @@
+"""Pipelines that decode by a registry: dead letters, schemas that are new, and a registry that is away."""
+
+import io
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import fastavro
+import pytest
+from deltalake import DeltaTable, Field, Schema
+from deltalake.schema import PrimitiveType
+from pyspark.sql import DataFrame, SparkSession
+
+from cluster.waiting import until
+from headrace.pipeline import Delta, Pipeline, PipelineError, Registry, Topic
+from headrace.pipeline.checking import Checker
+from headrace.pipeline.inspecting import plan
+from spark.registry_plant import PATIENCE_S, Gateway, RegistryPlant
+from wire.confluent import make_topic
+from wire.process import BrokerProcess
+
+KEY = {"type": "record", "name": "Key", "fields": [{"name": "shop", "type": "string"}]}
+
+
+def order(*more: dict[str, Any]) -> dict[str, Any]:
+    return {"type": "record", "name": "Order", "fields": [{"name": "id", "type": "long"}, *more]}
+
+
+ITEM = {"name": "item", "type": ["null", "string"], "default": None}
+PRICE = {"name": "price", "type": ["null", "double"], "default": None}
+
+
+def record(schema_id: int, schema: dict[str, Any], **value: Any) -> bytes:
+    stream = io.BytesIO()
+    fastavro.schemaless_writer(stream, fastavro.parse_schema(schema), value)
+    return b"\0" + schema_id.to_bytes(4) + stream.getvalue()
+
+
+@pytest.fixture(scope="module")
+def gateway(broker: BrokerProcess) -> Iterator[Gateway]:
+    running = Gateway(broker.bootstrap)
+    running.start()
+    yield running
+    running.close()
+
+
+@pytest.fixture
+def plant(
+    spark: SparkSession, broker: BrokerProcess, tmp_path: Path, gateway: Gateway
+) -> Iterator[RegistryPlant]:
+    yield RegistryPlant(spark, broker.bootstrap, tmp_path, gateway)
+    for query in spark.streams.active:
+        query.stop()
+
+
+def declared(name: str, registry: Registry, **source: Any) -> Pipeline:
+    pipeline = Pipeline(name)
+    pipeline.source("orders", topic=name, decode=registry, **source)
+
+    @pipeline.sink(Topic(f"{name}-out", partitions=1), every="200 milliseconds")
+    def out(orders: DataFrame) -> DataFrame:
+        return orders.drop("_record")
+
+    return pipeline
+
+
+def said(plant: RegistryPlant, pipeline: Pipeline) -> dict[str, str]:
+    """What `check` says of everything."""
+    checker = Checker(plant.spark, pipeline, plant.bootstrap, plant.state(pipeline))
+    return {each.what: each.says for each in checker.findings()}
+
+
+def test_an_id_that_is_new_while_the_registry_is_away_is_waited_for_and_no_row_is_lost(
+    plant: RegistryPlant,
+) -> None:
+    gateway = plant.gateway
+    make_topic(plant.bootstrap, "away")
+    old, new = (gateway.register("away-value", each) for each in (order(), order(ITEM)))
+    key = record(gateway.register("away-key", KEY), KEY, shop="north")
+    pipeline = declared("away", Registry(gateway.url), key=Registry(gateway.url))
+    plant.feed("away", record(old, order(), id=1), b"no id", key=key)
+    plant.feed("away", record(old, order(), id=2), key=b"no id")
+    runner = plant.runner(pipeline)
+
+    def go_on() -> None:
+        until("there is a row", lambda: plant.rows("away-out"), timeout_s=PATIENCE_S)
+        until("there are letters", lambda: len(plant.reasons("away")) == 2, timeout_s=PATIENCE_S)
+        later = gateway.register("away-value", order(ITEM, PRICE))
+        gateway.stop()
+        plant.feed("away", record(new, order(ITEM), id=3, item="tea"), key=key)
+        plant.feed("away", record(later, order(ITEM, PRICE), id=4, item="safe", price=9.0))
+        asked = plant.spark.streams.active[0]
+        until("a batch waits", lambda: asked.status["isDataAvailable"], timeout_s=PATIENCE_S)
+        gateway.start()
+        until("all rows are there", lambda: len(plant.rows("away-out")) == 3, timeout_s=PATIENCE_S)
+
+    with plant.beside(runner, go_on):
+        runner.run()
+
+    north = {"shop": "north"}
+    assert plant.rows("away-out") == [
+        {"id": 1, "_key": north},
+        {"id": 3, "item": "tea", "_key": north},
+        {"id": 4, "item": "safe"},
+    ]
+    first, second = plant.reasons("away")
+    assert first.startswith("it has no schema id: it begins with 0x6e")
+    assert second.startswith("its key: it has no schema id: it begins with 0x6e")
+
+
+def test_a_registry_that_stays_away_ends_the_pipeline_and_the_next_run_goes_on(plant: RegistryPlant) -> None:
+    gateway = plant.gateway
+    make_topic(plant.bootstrap, "gone")
+    plant.feed("gone", record(gateway.register("gone-value", order()), order(), id=1))
+    file = plant.root / "order.avsc"
+    file.write_text(json.dumps(order()))  # what the columns are is known without the registry
+    registry = Registry(gateway.url, schema=str(file), patience_s=0.5)
+    pipeline = declared("gone", registry, bad_rows="drop")
+
+    gateway.stop()
+    try:
+        with pytest.raises(
+            PipelineError, match=r"^gone.out: schema \d+ cannot be had: no registry answers at http"
+        ):
+            plant.run(pipeline)
+    finally:
+        gateway.start()
+    plant.run(pipeline)
+
+    assert plant.rows("gone-out") == [{"id": 1}]
+
+
+def test_a_new_version_is_taken_up_by_the_next_run_and_has_to_fit_a_table(plant: RegistryPlant) -> None:
+    gateway = plant.gateway
+    make_topic(plant.bootstrap, "grown")
+    old = gateway.register("grown-value", order())
+    pipeline = declared("grown", Registry(gateway.url), bad_rows="drop")
+    assert said(plant, pipeline)["source orders"] == "1 partitions of grown; id bigint"
+    plant.feed("grown", record(old, order(), id=1))
+    plant.run(pipeline)
+
+    new = gateway.register("grown-value", order(ITEM))
+    plant.feed("grown", record(new, order(ITEM), id=2, item="tea"))
+    plant.run(pipeline)
+    assert plant.rows("grown-out") == [{"id": 1}, {"id": 2, "item": "tea"}]
+
+    path = str(plant.root / "table")
+    DeltaTable.create(path, Schema([Field("id", PrimitiveType("long"))]))
+
+    @pipeline.sink(Delta(path))
+    def table(orders: DataFrame) -> DataFrame:
+        return orders.drop("_record")
+
+    found = said(plant, pipeline)
+    assert found["source orders"] == "1 partitions of grown; id bigint, item string"
+    assert found["sink table"].startswith("column 'item' is not in the table: drop it, or add it")
+    (source,) = plan(pipeline, plant.bootstrap, plant.state(pipeline)).sources
+    assert source.decode == "AVRO of grown-value version 2 (id bigint, item string)"
