@@ -49,3 +49,11 @@ function nameless() {
     .map((each) => each.outerHTML);
 }
 
+
+async function shifted() {
+  let sum = 0;
+  const watcher = new PerformanceObserver((list) => list.getEntries().forEach((each) => { sum += each.value; }));
+  watcher.observe({ type: "layout-shift", buffered: true });
+  await new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)));
+  return sum;
+}

@@ -44,6 +44,11 @@ class Reader:
         found: list[str] = self.page.evaluate(f"() => {{ {_CHECKS.read_text()} return nameless(); }}")
         return found
 
+    def shifted(self) -> float:
+        """How far what was on the page has been pushed about by what came later."""
+        found: float = self.page.evaluate(f"() => {{ {_CHECKS.read_text()} return shifted(); }}")
+        return found
+
     def check(self) -> None:
         """Nothing was said on the page's console, nobody else was asked for anything, no script got in."""
         assert not self.complaints, (self.page.url, self.complaints)

@@ -16,6 +16,7 @@ def test_throughput_is_drawn_as_it_happens(reader: Reader) -> None:
         "aria-label", re.compile(r"Bytes per second: in \S+ \w+")
     )
     expect(page.locator("#records .key")).to_contain_text("broker 1")
+    assert reader.shifted() == 0
     page.locator("#bytes svg").hover()
     expect(page.locator("#bytes .cursor")).to_have_count(1)
     expect(page.locator("#bytes .when")).to_have_text(re.compile(r"\d\d:\d\d:\d\d"))
@@ -48,6 +49,7 @@ def test_pipelines_show_rates_lag_and_the_last_error_as_text(reader: Reader) -> 
     page.get_by_role("link", name="trucks").click()
     expect(page.locator("#rates-1 .line")).to_have_count(2)
     expect(page.locator("#lag-1 .line")).to_have_count(1)
+    assert reader.shifted() == 0
     expect(page.locator("#lags-1 tbody tr")).to_have_count(4)
     expect(page.locator("#lags-1 tbody tr").first).to_contain_text("truck-positions-0")
 

@@ -58,6 +58,9 @@ def test_messages_are_found_by_key_and_by_text_in_them(reader: Reader) -> None:
     page.get_by_role("button", name="Search").click()
     expect(page.locator("#messages details")).to_have_count(1)
     expect(page.locator("#messages .key-line")).to_have_text("o-100007")
+    link = page.get_by_role("link", name="as JSON").get_attribute("href")
+    same = page.request.get(f"{reader.url}{link}").json()
+    assert [each["key"] for each in same["messages"]] == ["o-100007"]
     page.get_by_role("textbox", name="Key is").fill("")
     page.get_by_role("searchbox").fill('"OK": FALSE')
     page.get_by_role("button", name="Search").click()

@@ -1,5 +1,6 @@
 """From a view to a page: templates that escape everything, headers that allow nothing from elsewhere."""
 
+import logging
 from collections.abc import Callable, Coroutine
 from functools import cache
 from http import HTTPStatus
@@ -20,6 +21,8 @@ from headrace.http.console import formats
 from headrace.http.console.assets import asset
 from headrace.http.problems import Problem, code_of
 from headrace.registry.refusals import Refusal
+
+logger = logging.getLogger(__name__)
 
 HEADERS: Final = {
     "Content-Security-Policy": (
@@ -80,6 +83,10 @@ class PageRoute(APIRoute):
             except RequestValidationError as error:
                 said = "; ".join(f"{each['loc'][-1]}: {each['msg']}" for each in error.errors()[:5])
                 return _sorry(request, HTTPStatus.UNPROCESSABLE_ENTITY, said)
+            except Exception as error:
+                logger.exception("%s failed", request.url.path)
+                said = f"the gateway failed: {type(error).__name__}; its log says more"
+                return _sorry(request, HTTPStatus.INTERNAL_SERVER_ERROR, said)
 
         return answer
 

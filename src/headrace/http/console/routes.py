@@ -1,8 +1,12 @@
 """The pages for people, under /ui, and what only their scripts ask for."""
 
-from fastapi import FastAPI
+from http import HTTPStatus
+
+from fastapi import APIRouter, FastAPI
+from fastapi.responses import Response
 
 from headrace.http.console import assets
+from headrace.http.console.pages import PageRoute
 from headrace.http.console.state import Console
 from headrace.http.console.views import (
     api,
@@ -16,6 +20,15 @@ from headrace.http.console.views import (
     topic,
     topics,
 )
+from headrace.http.problems import Problem
+
+elsewhere = APIRouter(route_class=PageRoute, include_in_schema=False)
+
+
+@elsewhere.get("/ui/{rest:path}")
+async def nowhere(rest: str) -> Response:
+    """Every other address."""
+    raise Problem(HTTPStatus.NOT_FOUND, 404, f"there is no page {rest} here")
 
 
 def install(app: FastAPI) -> None:
@@ -23,3 +36,4 @@ def install(app: FastAPI) -> None:
     app.state.console = Console(app.state.reach)
     for part in (assets, cluster, broker, topics, topic, messages, groups, group, schemas, pipelines, api):
         app.include_router(part.router)
+    app.include_router(elsewhere)

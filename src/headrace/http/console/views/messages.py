@@ -59,6 +59,7 @@ async def messages(request: Request, name: TopicName, reach: Reached, hub: Share
         limits=LIMITS,
         scanned=SCANNED,
         more=_more(request, asked, found),
+        json=_json(topic, asked) if not problem else "",
     )
     return await to_thread.run_sync(render)
 
@@ -88,6 +89,24 @@ def _more(request: Request, asked: Asked, found: Scan | None) -> str:
         return ""
     fields = {**request.query_params, "after": written(found.next_offsets)}
     return f"{path_of(request)}?{urlencode(fields)}"
+
+
+def _json(topic: TopicAnswer, asked: Asked) -> str:
+    """The same search, for programs."""
+    start = asked.start(1 if asked.partition is not None else len(topic.partitions))
+    fields = {
+        "partition": asked.partition,
+        "offset": start.offset,
+        "time": start.time_ms,
+        "last": start.last,
+        "key": asked.key or None,
+        "text": asked.text or None,
+        "limit": asked.limit,
+    }
+    if asked.after:
+        fields |= {"offset": None, "time": None, "last": None, "from": asked.after}
+    said = {name: value for name, value in fields.items() if value is not None}
+    return f"/api/v1/topics/{topic.name}/messages?{urlencode(said)}"
 
 
 def _row(message: dict[str, Any]) -> dict[str, Any]:
