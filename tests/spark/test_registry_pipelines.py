@@ -109,6 +109,7 @@ def test_an_id_that_is_new_while_the_registry_is_away_is_waited_for_and_no_row_i
     assert second.startswith("its key: it has no schema id: it begins with 0x6e")
 
 
+@pytest.mark.long
 def test_a_registry_that_stays_away_ends_the_pipeline_and_the_next_run_goes_on(plant: RegistryPlant) -> None:
     gateway = plant.gateway
     make_topic(plant.bootstrap, "gone")

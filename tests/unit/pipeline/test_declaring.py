@@ -14,6 +14,7 @@ from headrace.pipeline import (
     Pipeline,
     PipelineError,
     Raw,
+    Registry,
     Text,
     Topic,
 )
@@ -165,3 +166,18 @@ def test_a_replay_begins_at_its_time_and_where_there_is_nothing_since_at_the_end
     reading = Pipeline("p").source("a", topic="t").reading("h:1", since_ms=17)
     assert reading["startingTimestamp"] == "17"
     assert reading["startingOffsetsByTimestampStrategy"] == "latest"
+
+
+def test_a_registry_without_an_address_is_that_of_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("HEADRACE_REGISTRY", raising=False)
+    assert Registry().url == "http://127.0.0.1:8080"
+    monkeypatch.setenv("HEADRACE_REGISTRY", "http://me:secret@one.example.com")
+    assert Registry().url == "http://me:secret@one.example.com"
+    assert Registry().place == "http://one.example.com"
+    assert "secret" not in repr(Registry())
+
+
+def test_keys_that_are_decoded_may_be_bad_too() -> None:
+    pipeline = declared()
+    assert not pipeline.source("bytes", topic="bytes").has_dead_letters
+    assert pipeline.source("keyed", topic="keyed", key=Text()).has_dead_letters

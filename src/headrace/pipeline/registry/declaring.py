@@ -1,5 +1,6 @@
 """`Registry(...)`: a source whose records say themselves, by an id, which schema they are of."""
 
+import os
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
@@ -11,17 +12,22 @@ LATEST: Final = "latest"
 PATIENCE_S: Final = 120.0
 
 
+def _url() -> str:
+    return os.environ.get("HEADRACE_REGISTRY") or "http://127.0.0.1:8080"
+
+
 @dataclass(frozen=True, slots=True)
 class Registry:
     """Records in the wire format of a schema registry: Registry("http://127.0.0.1:8080").
 
+    Without an address it is HEADRACE_REGISTRY, or the one that `headrace up` has by default.
     The columns are those of one schema, the reader's. It is the latest version of the subject TOPIC-value, or
     of `subject`, when the pipeline starts; a `version` that is given; or `schema`, a file that ends in .avsc,
     .json or .proto. Every record is read with the schema that it was written with, and becomes a row of the
     reader's.
     """
 
-    url: str = field(repr=False)  # it may have a password in it
+    url: str = field(default_factory=_url, repr=False)  # it may have a password in it
     subject: str | None = None
     version: int | str = LATEST
     schema: str | None = None
