@@ -2,6 +2,7 @@
 
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from http import HTTPStatus
@@ -18,6 +19,7 @@ ANSWER_S: Final = 10.0  # for the brokers to answer what is not a read
 MOST_BYTES: Final = 64 * 1024 * 1024  # of the records in an answer, or little more
 NO_INSTANCE, ILLEGAL, UNREADABLE = 40403, 40903, 42203
 _POLL_S: Final = 0.1
+_BATCH: Final = 500  # messages taken from librdkafka at a time
 
 Answer = TypeVar("Answer")
 
@@ -47,7 +49,7 @@ class Instance:
         self._bootstrap = bootstrap
         self._lock = threading.Lock()
         self._closing = threading.Event()
-        self._ahead: Message | None = None  # what did not fit into the last answer
+        self._ahead: deque[Message] = deque()  # what has come and was not given to the client yet
         self._handed_over: dict[Place, int] = {}  # the next offset of each partition
         self._subscribed = self._assigned = False
         self._consumer = Consumer(
@@ -59,7 +61,7 @@ class Instance:
                 "auto.offset.reset": wanted.auto_offset_reset,
                 "enable.auto.commit": wanted.auto_commit,
                 "enable.auto.offset.store": False,  # only what a client was sent counts as read
-                "queued.min.messages": 1000,
+                "queued.min.messages": 10_000,
                 "queued.max.messages.kbytes": 16 * 1024,
             }
         )
@@ -84,7 +86,8 @@ class Instance:
     def _let_go(self) -> None:
         self._consumer.unsubscribe()
         self._consumer.unassign()
-        self._ahead, self._subscribed, self._assigned = None, False, False
+        self._subscribed = self._assigned = False
+        self._ahead.clear()
         self._handed_over.clear()
 
     def assign(self, places: Iterable[Place]) -> None:
@@ -92,7 +95,8 @@ class Instance:
             raise Problem(HTTPStatus.CONFLICT, ILLEGAL, "topics are subscribed to: there is no assigning")
         wanted = [TopicPartition(*place) for place in places]
         self._call(lambda: self._consumer.assign(wanted))
-        self._assigned, self._ahead = True, None
+        self._assigned = True
+        self._ahead.clear()
 
     def assignment(self) -> list[Place]:
         found = self._call(self._consumer.assignment)
@@ -112,8 +116,9 @@ class Instance:
             for place in offsets:
                 if tuple(place) not in there:
                     raise Problem(HTTPStatus.CONFLICT, ILLEGAL, f"{place} is not assigned to this consumer")
-            if self._ahead is not None and (self._ahead.topic(), self._ahead.partition()) in offsets:
-                self._ahead = None
+            self._ahead = deque(
+                each for each in self._ahead if (each.topic(), each.partition()) not in offsets
+            )
             for place, offset in offsets.items():
                 self._consumer.seek(TopicPartition(*place, offset))
                 self._handed_over.pop(place, None)
@@ -146,12 +151,12 @@ class Instance:
             try:
                 answer = show(record)
             except Unreadable as error:
-                self._ahead = message
+                self._ahead.appendleft(message)
                 if not records:
                     raise _unreadable(record, error) from None
                 break
             if records and size + length > most:
-                self._ahead = message
+                self._ahead.appendleft(message)
                 break
             size += length
             records.append(record)
@@ -161,16 +166,16 @@ class Instance:
 
     def _next(self, deadline_s: float, *, wait: bool) -> Message | None:
         """The next message that is one, if there is any, or comes in time."""
-        if self._ahead is not None:
-            message, self._ahead = self._ahead, None
-            return message
         while not self._closing.is_set():
-            left_s = deadline_s - time.monotonic() if wait else 0
-            message = self._consumer.poll(min(max(left_s, 0), _POLL_S))
-            if message is None:
-                if left_s <= 0:
+            if not self._ahead:
+                left_s = deadline_s - time.monotonic() if wait else 0
+                first = self._consumer.poll(min(max(left_s, 0), _POLL_S))
+                if first is not None:
+                    self._ahead.extend((first, *self._consumer.consume(_BATCH, timeout=0)))
+                elif left_s <= 0:
                     return None
                 continue
+            message = self._ahead.popleft()
             error = message.error()
             if error is None:
                 return message
