@@ -2,6 +2,7 @@
 
 import { localise, number, stamp } from "./dom.js";
 
+const YEAR_10000 = 253402300800000;  // milliseconds: what is later is no time that a page could write
 const SHOWN = 500;  // messages that a page keeps
 const form = document.getElementById("search");
 const list = document.getElementById("messages");
@@ -101,8 +102,9 @@ function row(message) {
   made.querySelector(".partition").append(message.partition);
   made.querySelector(".offset").append(message.offset);
   const time = made.querySelector("time");
-  if (message.timestamp_ms !== null) time.dateTime = new Date(message.timestamp_ms).toISOString();
-  time.textContent = message.timestamp_ms === null ? "–" : stamp(message.timestamp_ms);
+  const known = message.timestamp_ms !== null && message.timestamp_ms >= 0 && message.timestamp_ms < YEAR_10000;
+  if (known) time.dateTime = new Date(message.timestamp_ms).toISOString();
+  time.textContent = known ? stamp(message.timestamp_ms) : "–";
   for (const part of ["key", "value"]) {
     put(`.${part}-line`, message[part] === null ? `no ${part}` : line(message[part]));
     made.querySelector(`.${part}-line`).classList.toggle("null", message[part] === null);

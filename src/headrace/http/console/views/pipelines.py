@@ -29,6 +29,7 @@ class Query(BaseModel):
     """A query of a pipeline, as of its last batch; rates are zero while no rows come."""
 
     name: str
+    group: str  # in full, which is also the name of its consumer group
     state: str
     at_ms: int
     batch: int | None
@@ -137,6 +138,7 @@ def _query(pipeline: str, figures: Figures, state: str) -> Query:
     moving = figures.is_moving and state == "running"
     return Query(
         name=figures.query.removeprefix(f"{pipeline}."),
+        group=figures.query,
         state="idle" if state == "running" and figures.event == "idle" else state,
         at_ms=figures.at_ms,
         batch=None if figures.last is None else last.batch,
