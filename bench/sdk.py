@@ -106,6 +106,16 @@ def headrace_send(bootstrap: str, count: int) -> Took:
         return began.since()
 
 
+def headrace_send_all(bootstrap: str, count: int) -> Took:
+    with Producer(bootstrap, settings=PRODUCER) as producer:
+        producer.send(TOPIC, VALUE)
+        producer.flush()
+        began = Took.now()
+        producer.send_all(TOPIC, (VALUE for _ in range(count)))
+        assert producer.flush().acknowledged == count + 1
+        return began.since()
+
+
 def headrace_post(bootstrap: str, count: int) -> Took:
     with Producer(bootstrap, settings=PRODUCER, receipts=True) as producer:
         producer.post(TOPIC, VALUE).result()
@@ -194,6 +204,7 @@ PRODUCING: Final[dict[str, Timed]] = {
     "confluent produce(), no callback": confluent_produce,
     "confluent produce(), on_delivery": confluent_with_callback,
     "headrace send()": headrace_send,
+    "headrace send_all()": headrace_send_all,
     "headrace post(), a receipt each": headrace_post,
 }
 CONSUMING: Final[dict[str, Timed]] = {

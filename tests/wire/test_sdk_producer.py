@@ -116,6 +116,20 @@ def test_a_full_buffer_is_waited_for(broker: BrokerProcess) -> None:
     assert producer.counts.acknowledged == 500
 
 
+def test_many_values_may_be_sent_at_once(broker: BrokerProcess) -> None:
+    topic = topic_of(broker.bootstrap, [], partitions=3)
+    with Producer(broker.bootstrap, queue_buffering_max_messages=50) as producer:
+        assert producer.send_all(topic, iter(numbers(300))) == 300
+        with pytest.raises(NotSerializable):
+            producer.send_all(topic, [b"before", 5, b"after"])
+        assert producer.flush() == (301, 301, 0, 0)
+    with Producer(broker.bootstrap, value=JSON) as formatted:
+        assert formatted.send_all(topic, [{}, {}]) == 2
+    found = everything(broker.bootstrap, topic)
+    assert len(found) == 303
+    assert sorted(Counter(partition for partition, _, _ in found).values()) == [101, 101, 101]
+
+
 def test_threads_may_share_a_producer(broker: BrokerProcess) -> None:
     topic = topic_of(broker.bootstrap, [], partitions=3)
     with Producer(broker.bootstrap) as producer:
