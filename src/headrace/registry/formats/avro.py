@@ -34,7 +34,14 @@ class AvroSchema:
 
     def formatted(self, how: str) -> str:
         """With "resolved" the referenced types are written out, so that the schema stands by itself."""
-        return dump(Writer().type(self.root)) if how == "resolved" else self.canonical
+        if how != "resolved":
+            return self.canonical
+        try:
+            return dump(Writer().type(self.root))
+        except RecursionError as error:
+            raise InvalidSchema(
+                "With what it refers to, the schema is nested too deeply to be shown."
+            ) from error
 
 
 def parse(schema: Schema, referenced: Sequence[tuple[str, Schema]]) -> AvroSchema:

@@ -1,7 +1,7 @@
 """How much of a schema we look at. Whatever is beyond is refused in a sentence, not tried."""
 
 MAX_TEXT_BYTES = 1 << 20  # of one schema
-MAX_DEPTH = 256  # brackets within brackets; Avro needs about four for a record in a record
+MAX_DEPTH = 128  # brackets within brackets; Avro needs three for a record in a record
 MAX_REFERENCES = 500  # of a schema, with what those refer to
 MAX_TOTAL_BYTES = 8 << 20  # of a schema and everything that it refers to
 MAX_COMPARISONS = 50_000  # pairs of types looked at to compare two schemas

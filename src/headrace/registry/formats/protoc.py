@@ -21,6 +21,7 @@ _SECONDS = 10
 _MOST_MEMORY = 1 << 30
 _MOST_OUTPUT = 64 << 20
 _MOST_ERRORS = 5
+_MOST_REMEMBERED = 1 << 16  # characters of files whose outcome is kept
 _RUN = f"""
 import resource, sys
 resource.setrlimit(resource.RLIMIT_AS, ({_MOST_MEMORY}, {_MOST_MEMORY}))
@@ -34,9 +35,18 @@ sys.exit(_protoc_compiler.run_main([argument.encode() for argument in ["protoc",
 _ERROR = re.compile(r"(?P<file>[^:\n]+):(?P<line>\d+):(?P<column>\d+): (?P<said>.*)")
 
 
-@lru_cache(maxsize=256)
 def compiled(files: Files) -> bytes:
     """A FileDescriptorSet of the first file and all that it imports, which come before it."""
+    small = sum(len(text) for _, text in files) <= _MOST_REMEMBERED
+    return _remembered(files) if small else _compiled(files)
+
+
+@lru_cache(maxsize=256)
+def _remembered(files: Files) -> bytes:
+    return _compiled(files)
+
+
+def _compiled(files: Files) -> bytes:
     main = files[0][0]
     with tempfile.TemporaryDirectory(prefix="headrace-protoc-") as directory:
         for name, text in files:
