@@ -8,13 +8,14 @@ A `Consumer` in a thread of its own, one call after the other. Records come from
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
 from typing import Any, Generic, Self, TypeVar
 
 from headrace.client.connection import Place
 from headrace.client.consumer import Consumer, Places, Start
+from headrace.client.consumer_buffer import Record
 from headrace.client.consumer_decoding import OnBad
 from headrace.client.consumer_message import Batch, K, Message, V
 from headrace.client.consumer_source import Listener
@@ -97,10 +98,9 @@ class AsyncConsumer(Generic[K, V]):
         self, *, stop_at_end: bool = False, idle_s: float | None = None, limit_s: float | None = None
     ) -> AsyncIterator[Message[K, V]]:
         """Records one by one, for ever, or until what `Consumer.read` says."""
-        fetches = self._consumer.fetches(stop_at_end=stop_at_end, idle_s=idle_s, limit_s=limit_s)
-        while (batch := await self._call(next, fetches, None)) is not None:
-            found = await self._call(self._consumer.decoded, batch)
-            for message in self._consumer.handing_out(batch, found):
+        fetches = self._consumer.fetches(stop_at_end=stop_at_end, idle_s=idle_s, limit_s=limit_s, beats=True)
+        while (step := await self._step(fetches, self._consumer.decoded)) is not None:
+            for message in self._consumer.handing_out(*step):
                 if isinstance(message, NotReadable):
                     raise message
                 if message is not None:
@@ -115,9 +115,39 @@ class AsyncConsumer(Generic[K, V]):
         limit_s: float | None = None,
     ) -> AsyncIterator[Batch[K, V]]:
         """Records as they come, up to `most` at a time. A batch is done when the next one is asked for."""
-        batches = self._consumer.batches(most, stop_at_end=stop_at_end, idle_s=idle_s, limit_s=limit_s)
-        while (batch := await self._call(next, batches, None)) is not None:
-            yield batch
+        fetches = self._consumer.fetches(
+            most, stop_at_end=stop_at_end, idle_s=idle_s, limit_s=limit_s, beats=True
+        )
+        while (step := await self._step(fetches, self._consumer.decoded_batch)) is not None:
+            for batch in self._consumer.handing_out_batch(*step):
+                yield batch
+
+    async def _step(
+        self, fetches: Iterator[list[Record]], decode: Callable[[list[Record]], Answer]
+    ) -> tuple[list[Record], Answer] | None:
+        """The next records as they came and as they are handed out; None at the end.
+
+        Whoever waits may be cancelled while the thread fetches. What it has by then is put back, or it
+        would be committed by and by without having been seen.
+        """
+
+        def fetch() -> tuple[list[Record], Answer] | None:
+            batch = next(fetches, None)
+            return None if batch is None else (batch, decode(batch))
+
+        job = self._thread.submit(fetch)
+        fetched = asyncio.wrap_future(job)
+        fetched.add_done_callback(lambda done: done.cancelled() or done.exception())  # raised or not: seen
+        try:
+            return await asyncio.shield(fetched)
+        except asyncio.CancelledError:
+            self._thread.submit(self._put_back, job)  # runs after the fetch, and before anything else
+            raise
+
+    def _put_back(self, job: "Future[tuple[list[Record], Any] | None]") -> None:
+        step = None if job.exception() is not None else job.result()
+        if step is not None:
+            self._consumer.put_back(step[0])
 
     # -- as the consumer does ------------------------------------------------------------------
 

@@ -187,15 +187,7 @@ class Consumer(Generic[K, V]):
     ) -> Iterator[Batch[K, V]]:
         """Records as they come, up to `most` at a time. A batch is done when the next one is asked for."""
         for batch in self.fetches(most, stop_at_end=stop_at_end, idle_s=idle_s, limit_s=limit_s):
-            good, bad = self._decoding.batch(batch)
-            count = len(batch) if bad is None else batch.index(bad.raw)
-            self._buffer.keep(batch[count + 1 :])
-            self._buffer.hand_out(batch[:count])
-            if good:
-                yield good
-            if bad is not None:
-                self._buffer.hand_out([bad.raw])
-                raise bad
+            yield from self.handing_out_batch(batch, self._decoding.batch(batch))
 
     def fetches(
         self,
@@ -204,8 +196,12 @@ class Consumer(Generic[K, V]):
         stop_at_end: bool = False,
         idle_s: float | None = None,
         limit_s: float | None = None,
+        beats: bool = False,
     ) -> Iterator[list[Record]]:
-        """Librdkafka's messages as they come. Asking for more says that all before are done."""
+        """Librdkafka's messages as they come. Asking for more says that all before are done.
+
+        With `beats` an empty list comes a few times a second while there is nothing.
+        """
         now_s = time.monotonic()
         until_s = None if limit_s is None else now_s + limit_s
         idle_until_s = None if idle_s is None else now_s + idle_s
@@ -229,14 +225,41 @@ class Consumer(Generic[K, V]):
                 idle_until_s = None if idle_s is None else time.monotonic() + idle_s
             elif idle_until_s is not None and time.monotonic() >= idle_until_s:
                 return
+            elif beats:
+                yield []
+
+    # -- the same in steps, for the asyncio twin -----------------------------------------------
 
     def decoded(self, batch: list[Record]) -> "list[Message[K, V] | NotReadable | None]":
         """What `fetches` gave, with what would be raised in its place, and None for what is passed over."""
         return self._decoding.all(batch)
 
+    def decoded_batch(self, batch: list[Record]) -> "tuple[Batch[K, V], NotReadable | None]":
+        """What `fetches` gave, up to the first that is to be raised."""
+        return self._decoding.batch(batch)
+
     def handing_out(self, batch: list[Record], found: Sequence[Answer]) -> Iterator[Answer]:
         """`found`, which was made of `batch`, one by one; each is done when the next is asked for."""
         return (each for _, each in zip(self._buffer.put(batch), found, strict=True))
+
+    def handing_out_batch(
+        self, batch: list[Record], found: "tuple[Batch[K, V], NotReadable | None]"
+    ) -> Iterator[Batch[K, V]]:
+        """The same as one; then what is to be raised, and what is behind it comes another time."""
+        good, bad = found
+        count = len(batch) if bad is None else batch.index(bad.raw)
+        self._buffer.keep(batch[count + 1 :])
+        self._buffer.hand_out(batch[:count])
+        if good:
+            yield good
+        if bad is not None:
+            self._buffer.hand_out([bad.raw])
+            raise bad
+
+    def put_back(self, batch: list[Record]) -> None:
+        """Nobody has waited for these: have them handed out next."""
+        self._buffer.settle()
+        self._buffer.keep(batch)
 
     # -- how far it is -------------------------------------------------------------------------
 

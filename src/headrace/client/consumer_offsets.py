@@ -27,6 +27,7 @@ class Offsets:
         self._bootstrap = bootstrap
         self._automatic = automatic
         self._stored: dict[Place, int] = {}
+        self._said: dict[Place, int] = {}  # what `commit` was for
         self._held = source.held
 
     def settle(self) -> None:
@@ -41,28 +42,35 @@ class Offsets:
         """What is done but for the record in work is committed, if that is our task."""
         if self._automatic:
             self._store(self._buffer.done())
-            self._commit(wait=True)
+            self._commit(None, wait=True)
 
     def commit(self, message: Message[Any, Any] | None, *, wait: bool) -> dict[Place, int]:
         """Commit what was handed out, or all up to this message."""
         if self._group is None:
             raise ClientError("this consumer has no group to commit for: make it with group=NAME")
         if message is None:
-            self._store(self._buffer.handed_out())
+            reached = self._buffer.handed_out()
+            reached = {place: at for place, at in reached.items() if at != self._said.get(place)}
         else:
-            self._store({Place(message.topic, message.partition): message.offset + 1})
-        return self._commit(wait=wait)
+            reached = {Place(message.topic, message.partition): message.offset + 1}
+        for place in reached.keys() - self._source.assigned:
+            raise ClientError(f"{place} is another's by now: who reads it will read this record again")
+        self._store(reached)
+        self._said |= reached
+        return self._commit(reached, wait=wait) if reached else {}
 
     def leave(self, places: Sequence[Place]) -> None:
         """These are another's now."""
         for place in places:
             self._stored.pop(place, None)
+            self._said.pop(place, None)
             self._held.pop(place, None)
         self._source.lost(places)
 
     def move(self, place: Place, offset: int) -> None:
         """Go on there, and let that be committed, also if it is before what was."""
         self._stored.pop(place, None)
+        self._said.pop(place, None)
         if place in self._held:
             self._held[place] = offset
             self._buffer.forget({place})
@@ -125,9 +133,13 @@ class Offsets:
         with suppress(KafkaException):
             self._client.store_offsets(offsets=[TopicPartition(*place, at) for place, at in new.items()])
 
-    def _commit(self, *, wait: bool) -> dict[Place, int]:
+    def _commit(self, reached: dict[Place, int] | None, *, wait: bool) -> dict[Place, int]:
+        """Commit this, or what is stored."""
+        what: dict[str, Any] = {}
+        if reached is not None:
+            what["offsets"] = [TopicPartition(*place, at) for place, at in reached.items()]
         try:
-            committed = self._client.commit(asynchronous=not wait)
+            committed = self._client.commit(asynchronous=not wait, **what)
         except KafkaException as error:
             if error.args[0].code() == KafkaError._NO_OFFSET:  # noqa: SLF001  nothing is new
                 return {}

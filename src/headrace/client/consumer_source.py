@@ -95,6 +95,9 @@ class Source:
             found = [first, *self.client.consume(most - 1, timeout=0)] if most > 1 else [first]
         except KafkaException as error:
             raise translate(error, "the topics", self._bootstrap) from error
+        except BaseException:  # Ctrl-C: what librdkafka has just given us is gone, and must come again
+            self._seeks |= self.buffer.handed_out()
+            raise
         if any(map(_error_of, found)) or self._seeks:
             return self._sorted(found)
         return found

@@ -11,8 +11,9 @@ receipts are asked for, only failures are told. As librdkafka reports on each re
 sent, has not failed and does not wait was acknowledged.
 """
 
+import itertools
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final, NoReturn, Self
 
 import confluent_kafka
@@ -136,6 +137,31 @@ class Producer:
             self._insist(error, topic, value, key, partition, None, timestamp_ms, headers)
         if not self._count() & POLL_EVERY:
             self._look()
+
+    def send_all(self, topic: str, values: Iterable[Any]) -> int:
+        """Send many values without keys, and return how many. It costs less than a `send` for each.
+
+        If one is refused, those before it are on their way.
+        """
+        sent, produce = 0, self._produce
+        if self._prepare is not None:
+            for value in values:
+                self.send(topic, value)
+                sent += 1
+            return sent
+        turn = self._turns[topic]
+        if topic not in self._turns:  # the broker may make it of the first record
+            turn = itertools.repeat(ANY)
+        try:
+            for value, partition in zip(values, turn, strict=False):
+                try:
+                    produce(topic, value, None, partition)
+                except (BufferError, KafkaException, TypeError) as error:
+                    self._insist(error, topic, value, None, partition, None, 0, None)
+                sent += 1
+        finally:
+            self._sent.add_many(sent)
+        return sent
 
     def post(
         self,

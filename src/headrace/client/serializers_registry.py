@@ -10,6 +10,7 @@ the id of its own. Given one, records come as this schema has them, by the rules
 
 import json
 from collections.abc import Callable, Mapping
+from threading import Lock
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
 from confluent_kafka.serialization import MessageField, SerializationContext
@@ -33,6 +34,7 @@ class RegistryFormat(Generic[T]):
     def __init__(self, registry: object = None, settings: Mapping[str, Any] | None = None) -> None:
         self._registry = registry
         self._made: SchemaRegistryClient | None = None  # of an address: ours to close
+        self._lock = Lock()  # two threads would make two clients
         self._settings = dict(settings or {})
         self._write: Callable[..., bytes | None] | None = None
         self._read: Callable[..., T] | None = None
@@ -50,24 +52,31 @@ class RegistryFormat(Generic[T]):
 
     def close(self) -> None:
         """Close the connection to the registry, if there is one of ours. Whoever goes on has another made."""
-        made, self._made, self._write, self._read = self._made, None, None, None
+        with self._lock:
+            made, self._made, self._write, self._read = self._made, None, None, None
         if made is not None:
             made.__exit__(None, None, None)
 
     def serialize(self, value: T, topic: str, field: Field, headers: Headers | None) -> bytes | None:
         """The registry's magic byte, the schema's id, and the value."""
-        if self._write is None:
-            self._write = self._writer(self._made or self._client())
-        return self._write(value, SerializationContext(topic, _CONTEXTS[field], headers))
+        write = self._write
+        if write is None:
+            with self._lock:
+                self._write = write = self._write or self._writer(self._client())
+        return write(value, SerializationContext(topic, _CONTEXTS[field], headers))
 
     def deserialize(self, data: bytes, topic: str, field: Field, headers: Headers | None) -> T:
         """The value, by the schema that it was written with."""
-        if self._read is None:
-            self._read = self._reader(self._made or self._client())
-        return self._read(data, SerializationContext(topic, _CONTEXTS[field], headers))
+        read = self._read
+        if read is None:
+            with self._lock:
+                self._read = read = self._read or self._reader(self._client())
+        return read(data, SerializationContext(topic, _CONTEXTS[field], headers))
 
     def _client(self) -> "SchemaRegistryClient":
         self.connect(None)
+        if self._made is not None:
+            return self._made
         client = client_of(self._registry)
         if client is not self._registry:
             self._made = client
