@@ -1,11 +1,14 @@
 """What moves by itself: throughput, health, pipelines; and pages in a browser without scripts."""
 
 import re
+import time
 
 from playwright.sync_api import Browser, expect
 
 from console.reading import Reader
 from console.seed import HOSTILE
+from headrace.client.records import Record, Writer
+from headrace.pipeline.progress import TOPIC, Progress
 
 
 def test_throughput_is_drawn_as_it_happens(reader: Reader) -> None:
@@ -52,6 +55,31 @@ def test_pipelines_show_rates_lag_and_the_last_error_as_text(reader: Reader) -> 
     assert reader.shifted() == 0
     expect(page.locator("#lags-1 tbody tr")).to_have_count(4)
     expect(page.locator("#lags-1 tbody tr").first).to_contain_text("truck-positions-0")
+
+
+def test_figures_are_renewed_and_what_was_closed_stays_closed(reader: Reader, bootstrap: str) -> None:
+    page = reader.open("/ui/pipelines/trucks")
+    details = page.locator("#lags-1 details")
+    details.locator("summary").click()
+    expect(details).not_to_have_attribute("open", "")
+    news = Progress(
+        pipeline="trucks",
+        query="trucks.alerts",
+        event="batch",
+        at_ms=int(time.time() * 1000),
+        batch=61,
+        rows=5,
+        rows_per_s=43210.0,
+        lag=7,
+        lags={f"truck-positions-{index}": 987_654 for index in range(4)},
+    )
+    writer = Writer(bootstrap, TOPIC)
+    writer.write(Record(value=news.encode()))
+    writer.flush()
+    page.evaluate("document.dispatchEvent(new Event('visibilitychange'))")
+    expect(page.locator("#about-1")).to_contain_text("43,210/s")
+    expect(details.locator("tbody tr").first).to_contain_text("987,654")
+    expect(details).not_to_have_attribute("open", "")
 
 
 def test_the_api_page_shows_every_operation_and_how_to_ask_it(reader: Reader) -> None:

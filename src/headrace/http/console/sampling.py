@@ -7,7 +7,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from threading import Lock, Thread
+from threading import Event, Lock, Thread
 from typing import Final
 
 from headrace.client.errors import ClientError, NoSuchGroup
@@ -52,6 +52,7 @@ class LagSampler:
         self._lock = Lock()
         self._watched: dict[str, _Watched] = {}
         self._thread: Thread | None = None
+        self._closed = Event()
 
     def watch(self, group: str) -> list[Sample]:
         """What is known of the group's lag; there will be more from now on. NoSuchGroup if there is none."""
@@ -66,6 +67,10 @@ class LagSampler:
             known.looked_s = self._now_s()
             return list(known.samples)
 
+    def close(self) -> None:
+        """Watch nobody any more."""
+        self._closed.set()
+
     def _admit(self, group: str) -> _Watched:
         """With the lock held."""
         if group not in self._watched:
@@ -78,8 +83,7 @@ class LagSampler:
         return self._watched[group]
 
     def _run(self) -> None:
-        while True:
-            time.sleep(EVERY_S)
+        while not self._closed.wait(EVERY_S):
             with self._lock:
                 self._forget()
                 names = list(self._watched)

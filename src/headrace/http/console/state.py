@@ -23,6 +23,7 @@ class Console:
         self.lags = LagSampler(self._groups)
         self.pipelines = Pipelines(reach.bootstrap)
         self._reach = reach
+        reach.at_close(self.lags.close)
 
     def _groups(self, names: Sequence[str]) -> list[Group]:
         return self._reach.groups.describe(names)

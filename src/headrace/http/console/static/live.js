@@ -98,7 +98,7 @@ function away(text) {
 function adopt(page) {
   for (const part of document.querySelectorAll("[data-live]")) {
     const fresh = page.getElementById(part.id);
-    if (!fresh || seen.get(part.id) === fresh.innerHTML) continue;
+    if (!fresh || seen.get(part.id) === fresh.innerHTML || isMarked(part)) continue;
     seen.set(part.id, fresh.innerHTML);
     keepingPlace(part, () => part.replaceChildren(...fresh.childNodes));
     localise(part);
@@ -106,14 +106,23 @@ function adopt(page) {
   }
 }
 
+// Somebody is about to copy something: it can wait for the next time.
+function isMarked(part) {
+  const marked = getSelection();
+  return !marked.isCollapsed && part.contains(marked.anchorNode);
+}
+
 const FOCUSABLE = "a[href], button, input, select, textarea, summary";
 
-// The focus stays on what is at the same place, and wide tables stay scrolled.
+// The focus stays on what is at the same place, wide tables stay scrolled, and what was closed stays closed.
 function keepingPlace(part, change) {
   const at = [...part.querySelectorAll(FOCUSABLE)].indexOf(document.activeElement);
   const scrolled = [...part.querySelectorAll(".scroll")].map((each) => each.scrollLeft);
+  const opened = [...part.querySelectorAll("details")].map((each) => each.open);
   change();
   if (at >= 0) part.querySelectorAll(FOCUSABLE)[at]?.focus({ preventScroll: true });
+  const details = part.querySelectorAll("details");
+  if (details.length === opened.length) details.forEach((each, index) => { each.open = opened[index]; });
   part.querySelectorAll(".scroll").forEach((each, index) => { each.scrollLeft = scrolled[index] ?? 0; });
 }
 
