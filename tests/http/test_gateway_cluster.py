@@ -5,11 +5,12 @@ import signal
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import pytest
 
 from headrace.http.serving import serve_in_thread
-from headrace.testing.process import ClusterProcess
+from headrace.testing.process import ClusterProcess, UpProcess
 from http_support.asking import Asking, v2, wait_until
 
 CLIENTS = 4
@@ -86,6 +87,31 @@ def test_what_was_acknowledged_is_there_though_a_broker_was_killed(
     assert found["stopped_by"] == "end"
     values = [each["value"].strip('"') for each in found["messages"]]
     assert sorted(values) == sorted(expected)  # each once: the producers are idempotent
+
+
+def test_a_gateway_outlives_the_broker_it_was_told_of(
+    cluster: ClusterProcess, gateways: list[Asking]
+) -> None:
+    wait_until(lambda: len(gateways[0].get("/brokers")["brokers"]) == 3, "a broker is away")
+    gateways[0].post("/api/v1/topics", {"name": "outlived", "partitions": 3, "replicas": 3})
+    os.kill(cluster.members["broker-1"], signal.SIGKILL)  # all that this gateway was told
+    assert gateways[0].write("outlived", *"abc")
+    assert sorted(gateways[0].values("outlived")) == ["a", "b", "c"]
+    assert gateways[0].get("/api/v1/topics/outlived")["records"] == 3
+
+
+def test_a_cluster_that_is_lost_is_noticed_and_found_again(tmp_path: Path) -> None:
+    with UpProcess(tmp_path) as up, serve_in_thread(up.bootstrap) as served:
+        asking = Asking(served.url)
+        asking.topic("lost")
+        asking.get("/api/v1/groups")
+        up.kill()
+        for path in ("/api/v1/topics/t", "/api/v1/groups", "/topics", "/api/v1/cluster", "/readyz"):
+            wait_until(lambda: asking("GET", path).status_code == 503, f"{path} does not notice")  # noqa: B023
+        up.start()
+        wait_until(lambda: asking("GET", "/api/v1/topics").ok, "it is not found again")
+        assert asking.write(asking.topic("found"), "x") == [(0, 0)]
+        asking.close()
 
 
 @pytest.mark.parametrize(

@@ -197,7 +197,7 @@ def test_requests_to_a_consumer_that_make_no_sense(gateway: Asking) -> None:
 
 
 def test_a_consumer_that_nobody_uses_is_closed(broker: UpProcess) -> None:
-    instances = Instances(broker.bootstrap, idle_s=0.1)
+    instances = Instances(lambda: broker.bootstrap, idle_s=0.1)
     instances.create("idle", "one", Wanted())
     wait_until(lambda: len(instances) == 0, "it is still there")
     instances.create("idle", "one", Wanted())  # its name is free again

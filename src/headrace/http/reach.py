@@ -11,7 +11,9 @@ from headrace.client.admin import Admin
 from headrace.client.brokers import Brokers
 from headrace.client.cluster import Cluster
 from headrace.client.group_admin import GroupAdmin
+from headrace.client.wire import Address
 from headrace.http.settings import GatewaySettings
+from headrace.protocol.schema.metadata import MetadataRequest, MetadataResponse
 
 SPARE: Final = 8  # connections that are kept for the next request
 
@@ -26,14 +28,23 @@ class Reach:
         self._admin: Admin | None = None
         self._groups: GroupAdmin | None = None
         self._at_close: list[Callable[[], None]] = []
+        self._known: tuple[str, ...] = ()  # brokers that we have heard of
 
     @property
     def bootstrap(self) -> str:
-        return self.settings.bootstrap
+        """What we were told, and the brokers we have heard of since: those we were told may be gone."""
+        return ",".join(dict.fromkeys([*self.settings.bootstrap.split(","), *self._known]))
+
+    def check(self) -> None:
+        """Unreachable if no broker answers, at once: librdkafka would go on asking for half a minute."""
+        with self.brokers() as brokers:
+            found: MetadataResponse = brokers.any(MetadataRequest(topics=[], allow_auto_topic_creation=False))
+        self._known = tuple(str(Address(each.host, each.port)) for each in found.brokers)
 
     @property
     def admin(self) -> Admin:
         """Topics and settings."""
+        self.check()
         with self._lock:
             if self._admin is None:
                 self._admin = Admin(self.bootstrap)
@@ -42,6 +53,7 @@ class Reach:
     @property
     def groups(self) -> GroupAdmin:
         """Consumer groups."""
+        self.check()
         with self._lock:
             if self._groups is None:
                 self._groups = GroupAdmin(self.bootstrap)

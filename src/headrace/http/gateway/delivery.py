@@ -6,7 +6,7 @@ on the event loop, however many there are.
 
 import asyncio
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final, Literal
@@ -49,7 +49,7 @@ Outcome = Delivered | Failed
 class Producers:
     """Made when they are first needed."""
 
-    def __init__(self, bootstrap: str) -> None:
+    def __init__(self, bootstrap: Callable[[], str]) -> None:
         self._bootstrap = bootstrap
         self._lock = threading.Lock()
         self._by_acks: dict[Acks, _Shared] = {}
@@ -70,7 +70,7 @@ class Producers:
         with self._lock:
             found = self._by_acks.get(acks)
             if found is None or found.is_broken:
-                found = self._by_acks[acks] = _Shared(self._bootstrap, acks)
+                found = self._by_acks[acks] = _Shared(self._bootstrap(), acks)
             return found
 
 

@@ -28,10 +28,10 @@ class Hub:
         self.reach = reach
         self.cluster_id: str | None = None  # once it has been asked for
         self.topics = KnownTopics(reach)
-        self.producers = Producers(reach.bootstrap)
-        self.tails = Tails(reach.bootstrap)
+        self.producers = Producers(lambda: reach.bootstrap)
+        self.tails = Tails(lambda: reach.bootstrap)
         self.searching = CapacityLimiter(SEARCHES)
-        self.instances = Instances(reach.bootstrap)
+        self.instances = Instances(lambda: reach.bootstrap)
         self.consuming = CapacityLimiter(CONSUMING)
         reach.at_close(self.producers.close)
         reach.at_close(self.tails.close)

@@ -6,6 +6,7 @@ Calls wait for brokers, so they are made in threads; one at a time on each insta
 import threading
 import time
 import uuid
+from collections.abc import Callable
 from http import HTTPStatus
 from typing import Final
 
@@ -22,7 +23,7 @@ _SWEEP_S: Final = 1.0
 class Instances:
     """The instances of a gateway, by group and name; at most `MOST`."""
 
-    def __init__(self, bootstrap: str, *, idle_s: float = IDLE_S) -> None:
+    def __init__(self, bootstrap: Callable[[], str], *, idle_s: float = IDLE_S) -> None:
         self._bootstrap = bootstrap
         self._idle_s = idle_s
         self._lock = threading.Lock()
@@ -37,7 +38,8 @@ class Instances:
 
         Unreachable if no broker answers: a consumer would just not get anything.
         """
-        check_reachable(self._bootstrap)
+        bootstrap = self._bootstrap()
+        check_reachable(bootstrap)
         name = name or f"rest-consumer-{uuid.uuid4()}"
         with self._lock:
             if (group, name) in self._there:
@@ -46,7 +48,7 @@ class Instances:
             if len(self._there) >= MOST:
                 said = f"{MOST} consumers are open, which is as many as there may be: delete one"
                 raise Problem(HTTPStatus.TOO_MANY_REQUESTS, TOO_MANY, said)
-            self._there[group, name] = Instance(self._bootstrap, group, name, wanted)
+            self._there[group, name] = Instance(bootstrap, group, name, wanted)
             if not self._sweeping:
                 self._sweeping = True
                 threading.Thread(target=self._sweep, name="gateway-consumers", daemon=True).start()

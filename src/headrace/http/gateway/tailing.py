@@ -39,7 +39,7 @@ class Taken(NamedTuple):
 class Tails:
     """The tails of a gateway, at most `MOST` at a time."""
 
-    def __init__(self, bootstrap: str) -> None:
+    def __init__(self, bootstrap: Callable[[], str]) -> None:
         self._bootstrap = bootstrap
         self._lock = threading.Lock()
         self._open: set[Tail] = set()
@@ -67,7 +67,7 @@ class Tails:
 
         def connect() -> Follower:
             return Follower(
-                self._bootstrap, topic, start, partitions=partitions, positions=positions, options=_OPTIONS
+                self._bootstrap(), topic, start, partitions=partitions, positions=positions, options=_OPTIONS
             )
 
         threading.Thread(
