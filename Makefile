@@ -80,7 +80,7 @@ docs: install  ## write docs/config.md and docs/apis.md anew from the code
 	$(BIN)/python tools/generate_docs.py
 
 site: install  ## the documentation as pages for a browser, in build/site (mkdocs serve: while you write)
-	$(BIN)/mkdocs build --quiet --strict
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict
 	@echo "open build/site/index.html, or: .venv/bin/mkdocs serve"
 
 bench: install  ## print the figures

@@ -14,7 +14,9 @@ PAGE = Path(__file__).parents[2] / "docs" / "testing.md"
 def test_a_spark_job_can_be_tested_with_a_broker_in_the_same_process(
     spark: SparkSession, headrace: Broker
 ) -> None:
-    (block,) = re.findall(r"```python spark\n(.*?)```", PAGE.read_text("utf-8"), re.DOTALL)
+    (block,) = re.findall(
+        r"```python\n(import pytest\nfrom pyspark.*?)```", PAGE.read_text("utf-8"), re.DOTALL
+    )
     names: dict[str, Any] = {}
     exec(block, names)
 

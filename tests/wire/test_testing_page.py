@@ -18,7 +18,7 @@ def blocks(kind: str) -> list[str]:
 
 
 SCRIPTS = [block for block in blocks("python") if "def test_" not in block]
-TESTS = [block for block in blocks("python") if "def test_" in block]
+TESTS = [block for block in blocks("python") if "def test_" in block and "pyspark" not in block]
 
 
 @pytest.mark.parametrize("script", SCRIPTS)

@@ -1,0 +1,61 @@
+"""What pages say can be done: every command in them is one, every setting is one."""
+
+import re
+import shlex
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+import pytest
+
+from headrace.broker.broker_settings import BROKER_SETTINGS
+from headrace.broker.topic_settings import TOPIC_SETTINGS
+from headrace.cli.main import commands
+
+DOCS = Path(__file__).parents[3] / "docs"
+GENERATED = {"apis.md", "cli.md", "config.md"}
+PAGES = [DOCS.parent / "README.md", *sorted(page for page in DOCS.glob("*.md") if page.name not in GENERATED)]
+OF_CLIENTS = {"auto.offset.reset", "max.poll.interval.ms", "linger.ms", "transactional.id"}
+NO_SETTINGS = {"up.log", "partition.metadata", "server.properties", "offsets.csv", "bench.json"}
+OF_KAFKA_ALONE = {"process.roles", "node.id", "remote.storage.enable"}  # said not to be there
+
+
+def written() -> Iterator[tuple[str, str]]:
+    """Each command, with its page: in lines of code, and in the middle of sentences."""
+    for page in PAGES:
+        text = page.read_text("utf-8")
+        blocks = "\n".join(re.findall(r"^```(?:sh|)\n(.*?)^ *```", text, re.DOTALL | re.MULTILINE))
+        lines = re.findall(r"^ {4,}.*$", text, re.MULTILINE) + blocks.splitlines()
+        for line in [*lines, *re.findall(r"(?<!`)`(headrace [^`]*)`(?!`)", text)]:
+            for piece in re.split(r" [|&]+ | > | # |\$\(|\)", line):
+                command = re.search(r"(?:^|[= ])(headrace [a-z].*)$", piece.strip())
+                if command is not None and not re.search(r"import|pip install", piece):
+                    yield page.name, command[1].strip()
+
+
+@pytest.mark.parametrize(("page", "command"), sorted(set(written())))
+def test_a_command_can_be_given_as_it_is_written(page: str, command: str) -> None:
+    _, *arguments = shlex.split(command)
+    found: click.Command = commands
+    context = click.Context(found, info_name="headrace")
+    while isinstance(found, click.Group) and not _runs_alone(found, arguments):
+        name, *arguments = arguments
+        inner = found.get_command(context, name)
+        assert inner is not None, f"there is no {name} in {page}"
+        found, context = inner, click.Context(inner, parent=context, info_name=name)
+    found.make_parser(context).parse_args(arguments)  # raises for an option that it does not have
+
+
+def _runs_alone(group: click.Group, arguments: list[str]) -> bool:
+    """Whether the group itself is meant: a noun without a verb, or `headrace broker --config FILE`."""
+    return not arguments or (group.invoke_without_command and arguments[0].startswith("-"))
+
+
+@pytest.mark.parametrize("page", ["operations.md", "moving.md", "limits.md"])
+def test_settings_are_called_what_they_are_called(page: str) -> None:
+    text = (DOCS / page).read_text("utf-8")
+    named = set(re.findall(r"`([a-z]+(?:\.[a-z]+)+)(?:=[^`]*)?`", text))
+    known = {*BROKER_SETTINGS.by_name, *TOPIC_SETTINGS.by_name, *OF_CLIENTS, *NO_SETTINGS, *OF_KAFKA_ALONE}
+
+    assert named - known == set()
+    assert len(named) > 5 or page == "limits.md"
