@@ -1,5 +1,6 @@
 """Schemas of all three formats against the libraries that use them: what we call compatible works."""
 
+import base64
 import io
 import json
 import os
@@ -16,6 +17,7 @@ from property.schemas import avro as avros
 from property.schemas import json_schema as jsons
 from property.schemas import protobuf as protos
 from unit.registry.formats.given import avro, json_schema, kinds, parsed, proto
+from unit.registry.formats.test_protobuf_schemas import ALL_OF_IT
 
 EXAMPLES = 20 * int(os.environ.get("HEADRACE_EXAMPLES", "5"))
 searched = settings(
@@ -108,3 +110,17 @@ def test_any_text_is_a_schema_or_refused_with_a_sentence(type_: SchemaType, text
         return
 
     assert parsed(type_, schema.canonical, {}).canonical == schema.canonical
+
+
+@fewer
+@given(st.lists(st.tuples(st.integers(0), st.integers(0, 255)), min_size=1, max_size=3))
+def test_a_damaged_descriptor_is_a_schema_or_refused_with_a_sentence(damage: list[tuple[int, int]]) -> None:
+    descriptor = bytearray(base64.b64decode(proto(ALL_OF_IT).formatted("serialized")))
+    for place, byte in damage:
+        descriptor[place % len(descriptor)] = byte
+    try:
+        schema = proto(base64.b64encode(descriptor).decode())
+    except InvalidSchema:
+        return
+
+    assert proto(schema.canonical).canonical == schema.canonical

@@ -98,7 +98,7 @@ def _as_text(text: str, imports: Mapping[str, str]) -> str:
     try:
         names = Names(files)
         return str(Text(file, names, Options(_pool(files), names)))
-    except (KeyError, IndexError, ValueError, TypeError) as error:
+    except (KeyError, IndexError, ValueError, TypeError, DecodeError) as error:
         raise InvalidSchema(f"The file descriptor contradicts itself: {error}.") from error
 
 

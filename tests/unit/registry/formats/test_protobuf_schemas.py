@@ -222,7 +222,7 @@ def test_an_import_is_never_written_or_read_outside(name: str) -> None:
         parse(schema, lambda _: Schema(SchemaType.PROTOBUF, 'syntax = "proto3"; message N {}'))
 
 
-@pytest.mark.parametrize("damage", range(5))
+@pytest.mark.parametrize("damage", range(6))
 def test_a_descriptor_that_contradicts_itself_is_refused(damage: int) -> None:
     written = FileDescriptorProto()
     written.CopyFrom(file(proto3("message M { map<int32, int32> m = 1; oneof o { int32 a = 2; } }")))
@@ -236,6 +236,9 @@ def test_a_descriptor_that_contradicts_itself_is_refused(damage: int) -> None:
             message.field[0].type_name = ".Nobody"
         case 3:
             message.name = "M { } message X"
+        case 4:  # an option whose own bytes are cut off
+            written.dependency.append("confluent/meta.proto")
+            written.options.MergeFromString(b"\x82\x44\x01\x0a")
         case _:
             written.dependency.append("nobody.proto")
     text = base64.standard_b64encode(written.SerializeToString()).decode()
