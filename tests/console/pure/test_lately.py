@@ -1,0 +1,33 @@
+"""What was read a moment ago is good enough for those who only sort it anew."""
+
+from fastapi import Request
+
+from headrace.http.console.lately import KEPT_S, SWAP, Lately
+
+
+def asked(*headers: str) -> Request:
+    return Request({"type": "http", "headers": [(each.encode(), b"1") for each in headers]})
+
+
+def test_a_page_is_read_anew_and_a_swap_is_not_for_a_while() -> None:
+    now_s = [100.0]
+    reads = iter(range(10))
+    lately: Lately[int] = Lately(now_s=lambda: now_s[0])
+    assert lately.get(asked(SWAP), lambda: next(reads)) == 0
+    assert lately.get(asked(SWAP), lambda: next(reads)) == 0
+    assert lately.get(asked(), lambda: next(reads)) == 1
+    now_s[0] += KEPT_S - 0.1
+    assert lately.get(asked(SWAP), lambda: next(reads)) == 1
+    now_s[0] += 0.2
+    assert lately.get(asked(SWAP), lambda: next(reads)) == 2
+
+
+def test_what_may_be_old_is_read_when_it_is_too_old() -> None:
+    now_s = [0.0]
+    reads = iter(range(10))
+    lately: Lately[int] = Lately(now_s=lambda: now_s[0])
+    assert lately.aged(15, lambda: next(reads)) == 0
+    now_s[0] = 14.9
+    assert lately.aged(15, lambda: next(reads)) == 0
+    now_s[0] = 15.1
+    assert lately.aged(15, lambda: next(reads)) == 1
