@@ -105,3 +105,25 @@ def test_a_position_that_is_none_is_refused(gateway: Asking) -> None:
     for given in ("x", "0:1,0:2", "0:-1", "0:99999999999999999999"):
         assert gateway.refused("GET", f"/api/v1/topics/{topic}/tail", Last_Event_ID=given)[0] == 400
     assert gateway.refused("GET", f"/api/v1/topics/{topic}/tail?partition=3")[:2] == (404, 40402)
+
+
+def test_a_client_that_is_too_slow_is_told_how_many_it_has_missed(gateway: Asking) -> None:
+    topic = gateway.topic()
+    written, value = 4000, "x" * 10_000  # more than sockets and the buffer hold
+    with gateway.tail(topic) as events:
+        assert next(events).kind == "ready"
+        for _ in range(written // 500):
+            gateway.write(topic, *[value] * 500)
+        wait_until(lambda: gateway.get(f"/api/v1/topics/{topic}")["records"] == written, "not all is written")
+        gateway.write(topic, "the last")
+        offsets, skipped = [], 0
+        for event in events:
+            if event.kind == "skipped":
+                skipped += event.data["skipped"]
+                continue
+            offsets.append(event.data["offset"])
+            if event.data["value"] == "the last":
+                break
+    assert skipped > 0
+    assert len(offsets) + skipped == written + 1
+    assert offsets == sorted(set(offsets))

@@ -114,7 +114,7 @@ class Asking:
 
 def _events(answer: requests.Response) -> Iterator[Event]:
     fields: dict[str, str] = {}
-    for data in answer.iter_lines(chunk_size=1):
+    for data in answer.iter_lines(chunk_size=2**16):
         line = data.decode()
         name, _, value = line.partition(": ")
         if line and not line.startswith(":"):
