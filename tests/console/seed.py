@@ -170,9 +170,9 @@ def commit(bootstrap: str, group: str, topic: str, share: float) -> None:
 
 
 @contextmanager
-def member(bootstrap: str, group: str, topic: str) -> Iterator[None]:
+def member(bootstrap: str, group: str, topic: str, client: str = "shop-worker-1") -> Iterator[None]:
     """A consumer that is in the group meanwhile."""
-    consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": group, "client.id": "shop-worker-1"})
+    consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": group, "client.id": client})
     consumer.subscribe([topic])
     deadline = time.monotonic() + 20
     while not consumer.assignment():

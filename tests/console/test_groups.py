@@ -45,6 +45,14 @@ def test_a_hostile_name_is_text_and_its_page_can_be_reached(reader: Reader) -> N
     expect(page.locator("#lag .key")).to_contain_text("customers")
 
 
+def test_a_hostile_client_is_text(reader: Reader, bootstrap: str, scratch: str) -> None:
+    with member(bootstrap, scratch, "payments", client=HOSTILE):
+        page = reader.open(f"/ui/groups/{scratch}")
+        expect(page.locator("#members tbody th")).to_have_text(HOSTILE)
+        expect(page.locator("#partitions tbody tr").first).to_contain_text(HOSTILE)
+        assert page.locator("main script, main img").count() == 0
+
+
 def test_lag_is_drawn_over_time_and_read_by_keyboard(reader: Reader) -> None:
     page = reader.open("/ui/groups/fraud")
     chart = page.locator("#lag svg")
