@@ -37,6 +37,11 @@ class Hub:
         reach.at_close(self.tails.close)
         reach.at_close(self.instances.close)
 
+    def end_streams(self) -> None:
+        """Have tails and reads that wait come to an end soon: the gateway is about to stop."""
+        self.tails.end()
+        self.instances.interrupt()
+
     def check_room_to_search(self) -> None:
         """Problem if many searches wait for others already."""
         if self.searching.statistics().tasks_waiting >= WAITING:

@@ -66,6 +66,10 @@ class Instance:
             }
         )
 
+    def interrupt(self) -> None:
+        """A read that waits comes to an end; there will be no other."""
+        self._closing.set()
+
     def close(self) -> None:
         self._closing.set()
         with self._lock:

@@ -69,6 +69,13 @@ class Instances:
             self._there.pop((group, name), None)
         found.close()
 
+    def interrupt(self) -> None:
+        """Have reads that wait for records answer with what they have."""
+        with self._lock:
+            found = list(self._there.values())
+        for each in found:
+            each.interrupt()
+
     def close(self) -> None:
         with self._lock:
             found, self._there = list(self._there.values()), {}

@@ -80,12 +80,16 @@ class Tails:
             raise
         return tail
 
-    def close(self) -> None:
+    def end(self) -> list["Tail"]:
+        """Have all of them end soon; those that were open."""
         with self._lock:
             tails = list(self._open)
         for tail in tails:
             tail.stop()
-        for tail in tails:
+        return tails
+
+    def close(self) -> None:
+        for tail in self.end():
             tail.ended.wait(5 * _STEP_S)
 
     def _ended(self, tail: "Tail") -> None:
