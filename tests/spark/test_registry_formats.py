@@ -12,7 +12,8 @@ from confluent_kafka.schema_registry.protobuf import ProtobufSerializer
 from google.protobuf.json_format import ParseDict  # type: ignore[import-untyped]
 from google.protobuf.message_factory import GetMessageClass  # type: ignore[import-untyped]
 
-from headrace.pipeline import Registry
+from headrace.pipeline import Pipeline, Registry
+from headrace.pipeline.building import Builder
 from headrace.registry.formats import Schema, SchemaType
 from headrace.registry.formats.protobuf import parse
 from spark.queries import OURS, Queries
@@ -123,3 +124,18 @@ def test_two_versions_in_a_topic_become_rows_of_the_later_one(
     assert unread[0]["why"].startswith("it has no schema id: it begins with 0x6e")
     assert unread[1]["why"] == "its schema 99999 is not in the registry"
     assert unread[2]["why"].startswith(unfit)
+
+
+@pytest.mark.parametrize("bad_rows", ["dead-letter", "fail"])
+def test_a_record_is_decoded_once_whatever_is_done_with_its_columns(
+    queries: Queries, gateway: Gateway, bad_rows: str
+) -> None:
+    gateway.register("once-value", AVRO[1])
+    pipeline = Pipeline("once")
+    source = pipeline.source("orders", topic="once", decode=Registry(gateway.url), bad_rows=bad_rows)
+    rows = Builder(queries.spark, pipeline, queries.bootstrap).rows(source)
+
+    chosen = rows.where("price > 1").select("id", "price").where("id > 1")
+
+    plan = chosen._jdf.queryExecution().optimizedPlan().toString()
+    assert plan.count("ArrowEvalPython") == 1, plan
