@@ -23,7 +23,7 @@ from headrace.client.reset import (
     ToOffset,
     ToTime,
 )
-from headrace.http.gateway.asking import INT64, PLACES, Body, GroupName, Index, Name, Offset, TimeMs
+from headrace.http.gateway.asking import INT64, PLACES, Body, GroupName, Index, Name, Offset, TimeMs, example
 from headrace.http.problems import Problem, answers
 from headrace.http.reach import Reached
 
@@ -69,6 +69,8 @@ class ResetBody(Body):
     `offset` goes with `to: offset`, `time_ms` with `to: time`, `shift` with `to: shift`, and `offsets`
     with `to: offsets`.
     """
+
+    model_config = example(to="earliest", topics={"orders": []}, dry_run=True)
 
     to: Literal["earliest", "latest", "current", "offset", "time", "shift", "offsets"]
     offset: Offset | None = None

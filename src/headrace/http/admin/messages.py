@@ -9,7 +9,7 @@ from fastapi import APIRouter
 from pydantic import Field, StrictStr
 
 from headrace.client.records import Record
-from headrace.http.gateway.asking import Body, Index, TimeMs, TopicName
+from headrace.http.gateway.asking import Body, Index, TimeMs, TopicName, example
 from headrace.http.gateway.delivery import Delivered, Outcome
 from headrace.http.gateway.encoding import BadValue, as_binary, as_given, as_json, as_text
 from headrace.http.gateway.hub import Shared
@@ -48,6 +48,10 @@ class HeaderBody(Body):
 
 class MessageBody(Body):
     """A message to be written; without a value it is a tombstone, by which compaction deletes its key."""
+
+    model_config = example(
+        key="alice", value={"item": "tea"}, headers=[{"name": "from", "value": "the docs"}]
+    )
 
     key: Any = None
     value: Any = None

@@ -25,6 +25,7 @@ from headrace.http.gateway.asking import (
     Offset,
     TopicName,
     Value,
+    example,
     settings,
 )
 from headrace.http.problems import answers
@@ -81,6 +82,8 @@ def topics(
 
 class TopicBody(Body):
     """A topic to be made. What is left out is as the brokers are configured."""
+
+    model_config = example(name="orders", partitions=3, configs={"retention.ms": 86400000})
 
     name: Annotated[Name, Field(examples=["orders"])]
     partitions: Annotated[int | None, Field(strict=True, ge=1, le=PLACES)] = None

@@ -32,6 +32,11 @@ Name = Annotated[StrictStr, Field(min_length=1, max_length=NAME, pattern=NO_NUL)
 Value = Annotated[StrictStr | StrictBool | StrictInt | StrictFloat, Field(union_mode="left_to_right")]
 
 
+def example(**fields: Any) -> ConfigDict:
+    """For a body's `model_config`: what it may look like."""
+    return ConfigDict(extra="forbid", frozen=True, json_schema_extra={"examples": [fields]})
+
+
 class Body(BaseModel):
     """What is asked for; a field that is not known is refused, for somebody expects something of it."""
 

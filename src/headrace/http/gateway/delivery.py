@@ -69,7 +69,10 @@ class Producers:
     def _producer(self, acks: Acks) -> "_Shared":
         with self._lock:
             found = self._by_acks.get(acks)
-            if found is None or found.is_broken:
+            if found is not None and found.is_broken:
+                found.retire()
+                found = None
+            if found is None:
                 found = self._by_acks[acks] = _Shared(self._bootstrap(), acks)
             return found
 
@@ -138,6 +141,10 @@ class _Shared:
                 return
             else:
                 return
+
+    def retire(self) -> None:
+        """Its thread ends soon; nobody waits for that."""
+        self._closed.set()
 
     def close(self) -> None:
         self._closed.set()

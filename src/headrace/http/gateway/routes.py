@@ -1,5 +1,7 @@
 """Produce and consume over HTTP, in the manner of the Confluent REST proxy."""
 
+from typing import Final
+
 from fastapi import APIRouter, FastAPI
 
 from headrace.http.gateway import (
@@ -16,6 +18,12 @@ from headrace.http.gateway import (
     v3_topics,
 )
 from headrace.http.gateway.hub import Hub
+
+_TAGS: Final = (
+    {"name": "REST proxy v2", "description": "Topics and producing, as Confluent's proxy has them."},
+    {"name": "REST proxy v2: consumers", "description": "Consumers that live from request to request."},
+    {"name": "REST proxy v3", "description": "The cluster as resources with addresses, and records."},
+)
 
 router = APIRouter()
 router.include_router(v3_clusters.clusters_router)
@@ -39,3 +47,4 @@ def install(app: FastAPI) -> None:
     """Add this part to the gateway."""
     app.state.hub = Hub(app, app.state.reach)
     app.include_router(router)
+    app.openapi_tags = [*(app.openapi_tags or []), *_TAGS]

@@ -4,7 +4,7 @@ from typing import Annotated, Any, Final
 
 from pydantic import Field, StrictInt, StrictStr
 
-from headrace.http.gateway.asking import INT32, Body, Index
+from headrace.http.gateway.asking import INT32, Body, Index, example
 
 AT_ONCE: Final = 100_000  # records in a request
 
@@ -23,6 +23,8 @@ SchemaId = Annotated[StrictInt | None, Field(ge=1, le=INT32, description="Or the
 
 class ProduceV2(Body):
     """Records, and the schemas of their keys and values if those are written by one."""
+
+    model_config = example(records=[{"key": "alice", "value": {"item": "tea"}}, {"value": {"item": "milk"}}])
 
     records: Annotated[
         list[RecordV2],

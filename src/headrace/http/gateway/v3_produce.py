@@ -10,7 +10,7 @@ from pydantic import AwareDatetime, Field, StrictInt, StrictStr, ValidationError
 
 from headrace.client.errors import ClientError, NoSuchTopic
 from headrace.client.records import Record
-from headrace.http.gateway.asking import INT32, Body, Index
+from headrace.http.gateway.asking import INT32, Body, Index, example
 from headrace.http.gateway.delivery import Delivered
 from headrace.http.gateway.encoding import BadValue, as_binary, as_json, as_text
 from headrace.http.gateway.plain_json import NotJson, read_json
@@ -46,6 +46,8 @@ class HeaderV3(Body):
 
 class RecordV3(Body):
     """A record to be written."""
+
+    model_config = example(key={"type": "STRING", "data": "alice"}, value={"type": "JSON", "data": {"n": 1}})
 
     partition_id: Index | None = None
     headers: Annotated[list[HeaderV3], Field(default_factory=list, max_length=HEADERS)]

@@ -11,7 +11,7 @@ from pydantic import Field, StrictStr
 from starlette.types import Receive, Scope, Send
 
 from headrace.client.errors import ClientError
-from headrace.http.gateway.asking import Body, TopicName
+from headrace.http.gateway.asking import Body, TopicName, example
 from headrace.http.gateway.delivery import Failed
 from headrace.http.gateway.hub import Hub, Shared
 from headrace.http.gateway.plain_json import json_answer, write_json
@@ -180,6 +180,8 @@ class Streamed(Response):
 
 class EntryV3(RecordV3):
     """A record of a batch; its id is what the answer calls it by."""
+
+    model_config = example(id="1", value={"type": "JSON", "data": {"n": 1}})
 
     id: Annotated[StrictStr, Field(min_length=1, max_length=80)]
 

@@ -7,7 +7,7 @@ from fastapi import APIRouter, Response
 from pydantic import Field, StrictStr
 
 from headrace.client.admin import Topic
-from headrace.http.gateway.asking import PLACES, SETTINGS, Body, Index, Name, TopicName
+from headrace.http.gateway.asking import PLACES, SETTINGS, Body, Index, Name, TopicName, example
 from headrace.http.gateway.v3_envelope import (
     REFUSALS,
     Collection,
@@ -31,6 +31,8 @@ class ConfigV3(Body):
 
 class TopicV3(Body):
     """A topic to be made. What is left out is as the brokers are configured."""
+
+    model_config = example(topic_name="orders", partitions_count=3)
 
     topic_name: Annotated[Name, Field(examples=["orders"])]
     partitions_count: Annotated[int | None, Field(strict=True, ge=1, le=PLACES)] = None
