@@ -62,13 +62,9 @@ def test_settings_are_called_what_they_are_called(page: str) -> None:
 
 
 def test_settings_that_are_said_to_have_no_effect_have_none() -> None:
-    lines = [
-        line
-        for line in (DOCS / "moving.md").read_text("utf-8").splitlines()
-        if "| accepted, no effect" in line
-    ]
-    named = {name for line in lines for name in re.findall(r"`([a-z.]+[a-z])`", line.split("|")[1])}
+    rows = re.findall(r"^\| (.*) \| accepted, no effect", (DOCS / "moving.md").read_text("utf-8"), re.MULTILINE)
+    named = {name for row in rows for name in re.findall(r"`([a-z.]+[a-z])`", row)}
 
     assert len(named) > 5
     for name in named:
-        assert "Accepted for Kafka's sake" in BROKER_SETTINGS.by_name[name].doc, name
+        assert "accepted for Kafka's sake" in BROKER_SETTINGS.by_name[name].doc.replace("Acc", "acc"), name
