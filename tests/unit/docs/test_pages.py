@@ -62,7 +62,8 @@ def test_settings_are_called_what_they_are_called(page: str) -> None:
 
 
 def test_settings_that_are_said_to_have_no_effect_have_none() -> None:
-    rows = re.findall(r"^\| (.*) \| accepted, no effect", (DOCS / "moving.md").read_text("utf-8"), re.MULTILINE)
+    page = (DOCS / "moving.md").read_text("utf-8")
+    rows = re.findall(r"^\| (.*) \| accepted, no effect", page, re.MULTILINE)
     named = {name for row in rows for name in re.findall(r"`([a-z.]+[a-z])`", row)}
 
     assert len(named) > 5
