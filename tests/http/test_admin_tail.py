@@ -6,7 +6,7 @@ from itertools import islice
 
 import requests
 
-from headrace.client.records import END
+from headrace.client.records import END, Record
 from headrace.http.gateway.tailing import BUFFERED, MOST, Tails, Taken
 from headrace.testing.process import UpProcess
 from http_support.asking import WAIT_S, Asking, wait_until
@@ -114,10 +114,12 @@ def test_a_client_that_is_too_slow_is_told_how_many_it_has_missed(gateway: Askin
     topic = gateway.topic()
     seen: list[int] = []
 
+    def noted(record: Record) -> bool:
+        seen.append(record.offset)
+        return True
+
     async def follow() -> Taken | None:
-        tail = await Tails(lambda: broker.bootstrap).open(
-            topic, END, fits=lambda record: seen.append(record.offset) is None
-        )
+        tail = await Tails(lambda: broker.bootstrap).open(topic, END, fits=noted)
         await tail.take(WAIT_S)  # where it begins
         await asyncio.to_thread(gateway.write, topic, *range(BUFFERED + 500), encoding="json")
         await asyncio.to_thread(wait_until, lambda: len(seen) == BUFFERED + 500, "not all has come")

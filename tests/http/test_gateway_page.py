@@ -19,6 +19,7 @@ def test_the_first_five_minutes_work(gateway: Asking) -> None:
         each for each in re.findall(r"```sh\n(.*?)```", text, re.DOTALL) if "/consumers/billing" in each
     ]
     followed = block.replace("curl -N", "curl -sN").replace('/tail"', '/tail?last=1&limit=1"')
+    followed = followed.replace("$C/records", '"$C/records?timeout=20000"')
     script = f"set -e\n{FAILING}\nH={gateway.url}\n{followed}"
     done = subprocess.run(["bash", "-c", script], capture_output=True, text=True, check=False, timeout=60)
     assert done.returncode == 0, done.stdout + done.stderr
