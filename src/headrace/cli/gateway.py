@@ -12,23 +12,30 @@ from headrace.cli.session import Session, options
 @click.option(
     "--port", type=click.IntRange(0, 65535), default=USUAL_PORT, show_default=True, help="0: any free one."
 )
+@click.option(
+    "--served-as",
+    "names",
+    metavar="NAME",
+    multiple=True,
+    help="What a proxy on this machine calls it; browsers may ask for it by this name.",
+)
 @options
 @click.pass_obj
-def gateway(session: Session, host: str, port: int) -> None:
+def gateway(session: Session, host: str, port: int, names: tuple[str, ...]) -> None:
     """Serve a cluster over HTTP:  headrace gateway --bootstrap 127.0.0.1:9092
 
     REST proxy, schema registry, administration, metrics for Prometheus, and the console for a browser, all at
     one address. Prints `ready http=URL`; TERM or Ctrl-C stops it. There is no authentication: whoever reaches
     the port may do everything.
     """
-    process.run(_serve(session, host, port))
+    process.run(_serve(session, host, port, names))
 
 
-async def _serve(session: Session, host: str, port: int) -> None:
+async def _serve(session: Session, host: str, port: int, names: tuple[str, ...]) -> None:
     from headrace.http.serving import serve  # noqa: PLC0415  not for --help
     from headrace.http.settings import GatewaySettings  # noqa: PLC0415
     from headrace.http.sockets import url_of  # noqa: PLC0415
 
     with listening(host, port) as held:
         process.Readiness(as_json=session.as_json).say(http=url_of(held))
-        await serve(GatewaySettings(bootstrap=session.bootstrap), held)
+        await serve(GatewaySettings(bootstrap=session.bootstrap, hosts=names), held)

@@ -30,7 +30,7 @@ def create_app(settings: GatewaySettings) -> FastAPI:
         redoc_url=None,
     )
     app.state.reach = Reach(settings)
-    app.add_middleware(Guard, max_request_bytes=settings.max_request_bytes)
+    app.add_middleware(Guard, max_request_bytes=settings.max_request_bytes, hosts=settings.hosts)
     app.add_middleware(AccessLog)
     app.state.traces = provider()
     if app.state.traces is not None:

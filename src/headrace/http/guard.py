@@ -1,13 +1,16 @@
 """What is turned away before any route sees it: pages of other hosts, and bodies without an end."""
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from http import HTTPStatus
+from ipaddress import ip_address
 from urllib.parse import urlsplit
 
+from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from headrace.http.problems import refusal
 
+_TOO_LARGE = HTTPStatus.REQUEST_ENTITY_TOO_LARGE
 _CHANGES_NOTHING = frozenset({"GET", "HEAD", "OPTIONS"})
 
 
@@ -15,39 +18,49 @@ class Guard:
     """An ASGI middleware.
 
     A browser sends a page's origin along with whatever changes something. It has to be this gateway's own:
-    otherwise any page that somebody looks at could delete topics of the cluster on their machine.
+    otherwise any page that somebody looks at could delete topics of the cluster on their machine. And a page
+    whose name leads to the loopback, by whatever its owner has put into DNS, is not from here either: there,
+    a browser has to ask for an address, for localhost, or for a name among `hosts`.
     """
 
-    def __init__(self, app: ASGIApp, max_request_bytes: int) -> None:
+    def __init__(self, app: ASGIApp, max_request_bytes: int, hosts: Collection[str] = ()) -> None:
         self._app = app
         self._limit = max_request_bytes
+        self._hosts = frozenset(hosts)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
         headers = _first(scope["headers"])
-        if scope["method"] not in _CHANGES_NOTHING and _is_foreign(headers):
-            message = "this request comes from a page of another host, which may not change anything here"
+        if self._is_rebound(scope, headers) or (
+            scope["method"] not in _CHANGES_NOTHING and _is_foreign(headers)
+        ):
+            message = "this request comes from a page of another host, which has no business here"
             await refusal(HTTPStatus.FORBIDDEN, 40301, message)(scope, receive, send)
             return
         length = headers.get(b"content-length", b"0")
         if not length.isdigit() or int(length) > self._limit:
             await self._too_large(scope, receive, send)
             return
-        body = _Bounded(receive, self._limit)
-        try:
-            await self._app(scope, body.receive, send)
-        except _TooLarge:
-            await self._too_large(scope, receive, send)
+        await self._app(scope, _Bounded(receive, self._limit).receive, send)
+
+    def _is_rebound(self, scope: Scope, headers: dict[bytes, bytes]) -> bool:
+        if b"sec-fetch-site" not in headers and b"origin" not in headers:
+            return False  # not a browser
+        server = scope.get("server")
+        if server is None or not _is_loopback(server[0]):
+            return False
+        name = urlsplit(f"//{headers.get(b'host', b'').decode('latin-1')}").hostname or ""
+        return not (_is_address(name) or name.endswith("localhost") or name in self._hosts)
 
     async def _too_large(self, scope: Scope, receive: Receive, send: Send) -> None:
-        message = f"the body is larger than the {self._limit:,} bytes that are taken"
-        await refusal(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, 41301, message)(scope, receive, send)
+        refused = refusal(_TOO_LARGE, _TOO_LARGE, _too_large(self._limit))
+        await refused(scope, receive, send)
 
 
-class _TooLarge(Exception):
-    pass
+def _too_large(limit: int) -> str:
+    return f"the body is larger than the {limit:,} bytes that are taken"
 
 
 class _Bounded:
@@ -55,13 +68,13 @@ class _Bounded:
 
     def __init__(self, receive: Receive, limit: int) -> None:
         self._receive = receive
-        self._left = limit
+        self._limit = self._left = limit
 
     async def receive(self) -> Message:
         message = await self._receive()
         self._left -= len(message.get("body", b""))
         if self._left < 0:
-            raise _TooLarge
+            raise HTTPException(_TOO_LARGE, _too_large(self._limit))  # inside the app, which answers it
         return message
 
 
@@ -70,6 +83,18 @@ def _first(headers: Iterable[tuple[bytes, bytes]]) -> dict[bytes, bytes]:
     for name, value in headers:
         found.setdefault(name, value)
     return found
+
+
+def _is_address(name: str) -> bool:
+    try:
+        ip_address(name)
+    except ValueError:
+        return False
+    return True
+
+
+def _is_loopback(host: str) -> bool:
+    return _is_address(host) and ip_address(host).is_loopback
 
 
 def _is_foreign(headers: dict[bytes, bytes]) -> bool:

@@ -1,5 +1,6 @@
 """What a gateway has to be told."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 
@@ -9,4 +10,6 @@ class GatewaySettings:
 
     bootstrap: str
     schemas_topic: str = "_schemas"
+    hosts: Sequence[str] = ()
+    """Names, besides addresses and localhost, that browsers may ask for on the loopback: a proxy's."""
     max_request_bytes: int = 64 * 1024 * 1024

@@ -1,0 +1,68 @@
+"""Who is turned away at the door."""
+
+from typing import Any
+
+import pytest
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse, Response
+from starlette.routing import Route
+from starlette.testclient import TestClient
+
+from headrace.http.guard import Guard
+
+LIMIT = 100
+
+
+async def echo(request: Request) -> Response:
+    return PlainTextResponse(await request.body())
+
+
+def client(server: str = "127.0.0.1", hosts: tuple[str, ...] = ()) -> TestClient:
+    app = Starlette(routes=[Route("/", echo, methods=["GET", "POST", "DELETE"])])
+    guarded = Guard(app, max_request_bytes=LIMIT, hosts=hosts)
+
+    async def at(scope: Any, receive: Any, send: Any) -> None:
+        await guarded({**scope, "server": (server, 8080)}, receive, send)
+
+    return TestClient(at)
+
+
+@pytest.mark.parametrize(
+    ("method", "host", "origin", "status"),
+    [
+        ("POST", "127.0.0.1:8080", None, 200),  # no browser
+        ("POST", "anything.example", None, 200),  # neither
+        ("POST", "127.0.0.1:8080", "http://127.0.0.1:8080", 200),
+        ("POST", "localhost:8080", "http://localhost:8080", 200),
+        ("POST", "[::1]:8080", "http://[::1]:8080", 200),
+        ("POST", "127.0.0.1:8080", "http://evil.example", 403),
+        ("POST", "127.0.0.1:8080", "http://127.0.0.1:9999", 403),
+        ("POST", "127.0.0.1:8080", "null", 403),
+        ("DELETE", "evil.example:8080", "http://evil.example:8080", 403),  # its name leads to the loopback
+        ("GET", "127.0.0.1:8080", "http://evil.example", 200),  # it cannot read the answer
+    ],
+)
+def test_a_browser_must_come_from_a_page_of_our_own(
+    method: str, host: str, origin: str | None, status: int
+) -> None:
+    headers = {"host": host} | ({"origin": origin} if origin else {})
+    assert client().request(method, "/", headers=headers).status_code == status
+
+
+def test_a_page_whose_name_leads_to_the_loopback_may_not_even_read() -> None:
+    headers = {"host": "evil.example", "sec-fetch-site": "same-origin"}
+
+    assert client().get("/", headers=headers).status_code == 403
+    assert client(hosts=("evil.example",)).get("/", headers=headers).status_code == 200  # a proxy of ours
+    assert client(server="192.0.2.7").get("/", headers=headers).status_code == 200  # its own name, it may be
+
+
+def test_a_body_has_an_end() -> None:
+    def chunks() -> Any:
+        for _ in range(30):
+            yield b"0123456789"
+
+    assert client().post("/", content=b"x" * LIMIT).status_code == 200
+    assert client().post("/", content=b"x" * (LIMIT + 1)).status_code == 413
+    assert client().post("/", content=chunks()).status_code == 413
