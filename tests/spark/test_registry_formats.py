@@ -128,7 +128,7 @@ def test_two_versions_in_a_topic_become_rows_of_the_later_one(
 
 @pytest.mark.parametrize("bad_rows", ["dead-letter", "fail"])
 def test_a_record_is_decoded_once_whatever_is_done_with_its_columns(
-    queries: Queries, gateway: Gateway, bad_rows: str
+    queries: Queries, gateway: Gateway, capsys: pytest.CaptureFixture[str], bad_rows: str
 ) -> None:
     gateway.register("once-value", AVRO[1])
     pipeline = Pipeline("once")
@@ -137,5 +137,6 @@ def test_a_record_is_decoded_once_whatever_is_done_with_its_columns(
 
     chosen = rows.where("price > 1").select("id", "price").where("id > 1")
 
-    plan = chosen._jdf.queryExecution().optimizedPlan().toString()
+    chosen.explain()
+    plan = capsys.readouterr().out
     assert plan.count("ArrowEvalPython") == 1, plan
