@@ -31,13 +31,14 @@ AVRO = {
     ],
 }
 JSON = {
+    "type": "object",
     "properties": {
         "id": {"type": "integer"},
         "at": {"type": "string", "format": "date-time"},
         "tags": {"type": "array", "items": {"type": ["null", "number"]}},
         "more": {"type": "object", "additionalProperties": {"type": "string"}},
         "any": {},
-    }
+    },
 }
 PROTOBUF = """syntax = "proto3";
 import "google/protobuf/timestamp.proto"; import "google/protobuf/struct.proto";
