@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 from confluent_kafka import Consumer
@@ -121,3 +122,14 @@ def test_a_reset_that_makes_no_sense_is_refused(gateway: Asking, body: dict[str,
     found = gateway.refused("POST", "/api/v1/groups/never-made/reset", {**body, "dry_run": False})
     assert found[0] == status, found
     assert gateway.refused("GET", "/api/v1/groups/never-made")[0] == 404
+
+
+def test_a_groups_name_may_have_anything_in_it(gateway: Asking, broker: UpProcess) -> None:
+    topic = gateway.topic()
+    gateway.write(topic, "a")
+    name = "a/reset?b %é"
+    with member(broker, name, topic, records=1):
+        assert gateway.get(f"/api/v1/groups/{quote(name, safe='')}")["name"] == name
+    assert reset(gateway, quote(name, safe=""), to="earliest", dry_run=False) == [(0, 1, 0)]
+    gateway.delete(f"/api/v1/groups/{quote(name, safe='')}")
+    assert name not in [each["name"] for each in gateway.get("/api/v1/groups")]

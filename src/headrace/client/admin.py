@@ -88,11 +88,14 @@ class Admin(OffsetAdmin):
         configs: Mapping[str, str] | None = None,
     ) -> Topic:
         """Make a topic and return it; TopicExists if it is there. None: as the brokers are configured."""
-        new = NewTopic(
+        new = self._ask(
             name,
-            BROKERS_CHOICE if partitions is None else partitions,
-            BROKERS_CHOICE if replicas is None else replicas,
-            config=dict(configs or {}),
+            lambda: NewTopic(
+                name,
+                BROKERS_CHOICE if partitions is None else partitions,
+                BROKERS_CHOICE if replicas is None else replicas,
+                config=dict(configs or {}),
+            ),
         )
         self._wait(name, lambda: self._client.create_topics([new], request_timeout=TIMEOUT_S)[name])
         return self.describe_topic(name)

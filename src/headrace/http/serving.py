@@ -10,6 +10,7 @@ from typing import Final
 from urllib.request import urlopen
 
 import uvicorn
+from fastapi import FastAPI
 
 from headrace.http.app import create_app
 from headrace.http.settings import GatewaySettings
@@ -20,11 +21,18 @@ GRACE_S: Final = 2  # for answers that are on their way when it is told to stop
 
 
 class _Server(uvicorn.Server):
-    """Leaves signals to whoever runs the loop."""
+    """Leaves signals to whoever runs the loop, and does not wait for those who only listen."""
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
         yield
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Have streams without an end come to one; the others are waited for."""
+        app = self.config.app
+        assert isinstance(app, FastAPI), app
+        app.state.hub.end_streams()
+        await super().shutdown(sockets)
 
 
 async def serve(settings: GatewaySettings, listening: socket.socket) -> None:

@@ -25,9 +25,10 @@ from headrace.client.reset import (
 )
 from headrace.http.gateway.asking import INT64, PLACES, Body, GroupName, Index, Name, Offset, TimeMs, example
 from headrace.http.problems import Problem, answers
+from headrace.http.raw_names import RawRoute
 from headrace.http.reach import Reached
 
-router = APIRouter(tags=["groups"])
+router = APIRouter(tags=["groups"], route_class=RawRoute)
 _REFUSALS = answers(
     HTTPStatus.BAD_REQUEST, HTTPStatus.NOT_FOUND, HTTPStatus.CONFLICT, HTTPStatus.SERVICE_UNAVAILABLE
 )

@@ -21,8 +21,11 @@ from headrace.http.gateway.plain_json import json_answer
 from headrace.http.gateway.v2_answers import v2
 from headrace.http.gateway.v2_instance import ADDRESS, NO_CONTENT, REFUSALS, InstanceName, PlacesV2, in_thread
 from headrace.http.problems import Problem
+from headrace.http.raw_names import RawRoute
 
-router = APIRouter(tags=["REST proxy v2: consumers"], dependencies=[Depends(check_json)])
+router = APIRouter(
+    tags=["REST proxy v2: consumers"], dependencies=[Depends(check_json)], route_class=RawRoute
+)
 
 
 class ConsumerV2(Body):

@@ -23,8 +23,11 @@ from headrace.http.gateway.v2_instance import (
     in_thread,
 )
 from headrace.http.problems import Problem
+from headrace.http.raw_names import RawRoute
 
-router = APIRouter(tags=["REST proxy v2: consumers"], dependencies=[Depends(check_json)])
+router = APIRouter(
+    tags=["REST proxy v2: consumers"], dependencies=[Depends(check_json)], route_class=RawRoute
+)
 
 
 class PositionV2(PlaceV2):

@@ -21,8 +21,11 @@ from headrace.http.gateway.v2_instance import (
     InstanceName,
     in_thread,
 )
+from headrace.http.raw_names import RawRoute
 
-router = APIRouter(tags=["REST proxy v2: consumers"], dependencies=[Depends(check_json)])
+router = APIRouter(
+    tags=["REST proxy v2: consumers"], dependencies=[Depends(check_json)], route_class=RawRoute
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

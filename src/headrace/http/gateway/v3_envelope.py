@@ -6,13 +6,13 @@ from typing import Annotated, Any
 from urllib.parse import quote
 
 from fastapi import Depends, Path, Request, Response
-from fastapi.routing import APIRoute
 from pydantic import BaseModel, ConfigDict, Field
 from starlette.concurrency import run_in_threadpool
 
 from headrace.client.errors import NoSuchGroup, NoSuchTopic, TopicExists
 from headrace.http.gateway.hub import Hub, Shared
 from headrace.http.problems import Problem, answers
+from headrace.http.raw_names import RawRoute
 
 Fields = dict[str, Any]
 
@@ -114,7 +114,7 @@ def _ask_id(hub: Hub) -> str:
 Linked = Annotated[Links, Depends(links_of)]
 
 
-class V3Route(APIRoute):
+class V3Route(RawRoute):
     """A route whose refusals have v3's numbers."""
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:

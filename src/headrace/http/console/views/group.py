@@ -12,9 +12,10 @@ from headrace.http.console.sampling import EVERY_S, LagSampler, Sample
 from headrace.http.console.tables import table_of
 from headrace.http.gateway.asking import GROUP, GroupName
 from headrace.http.problems import answers
+from headrace.http.raw_names import RawRoute
 from headrace.http.reach import Reached
 
-router = APIRouter()
+router = APIRouter(route_class=RawRoute)
 pages = APIRouter(route_class=PageRoute, include_in_schema=False)
 
 _COLUMNS = {
@@ -59,7 +60,7 @@ class LagHistory(BaseModel):
 
 
 @router.get(
-    "/api/v1/groups/{name:path}/lag-history",
+    "/api/v1/groups/{name}/lag-history",
     tags=["groups"],
     summary="A group's lag over time",
     responses=answers(HTTPStatus.BAD_REQUEST, HTTPStatus.NOT_FOUND, HTTPStatus.SERVICE_UNAVAILABLE),
