@@ -2,7 +2,7 @@
 
 import json
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, Final
@@ -12,8 +12,8 @@ from confluent_kafka.serialization import MessageField, SerializationContext, Se
 from pyspark.sql import SparkSession
 
 from cluster.waiting import free_port
+from headrace.client.schemas import Reference, Schema
 from headrace.client.schemas import Registry as Client
-from headrace.client.schemas import Schema
 from headrace.http.serving import serve_in_thread
 from headrace.pipeline import Pipeline
 from headrace.pipeline.creating import create, missing_topics
@@ -44,9 +44,13 @@ class Gateway:
         self.client.close()
         self.stop()
 
-    def register(self, subject: str, schema: Any, type_: str = "AVRO") -> int:
+    def register(self, subject: str, schema: Any, references: Mapping[str, str] | None = None) -> int:
+        """Its id; `references` are subjects by the names that an Avro schema uses, in version 1."""
         text = schema if isinstance(schema, str) else json.dumps(schema)
-        return Client(self.url).register(subject, Schema(text=text, type=type_)).id
+        others = (
+            Reference(name=name, subject=other, version=1) for name, other in (references or {}).items()
+        )
+        return Client(self.url).register(subject, Schema(text=text, references=tuple(others))).id
 
 
 class RegistryPlant:

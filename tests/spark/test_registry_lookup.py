@@ -40,6 +40,16 @@ def test_the_columns_are_those_of_the_latest_version_unless_another_is_asked_for
     assert Registry(url).settled("orders", "key").label == "AVRO of orders-key version 1 (value string)"
 
 
+def test_schemas_that_a_schema_refers_to_are_fetched_with_it(gateway: Gateway) -> None:
+    country = '{"type": "record", "name": "Country", "fields": [{"name": "code", "type": "string"}]}'
+    gateway.register("country", country)
+    city = country.replace("Country", "City").replace('"string"', '"Country"')
+    gateway.register("city", city, references={"Country": "country"})
+    gateway.register("trips-value", OLD.replace('"long"', '"City"'), references={"City": "city"})
+    found = Registry(gateway.url).settled("trips")
+    assert found.label == "AVRO of trips-value version 1 (id struct<code:struct<code:string>>)"
+
+
 def test_the_columns_may_be_those_of_a_file_and_nobody_is_asked(tmp_path: Path) -> None:
     (tmp_path / "order.proto").write_text(PROTO)
     nobody = "http://127.0.0.1:1"
