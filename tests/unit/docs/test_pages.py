@@ -69,3 +69,11 @@ def test_settings_that_are_said_to_have_no_effect_have_none() -> None:
     assert len(named) > 5
     for name in named:
         assert "accepted for Kafka's sake" in BROKER_SETTINGS.by_name[name].doc.replace("Acc", "acc"), name
+
+
+@pytest.mark.parametrize("page", PAGES[1:], ids=lambda page: page.name)
+def test_what_belongs_to_a_point_of_a_list_is_indented_by_four(page: Path) -> None:
+    """GitHub is content with three. Python's Markdown ends the list there, and code becomes a sentence."""
+    text = re.sub(r"^( *)```.*?^\1```$", "", page.read_text("utf-8"), flags=re.DOTALL | re.MULTILINE)
+
+    assert re.findall(r"^(?:\d+\.|-) .*(?:\n.+)*\n\n((?: {1,3}| {5,7})[^ \n].*)", text, re.MULTILINE) == []

@@ -73,6 +73,13 @@ def test_every_block_of_code_is_one(site: Path, page: str) -> None:
     )
 
 
+def test_every_list_is_one(site: Path) -> None:
+    """A point that follows a paragraph without an empty line between them is part of its sentence."""
+    for page in sorted(site.rglob("*.html")):
+        for paragraph in re.findall(r"<p>(.*?)</p>", page.read_text("utf-8"), re.DOTALL):
+            assert not re.search(r"^(\d+\.|[-*]) ", paragraph, re.MULTILINE), (page.name, paragraph)
+
+
 def test_the_search_knows_every_page(site: Path) -> None:
     index = json.loads((site / "search" / "search_index.json").read_text("utf-8"))
     known = {entry["location"].partition("#")[0] for entry in index["docs"]}
