@@ -69,6 +69,8 @@ class BrokerConfig:
             values |= BROKER_SETTINGS.parse(layer)
         config = cls(values, dict(given), dict(for_all or {}), dict(for_this or {}))
         _ = config.listeners, config.advertised, config.log_config({})  # a bad one is said now, not later
+        if "," in config.text("log.dirs"):
+            raise InvalidSetting("log.dirs: name one directory; for more disks, run more brokers")
         return config
 
     def with_dynamic(self, for_all: Mapping[str, str], for_this: Mapping[str, str]) -> "BrokerConfig":

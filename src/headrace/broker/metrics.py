@@ -90,7 +90,9 @@ def _of_replicas(broker: "Broker") -> Iterator[Family]:
         sum(len(each.isr) < each.min_insync_replicas for each in led),
     )
     yield _gauge(
-        f"{manager}offlinereplicacount", "Replicas here whose disk has failed.", len(broker.logs.failed)
+        f"{manager}offlinereplicacount",
+        "Replicas here whose disk has failed.",
+        len(broker.logs.failed) + sum(each.log.offline is not None for each in partitions),
     )
     yield _counter(
         f"{manager}isrshrinks_total",

@@ -1,11 +1,21 @@
 """Producer ids, unique in the cluster: taken from ZooKeeper a block at a time, handed out one by one."""
 
 import asyncio
+import time
 
 from headrace.coordination.session import Conflict, ZooKeeperSession
 from headrace.coordination.znodes import ProducerIdBlock
 
 BLOCK_SIZE = 1000
+
+
+def _first_ever() -> int:
+    """Where a new cluster begins: at the clock, as its brokers' logs may be older than itself.
+
+    Kafka, and we once, began at 0. Files of such a cluster remember producers by their ids, and would take a
+    new one of the same id for one of those.
+    """
+    return time.time_ns() // 1_000_000
 
 
 class ProducerIds:
@@ -28,7 +38,7 @@ class ProducerIds:
     async def _take_block(self) -> None:
         """Claim the block after the one claimed last; somebody else may be quicker, then try again."""
         found = await self._session.get(ProducerIdBlock.path)
-        first = 0 if found is None else ProducerIdBlock.decode(found.data).last + 1
+        first = _first_ever() if found is None else ProducerIdBlock.decode(found.data).last + 1
         block = ProducerIdBlock(broker_id=self._broker_id, first=first, last=first + BLOCK_SIZE - 1)
         try:
             if found is None:

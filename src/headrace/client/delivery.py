@@ -130,7 +130,13 @@ class Ledger:
         if error is None:
             self._acknowledged.add()
             return
-        why = self.why(error, message)
+        self._fail(error, self.why(error, message))
+
+    def lost(self, error: KafkaError) -> None:
+        """A report that nobody has got, about a record that has failed by this error."""
+        self._fail(error, translate(error, "the producer", self._bootstrap))
+
+    def _fail(self, error: KafkaError, why: ClientError) -> None:
         with self._lock:
             self.failed += 1
             kind = str(error.name()) if len(self._kinds) < KINDS else "others"

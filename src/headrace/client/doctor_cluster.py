@@ -70,8 +70,8 @@ def _brokers(area: Area, status: ClusterStatus) -> Finding:
     if down:
         return area.problem(
             "brokers",
-            f"Broker {some(down)} is down, and partitions are on it.",
-            "Start it again; if it is gone for good, `headrace cluster drain` gives them to others.",
+            f"Down, with partitions on them: broker {some(down)}.",
+            "Start them again; if it is gone for good, `headrace cluster drain` gives them to others.",
         )
     if silent:
         return area.problem(

@@ -29,6 +29,7 @@ from headrace.protocol.schema.metadata import MetadataRequest, MetadataResponse,
 MOST_GROUPS: Final = 500  # that are looked at
 MOST_TOPICS: Final = 500  # asked about at a time
 REACH_S: Final = 2.0
+START_S: Final = 15.0  # a gateway is started by the first that asks it something
 SETTLE_S: Final = 1.0  # what brokers see may differ for a moment
 _KEYS: Final = ("min.insync.replicas", "unclean.leader.election.enable")
 
@@ -151,7 +152,9 @@ def _zookeepers(connects: Iterable[str]) -> Iterator[Reached]:
     for address in sorted(addresses - {""}):
         host, _, port = address.rpartition(":")
         try:
-            socket.create_connection((host.strip("[]"), int(port)), REACH_S).close()
+            with socket.create_connection((host.strip("[]"), int(port)), REACH_S) as asked:
+                asked.sendall(b"srvr")  # any word of an answer will do
+                asked.recv(1)
         except (OSError, ValueError) as error:
             yield Reached(address=address, answers=False, why=_why(error))
         else:
@@ -161,7 +164,7 @@ def _zookeepers(connects: Iterable[str]) -> Iterator[Reached]:
 def _gateway(url: str) -> Reached | None:
     """Whether a gateway serves; None if nobody listens, or another program does: that is nothing bad."""
     try:
-        with urllib.request.urlopen(f"{url.rstrip('/')}/readyz", timeout=SILENCE_S):  # noqa: S310  a user's own
+        with urllib.request.urlopen(f"{url.rstrip('/')}/readyz", timeout=START_S):  # noqa: S310  a user's own
             return Reached(address=url, answers=True)
     except urllib.error.HTTPError as error:
         if error.code == HTTPStatus.NOT_FOUND:

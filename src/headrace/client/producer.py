@@ -29,6 +29,7 @@ POLL_EVERY: Final = 1023  # a mask: after 1,024 records, a look at what has arri
 POLL_OFTEN: Final = 63  # the same where somebody waits to hear of each
 ROOM_S: Final = 0.1  # how long to wait at a time for room in the buffer
 TIMEOUT_S: Final = 30.0  # for questions about topics
+_BREAKS: Final = 100  # errors in a row that come up among reports; one is usual, after which nothing works
 
 DEFAULTS: Final[Settings] = {
     "acks": "all",
@@ -213,7 +214,7 @@ class Producer:
         Without a timeout, no longer than librdkafka tries: two minutes (`delivery_timeout_ms`).
         """
         sent = self._sent.total  # other threads may go on sending
-        waiting = self._client.flush(-1 if timeout_s is None else timeout_s)
+        waiting = self._served(self._client.flush, -1 if timeout_s is None else timeout_s)
         counts = self._counted(sent, waiting)
         self._ledger.check(counts)
         return counts
@@ -240,7 +241,7 @@ class Producer:
 
     def poll(self, timeout_s: float = 0) -> None:
         """See what has arrived, and call whom it concerns. Sending and flushing do so, too."""
-        self._client.poll(timeout_s)
+        self._served(self._client.poll, timeout_s)
 
     def may_block(self, topic: str, key: object, partition: int | None) -> bool:
         """Whether sending such a record may have to ask a broker or a schema registry first."""
@@ -255,7 +256,7 @@ class Producer:
             self.flush(timeout_s)
         finally:
             self._client.purge()
-            self._client.flush(ROOM_S)
+            self._served(self._client.flush, ROOM_S)
             self._final = self.counts
             self._client.close()
             self._client = _GONE
@@ -293,8 +294,24 @@ class Producer:
         self._turns.clear()  # the number of partitions may be another by now
         raise translate(error, topic, self.bootstrap) from error
 
+    def _served(self, serve: Callable[[float], int], timeout_s: float) -> int:
+        """What `serve` returns, which calls back for what has arrived.
+
+        A fatal error of librdkafka's comes up in the middle of confluent-kafka's reports about records. If it
+        breaks one of them off, the record that it was about has failed; the others come with the next call.
+        """
+        for _ in range(_BREAKS):
+            try:
+                return serve(timeout_s)
+            except SystemError as error:
+                if isinstance(error.__cause__, KafkaException):
+                    self._ledger.lost(error.__cause__.args[0])
+            except KafkaException:
+                continue  # it came up between two reports
+        raise Closed("producer")
+
     def _look(self) -> None:
-        self._client.poll(0)
+        self.poll(0)
         self._records.look_again()
 
     def _count_partitions(self, topic: str) -> int:
