@@ -1,5 +1,6 @@
 """What a cluster on one machine stands on: ports that are kept, a directory that is held."""
 
+import asyncio
 import os
 import signal
 import socket
@@ -10,8 +11,11 @@ from pathlib import Path
 import pytest
 
 from headrace.cli.machine.directory import LARGEST_LOG_BYTES, DataDirectory
+from headrace.cli.machine.door import Door, kept
 from headrace.cli.machine.ports import reserved
+from headrace.cli.machine.process import Ended, Program
 from headrace.cli.process import Refused
+from headrace.http.sockets import bound
 
 LOOPBACK = "127.0.0.1"
 
@@ -92,6 +96,33 @@ def test_a_broker_does_not_wait_for_a_parent_that_does_not_listen() -> None:
         assert chatty.stdout is not None
         lines = chatty.stdout.read().splitlines()
     assert set(lines) == {b"WARNING " + b"x" * 100}, "a line is told whole or not at all"
+
+
+def test_a_process_that_ends_after_its_log_has_gone_is_told_of(tmp_path: Path) -> None:
+    log = tmp_path / "logs" / "failing.log"
+
+    async def serves() -> bool:
+        log.unlink(missing_ok=True)
+        return False
+
+    async def start() -> None:
+        await Program("failing", log, (), command=["/bin/false"], serves=serves).start()
+
+    with pytest.raises(Ended, match="failing ended with status 1; its log cannot be read"):
+        asyncio.run(start())
+
+
+def test_a_door_that_is_not_answered_any_more_is_told_of(caplog: pytest.LogCaptureFixture) -> None:
+    async def answer() -> None:
+        listening = bound(LOOPBACK, 0)
+        door = Door(listening, f"{LOOPBACK}:9092", log=None)
+        listening.close()
+        async with kept(door):
+            while not caplog.records:  # noqa: ASYNC110  it can but be looked at
+                await asyncio.sleep(0)
+
+    asyncio.run(asyncio.wait_for(answer(), 30))
+    assert "nobody answers the gateway's door any more" in caplog.text
 
 
 def test_a_process_whose_parent_has_gone_before_it_began_does_not_begin() -> None:

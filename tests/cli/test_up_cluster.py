@@ -66,6 +66,19 @@ def test_a_broker_that_is_killed_comes_back_and_its_topics_stay_writable(tmp_pat
         assert len(headrace.ok("consume", "orders", "--exit-at-end").text.split()) == 30
 
 
+def test_a_broker_that_cannot_be_started_again_is_tried_again_and_the_others_stay(tmp_path: Path) -> None:
+    with ClusterProcess(tmp_path, brokers=2) as cluster:
+        logs = cluster.data / "logs"
+        logs.rename(cluster.data / "elsewhere")
+        logs.touch()  # where a directory is needed
+        os.kill(cluster.members["broker-2"], signal.SIGKILL)
+        cluster.wait_for_log("broker-2 cannot be started: ")
+        logs.unlink()
+        cluster.wait_for_log("broker-2 is back, as process")
+        assert cluster.stop() < STOP_S
+        assert cluster.returncode == 0
+
+
 def test_the_coordinator_comes_back_at_its_address_and_nobody_is_lost(tmp_path: Path) -> None:
     with ClusterProcess(tmp_path) as cluster:
         headrace = Command(cluster.bootstrap)

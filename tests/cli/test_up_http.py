@@ -7,6 +7,7 @@ import socket
 import subprocess
 import sys
 import urllib.request
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -50,6 +51,18 @@ def test_the_gateway_starts_when_somebody_asks_and_again_after_it_was_killed(
         assert gateways(up) != [pid]
         up.stop()
         assert up.returncode == 0
+
+
+def test_a_gateway_that_cannot_be_started_is_tried_again(tmp_path: Path) -> None:
+    with UpProcess(tmp_path) as up, ThreadPoolExecutor() as asking:
+        logs = up.data / "logs"
+        logs.rename(up.data / "elsewhere")
+        logs.touch()  # where a directory is needed
+        answer = asking.submit(get, f"{up.http}/readyz")
+        up.wait_for_log("gateway cannot be started: ")
+        logs.unlink()
+        assert answer.result() == '{"status":"ready"}'
+        assert (logs / "gateway.log").exists(), "the directory is made again"
 
 
 def test_without_http_there_is_none(tmp_path: Path) -> None:

@@ -76,11 +76,18 @@ class Door:
 async def kept(door: Door) -> AsyncIterator[Door]:
     """Answer the door while the block runs."""
     keeping = asyncio.ensure_future(door.keep())
+    keeping.add_done_callback(_say_why)
     try:
         yield door
     finally:
         keeping.cancel()
         await door.stop()
+
+
+def _say_why(keeping: asyncio.Future[None]) -> None:
+    """Log what nobody else hears of: that the door is not answered any more."""
+    if not keeping.cancelled():
+        logger.error("nobody answers the gateway's door any more", exc_info=keeping.exception())
 
 
 def endpoint(address: str, what: str) -> tuple[str, int]:

@@ -54,7 +54,10 @@ class Member(ABC):
         """Start it, and return when it is ready; Ended if it never is."""
         self._began = asyncio.get_running_loop().time()
         self._ready.clear()
-        self._process = await self._launch()
+        try:
+            self._process = await self._launch()
+        except OSError as error:  # too many files, no memory, a log that cannot be written: it may pass
+            raise Ended(f"{self.name} cannot be started: {error}", lived_s=0.0) from error
         self._following = asyncio.ensure_future(self._follow(self._process))
         ended = asyncio.ensure_future(self.ended())
         ready = asyncio.ensure_future(self._ready.wait())
@@ -102,6 +105,8 @@ class Member(ABC):
         """Set `_ready` when it is, and return when there is nothing more to hear."""
 
     async def _execute(self, *what: str, **streams: Any) -> Process:
+        if self._log is not None:
+            self._log.parent.mkdir(exist_ok=True)  # somebody may have tidied up
         with contextlib.nullcontext(sys.stderr) if self._log is None else self._log.open("ab") as log:
             return await asyncio.create_subprocess_exec(
                 *(sys.executable, "-P", "-m", _MEMBER, self.name, str(os.getpid()), *what),
@@ -121,9 +126,12 @@ class Member(ABC):
     def _last_words(self) -> str:
         if self._log is None:
             return ""
-        with self._log.open("rb") as log:
-            log.seek(max(0, self._log.stat().st_size - 1000))
-            lines = log.read().decode(errors="replace").splitlines()
+        try:
+            with self._log.open("rb") as log:
+                log.seek(max(0, self._log.stat().st_size - 1000))
+                lines = log.read().decode(errors="replace").splitlines()
+        except OSError as error:
+            return f"; its log cannot be read: {error}"
         return f": {lines[-1].strip()} (more in {self._log})" if lines else self._more()
 
     def _more(self) -> str:
