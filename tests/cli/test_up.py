@@ -67,7 +67,7 @@ def test_an_occupied_port_is_refused(up: UpProcess, headrace: Command, tmp_path:
     assert refused.out == b""
     last = refused.err.splitlines()[-1]
     assert last == (
-        f"headrace: cannot listen on PLAINTEXT://127.0.0.1:{up.port}: "
+        f"headrace: cannot listen on 127.0.0.1:{up.port}: "
         "something listens there already; stop it, or choose another port"
     )
     assert "Traceback" not in refused.err

@@ -13,6 +13,8 @@ from pathlib import Path
 import pytest
 
 from cli.command import Command
+from headrace.cli.machine.door import USUAL_PORT
+from headrace.cli.machine.ports import reserved
 from headrace.testing.process import ClusterProcess, ServerProcess, UpProcess
 
 
@@ -78,6 +80,33 @@ def test_a_port_that_was_asked_for_and_is_taken_is_said(tmp_path: Path) -> None:
         refused = Command("")("up", f"--data={tmp_path / 'data'}", "--port=0", f"--http-port={port}")
 
     assert f"cannot serve HTTP on 127.0.0.1:{port}: address already in use" in refused.complaint
+
+
+def usual_port_is_free() -> bool:
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", USUAL_PORT)) != 0
+
+
+@pytest.mark.parametrize(("brokers", "port"), [(1, USUAL_PORT), (3, USUAL_PORT - 2)])
+def test_http_leaves_the_usual_port_to_a_broker_that_has_it(tmp_path: Path, brokers: int, port: int) -> None:
+    if not usual_port_is_free():
+        pytest.skip(f"something listens on port {USUAL_PORT}")
+    arguments = ["up", f"--data={tmp_path / 'data'}", f"--port={port}", f"--brokers={brokers}"]
+    with ServerProcess(arguments, tmp_path / "up.log") as up:
+        assert up.address.endswith(f":{USUAL_PORT}")
+        assert get(f"{up.http}/readyz") == '{"status":"ready"}'
+
+
+@pytest.mark.parametrize("brokers", [1, 3])
+def test_a_port_cannot_be_a_brokers_and_that_of_http(tmp_path: Path, brokers: int) -> None:
+    with reserved("127.0.0.1", 0, brokers) as ports:
+        pass
+    data = f"--data={tmp_path / 'data'}"
+    refused = Command("")(
+        "up", data, f"--port={ports[0]}", f"--http-port={ports[-1]}", f"--brokers={brokers}"
+    )
+    assert refused.status == 1
+    assert f"cannot serve HTTP on port {ports[-1]}: a broker has it" in refused.err.splitlines()[-1]
 
 
 def test_a_gateway_can_be_a_process_by_itself(tmp_path: Path, up: UpProcess) -> None:

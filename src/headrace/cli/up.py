@@ -11,6 +11,7 @@ from headrace.cli import process, settings
 from headrace.cli.machine.directory import DataDirectory
 from headrace.cli.machine.door import Door, kept
 from headrace.cli.machine.layout import EMBEDDED, Layout
+from headrace.cli.machine.ports import reserved
 from headrace.cli.session import Session, as_json_option
 from headrace.cli.texts import pairs
 
@@ -112,7 +113,9 @@ async def _serve_in_one_process(layout: Layout, hold: int, ready: process.Readin
 
     async with AsyncExitStack() as stack:
         failure: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        http = stack.enter_context(layout.http_socket())
+        # The broker's port is kept first: HTTP is not to take it.
+        ports = stack.enter_context(reserved(layout.host, layout.port, 1)) if layout.port else ()
+        http = stack.enter_context(layout.http_socket(ports))
         zookeeper = layout.zookeeper
         if zookeeper == EMBEDDED:
             from headrace.coordination.embedded.server import Coordinator  # noqa: PLC0415  not with --zookeeper

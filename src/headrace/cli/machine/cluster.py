@@ -41,7 +41,7 @@ class Cluster:
             self._say_what_is_new()
             brokers = [self._broker(number, port, zookeeper) for number, port in enumerate(ports, start=1)]
             bootstrap = ",".join(self._address(port) for port in ports)
-            http = stack.enter_context(layout.http_socket())
+            http = stack.enter_context(layout.http_socket(ports))
             supervisor = Supervisor([coordination, brokers])
             try:
                 await self._start(supervisor, coordination, brokers, zookeeper)

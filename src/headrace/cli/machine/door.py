@@ -7,7 +7,7 @@ import asyncio
 import contextlib
 import logging
 import socket
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Collection, Iterator
 from pathlib import Path
 from typing import Final
 
@@ -99,17 +99,29 @@ def endpoint(address: str, what: str) -> tuple[str, int]:
 
 
 @contextlib.contextmanager
-def listening(host: str, port: int | None) -> Iterator[socket.socket]:
-    """A socket for HTTP at `port`; None: the usual one, or any other if something listens there."""
-    try:
-        held = bound(host, USUAL_PORT if port is None else port)
-    except OSError as error:
-        if port is not None:
-            why = error.strerror or str(error)
-            raise Refused(
-                f"cannot serve HTTP on {host}:{port}: {why[:1].lower()}{why[1:]}; choose another port"
-            ) from error
-        held = bound(host, 0)
-        logger.info("port %d is in use: HTTP is served on port %d", USUAL_PORT, held.getsockname()[1])
-    with held:
+def listening(host: str, port: int | None, leaving: Collection[int] = ()) -> Iterator[socket.socket]:
+    """A socket for HTTP at `port`; None: the usual one, or any other if something listens there.
+
+    `leaving` are ports that are about to be somebody else's.
+    """
+    with _at_usual(host, leaving) if port is None else _at(host, port) as held:
         yield held
+
+
+def _at(host: str, port: int) -> socket.socket:
+    try:
+        return bound(host, port)
+    except OSError as error:
+        why = error.strerror or str(error)
+        raise Refused(
+            f"cannot serve HTTP on {host}:{port}: {why[:1].lower()}{why[1:]}; choose another port"
+        ) from error
+
+
+def _at_usual(host: str, leaving: Collection[int]) -> socket.socket:
+    if USUAL_PORT not in leaving:
+        with contextlib.suppress(OSError):
+            return bound(host, USUAL_PORT)
+    held = _at(host, 0)
+    logger.info("port %d is in use: HTTP is served on port %d", USUAL_PORT, held.getsockname()[1])
+    return held

@@ -1,7 +1,7 @@
 """What `headrace up` was asked for, and the settings of each broker that follow from it."""
 
 import socket
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Final
@@ -52,12 +52,17 @@ class Layout:
         return self.brokers == 1 and self.zookeeper != ENSEMBLE
 
     @contextmanager
-    def http_socket(self) -> Iterator[socket.socket | None]:
-        """The gateway's, for as long as the block runs; None if there is to be none."""
+    def http_socket(self, brokers: Collection[int]) -> Iterator[socket.socket | None]:
+        """The gateway's, for as long as the block runs; None if there is to be none.
+
+        `brokers` are the ports of the brokers, which it leaves to them.
+        """
         if not self.http:
             yield None
             return
-        with listening(self.host, self.http_port) as held:
+        if self.http_port in brokers:
+            raise Refused(f"cannot serve HTTP on port {self.http_port}: a broker has it; choose another port")
+        with listening(self.host, self.http_port, brokers) as held:
             yield held
 
     def check(self) -> None:
