@@ -82,6 +82,17 @@ def test_a_port_that_was_asked_for_and_is_taken_is_said(tmp_path: Path) -> None:
     assert f"cannot serve HTTP on 127.0.0.1:{port}: address already in use" in refused.complaint
 
 
+@pytest.mark.parametrize("kind", [UpProcess, ClusterProcess])
+def test_on_every_address_of_ipv6_it_is_found_where_it_says(tmp_path: Path, kind: type[UpProcess]) -> None:
+    if not Path("/proc/net/if_inet6").exists():
+        pytest.skip("there is no IPv6 here")
+    with kind(tmp_path, arguments=["--host=::"]) as up:
+        assert up.bootstrap.startswith("[::1]:")
+        Command(up.bootstrap).ok("topic", "create", "orders")
+        assert up.http.startswith("http://[::1]:")
+        assert get(f"{up.http}/readyz") == '{"status":"ready"}'
+
+
 def usual_port_is_free() -> bool:
     with socket.socket() as probe:
         return probe.connect_ex(("127.0.0.1", USUAL_PORT)) != 0

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from headrace.addresses import reachable
 from headrace.broker.broker_settings import BROKER_SETTINGS
 from headrace.broker.cluster import prepare
 from headrace.broker.config import BrokerConfig, Endpoint
@@ -203,7 +204,7 @@ class Broker:
                 raise StartRefused(f"cannot listen on {listener}: {_why(error)}") from error
             self._servers.append(server)
             port = server.sockets[0].getsockname()[1]
-            told = advertised.get(listener.name) or Endpoint(listener.name, _reachable(listener.host), port)
+            told = advertised.get(listener.name) or Endpoint(listener.name, reachable(listener.host), port)
             self.endpoints.append(told)
 
     async def _stop_listening(self) -> None:
@@ -412,11 +413,6 @@ class Broker:
 
     async def note_truncation(self, partition: Partition) -> None:
         await self.replicas.note_truncation(partition)
-
-
-def _reachable(host: str) -> str:
-    """What to tell clients when a broker listens everywhere: the loopback, unless they are told better."""
-    return "127.0.0.1" if host in {"", "0.0.0.0", "::"} else host  # noqa: S104  compared, not bound
 
 
 def _why(error: OSError) -> str:

@@ -3,6 +3,8 @@
 import socket
 from typing import Final
 
+from headrace.addresses import reachable, written
+
 BACKLOG: Final = 128
 
 
@@ -25,5 +27,4 @@ def bound(host: str, port: int) -> socket.socket:
 def url_of(listening: socket.socket) -> str:
     """What people type into a browser on this machine."""
     host, port = listening.getsockname()[:2]
-    host = {"0.0.0.0": "127.0.0.1", "::": "[::1]"}.get(host, f"[{host}]" if ":" in host else host)  # noqa: S104
-    return f"http://{host}:{port}"
+    return f"http://{written(reachable(host), port)}"

@@ -6,6 +6,7 @@ import socket
 from contextlib import AsyncExitStack, ExitStack
 from typing import Final
 
+from headrace.addresses import reachable, written
 from headrace.cli.log_format import formatter
 from headrace.cli.machine.door import Door, kept
 from headrace.cli.machine.layout import EMBEDDED, ENSEMBLE, Layout
@@ -40,7 +41,7 @@ class Cluster:
             zookeeper, coordination = self._coordination(stack)
             self._say_what_is_new()
             brokers = [self._broker(number, port, zookeeper) for number, port in enumerate(ports, start=1)]
-            bootstrap = ",".join(self._address(port) for port in ports)
+            bootstrap = ",".join(written(reachable(layout.host), port) for port in ports)
             http = stack.enter_context(layout.http_socket(ports))
             supervisor = Supervisor([coordination, brokers])
             try:
@@ -113,10 +114,6 @@ class Cluster:
         )
 
     # -- what is said --------------------------------------------------------------------------
-
-    def _address(self, port: int) -> str:
-        host = {"": LOOPBACK, "0.0.0.0": LOOPBACK, "::": LOOPBACK}.get(self._layout.host, self._layout.host)  # noqa: S104
-        return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
     def _log_to_file(self) -> None:
         to_file = logging.FileHandler(self._directory.log("up"))

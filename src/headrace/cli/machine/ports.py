@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from typing import Final
 
+from headrace.addresses import written
 from headrace.cli.process import Refused
 
 ATTEMPTS: Final = 100  # to find as many free ports in a row
@@ -32,7 +33,7 @@ def _these(stack: ExitStack, host: str, ports: range) -> list[int]:
         try:
             stack.enter_context(_bound(host, port))
         except OSError as error:
-            raise Refused(f"cannot listen on {_address(host, port)}: {_why(error)}") from error
+            raise Refused(f"cannot listen on {written(host, port)}: {_why(error)}") from error
     return list(ports)
 
 
@@ -66,10 +67,6 @@ def _bound(host: str, port: int) -> socket.socket:
         bound.close()
         raise
     return bound
-
-
-def _address(host: str, port: int) -> str:
-    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
 def _why(error: OSError) -> str:
