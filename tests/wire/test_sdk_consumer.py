@@ -61,6 +61,75 @@ def test_what_fails_in_the_loop_comes_again(broker: BrokerProcess) -> None:
     assert read(broker.bootstrap, topic, group) == numbers(50)[20:]
 
 
+@pytest.mark.parametrize("batches", [False, True])
+def test_what_fails_in_the_loop_comes_again_to_the_next_loop(broker: BrokerProcess, batches: bool) -> None:
+    topic, group = topic_of(broker.bootstrap, numbers(50)), fresh("group")
+    done: list[str] = []
+    failures = iter([20, 20, 33])
+    failing = next(failures)
+
+    def work(consumer: Consumer[str, str]) -> None:
+        nonlocal failing
+        read = consumer.batches(7, stop_at_end=True) if batches else zip(consumer.read(stop_at_end=True))
+        for some in read:
+            if any(message.offset == failing for message in some):
+                failing = next(failures, -1)
+                raise ArithmeticError
+            done.extend(message.value for message in some)
+
+    with Consumer(broker.bootstrap, topic, group=group, value=STRING, **QUICK) as consumer:
+        for _ in range(3):
+            with pytest.raises(ArithmeticError):
+                work(consumer)
+        work(consumer)
+    assert done == [str(number) for number in range(50)]
+    assert read(broker.bootstrap, topic, group) == []
+
+
+def test_a_key_that_was_read_is_read_again(broker: BrokerProcess) -> None:
+    topic = topic_of(broker.bootstrap, [])
+    with Producer(broker.bootstrap, key=JSON) as producer:
+        producer.send(topic, b"", {"id": 1})
+    with Consumer(broker.bootstrap, topic, key=JSON, **QUICK) as consumer:
+        for _ in range(2):
+            message = next(iter(consumer))
+            assert (message.key, message.raw.key()) == ({"id": 1}, b'{"id":1}')
+
+
+def test_what_was_committed_does_not_come_again(broker: BrokerProcess) -> None:
+    topic, group = topic_of(broker.bootstrap, numbers(50)), fresh("group")
+    with Consumer(broker.bootstrap, topic, group=group, **QUICK) as consumer:
+        assert [message.offset for message in islice(consumer, 3)] == [0, 1, 2]
+        consumer.commit()
+        in_work = list(islice(consumer, 3))
+        consumer.commit(in_work[1])
+        assert [message.offset for message in islice(consumer, 3)] == [5, 6, 7]
+        batch = next(consumer.batches(5))
+        assert [message.offset for message in batch] == [7, 8, 9, 10, 11]
+        consumer.commit(batch[2])
+        assert next(iter(consumer)).offset == 10
+
+
+def test_a_record_of_a_paused_partition_comes_again_when_that_goes_on(broker: BrokerProcess) -> None:
+    topic = topic_of(broker.bootstrap, numbers(50))
+    with Consumer(broker.bootstrap, topic, **QUICK) as consumer:
+        assert next(iter(consumer)).offset == 0
+        consumer.pause()
+        assert list(consumer.read(idle_s=0.1)) == []
+        consumer.resume()
+        assert [message.offset for message in consumer.read(stop_at_end=True)] == list(range(50))
+
+
+def test_a_pause_does_not_undo_what_was_done(broker: BrokerProcess) -> None:
+    topic = topic_of(broker.bootstrap, numbers(50))
+    with Consumer(broker.bootstrap, topic, **QUICK) as consumer:
+        messages = consumer.read(idle_s=1)
+        list(islice(messages, 12))
+        consumer.pause()
+        assert list(messages) == []
+        assert consumer.position() == {Place(topic, 0): 12}
+
+
 def test_what_is_read_to_the_end_is_done(broker: BrokerProcess) -> None:
     topic, group = topic_of(broker.bootstrap, numbers(50), partitions=2), fresh("group")
     with Consumer(broker.bootstrap, topic, group=group, **QUICK) as consumer:
@@ -147,13 +216,14 @@ def test_a_paused_partition_goes_on_where_it_was(broker: BrokerProcess) -> None:
     topic = topic_of(broker.bootstrap, numbers(200), partitions=2)
     zero = Place(topic, 0)
     with Consumer(broker.bootstrap, topic, **QUICK) as consumer:
-        before = [next(iter(consumer))]
+        messages = consumer.read(idle_s=1)
+        before = [next(messages)]
         while before[-1].partition != 0:
-            before.append(next(iter(consumer)))
+            before.append(next(messages))
         consumer.pause([zero])
         while consumer.position().get(Place(topic, 1)) != 100:
-            before.append(next(iter(consumer)))
-        assert list(consumer.read(idle_s=0.1)) == []
+            before.append(next(messages))
+        assert list(messages) == []
         consumer.resume([zero])
         after = list(consumer.read(stop_at_end=True))
     assert [each.offset for each in [*before, *after] if each.partition == 0] == list(range(100))

@@ -4,8 +4,9 @@ with Consumer("127.0.0.1:9092", "orders", group="billing", value=JSON) as consum
     for message in consumer:
         print(message.value)
 
-A record is done when the next one is asked for, and what is done is committed once a second and at the end.
-What raises in the loop is therefore not committed, and comes again: each record at least once.
+A record is done when the same loop asks for the next one, and what is done is committed once a second and at
+the end. What raises in the loop is therefore not committed, and comes again: to the next loop, or to whoever
+reads after us. Each record at least once.
 """
 
 import time
@@ -198,13 +199,15 @@ class Consumer(Generic[K, V]):
         limit_s: float | None = None,
         beats: bool = False,
     ) -> Iterator[list[Record]]:
-        """Librdkafka's messages as they come. Asking for more says that all before are done.
+        """Librdkafka's messages as they come. Asking for more says that all before are done; asking anew,
+        that what was in work is not, and it comes again.
 
         With `beats` an empty list comes a few times a second while there is nothing.
         """
         now_s = time.monotonic()
         until_s = None if limit_s is None else now_s + limit_s
         idle_until_s = None if idle_s is None else now_s + idle_s
+        self._offsets.again(self._decoding.refused)
         while True:
             if self._closed:
                 raise Closed("consumer")
@@ -253,6 +256,7 @@ class Consumer(Generic[K, V]):
         if good:
             yield good
         if bad is not None:
+            self._buffer.settle()
             self._buffer.hand_out([bad.raw])
             raise bad
 

@@ -4,7 +4,7 @@ A batch is handed out by C: an iterator over a list. How many are left in it is 
 wants to know which record is in work: at a commit, a seek, a pause, or when all is over.
 """
 
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from operator import length_hint
 from typing import Any, Final
 
@@ -57,6 +57,20 @@ class Buffer:
         self._again = [*self._left, *self._again]
         self._batch, self._left = [], iter(())
         return self._before
+
+    def again(self, is_done: Callable[[Record], bool]) -> None:
+        """Have what is in work handed out once more, before the rest, but for what `is_done` after all."""
+        count = self._count()
+        sure = max(0, count - self._in_work)
+        self._before = self._reached(sure)
+        work: list[Record] = []
+        for record in self._batch[sure:count]:
+            if is_done(record):
+                self._before[place_of(record)] = record.offset() + 1
+            else:
+                work.append(record)
+        self._again = [*work, *self._left, *self._again]
+        self._batch, self._left = [], iter(())
 
     def rest(self) -> list[Record]:
         """What was fetched before and not handed out."""

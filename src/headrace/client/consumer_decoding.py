@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, Literal, NoReturn
 
 from headrace.client.consumer_buffer import Record
-from headrace.client.consumer_message import Batch, Message, plain
+from headrace.client.consumer_message import Batch, Keyed, Message, plain
 from headrace.client.errors import BadSetting, NotReadable
 from headrace.client.serializers import Field, close, format_of
 
@@ -17,22 +17,25 @@ class Decoding:
     def __init__(self, key: object, value: object, registry: object, on_bad: OnBad) -> None:
         self._key, self._value = format_of(key, registry), format_of(value, registry)
         self._plain = self._key is None and self._value is None
+        self._refused: list[Record] = []  # of the last batch: what was raised, or will be
         self._on_bad: Callable[[NotReadable], object]
         if callable(on_bad):
             self._on_bad = on_bad
         elif on_bad in {"raise", "skip"}:
-            self._on_bad = _raise if on_bad == "raise" else _pass_over
+            self._on_bad = self._refuse if on_bad == "raise" else _pass_over
         else:
             raise BadSetting(f"on_bad is 'raise', 'skip' or a function, not {on_bad!r}")
 
     def messages(self, records: Iterator[Record], batch: list[Record]) -> Iterator[Message[Any, Any]]:
         """The records as messages. `records` is an iterator over `batch`, and tells how far it has come."""
+        self._refused = []
         if self._plain:
             return plain(records, batch)
         return filter(None, map(self._decoded, records))
 
     def batch(self, records: list[Record]) -> tuple[Batch[Any, Any], NotReadable | None]:
         """The records up to the first that cannot be read and is to be raised, and why it cannot."""
+        self._refused = []
         if self._plain:
             return Batch(records), None
         messages: list[Message[Any, Any]] = []
@@ -45,7 +48,12 @@ class Decoding:
 
     def all(self, batch: list[Record]) -> "list[Message[Any, Any] | NotReadable | None]":
         """The same at once, with what would be raised in its place and None for what is passed over."""
+        self._refused = []
         return [self._attempt(record) for record in batch]
+
+    def refused(self, record: Record) -> bool:
+        """Whether this was raised in its place, which says all there is to say about it."""
+        return any(each is record for each in self._refused)
 
     def close(self) -> None:
         """Be done with the formats."""
@@ -63,11 +71,15 @@ class Decoding:
             if self._value is not None and value is not None:
                 value = self._read(self._value, value, "value", record)
             if self._key is not None and key is not None:
-                record.set_key(self._read(self._key, key, "key", record))
+                return Keyed((value, record, self._read(self._key, key, "key", record)))
         except NotReadable as error:
             self._on_bad(error)
             return None
         return Message((value, record))
+
+    def _refuse(self, error: NotReadable) -> NoReturn:
+        self._refused.append(error.raw)
+        raise error
 
     @staticmethod
     def _read(by: Any, data: bytes, field: Field, record: Record) -> Any:
@@ -82,10 +94,6 @@ class Decoding:
                 why=f"{type(error).__name__}: {error}",
                 raw=record,
             ) from error
-
-
-def _raise(error: NotReadable) -> NoReturn:
-    raise error
 
 
 def _pass_over(_error: NotReadable) -> None:

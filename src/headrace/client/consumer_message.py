@@ -22,7 +22,7 @@ else:
 _value: Final = confluent_kafka.Message.value
 
 
-class Message(tuple[Any, Any], Generic[K, V]):
+class Message(tuple[Any, ...], Generic[K, V]):
     """A record, where it stands, and when it was written. Its key and its value may be None."""
 
     __slots__ = ()
@@ -75,6 +75,21 @@ class Message(tuple[Any, Any], Generic[K, V]):
     def __repr__(self) -> str:
         place = f"{self.topic}-{self.partition} at {self.offset}"
         return f"Message({place}: key={self.key!r:.80}, value={self.value!r:.80})"
+
+
+class Keyed(Message[K, V]):
+    """The same with a key that is not bytes. Librdkafka's message keeps its own: it may be read again."""
+
+    __slots__ = ()
+
+    if TYPE_CHECKING:
+
+        @property
+        def key(self) -> K:
+            """The key, as its deserialiser gave it."""
+
+    else:
+        key = property(itemgetter(2), doc="The key, as its deserialiser gave it.")
 
 
 class Batch(Sequence[Message[K, V]]):

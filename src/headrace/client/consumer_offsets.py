@@ -7,6 +7,7 @@ from typing import Any, Final, TypeVar
 from confluent_kafka import KafkaError, KafkaException, TopicPartition
 
 from headrace.client.connection import Place
+from headrace.client.consumer_buffer import Record, place_of
 from headrace.client.consumer_message import Message
 from headrace.client.consumer_source import Source
 from headrace.client.errors import ClientError, translate
@@ -29,11 +30,23 @@ class Offsets:
         self._stored: dict[Place, int] = {}
         self._said: dict[Place, int] = {}  # what `commit` was for
         self._held = source.held
+        self._paused: set[Place] = set()
+
+    def again(self, refused: Callable[[Record], bool]) -> None:
+        """Somebody iterates anew: the record in work is not done, unless it was committed or raised."""
+
+        def is_done(record: Record) -> bool:
+            return record.offset() < self._said.get(place_of(record), 0) or refused(record)
+
+        self._buffer.again(is_done)
+        if self._paused:
+            self._held |= self._buffer.drop(self._paused)
 
     def settle(self) -> None:
         """What was handed out is done."""
         count, places = self._buffer.whole, self._source.assigned
-        known = self._source.positions() if count > 10 * len(places) else None
+        quicker = count > 10 * len(places) and not self._source.moved
+        known = self._source.positions() if quicker else None
         reached = self._buffer.settle(known)
         if self._automatic:
             self._store(reached)
@@ -56,8 +69,9 @@ class Offsets:
         for place in reached.keys() - self._source.assigned:
             raise ClientError(f"{place} is another's by now: who reads it will read this record again")
         self._store(reached)
+        done = self._commit(reached, wait=wait) if reached else {}
         self._said |= reached
-        return self._commit(reached, wait=wait) if reached else {}
+        return done
 
     def leave(self, places: Sequence[Place]) -> None:
         """These are another's now."""
@@ -65,6 +79,7 @@ class Offsets:
             self._stored.pop(place, None)
             self._said.pop(place, None)
             self._held.pop(place, None)
+            self._paused.discard(place)
         self._source.lost(places)
 
     def move(self, place: Place, offset: int) -> None:
@@ -80,11 +95,13 @@ class Offsets:
     def pause(self, places: Sequence[Place]) -> None:
         """What was fetched of these and not handed out is fetched again after `resume`."""
         self._held |= self._buffer.drop(set(places))
+        self._paused.update(places)
         self.ask("the partitions", lambda: self._client.pause([TopicPartition(*each) for each in places]))
 
     def resume(self, places: Sequence[Place]) -> None:
         """Go on where they were paused."""
         self.ask("the partitions", lambda: self._client.resume([TopicPartition(*each) for each in places]))
+        self._paused.difference_update(places)
         for place in places:
             if place in self._held:
                 self._source.go_on(place, self._held.pop(place))

@@ -76,12 +76,13 @@ class Source:
     def positions(self) -> dict[Place, int]:
         """How far librdkafka has handed out what it has: right where nothing of it is left in the buffer."""
         asked = [TopicPartition(*place) for place in self.assigned]
-        moved = self._seeks.keys() | self.held.keys()
-        return {
-            place: each.offset
-            for each in self.client.position(asked)
-            if each.offset >= 0 and (place := Place(each.topic, each.partition)) not in moved
-        }
+        found = self.client.position(asked)
+        return {Place(each.topic, each.partition): each.offset for each in found if each.offset >= 0}
+
+    @property
+    def moved(self) -> bool:
+        """Whether a partition will go on elsewhere than librdkafka would."""
+        return bool(self._seeks or self.held)
 
     # -- records -------------------------------------------------------------------------------
 

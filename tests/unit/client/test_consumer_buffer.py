@@ -40,6 +40,24 @@ def test_a_batch_is_in_work_as_one() -> None:
     assert buffer.settle() == {A: 7}
 
 
+def test_what_is_in_work_is_handed_out_again_before_the_rest() -> None:
+    buffer = Buffer()
+    records = [record(A, 5), record(B, 1), record(A, 6)]
+    list(islice(buffer.put(records), 2))
+    buffer.again(lambda _record: False)
+    assert buffer.settle() == {A: 6}
+    assert buffer.rest() == records[1:]
+
+
+def test_what_is_done_after_all_is_not_handed_out_again() -> None:
+    buffer = Buffer()
+    records = [record(A, 5), record(A, 6)]
+    buffer.hand_out(records)
+    buffer.again(lambda each: each.offset() == 5)
+    assert buffer.settle() == {A: 6}
+    assert buffer.rest() == records[1:]
+
+
 def test_dropped_partitions_are_handed_out_no_more_and_others_are() -> None:
     buffer = Buffer()
     records = [record(A, 5), record(B, 1), record(A, 6), record(B, 2), record(A, 7)]
