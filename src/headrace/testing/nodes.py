@@ -4,7 +4,6 @@ import asyncio
 import json
 import os
 import re
-import select
 import signal
 import subprocess
 import sys
@@ -16,6 +15,7 @@ from typing import Final
 from headrace.broker.config import BrokerConfig
 from headrace.testing.embedded import EmbeddedBroker
 from headrace.testing.faults import Faults
+from headrace.testing.pipe import lines
 
 START_S: Final = 30.0
 STOP_S: Final = 10.0
@@ -152,11 +152,11 @@ class Beside(Node):
 
     def _wait_until_ready(self, process: subprocess.Popen[bytes]) -> None:
         assert process.stdout is not None
-        while True:
-            readable, _, _ = select.select([process.stdout], [], [], START_S)
-            line = process.stdout.readline().decode() if readable else ""
+        line = ""
+        for line in lines(process.stdout, START_S):
             if line.startswith("ready "):
                 return
-            if not line or line.startswith("refused "):
-                log = "\n".join(self.log.read_text(errors="replace").splitlines()[-20:])
-                raise NotStarted(f"broker {self.broker_id} has not started: {line.strip()}\n{log}")
+            if line.startswith("refused "):
+                break
+        log = "\n".join(self.log.read_text(errors="replace").splitlines()[-20:])
+        raise NotStarted(f"broker {self.broker_id} has not started: {line}\n{log}")

@@ -1,7 +1,6 @@
 """A real `headrace` process on loopback: started, stopped, killed, started again on its data."""
 
 import os
-import select
 import signal
 import subprocess
 import sys
@@ -11,6 +10,8 @@ from pathlib import Path
 from signal import Signals
 from types import TracebackType
 from typing import Final, Self
+
+from headrace.testing.pipe import lines
 
 START_TIMEOUT_S: Final = 30.0
 STOP_TIMEOUT_S: Final = 20.0
@@ -124,8 +125,7 @@ class ServerProcess:
     def _ready_line(self) -> str:
         assert self._process is not None
         assert self._process.stdout is not None
-        readable, _, _ = select.select([self._process.stdout], [], [], START_TIMEOUT_S)
-        line = self._process.stdout.readline().decode() if readable else ""
+        line = next(lines(self._process.stdout, START_TIMEOUT_S), "")
         if not line.startswith("ready "):
             raise NotReady(f"{' '.join(self.arguments)} is not ready: {line}\n{self.log_tail()}")
         return line.strip()
