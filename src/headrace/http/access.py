@@ -4,10 +4,12 @@ import logging
 import time
 from collections.abc import Collection
 from typing import Final
+from urllib.parse import quote
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 QUIET: Final = frozenset({"GET", "HEAD", "OPTIONS"})
+_PLAIN: Final = "/:@!$&'()*+,;="
 
 logger = logging.getLogger("headrace.http.access")
 
@@ -47,4 +49,10 @@ def _log(scope: Scope, status: int, took_s: float) -> None:
         "took_ms": round(took_s * 1000, 1),
         "client": client[0] if client else None,
     }
-    logger.info("%(method)s %(path)s %(status)d in %(took_ms).1f ms", fields, extra={"fields": fields})
+    said = fields | {"path": _in_one_word(scope["path"])}
+    logger.info("%(method)s %(path)s %(status)d in %(took_ms).1f ms", said, extra={"fields": fields})
+
+
+def _in_one_word(path: str) -> str:
+    """A path as it goes over the wire: one that has a line break in it does not write a line of its own."""
+    return quote(path, safe=_PLAIN, errors="backslashreplace")
