@@ -7,6 +7,7 @@ are the same if their names without namespaces are, or if the writer's full name
 from headrace.registry.formats.avro import AvroSchema
 from headrace.registry.formats.avro_types import NOTHING, AvroType, Field
 from headrace.registry.formats.differences import Difference, Differences, Pairs, join
+from headrace.registry.formats.limits import MAX_MESSAGES
 
 _PROMOTIONS = {
     "long": {"int"},
@@ -28,6 +29,7 @@ class _Resolution:
         self.pairs: Pairs[AvroType] = Pairs(self._rule)
 
     def _rule(self, reader: AvroType, writer: AvroType, path: str) -> Differences:
+        self.pairs.weigh(sum(len(each.symbols) + len(each.fields) for each in (reader, writer)))
         if writer.kind == "union":
             return self._from_union(reader, writer, path)
         if reader.kind == "union":
@@ -99,7 +101,7 @@ def _names(reader: AvroType, writer: AvroType, path: str) -> Differences:
 
 
 def _symbols(reader: AvroType, writer: AvroType, path: str) -> Differences:
-    missing = sorted(set(writer.symbols) - set(reader.symbols))
+    missing = sorted(set(writer.symbols) - set(reader.symbols))[:MAX_MESSAGES]
     if not missing or reader.default is not None:
         return []
     here, listed = join(path, "symbols"), f"[{', '.join(missing)}]"

@@ -4,7 +4,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
-from headrace.registry.formats.limits import MAX_COMPARISONS, MAX_DEPTH, MAX_MESSAGES
+from headrace.registry.formats.limits import (
+    MAX_COMPARISONS,
+    MAX_DEPTH,
+    MAX_MESSAGES,
+    MAX_PATH,
+    PARTS_OF_ONE,
+)
 
 Type = TypeVar("Type")
 
@@ -67,8 +73,8 @@ class Pairs(Generic[Type]):
     def compare(self, reader: Type, writer: Type, path: str) -> Differences:
         """The same for two types within; `path` is where, in the reader."""
         pair = id(reader), id(writer)
-        self._comparisons += 1
-        if self._comparisons > MAX_COMPARISONS or len(self._under_way) > MAX_DEPTH:
+        self._spend(1)
+        if len(self._under_way) > MAX_DEPTH:
             raise TooComplex
         if pair in self._done:
             return self._done[pair]
@@ -81,7 +87,18 @@ class Pairs(Generic[Type]):
         self._under_way.remove(pair)
         return found
 
+    def weigh(self, parts: int) -> None:
+        """Count a pair by what there is to look at in it: a rule says so before it looks."""
+        self._spend(parts // PARTS_OF_ONE)
+
+    def _spend(self, comparisons: int) -> None:
+        self._comparisons += comparisons
+        if self._comparisons > MAX_COMPARISONS:
+            raise TooComplex
+
 
 def join(path: str, *steps: str | int) -> str:
-    """A path with more steps: "/" with "fields" and 0 is /fields/0."""
-    return "/".join([path.rstrip("/"), *map(str, steps)])
+    """A path with more steps: "/" with "fields" and 0 is /fields/0. Names may be long; it is cut then."""
+    if len(path) >= MAX_PATH:
+        return path
+    return "/".join([path.rstrip("/"), *(str(step)[:MAX_PATH] for step in steps)])[:MAX_PATH]

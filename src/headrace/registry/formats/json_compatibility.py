@@ -6,8 +6,6 @@ property with a default may be added, and a oneOf may get another choice, though
 be invalid then. additionalItems counts where drafts say it does: after a list of items.
 """
 
-from typing import Any
-
 from headrace.registry.formats.differences import Differences, Pairs, join
 from headrace.registry.formats.json_arrays import Array, arrays
 from headrace.registry.formats.json_bounds import numbers, strings
@@ -17,7 +15,6 @@ from headrace.registry.formats.json_messages import differs
 from headrace.registry.formats.json_objects import Object, objects
 from headrace.registry.formats.json_schema import JsonSchema
 from headrace.registry.formats.json_shapes import Shape, Shapes
-from headrace.registry.formats.json_text import dump
 
 _CHOICES = frozenset({"anyOf", "oneOf"})
 
@@ -39,6 +36,7 @@ class _Comparison:
     def _rule(self, new: Shape, old: Shape, path: str) -> Differences:
         if old.kind == "false" or new.kind == "empty":
             return []
+        self.pairs.weigh(new.weight + old.weight)
         if new.combined != old.combined and self._one_of_them_fits(new, old, path):
             return []
         if new.combined and old.combined:
@@ -58,10 +56,8 @@ class _Comparison:
                 return objects(Object(new, self._shapes), Object(old, self._shapes), path, self._compare)
             case "array":
                 return arrays(Array(new, self._shapes), Array(old, self._shapes), path, self._compare)
-            case "enum":
-                return _enums(new.keywords["enum"], old.keywords["enum"], join(path, "enum"))
-            case "const":
-                return _enums([new.keywords["const"]], [old.keywords["const"]], join(path, "const"))
+            case "enum" | "const":
+                return _values(new, old, join(path, new.kind))
             case "not":
                 excluded = self._compare(old.keywords["not"], new.keywords["not"], path)
                 return differs("NOT_TYPE_EXTENDED", join(path, "not")) if excluded else []
@@ -81,7 +77,7 @@ class _Comparison:
         if not _criteria_fit(new, old):
             return differs("COMBINED_TYPE_CHANGED", path)
         if len(new.parts) != len(old.parts):
-            new, old = _distinct(new), _distinct(old)
+            new, old = new.distinct, old.distinct
         found: Differences = []
         if len(new.parts) > len(old.parts) and new.kind == "allOf":
             found += differs("PRODUCT_TYPE_EXTENDED", path)
@@ -123,33 +119,7 @@ def _criteria_fit(new: Shape, old: Shape) -> bool:
     return len(new.parts) == 1 and old.kind == "allOf"
 
 
-def _distinct(shape: Shape) -> Shape:
-    """Without what is written twice, which changes nothing in anyOf and allOf."""
-    if shape.kind == "oneOf":
-        return shape
-    keys = [id(part) if isinstance(part, Shape) else dump(part, sort_keys=True) for part in shape.parts]
-    return Shape(
-        shape.kind,
-        shape.keywords,
-        shape.draft,
-        parts=list(dict(zip(keys, shape.parts, strict=True)).values()),
-    )
-
-
-def _enums(new: list[Any], old: list[Any], path: str) -> Differences:
-    after, before = ({dump(_plain(value), sort_keys=True) for value in values} for values in (new, old))
-    if before <= after:
+def _values(new: Shape, old: Shape, path: str) -> Differences:
+    if old.values <= new.values:
         return []
-    return differs("ENUM_ARRAY_NARROWED" if after < before else "ENUM_ARRAY_CHANGED", path)
-
-
-def _plain(value: Any) -> Any:
-    """The value with 1.0 as 1, which are equal in JSON Schema; true is not 1."""
-    match value:
-        case float() if value.is_integer():
-            return int(value)
-        case list():
-            return [_plain(item) for item in value]
-        case dict():
-            return {key: _plain(item) for key, item in value.items()}
-    return value
+    return differs("ENUM_ARRAY_NARROWED" if new.values < old.values else "ENUM_ARRAY_CHANGED", path)

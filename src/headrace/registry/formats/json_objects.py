@@ -34,8 +34,8 @@ class Object:
         return self.get("patternProperties")
 
     @property
-    def required(self) -> set[str]:
-        return set(self.shape.keywords.get("required", ()))
+    def required(self) -> frozenset[str]:
+        return self.shape.required
 
     @property
     def rest(self) -> tuple[Node, str]:

@@ -8,11 +8,13 @@ These are the pieces that Confluent's rules speak about, whatever draft a schema
 """
 
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 from headrace.registry.formats.json_keywords import Draft, Node, known
 from headrace.registry.formats.json_patterns import Patterns
 from headrace.registry.formats.json_resources import Resources
+from headrace.registry.formats.json_text import dump
 
 _OF_TYPES = {
     "string": ("maxLength", "minLength", "pattern"),
@@ -45,7 +47,7 @@ _CRITERIA = ("allOf", "anyOf", "oneOf")
 _REFS = ("$ref", "$dynamicRef", "$recursiveRef")
 
 
-@dataclass(eq=False, slots=True)
+@dataclass(eq=False)
 class Shape:
     """One demand. `kind` is a type, "enum", "const", "not", "if", a criterion, "empty" or "false"."""
 
@@ -59,6 +61,33 @@ class Shape:
     @property
     def combined(self) -> bool:
         return self.kind in _CRITERIA
+
+    @cached_property
+    def values(self) -> frozenset[str]:
+        """The values of an enum or a const, in a writing in which equal ones are the same."""
+        listed = self.keywords["enum"] if self.kind == "enum" else [self.keywords["const"]]
+        return frozenset(dump(_plain(value), sort_keys=True) for value in listed)
+
+    @cached_property
+    def required(self) -> frozenset[str]:
+        """The names that an object has to have."""
+        return frozenset(self.keywords.get("required", ()))
+
+    @cached_property
+    def distinct(self) -> "Shape":
+        """Without what is written twice, which changes nothing in anyOf and allOf."""
+        if self.kind == "oneOf":
+            return self
+        keys = [id(part) if isinstance(part, Shape) else dump(part, sort_keys=True) for part in self.parts]
+        parts = list(dict(zip(keys, self.parts, strict=True)).values())
+        return Shape(self.kind, self.keywords, self.draft, parts=parts)
+
+    @cached_property
+    def weight(self) -> int:
+        """How many names and values one has to look at to compare it, schemas within it apart."""
+        listed = [each for each in self.keywords.values() if isinstance(each, list | dict)]
+        within = [names for each in listed if isinstance(each, dict) for names in each.values()]
+        return sum(len(each) for each in (*listed, *(each for each in within if isinstance(each, list))))
 
 
 EMPTY, FALSE = Shape("empty"), Shape("false")
@@ -139,3 +168,15 @@ def _logic(keywords: dict[str, Any], draft: Draft) -> list["Shape | Node"]:
     if "if" in keywords and ("then" in keywords or "else" in keywords):
         found.append(Shape("if", {"else": True, "then": True} | keywords, draft))
     return found
+
+
+def _plain(value: Any) -> Any:
+    """The value with 1.0 as 1, which are equal in JSON Schema; true is not 1."""
+    match value:
+        case float() if value.is_integer():
+            return int(value)
+        case list():
+            return [_plain(item) for item in value]
+        case dict():
+            return {key: _plain(item) for key, item in value.items()}
+    return value

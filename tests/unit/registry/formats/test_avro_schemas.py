@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from headrace.registry.formats import InvalidSchema, Schema, SchemaType, parse
-from unit.registry.formats.given import avro, no_references
+from headrace.registry.formats import InvalidSchema, Parsed, Schema, SchemaType, parse
+from unit.registry.formats.given import avro, kinds, no_references
 
 FIELD = {"name": "a", "type": "int"}
 
@@ -191,3 +191,19 @@ def test_a_default_of_unions_of_records_is_looked_at_in_bounded_time() -> None:
 
     with pytest.raises(InvalidSchema, match="default"):
         parse(Schema(SchemaType.AVRO, json.dumps(given)), no_references)
+
+
+def test_enums_of_many_symbols_count_by_those() -> None:
+    """The pairs alone, 200 times 200 of them, would be few enough."""
+
+    def enums(tag: str, count: int) -> Parsed:
+        symbols = [[f"s{number}_{each}{tag}" for each in range(count)] for number in range(200)]
+        return avro(
+            [
+                {"type": "enum", "name": f"E{number}{tag}", "symbols": each}
+                for number, each in enumerate(symbols)
+            ]
+        )
+
+    assert kinds(enums("", 200), enums("x", 200)) == ["TOO_COMPLEX"]
+    assert "MISSING_UNION_BRANCH" in kinds(enums("", 2), enums("x", 2))

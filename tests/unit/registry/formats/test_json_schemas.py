@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from headrace.registry.formats import InvalidSchema
+from headrace.registry.formats.compatibility import incompatibilities
 from headrace.registry.formats.limits import MAX_DEPTH
 from unit.registry.formats.given import json_schema, kinds
 
@@ -143,6 +144,34 @@ def test_choices_that_nobody_can_compare_in_time_are_refused() -> None:
         return json_schema({"oneOf": [{"const": number} for number in numbers]})
 
     assert kinds(choices(*range(1000)), choices(*reversed(range(1000)))) == ["TOO_COMPLEX"]
+
+
+def test_a_pair_counts_by_what_is_in_it() -> None:
+    """The pairs alone, 150 times 150 of them, would be few enough."""
+
+    def choices(tag: str, keyword: str, count: int) -> Any:
+        names = [[f"{number}_{each}{tag}" for each in range(count)] for number in range(150)]
+        return json_schema({"anyOf": [{keyword: each} for each in names]})
+
+    for keyword in ("enum", "required"):
+        assert kinds(choices("", keyword, 400), choices("x", keyword, 400)) == ["TOO_COMPLEX"]
+        assert kinds(choices("", keyword, 2), choices("x", keyword, 2)) != ["TOO_COMPLEX"]
+
+
+def test_a_large_enum_may_grow() -> None:
+    values = [f"v{number}" for number in range(50_000)]
+
+    assert kinds(json_schema({"enum": [*values, "more"]}), json_schema({"enum": values})) == []
+
+
+def test_a_name_that_is_long_is_not_repeated_in_full() -> None:
+    old = json_schema({"properties": {"n" * 500_000: {"type": "string"}}})
+    new = json_schema({"properties": {"n" * 500_000: {"type": "integer"}}})
+
+    (message,) = incompatibilities(new, old)
+
+    assert "TYPE_CHANGED" in message
+    assert len(message) < 10_000
 
 
 def test_many_choices_are_compared_with_themselves() -> None:
