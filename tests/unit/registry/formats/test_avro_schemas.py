@@ -194,16 +194,14 @@ def test_a_default_of_unions_of_records_is_looked_at_in_bounded_time() -> None:
 
 
 def test_enums_of_many_symbols_count_by_those() -> None:
-    """The pairs alone, 200 times 200 of them, would be few enough."""
+    """The pairs alone, 200 times 200 of them, are few enough."""
 
-    def enums(tag: str, count: int) -> Parsed:
-        symbols = [[f"s{number}_{each}{tag}" for each in range(count)] for number in range(200)]
-        return avro(
-            [
-                {"type": "enum", "name": f"E{number}{tag}", "symbols": each}
-                for number, each in enumerate(symbols)
-            ]
-        )
+    def enum(tag: str, number: int, size: int) -> dict[str, Any]:
+        symbols = [f"s{number}_{each}{tag}" for each in range(size)]
+        return {"type": "enum", "name": f"E{number}{tag}", "symbols": symbols}
+
+    def enums(tag: str, size: int) -> Parsed:
+        return avro([enum(tag, number, size) for number in range(200)])
 
     assert kinds(enums("", 200), enums("x", 200)) == ["TOO_COMPLEX"]
     assert "MISSING_UNION_BRANCH" in kinds(enums("", 2), enums("x", 2))
