@@ -84,5 +84,7 @@ class Meters:
         return self.topics.get(name, self.elsewhere)
 
     def forget(self, name: str) -> None:
-        """The topic is gone."""
-        self.topics.pop(name, None)
+        """The topic is gone; what it has added to the sums stays, as a counter never goes down."""
+        gone = self.topics.pop(name, None)
+        for counted in TopicMeter.__slots__ if gone is not None else ():
+            setattr(self.elsewhere, counted, getattr(self.elsewhere, counted) + getattr(gone, counted))

@@ -5,7 +5,7 @@ The names are those that Prometheus' JMX exporter makes of Kafka's own.
 
 import os
 import resource
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import accumulate
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -36,14 +36,12 @@ _SHORTEST, _LONGEST = 5, 26  # bounds of the histogram: 32 microseconds, and a m
 _PAGE: Final = os.sysconf("SC_PAGE_SIZE")
 
 
-def families(broker: "Broker") -> Iterator[Family]:
-    """Everything, as it is now."""
-    yield from _of_topics(broker)
-    yield from _of_replicas(broker)
-    yield from _of_logs(broker)
-    yield from _of_requests(broker)
-    yield from _of_controller(broker)
-    yield from _of_process(broker)
+def families(broker: "Broker", prefixes: Sequence[str] = ()) -> Iterator[Family]:
+    """What there is now, one by one; only names that begin with one of `prefixes`, if there are any."""
+    wanted = tuple(prefixes)
+    for group, build in _GROUPS.items():
+        if not wanted or any(each.startswith(group) or group.startswith(each) for each in wanted):
+            yield from (each for each in build(broker, wanted) if not wanted or each.name.startswith(wanted))
 
 
 def _gauge(name: str, help_: str, value: float) -> Family:
@@ -54,14 +52,17 @@ def _counter(name: str, help_: str, value: float) -> Family:
     return Family(name=name, kind=COUNTER, help=help_, labels=(), samples=[Sample(labels=(), value=value)])
 
 
-def _of_topics(broker: "Broker") -> Iterator[Family]:
+def _of_topics(broker: "Broker", wanted: tuple[str, ...]) -> Iterator[Family]:
     """Each topic, and all of them together without a name, as Kafka has it."""
     meters = broker.meters
-    for name, (help_, read) in _TOPICS.items():
+    for short, (help_, read) in _TOPICS.items():
+        name = f"kafka_server_brokertopicmetrics_{short}_total"
+        if wanted and not name.startswith(wanted):
+            continue
         of_topics = {topic: read(meter) for topic, meter in meters.topics.items()}
         total = sum(of_topics.values()) + read(meters.elsewhere)
         yield Family(
-            name=f"kafka_server_brokertopicmetrics_{name}_total",
+            name=name,
             kind=COUNTER,
             help=help_,
             labels=("topic",),
@@ -72,7 +73,7 @@ def _of_topics(broker: "Broker") -> Iterator[Family]:
         )
 
 
-def _of_replicas(broker: "Broker") -> Iterator[Family]:
+def _of_replicas(broker: "Broker", _wanted: tuple[str, ...]) -> Iterator[Family]:
     partitions = broker.partitions.values()
     led = [each for each in partitions if each.leadership is not None]
     manager = "kafka_server_replicamanager_"
@@ -106,7 +107,7 @@ def _of_replicas(broker: "Broker") -> Iterator[Family]:
     )
 
 
-def _of_logs(broker: "Broker") -> Iterator[Family]:
+def _of_logs(broker: "Broker", _wanted: tuple[str, ...]) -> Iterator[Family]:
     logs = [((id_.topic, str(id_.partition)), partition.log) for id_, partition in broker.partitions.items()]
 
     def family(name: str, help_: str, values: Iterable[float]) -> Family:
@@ -127,7 +128,7 @@ def _of_logs(broker: "Broker") -> Iterator[Family]:
     yield family("logendoffset", "The next offset.", (log.log_end_offset for _, log in logs))
 
 
-def _of_requests(broker: "Broker") -> Iterator[Family]:
+def _of_requests(broker: "Broker", _wanted: tuple[str, ...]) -> Iterator[Family]:
     meters = {_api(key): meter for key, meter in sorted(broker.meters.requests.items())}
     yield Family(
         name="kafka_network_requestmetrics_requests_total",
@@ -166,7 +167,7 @@ def _api(key: int) -> str:
     return request_class(key).__name__.removesuffix("Request")
 
 
-def _of_controller(broker: "Broker") -> Iterator[Family]:
+def _of_controller(broker: "Broker", _wanted: tuple[str, ...]) -> Iterator[Family]:
     controller = broker.membership.controller
     name = "kafka_controller_kafkacontroller_"
     yield _gauge(
@@ -185,7 +186,7 @@ def _of_controller(broker: "Broker") -> Iterator[Family]:
     )
 
 
-def _of_process(broker: "Broker") -> Iterator[Family]:
+def _of_process(broker: "Broker", _wanted: tuple[str, ...]) -> Iterator[Family]:
     used = resource.getrusage(resource.RUSAGE_SELF)
     yield _counter("process_cpu_seconds_total", "Processor time.", used.ru_utime + used.ru_stime)
     yield _gauge("process_resident_memory_bytes", "Memory.", _resident())
@@ -202,3 +203,18 @@ def _of_process(broker: "Broker") -> Iterator[Family]:
 
 def _resident() -> int:
     return int(Path("/proc/self/statm").read_text().split()[1]) * _PAGE
+
+
+def _of_the_rest(broker: "Broker", wanted: tuple[str, ...]) -> Iterator[Family]:
+    yield from _of_requests(broker, wanted)
+    yield from _of_process(broker, wanted)
+
+
+_GROUPS: Final[dict[str, Callable[["Broker", tuple[str, ...]], Iterator[Family]]]] = {
+    "kafka_server_brokertopicmetrics_": _of_topics,
+    "kafka_server_replicamanager_": _of_replicas,
+    "kafka_log_log_": _of_logs,
+    "kafka_controller_": _of_controller,
+    "": _of_the_rest,
+}
+"""What builds families, by what their names have in common."""

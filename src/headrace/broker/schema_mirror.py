@@ -9,10 +9,9 @@ The topic is what counts. This follows it, a moment later, and is put right when
 import asyncio
 import logging
 from typing import TYPE_CHECKING, Final
-from urllib.parse import quote
 
 from headrace.coordination.errors import CoordinationError
-from headrace.coordination.schema_znodes import SchemaSubject, SchemaText
+from headrace.coordination.schema_znodes import SchemaSubject, SchemaText, node_name
 from headrace.protocol.errors import KafkaError
 from headrace.storage.topics import TopicPartition
 
@@ -23,6 +22,7 @@ if TYPE_CHECKING:
 
 _SCHEMAS: Final = TopicPartition("_schemas", 0)
 _RETRY_S: Final = 1.0
+_AT_ONCE: Final = 50  # subjects, before others are served
 _UNCOMMITTED_S: Final = 0.05
 
 logger = logging.getLogger(__name__)
@@ -60,7 +60,7 @@ class SchemaMirror:
             self._again = False
             try:
                 await self._view.catch_up()
-                await self._write(_wanted(self._view.state))
+                await self._write(await _wanted(self._view.state))
             except (KafkaError, CoordinationError) as error:
                 logger.warning("ZooKeeper is not told of schemas: %s; trying again", error)
                 self._known = None
@@ -97,13 +97,18 @@ class SchemaMirror:
         return found
 
 
-def _wanted(state: "State") -> dict[str, bytes]:
-    """What should be there: subjects with the ids of their versions, and what each id stands for."""
+async def _wanted(state: "State") -> dict[str, bytes]:
+    """What should be there: subjects with the ids of their versions, and what each id stands for.
+
+    Others are served in between; if something changes meanwhile, there will be another look.
+    """
     from headrace.registry import names  # noqa: PLC0415  few brokers need it
     from headrace.registry.state import Show  # noqa: PLC0415
 
     found: dict[str, bytes] = {}
-    for subject in state.subjects(show=Show.ALL):
+    for number, subject in enumerate(state.subjects(show=Show.ALL)):
+        if not number % _AT_ONCE:
+            await asyncio.sleep(0)
         values = state.versions(subject, Show.ALL)
         node = SchemaSubject(
             subject=subject,
@@ -115,7 +120,7 @@ def _wanted(state: "State") -> dict[str, bytes]:
         at_home = context == names.DEFAULT_CONTEXT
         for each in values:
             text = SchemaText(
-                name=str(each.id) if at_home else quote(f"{context}:{each.id}", safe=""),
+                name=str(each.id) if at_home else node_name(f"{context}:{each.id}"),
                 kind=each.schema.type.value,
                 text=each.schema.text,
                 references=[

@@ -4,7 +4,8 @@ The registry's wire format is a zero, four bytes of an id, and the data. A recor
 id is unknown, or is another subject's, is refused; a null is nothing, and passes.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
+from itertools import islice
 from typing import Final, NamedTuple
 
 from headrace.broker.settings import Value
@@ -15,9 +16,8 @@ from headrace.protocol.records import keys_and_values
 
 KEY, VALUE = "confluent.key.schema.validation", "confluent.value.schema.validation"
 MOST_NAMED: Final = 100  # bad records of a batch that the answer tells of
-
-Knows = Callable[[str, int], bool]
-"""Whether a subject has a schema of this id."""
+MOST_RECORDS: Final = 100_000  # of a batch that is looked at: a few bytes can unpack to millions
+MOST_BYTES: Final = 32 * 1024 * 1024  # unpacked
 
 
 class Rule(NamedTuple):
@@ -33,40 +33,51 @@ class Rule(NamedTuple):
         return rule if any(rule) else None
 
 
+class Known(NamedTuple):
+    """The ids of a topic's two subjects."""
+
+    keys: Collection[int]
+    values: Collection[int]
+
+
 class WrongSchema(InvalidRecord):
     """Records whose schema is not one of the topic's; `records` are their places in the batch, and why."""
 
     def __init__(self, records: list[tuple[int, str]]) -> None:
         first, why = records[0]
         super().__init__(f"record {first} of the batch: {why}")
-        self.records = records[:MOST_NAMED]
+        self.records = records
 
 
-def check(topic: str, rule: Rule, batch: Buffer, knows: Knows) -> None:
+def check(topic: str, rule: Rule, batch: Buffer, known: Known) -> None:
     """WrongSchema if a record of the batch does not belong into the topic; no batch is refused as well."""
-    wrong = list(_wrong(topic, rule, batch, knows))
+    wrong = list(islice(_wrong(topic, rule, batch, known), MOST_NAMED))
     if wrong:
         raise WrongSchema(wrong)
 
 
-def _wrong(topic: str, rule: Rule, batch: Buffer, knows: Knows) -> Iterator[tuple[int, str]]:
+def _wrong(topic: str, rule: Rule, batch: Buffer, known: Known) -> Iterator[tuple[int, str]]:
     view = memoryview(batch)
-    for place, (key, value) in enumerate(keys_and_values(view, read_batch(view))):
-        why = _why("key", f"{topic}-key", key, knows) if rule.keys else None
+    header = read_batch(view)
+    if header.records_count > MOST_RECORDS:
+        raise InvalidRecord(
+            f"{header.records_count:,} records in one batch, whose schemas are looked at: "
+            f"{MOST_RECORDS:,} is the most"
+        )
+    for place, (key, value) in enumerate(keys_and_values(view, header, max_bytes=MOST_BYTES)):
+        why = _why("key", f"{topic}-key", key, known.keys) if rule.keys else None
         if why is None and rule.values:
-            why = _why("value", f"{topic}-value", value, knows)
+            why = _why("value", f"{topic}-value", value, known.values)
         if why is not None:
             yield place, why
 
 
-def _why(what: str, subject: str, data: bytes | None, knows: Knows) -> str | None:
+def _why(what: str, subject: str, data: bytes | None, known: Collection[int]) -> str | None:
     if data is None:
         return None
     if len(data) < 5 or data[0] != 0:
-        return (
-            f"its {what} names no schema: expected a zero byte and an id of four bytes, as serialisers write"
-        )
+        return f"its {what} names no schema: expected a zero byte, and an id of four bytes"
     schema_id = int.from_bytes(data[1:5], "big")
-    return (
-        None if knows(subject, schema_id) else f"its {what} has schema {schema_id}, which {subject} has not"
-    )
+    if schema_id in known:
+        return None
+    return f"its {what} has schema {schema_id}, which is none of {subject}"

@@ -6,13 +6,14 @@ ZooKeeper. Records are read as a consumer reads them, from whichever broker lead
 
 import asyncio
 import logging
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from headrace.broker.errors import TimedOut
 from headrace.controller.channel import PeerGone
 from headrace.protocol.batch import read_header
-from headrace.protocol.errors import ErrorCode
+from headrace.protocol.errors import ErrorCode, KafkaError
 from headrace.protocol.fields import Buffer
+from headrace.protocol.message import Message
 from headrace.protocol.records import keys_and_values
 from headrace.protocol.schema.fetch import (
     FetchPartition,
@@ -20,6 +21,12 @@ from headrace.protocol.schema.fetch import (
     FetchResponse,
     FetchTopic,
     PartitionData,
+)
+from headrace.protocol.schema.list_offsets import (
+    ListOffsetsPartition,
+    ListOffsetsRequest,
+    ListOffsetsResponse,
+    ListOffsetsTopic,
 )
 
 if TYPE_CHECKING:
@@ -30,19 +37,27 @@ if TYPE_CHECKING:
 SCHEMAS_TOPIC: Final = "_schemas"
 _VERSION: Final = 12  # of Fetch: the last that names topics
 _SLICE_BYTES: Final = 1024 * 1024
+_LIST_VERSION: Final = 5  # of ListOffsets
+EARLIEST: Final = -2
 _PATIENCE_S: Final = 5.0
+_RETRY_S: Final = 1.0  # before what could not be read is tried again
+_REMEMBERED: Final = 10_000  # subjects
 
 logger = logging.getLogger(__name__)
 
 
 class SchemaView:
-    """A registry's state, read from the topic; `caught_up` has all that was committed when it was called."""
+    """A registry's state, read from the topic; `catch_up` reads all that was committed when it was called."""
 
     def __init__(self, broker: "Broker") -> None:
         self._broker = broker
         self._state: State | None = None
         self._topic_id = b""
         self._lock = asyncio.Lock()
+        self._ids: dict[str, frozenset[int]] = {}  # of subjects that were asked for, until something is new
+        self._begun = self._done = 0  # how often reading has begun; which of those was the last to succeed
+        self._failure: KafkaError | None = None
+        self._failed_until = 0.0
         self._peer: Peer | None = None
         self._peer_id = -1
         self.position = 0
@@ -52,31 +67,54 @@ class SchemaView:
         assert self._state is not None, "nothing has been read yet"
         return self._state
 
-    def knows(self, subject: str, schema_id: int) -> bool:
-        """Whether the subject has a schema of this id, as far as has been read."""
+    def ids(self, subject: str) -> frozenset[int]:
+        """The ids of the subject's schemas, as far as has been read."""
         if self._state is None:
-            return False
-        return any(each.id == schema_id for each in self._state.versions(subject))
+            return frozenset()
+        found = self._ids.get(subject)
+        if found is None:
+            found = frozenset(each.id for each in self._state.versions(subject))
+            if len(self._ids) < _REMEMBERED:
+                self._ids[subject] = found
+        return found
 
     async def catch_up(self) -> None:
-        """Read all there is; TimedOut, which clients try again after, if that cannot be had in time."""
-        try:
-            async with asyncio.timeout(_PATIENCE_S), self._lock:
-                await self._read()
-        except (TimeoutError, PeerGone) as error:
-            raise TimedOut(f"the schemas cannot be looked up: {error or 'it takes too long'}") from error
+        """Read all there is; TimedOut, which clients try again after, if that cannot be had in time.
+
+        Who waits for another to read, which began after he asked, need not read himself; nor try again what
+        has failed a moment ago.
+        """
+        asked = self._begun
+        async with self._lock:
+            if self._done > asked:
+                return
+            if self._failure is not None and self._broker.loop.time() < self._failed_until:
+                raise self._failure
+            self._begun += 1
+            this = self._begun
+            try:
+                async with asyncio.timeout(_PATIENCE_S):
+                    await self._read()
+            except (TimeoutError, PeerGone) as error:
+                self._failure = TimedOut(f"the schemas cannot be looked up: {error or 'it takes too long'}")
+                self._failed_until = self._broker.loop.time() + _RETRY_S
+                raise self._failure from error
+            self._done = this
 
     async def _read(self) -> None:
         topic = self._broker.image.topics.get(SCHEMAS_TOPIC)
         if topic is None:
             self._begin(b"", await _new_state())
             return
+        leader = topic.states[0].leader
         if self._state is None or topic.topic_id != self._topic_id:
             self._begin(topic.topic_id, await _new_state())
         while True:
-            answer = await self._fetch(topic.states[0].leader)
-            if answer.error_code == ErrorCode.OFFSET_OUT_OF_RANGE and self.position:
-                self._begin(topic.topic_id, await _new_state())  # it ends before what we have read
+            answer = await self._fetch(leader)
+            if (
+                answer.error_code == ErrorCode.OFFSET_OUT_OF_RANGE
+            ):  # it ends before what we read, or begins later
+                self._begin(topic.topic_id, await _new_state(), await self._earliest(leader))
                 continue
             if answer.error_code:
                 raise PeerGone(ErrorCode(answer.error_code).name)
@@ -88,8 +126,9 @@ class SchemaView:
                 return
             await asyncio.sleep(0)
 
-    def _begin(self, topic_id: bytes, state: "State") -> None:
-        self._topic_id, self._state, self.position = topic_id, state, 0
+    def _begin(self, topic_id: bytes, state: "State", position: int = 0) -> None:
+        self._topic_id, self._state, self.position = topic_id, state, position
+        self._ids.clear()
 
     def _take(self, data: Buffer) -> None:
         from headrace.registry.record_json import BadRecord, decode  # noqa: PLC0415  few brokers need it
@@ -97,13 +136,19 @@ class SchemaView:
         view, at = memoryview(data), 0
         while at < len(view):
             header = read_header(view, at)
-            for key, value in keys_and_values(view[at : at + header.size], header):
+            try:
+                records = list(keys_and_values(view[at : at + header.size], header))
+            except KafkaError as error:
+                logger.warning("a batch of %s is passed over: %s", SCHEMAS_TOPIC, error)
+                records = []
+            for key, value in records:
                 try:
                     self.state.apply(decode(key, value))
                 except BadRecord as error:
                     logger.info("a record of %s is passed over: %s", SCHEMAS_TOPIC, error)
             self.position = header.next_offset
             at += header.size
+        self._ids.clear()
 
     async def _fetch(self, leader: int) -> PartitionData:
         wanted = FetchPartition(
@@ -119,12 +164,24 @@ class SchemaView:
             forgotten_topics_data=(),
             rack_id="",
         )
-        response: FetchResponse
-        if leader == self._broker.broker_id:
-            response = await self._broker.handle_locally(request, _VERSION)
-        else:
-            response = await (await self._connected(leader)).ask(request, _VERSION, timeout_s=_PATIENCE_S)
+        response: FetchResponse = await self._ask(leader, request, _VERSION)
         return response.responses[0].partitions[0]
+
+    async def _earliest(self, leader: int) -> int:
+        wanted = ListOffsetsPartition(partition_index=0, timestamp=EARLIEST)
+        request = ListOffsetsRequest(
+            replica_id=-1, topics=[ListOffsetsTopic(name=SCHEMAS_TOPIC, partitions=[wanted])]
+        )
+        response: ListOffsetsResponse = await self._ask(leader, request, _LIST_VERSION)
+        found = response.topics[0].partitions[0]
+        if found.error_code:
+            raise PeerGone(ErrorCode(found.error_code).name)
+        return found.offset
+
+    async def _ask(self, leader: int, request: Message, version: int) -> Any:
+        if leader == self._broker.broker_id:
+            return await self._broker.handle_locally(request, version)
+        return await (await self._connected(leader)).ask(request, version, timeout_s=_PATIENCE_S)
 
     async def _connected(self, leader: int) -> "Peer":
         if self._peer is None or not self._peer.is_open or self._peer_id != leader:

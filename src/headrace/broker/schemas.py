@@ -1,11 +1,13 @@
 """Schemas, as a broker has to do with them: topics whose records must have one, and telling ZooKeeper."""
 
 import asyncio
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Final
+from weakref import WeakValueDictionary
 
+from headrace.broker.errors import TimedOut
 from headrace.broker.schema_mirror import SchemaMirror
-from headrace.broker.schema_rules import Rule, check
+from headrace.broker.schema_rules import Known, Rule, check
 from headrace.broker.schema_view import SCHEMAS_TOPIC, SchemaView
 from headrace.broker.settings import Value
 from headrace.protocol.errors import KafkaError
@@ -15,8 +17,8 @@ if TYPE_CHECKING:
     from headrace.broker.image import TopicImage
     from headrace.broker.server import Broker
 
-Place = tuple[str, int]
-"""A topic and the number of a partition."""
+MOST_WAITING_BYTES: Final = 256 * 1024 * 1024
+_AT_ONCE_BYTES: Final = 32 * 1024  # of a batch that is looked at on the event loop; larger ones in a thread
 
 
 class Schemas:
@@ -24,9 +26,8 @@ class Schemas:
 
     def __init__(self, broker: "Broker") -> None:
         self.rules: dict[str, Rule] = {}  # of the topics that have one
-        self.line = asyncio.Lock()
-        """Whoever writes to a topic with a rule stands in it, and is not overtaken while schemas are read."""
-        self._broker = broker
+        self._turns: WeakValueDictionary[tuple[str, int], asyncio.Lock] = WeakValueDictionary()
+        self._waiting = 0  # bytes of batches that are looked at, or wait for that
         self._view = SchemaView(broker)
         self._mirror = SchemaMirror(broker, self._view)
 
@@ -49,32 +50,50 @@ class Schemas:
         if topic == SCHEMAS_TOPIC:
             self._mirror.look()
 
-    async def refusals(self, batches: Mapping[Place, Sequence[Buffer]]) -> dict[Place, KafkaError]:
-        """Which of these batches cannot be taken, and why: their schemas are wrong, or cannot be looked up.
+    def turn(self, topic: str, partition: int) -> asyncio.Lock:
+        """Whoever writes to a partition of a topic with a rule holds it: nobody is overtaken."""
+        place = (topic, partition)
+        turn = self._turns.get(place)
+        if turn is None:
+            turn = self._turns[place] = asyncio.Lock()
+        return turn
 
-        Whatever looks wrong is looked at again after reading on: it may have been registered just now.
+    def hold(self, size: int) -> None:
+        """Note that so many bytes wait to be looked at; TimedOut, a reason to try again, if too many do."""
+        if self._waiting + size > MOST_WAITING_BYTES:
+            raise TimedOut("too much waits for schemas to be looked up")
+        self._waiting += size
+
+    def let_go(self, size: int) -> None:
+        self._waiting -= size
+
+    async def refusal(self, topic: str, batch: Buffer) -> KafkaError | None:
+        """Why the batch cannot be taken: its schemas are wrong, or cannot be looked up.
+
+        What looks wrong is looked at again after reading on: it may have been registered just now.
         """
-        suspects = self._wrong(batches)
-        if not suspects:
-            return {}
+        wrong = await self._look(topic, batch)
+        if wrong is None:
+            return None
         try:
             await self._view.catch_up()
         except KafkaError as error:
-            return dict.fromkeys(suspects, error)
-        return self._wrong({place: batches[place] for place in suspects})
+            return error
+        return await self._look(topic, batch)
 
-    def _wrong(self, batches: Mapping[Place, Sequence[Buffer]]) -> dict[Place, KafkaError]:
-        found: dict[Place, KafkaError] = {}
-        for place, those in batches.items():
-            rule = self.rules.get(place[0])
-            if rule is None:
-                continue
-            try:
-                for batch in those:
-                    check(place[0], rule, batch, self._view.knows)
-            except KafkaError as error:
-                found[place] = error
-        return found
+    async def _look(self, topic: str, batch: Buffer) -> KafkaError | None:
+        rule = self.rules.get(topic)
+        if rule is None:
+            return None
+        known = Known(self._view.ids(f"{topic}-key"), self._view.ids(f"{topic}-value"))
+        try:
+            if len(batch) > _AT_ONCE_BYTES:
+                await asyncio.to_thread(check, topic, rule, batch, known)
+            else:
+                check(topic, rule, batch, known)
+        except KafkaError as error:
+            return error
+        return None
 
     def stop(self) -> None:
         self._mirror.stop()

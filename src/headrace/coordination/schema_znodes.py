@@ -9,6 +9,12 @@ from urllib.parse import quote
 LARGEST: Final = 512 * 1024  # bytes: ZooKeeper takes a megabyte, all told
 
 
+def node_name(name: str) -> str:
+    """Any text as the name of a znode, which may hold no slash, and not be `.`, `..` or nothing."""
+    quoted = quote(name, safe="", errors="backslashreplace")
+    return quoted if quoted.strip(".") else quoted.replace(".", "%2E") or "%"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SchemaSubject:
     """A subject: which id each of its versions has, and which versions are deleted."""
@@ -20,7 +26,7 @@ class SchemaSubject:
 
     @property
     def path(self) -> str:
-        return f"{self.parent}/{quote(self.subject, safe='') or '%'}"
+        return f"{self.parent}/{node_name(self.subject)}"
 
     def encode(self) -> bytes:
         versions = {str(version): schema_id for version, schema_id in self.versions.items()}
@@ -43,11 +49,11 @@ class SchemaText:
         return f"{self.parent}/{self.name}"
 
     def encode(self) -> bytes:
-        small = len(self.text.encode()) <= LARGEST
+        small = len(json.dumps(self.text)) <= LARGEST
         content = {
             "version": 1,
             "schemaType": self.kind,
             "schema": self.text if small else None,
             "references": list(self.references),
         }
-        return json.dumps(content, separators=(",", ":"), ensure_ascii=False).encode()
+        return json.dumps(content, separators=(",", ":")).encode()

@@ -48,6 +48,7 @@ async def _life(app: FastAPI) -> AsyncIterator[None]:
         yield
     finally:
         app.state.rates.close()
+        app.state.counters.close()
         if app.state.traces is not None:
             app.state.traces.shutdown()
         app.state.reach.close()

@@ -3,7 +3,7 @@
 from collections.abc import Collection, Iterable
 from http import HTTPStatus
 from ipaddress import ip_address
-from urllib.parse import urlsplit
+from socket import gethostname
 
 from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -19,14 +19,16 @@ class Guard:
 
     A browser sends a page's origin along with whatever changes something. It has to be this gateway's own:
     otherwise any page that somebody looks at could delete topics of the cluster on their machine. And a page
-    whose name leads to the loopback, by whatever its owner has put into DNS, is not from here either: there,
-    a browser has to ask for an address, for localhost, or for a name among `hosts`.
+    whose name leads to the loopback, by whatever its owner has put into DNS, is not from here either, though
+    its origin is the host that it asks for: on the loopback, that has to be an address, localhost, this
+    machine's name, or one among `hosts`. Browsers tell too little to ask this of them alone.
     """
 
     def __init__(self, app: ASGIApp, max_request_bytes: int, hosts: Collection[str] = ()) -> None:
         self._app = app
         self._limit = max_request_bytes
-        self._hosts = frozenset(hosts)
+        machine = gethostname().lower()
+        self._hosts = frozenset((*hosts, machine, machine.partition(".")[0]))
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -46,12 +48,10 @@ class Guard:
         await self._app(scope, _Bounded(receive, self._limit).receive, send)
 
     def _is_rebound(self, scope: Scope, headers: dict[bytes, bytes]) -> bool:
-        if b"sec-fetch-site" not in headers and b"origin" not in headers:
-            return False  # not a browser
         server = scope.get("server")
         if server is None or not _is_loopback(server[0]):
             return False
-        name = urlsplit(f"//{headers.get(b'host', b'').decode('latin-1')}").hostname or ""
+        name = _host_of(headers.get(b"host", b""))
         return not (_is_address(name) or name.endswith("localhost") or name in self._hosts)
 
     async def _too_large(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -101,4 +101,10 @@ def _is_foreign(headers: dict[bytes, bytes]) -> bool:
     origin = headers.get(b"origin")
     if origin is None:
         return False  # not a browser
-    return urlsplit(origin.decode("latin-1")).netloc.encode("latin-1") != headers.get(b"host")
+    return origin.partition(b"://")[2] != headers.get(b"host")
+
+
+def _host_of(address: bytes) -> str:
+    """`name` of `name:8080`, and `::1` of `[::1]:8080`."""
+    text = address.decode("latin-1").lower()
+    return text[1:].partition("]")[0] if text.startswith("[") else text.partition(":")[0]

@@ -5,11 +5,12 @@ Only a compacted topic looks inside, since a record without a key could never be
 
 from headrace.protocol.batch import MAGIC, BatchHeader, TimestampType, read_batch
 from headrace.protocol.errors import InvalidRecord
-from headrace.protocol.records import raw_records
+from headrace.protocol.records import decode_batch, raw_records
 from headrace.storage.config import LogConfig
 from headrace.storage.errors import InvalidTimestamp, MessageTooLarge
 
 _MAGIC_POSITION = 16
+_DECIDED_AT_ONCE = 1000  # records, of a topic that is written by compare and append
 
 
 def validated_client_batch(
@@ -27,6 +28,7 @@ def validated_client_batch(
         )
     if config.append_expected_offset:
         _check_expected(header, log_end_offset)
+        _check_records(data, header)
     elif header.base_offset != 0:
         raise InvalidRecord(f"a client's batch starts at offset 0, got {header.base_offset}")
     _check_header(header)
@@ -43,6 +45,14 @@ def _check_expected(header: BatchHeader, log_end_offset: int) -> None:
             f"the batch has expected offset {header.base_offset}, and the next one is {log_end_offset}: "
             "read on, and decide again"
         )
+
+
+def _check_records(data: memoryview, header: BatchHeader) -> None:
+    """Whoever decides by such a topic has to be able to read it: a broken record would stop them all."""
+    if header.records_count > _DECIDED_AT_ONCE:
+        raise InvalidRecord(f"{header.records_count} records at once: {_DECIDED_AT_ONCE} is the most")
+    for _ in decode_batch(data, header):
+        continue
 
 
 def _check_header(header: BatchHeader) -> None:

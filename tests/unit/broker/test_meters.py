@@ -31,3 +31,13 @@ def test_names_that_are_no_topics_share_one_meter() -> None:
     assert orders.failed_produces == 1
     assert meters.elsewhere.failed_produces == 2
     assert meters.topics.keys() == {"orders"}
+
+
+def test_what_a_topic_that_is_gone_has_counted_stays_in_the_sums() -> None:
+    meters = Meters()
+    meters.topic("orders").appended(3, 200)
+    meters.forget("orders")
+    meters.forget("nothing")
+
+    assert (meters.elsewhere.messages_in, meters.elsewhere.bytes_in) == (3, 200)
+    assert not meters.topics

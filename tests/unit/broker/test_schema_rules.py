@@ -2,9 +2,9 @@
 
 import pytest
 
-from headrace.broker.schema_rules import MOST_NAMED, Rule, WrongSchema, check
+from headrace.broker.schema_rules import MOST_NAMED, MOST_RECORDS, Known, Rule, WrongSchema, check
 from headrace.protocol.compression import Compression
-from headrace.protocol.errors import KafkaError
+from headrace.protocol.errors import InvalidRecord, KafkaError
 from headrace.protocol.records import Record, encode_batch
 
 VALUES, KEYS, BOTH = (
@@ -14,8 +14,7 @@ VALUES, KEYS, BOTH = (
 )
 
 
-def knows(subject: str, schema_id: int) -> bool:
-    return (subject, schema_id) in {("orders-value", 7), ("orders-key", 3)}
+KNOWN = Known(keys={3}, values={7})
 
 
 def framed(schema_id: int) -> bytes:
@@ -27,7 +26,7 @@ def wrong(
 ) -> list[int]:
     batch = encode_batch([Record(key, value, timestamp=1) for key, value in records], compression=compression)
     try:
-        check("orders", rule, batch, knows)
+        check("orders", rule, batch, KNOWN)
     except WrongSchema as error:
         return [place for place, _ in error.records]
     return []
@@ -70,10 +69,17 @@ def test_an_answer_does_not_grow_with_a_strangers_batch() -> None:
 def test_what_is_no_batch_of_records_is_refused_as_well() -> None:
     batch = bytearray(encode_batch([Record(None, framed(7), timestamp=1)]))
     with pytest.raises(KafkaError):
-        check("orders", VALUES, batch[:-3], knows)
+        check("orders", VALUES, batch[:-3], KNOWN)
 
 
 def test_a_topic_without_a_rule_has_none() -> None:
     settings = {"confluent.key.schema.validation": False, "confluent.value.schema.validation": False}
     assert Rule.of(settings) is None
     assert Rule.of(settings | {"confluent.value.schema.validation": True}) == VALUES
+
+
+def test_a_few_bytes_that_unpack_to_millions_of_records_are_not_looked_at() -> None:
+    batch = encode_batch([Record(None, None, timestamp=1)] * (MOST_RECORDS + 1), compression=Compression.ZSTD)
+    assert len(batch) < MOST_RECORDS
+    with pytest.raises(InvalidRecord, match="100,001 records"):
+        check("orders", VALUES, batch, KNOWN)

@@ -1,5 +1,6 @@
 """Who is turned away at the door."""
 
+from socket import gethostname
 from typing import Any
 
 import pytest
@@ -25,14 +26,17 @@ def client(server: str = "127.0.0.1", hosts: tuple[str, ...] = ()) -> TestClient
     async def at(scope: Any, receive: Any, send: Any) -> None:
         await guarded({**scope, "server": (server, 8080)}, receive, send)
 
-    return TestClient(at)
+    return TestClient(at, base_url="http://127.0.0.1:8080")
 
 
 @pytest.mark.parametrize(
     ("method", "host", "origin", "status"),
     [
         ("POST", "127.0.0.1:8080", None, 200),  # no browser
-        ("POST", "anything.example", None, 200),  # neither
+        ("POST", "anything.example", None, 403),  # on the loopback nobody is called that
+        ("GET", "evil.example:8080", None, 403),  # all that a browser tells of a page that was rebound
+        ("GET", f"{gethostname()}:8080", None, 200),
+        ("POST", "127.0.0.1:8080", "http://[", 403),
         ("POST", "127.0.0.1:8080", "http://127.0.0.1:8080", 200),
         ("POST", "localhost:8080", "http://localhost:8080", 200),
         ("POST", "[::1]:8080", "http://[::1]:8080", 200),
@@ -51,7 +55,7 @@ def test_a_browser_must_come_from_a_page_of_our_own(
 
 
 def test_a_page_whose_name_leads_to_the_loopback_may_not_even_read() -> None:
-    headers = {"host": "evil.example", "sec-fetch-site": "same-origin"}
+    headers = {"host": "evil.example"}
 
     assert client().get("/", headers=headers).status_code == 403
     assert client(hosts=("evil.example",)).get("/", headers=headers).status_code == 200  # a proxy of ours

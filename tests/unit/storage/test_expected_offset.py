@@ -4,7 +4,9 @@ from collections.abc import Callable
 
 import pytest
 
+from headrace.protocol.batch import build_batch
 from headrace.protocol.errors import InvalidRecord
+from headrace.protocol.varint import encode_varint
 from headrace.storage.log import Appended, Log
 from headrace.testing.logs import read_all
 from headrace.testing.records import make_batch
@@ -41,3 +43,16 @@ def test_other_topics_take_batches_from_offset_0_only(open_log: OpenLog) -> None
 
     with pytest.raises(InvalidRecord, match="starts at offset 0"):
         log.append(make_batch(1, base_offset=2), leader_epoch=0)
+
+
+def test_records_that_nobody_could_read_are_refused(log: Log) -> None:
+    """One broken record would stop everybody who decides by what such a topic says."""
+    record = b"\0" + encode_varint(0) + encode_varint(0) + encode_varint(1) + b"k" + encode_varint(1) + b"v"
+    body = encode_varint(len(record)) + record  # that it has no headers is not said
+    batch = build_batch(
+        body, base_offset=0, last_offset_delta=0, records_count=1, base_timestamp=1, max_timestamp=1
+    )
+
+    with pytest.raises(InvalidRecord):
+        log.append(batch, leader_epoch=0)
+    assert read_all(log) == []

@@ -4,16 +4,19 @@ Behaviour: what this broker has counted, under the names of Kafka's dashboards; 
            that begin with one of them. Ours alone: no client is told of it.
 """
 
+import asyncio
+
 from headrace.broker.dispatch import BrokerKey, Context, handles
 from headrace.broker.metrics import families
 from headrace.protocol.broker_metrics import BrokerMetricsRequest, BrokerMetricsResponse
 
 
 @handles(BrokerKey.BROKER_METRICS, range(1), when_ready=False)
-def broker_metrics(request: BrokerMetricsRequest, context: Context) -> BrokerMetricsResponse:
-    wanted = tuple(request.prefixes)
+async def broker_metrics(request: BrokerMetricsRequest, context: Context) -> BrokerMetricsResponse:
+    found = []
+    for family in families(context.broker, request.prefixes):
+        found.append(family)
+        await asyncio.sleep(0)  # with thousands of partitions each takes milliseconds, which are others' too
     return BrokerMetricsResponse(
-        broker_id=context.broker.broker_id,
-        at_ms=context.broker.now_ms(),
-        families=[each for each in families(context.broker) if not wanted or each.name.startswith(wanted)],
+        broker_id=context.broker.broker_id, at_ms=context.broker.now_ms(), families=found
     )

@@ -10,7 +10,7 @@ Not yet:   transactions, quotas.
 
 import asyncio
 import inspect
-from collections.abc import Awaitable, Mapping
+from collections.abc import Awaitable
 from typing import NamedTuple
 
 from headrace.broker.dispatch import Context, HangUp, Reply, handles
@@ -19,7 +19,6 @@ from headrace.broker.image import INTERNAL_TOPICS
 from headrace.broker.schema_rules import WrongSchema
 from headrace.broker.translate import FAILURES, Failure, error_code
 from headrace.protocol.errors import ErrorCode, InvalidRecord, KafkaError
-from headrace.protocol.fields import Buffer
 from headrace.protocol.schema.index import ApiKey
 from headrace.protocol.schema.produce import (
     BatchIndexAndErrorMessage,
@@ -37,70 +36,30 @@ _ALL = -1
 _ACKS = (_ALL, 0, 1)
 
 
-Refusals = Mapping[tuple[str, int], KafkaError]
-"""What is not to be appended, by topic and partition, and why."""
-
-
 @handles(ApiKey.PRODUCE, range(3, 14))
 def produce(request: ProduceRequest, context: Context) -> ProduceResponse | Awaitable[Reply] | None:
-    """Append every batch, in order, before returning; what is returned waits for the acks."""
+    """Append every batch, in order, before returning; what is returned waits for the acks.
+
+    Topics with a rule about schemas may have to wait for those to be looked up. Each of their partitions has
+    a line of its own for that, so that nobody is overtaken; and other topics of the request do not wait.
+    """
     rules = context.broker.schemas.rules
-    if rules and any(_name(topic, context) in rules for topic in request.topic_data):
-        return _check_and_produce(_copied(request), context)
-    return _produce(request, context, {})
-
-
-def _copied(request: ProduceRequest) -> ProduceRequest:
-    """The same with records of its own: those that came are in a buffer that the next request will use."""
-    return ProduceRequest(
-        transactional_id=request.transactional_id,
-        acks=request.acks,
-        timeout_ms=request.timeout_ms,
-        topic_data=[
-            TopicProduceData(
-                name=topic.name,
-                topic_id=topic.topic_id,
-                partition_data=[
-                    PartitionProduceData(
-                        index=each.index, records=None if each.records is None else bytearray(each.records)
-                    )
-                    for each in topic.partition_data
-                ],
-            )
-            for topic in request.topic_data
-        ],
-    )
-
-
-async def _check_and_produce(request: ProduceRequest, context: Context) -> Reply:
-    """The same for topics with a rule about schemas; nobody overtakes another while schemas are looked up."""
-    schemas = context.broker.schemas
-    async with schemas.line:
-        answer = _produce(request, context, await schemas.refusals(_batches(request, context)))
-    return await answer if inspect.isawaitable(answer) else answer
-
-
-def _batches(request: ProduceRequest, context: Context) -> dict[tuple[str, int], list[Buffer]]:
-    """By topic and partition; whoever names a partition twice is looked at twice."""
-    batches: dict[tuple[str, int], list[Buffer]] = {}
-    for topic in request.topic_data:
-        for each in topic.partition_data:
-            if each.records is not None:
-                batches.setdefault((_name(topic, context), each.index), []).append(each.records)
-    return batches
-
-
-def _name(topic: TopicProduceData, context: Context) -> str:
-    if context.version < BY_ID:
-        return topic.name
-    return context.broker.image.topic_names.get(topic.topic_id, "")
-
-
-def _produce(
-    request: ProduceRequest, context: Context, refusals: Refusals
-) -> ProduceResponse | Awaitable[ProduceResponse] | None:
     waiting: list[_Waiting] = []
-    replies = [_topic(topic, request.acks, context, waiting, refusals) for topic in request.topic_data]
+    if not rules or not any(_name(topic, context) in rules for topic in request.topic_data):
+        replies = [_topic(topic, request.acks, context, waiting) for topic in request.topic_data]
+        return _answer(replies, waiting, request, context)
+    at_once = [
+        _topic(topic, request.acks, context, waiting)
+        for topic in request.topic_data
+        if _name(topic, context) not in rules
+    ]
+    checked = [_copied(topic) for topic in request.topic_data if _name(topic, context) in rules]
+    return _check_and_answer(checked, at_once, waiting, request, context)
+
+
+def _answer(
+    replies: list[TopicProduceResponse], waiting: "list[_Waiting]", request: ProduceRequest, context: Context
+) -> ProduceResponse | Awaitable[ProduceResponse] | None:
     if waiting:
         return _wait(replies, waiting, request.timeout_ms, context.broker.loop)
     if request.acks != 0:
@@ -108,6 +67,71 @@ def _produce(
     for refused in (each for topic in replies for each in topic.partition_responses if each.error_code):
         raise HangUp(f"a Produce with acks=0 failed: {refused.error_message}")
     return None
+
+
+def _copied(topic: TopicProduceData) -> TopicProduceData:
+    """The same with records of its own: those that came are in a buffer that the next request will use."""
+    return TopicProduceData(
+        name=topic.name,
+        topic_id=topic.topic_id,
+        partition_data=[
+            PartitionProduceData(
+                index=each.index, records=None if each.records is None else bytearray(each.records)
+            )
+            for each in topic.partition_data
+        ],
+    )
+
+
+async def _check_and_answer(
+    topics: list[TopicProduceData],
+    replies: list[TopicProduceResponse],
+    waiting: "list[_Waiting]",
+    request: ProduceRequest,
+    context: Context,
+) -> Reply:
+    """Look at the schemas of every batch, partition by partition, and append those that are right."""
+    appended = await asyncio.gather(
+        *(
+            _check_and_append(_name(topic, context), data, request.acks, context, waiting)
+            for topic in topics
+            for data in topic.partition_data
+        )
+    )
+    answers = iter(appended)
+    replies += [
+        TopicProduceResponse(
+            name=topic.name,
+            topic_id=topic.topic_id,
+            partition_responses=[next(answers) for _ in topic.partition_data],
+        )
+        for topic in topics
+    ]
+    answer = _answer(replies, waiting, request, context)
+    return await answer if inspect.isawaitable(answer) else answer
+
+
+async def _check_and_append(
+    topic: str, data: PartitionProduceData, acks: int, context: Context, waiting: "list[_Waiting]"
+) -> PartitionProduceResponse:
+    schemas = context.broker.schemas
+    batch = data.records or b""
+    try:
+        schemas.hold(len(batch))
+    except KafkaError as error:
+        return _refused(data.index, error)
+    try:
+        async with schemas.turn(topic, data.index):
+            refusal = await schemas.refusal(topic, batch)
+            return _append(topic, data, acks, context, waiting, refusal=refusal)
+    finally:
+        schemas.let_go(len(batch))
+
+
+def _name(topic: TopicProduceData, context: Context) -> str:
+    if context.version < BY_ID:
+        return topic.name
+    return context.broker.image.topic_names.get(topic.topic_id, "")
 
 
 class _Waiting(NamedTuple):
@@ -157,7 +181,7 @@ def _said(
 
 
 def _topic(
-    topic: TopicProduceData, acks: int, context: Context, waiting: list[_Waiting], refusals: Refusals
+    topic: TopicProduceData, acks: int, context: Context, waiting: list[_Waiting]
 ) -> TopicProduceResponse:
     name, problem = topic.name, None
     if context.version >= BY_ID:
@@ -166,9 +190,7 @@ def _topic(
         except UnknownTopicId as error:
             problem = error
     replies = [
-        _append(name, data, acks, context, waiting, refusal=refusals.get((name, data.index)))
-        if problem is None
-        else _refused(data.index, problem)
+        _append(name, data, acks, context, waiting) if problem is None else _refused(data.index, problem)
         for data in topic.partition_data
     ]
     return TopicProduceResponse(name=topic.name, topic_id=topic.topic_id, partition_responses=replies)
@@ -181,7 +203,7 @@ def _append(
     context: Context,
     waiting: list[_Waiting],
     *,
-    refusal: KafkaError | None,
+    refusal: KafkaError | None = None,
 ) -> PartitionProduceResponse:
     try:
         if refusal is not None:

@@ -1,17 +1,23 @@
 """Topics and groups, under the names that kafka_exporter has made usual: people look for lag first."""
 
+import logging
 from collections import Counter
 from collections.abc import Callable, Iterator
+from concurrent.futures import Future
+from concurrent.futures import TimeoutError as TooLate
 from typing import Final
 
 from headrace.client.cluster_reading import read_partitions
 from headrace.client.cluster_status import PartitionState
-from headrace.client.errors import NoSuchGroup
+from headrace.client.errors import ClientError, NoSuchGroup
 from headrace.client.groups import Group
-from headrace.http.metrics.counters import Counted
+from headrace.http.metrics.counters import WITHIN_S, Counted, Counters
 from headrace.http.metrics.exposition import gauge
 from headrace.http.reach import Reach
 from headrace.protocol.broker_metrics import Family
+from headrace.protocol.schema.metadata import MetadataResponse
+
+logger = logging.getLogger(__name__)
 
 _ATTEMPTS: Final = 3
 _PARTITION = ("topic", "partition")
@@ -24,24 +30,49 @@ _OF_PARTITIONS: Final[dict[str, tuple[str, Callable[[PartitionState], float]]]] 
 }
 
 
-def families(reach: Reach, counted: Counted) -> Iterator[Family]:
-    """All of them, as the cluster is now."""
-    with reach.brokers() as brokers:
-        metadata = brokers.metadata()
-    yield gauge("kafka_brokers", "Brokers that are alive.", (), [((), len(metadata.brokers))])
-    yield from _of_partitions(read_partitions(metadata), counted)
-    yield from _of_groups(_groups(reach))
+class Lags:
+    """Looks up how groups stand, in the background: what librdkafka takes too long for is left out once."""
 
+    def __init__(self, reach: Reach, counters: Counters) -> None:
+        self._reach = reach
+        self._counters = counters
+        self._looking: Future[list[Group]] | None = None
 
-def _groups(reach: Reach) -> list[Group]:
-    """All groups; one that goes between its name and its offsets is none."""
-    for _ in range(_ATTEMPTS):
-        names = [each.name for each in reach.groups.list_groups()]
+    def families(self, found: MetadataResponse, counted: Counted) -> Iterator[Family]:
+        """All of them, as the cluster is now."""
+        yield gauge("kafka_brokers", "Brokers that are alive.", (), [((), len(found.brokers))])
+        yield gauge(
+            "headrace_broker_up",
+            "Whether a broker has answered.",
+            ("broker",),
+            [((str(each.node_id),), each.node_id in counted) for each in found.brokers],
+        )
+        yield from _of_partitions(read_partitions(found), counted)
+        yield from _of_groups(self._groups())
+
+    def _groups(self) -> list[Group]:
+        if self._looking is None:
+            self._looking = self._counters.begin(self._look)
+        looking = self._looking
         try:
-            return reach.groups.describe(names)
-        except NoSuchGroup:
-            continue
-    return []
+            groups = looking.result(WITHIN_S)
+        except TooLate:
+            return []  # it goes on, and is there for the next scrape
+        except ClientError as error:
+            logger.info("no groups: %s", error)
+            groups = []
+        self._looking = None
+        return groups
+
+    def _look(self) -> list[Group]:
+        """All groups; one that goes between its name and its offsets is none."""
+        for _ in range(_ATTEMPTS):
+            names = [each.name for each in self._reach.groups.list_groups()]
+            try:
+                return self._reach.groups.describe(names)
+            except NoSuchGroup:
+                continue
+        return []
 
 
 def _of_partitions(partitions: list[PartitionState], counted: Counted) -> Iterator[Family]:

@@ -9,8 +9,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, Final
 
 from headrace.client.errors import ClientError
-from headrace.http.metrics.counters import Counted, count
-from headrace.http.reach import Reach
+from headrace.http.metrics.counters import Counted, Counters
 
 EVERY_S: Final = 2.0
 FIRST_S: Final = 0.5  # so that somebody who has just come sees something
@@ -72,8 +71,8 @@ class Sample:
 class Rates:
     """Samples in a thread of its own, which ends when nobody has looked for a while."""
 
-    def __init__(self, reach: Reach) -> None:
-        self._reach = reach
+    def __init__(self, counters: Counters) -> None:
+        self._counters = counters
         self._points: deque[Point] = deque(maxlen=KEPT)
         self._last: Sample | None = None
         self._looked = 0.0
@@ -102,7 +101,7 @@ class Rates:
 
     def _take(self) -> None:
         try:
-            counted = count(self._reach, list(_COUNTERS))
+            counted = self._counters.count(self._counters.metadata(), list(_COUNTERS))
         except ClientError as error:
             logger.info("no rates: %s", error)
             self._last = None  # a gap in the chart, not a slope

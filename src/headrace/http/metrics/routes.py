@@ -6,9 +6,9 @@ from typing import Annotated, Any
 from fastapi import APIRouter, FastAPI, Query, Request
 from fastapi.responses import PlainTextResponse
 
-from headrace.http.metrics import lags
-from headrace.http.metrics.counters import count
+from headrace.http.metrics.counters import Counters
 from headrace.http.metrics.exposition import CONTENT_TYPE, exposition
+from headrace.http.metrics.lags import Lags
 from headrace.http.metrics.rates import EVERY_S, Rates
 from headrace.http.problems import Problem, answers
 from headrace.http.reach import Reached
@@ -16,13 +16,13 @@ from headrace.http.reach import Reached
 router = APIRouter(tags=["health"], responses=answers(HTTPStatus.SERVICE_UNAVAILABLE))
 
 
-@router.get("/healthz")
+@router.get("/healthz", summary="Is the gateway there?")
 async def healthz() -> dict[str, str]:
     """That the gateway runs."""
     return {"status": "ok"}
 
 
-@router.get("/readyz")
+@router.get("/readyz", summary="Does it reach the cluster?")
 def readyz(reach: Reached) -> dict[str, str]:
     """That it reaches the cluster."""
     with reach.brokers() as brokers:
@@ -30,24 +30,32 @@ def readyz(reach: Reached) -> dict[str, str]:
     return {"status": "ready"}
 
 
-@router.get("/metrics", response_class=PlainTextResponse, responses=answers(HTTPStatus.NOT_FOUND))
+@router.get(
+    "/metrics",
+    summary="Figures for Prometheus",
+    response_class=PlainTextResponse,
+    responses=answers(HTTPStatus.NOT_FOUND),
+)
 def metrics(
-    reach: Reached,
+    request: Request,
     broker: Annotated[int | None, Query(ge=0, le=2**31 - 1, description="Only of this broker.")] = None,
 ) -> PlainTextResponse:
     """What Prometheus scrapes: every broker's counters, topics, and groups with their lag.
 
     One gateway tells of the whole cluster. Where each broker has a gateway and each is scraped, `?broker=ID`
-    leaves out the others, and what is not a broker's own.
+    leaves out the others, and what is not a broker's own. A broker that does not answer within seconds is not
+    waited for, and `headrace_broker_up` is 0 for it.
     """
-    counted = count(reach, only=broker)
+    counters: Counters = request.app.state.counters
+    found = counters.metadata()
+    counted = counters.count(found, only=broker)
     if broker is not None and broker not in counted:
         raise Problem(HTTPStatus.NOT_FOUND, 40404, f"there is no broker {broker} that answers")
-    more = lags.families(reach, counted) if broker is None else ()
+    more = request.app.state.lags.families(found, counted) if broker is None else ()
     return PlainTextResponse(exposition(counted, more), media_type=CONTENT_TYPE)
 
 
-@router.get("/api/v1/rates", tags=["cluster"])
+@router.get("/api/v1/rates", tags=["cluster"], summary="Throughput of the last ten minutes")
 def rates(
     request: Request,
     topic: Annotated[str | None, Query(description="Of this topic, besides those of the brokers.")] = None,
@@ -59,5 +67,7 @@ def rates(
 
 def install(app: FastAPI) -> None:
     """Add this part to the gateway."""
-    app.state.rates = Rates(app.state.reach)
+    app.state.counters = Counters(app.state.reach.bootstrap)
+    app.state.lags = Lags(app.state.reach, app.state.counters)
+    app.state.rates = Rates(app.state.counters)
     app.include_router(router)

@@ -1,5 +1,6 @@
 """The three things that a partition's leader is asked: what comes next, where it begins, and to append."""
 
+import logging
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from http import HTTPStatus
@@ -8,12 +9,14 @@ from typing import Final, NamedTuple
 from headrace.client.brokers import Brokers
 from headrace.client.wire import Address
 from headrace.http.problems import Problem
-from headrace.protocol.batch import read_batch, read_offset_and_size
-from headrace.protocol.errors import CorruptMessage, ErrorCode, KafkaError
+from headrace.protocol.batch import read_batch, read_header, read_offset_and_size
+from headrace.protocol.errors import ErrorCode, KafkaError
 from headrace.protocol.records import Record, decode_batch
 from headrace.protocol.schema.fetch import FetchPartition, FetchRequest, FetchTopic
 from headrace.protocol.schema.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 from headrace.protocol.schema.produce import PartitionProduceData, ProduceRequest, TopicProduceData
+
+logger = logging.getLogger(__name__)
 
 PIECE_BYTES: Final = 8 * 1024 * 1024
 APPEND_MS: Final = 10_000
@@ -159,14 +162,12 @@ def _records(data: memoryview, offset: int) -> tuple[list[Record], int]:
     """The records of whole batches, and the offset after them."""
     found: list[Record] = []
     for batch in _batches(data):
+        header = read_header(batch)
         try:
-            header = read_batch(batch)
-            if not header.is_control:
+            if not read_batch(batch).is_control:
                 found += decode_batch(batch, header)
-        except (CorruptMessage, KafkaError) as error:
-            raise Problem(
-                HTTPStatus.INTERNAL_SERVER_ERROR, 50001, f"a batch after offset {offset}: {error}"
-            ) from error
+        except KafkaError as error:  # whoever wrote it: the others can be read
+            logger.warning("the batch at offset %d is passed over: %s", header.base_offset, error)
         offset = max(offset, header.next_offset)
     return found, offset
 
