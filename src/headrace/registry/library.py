@@ -5,6 +5,7 @@ from dataclasses import replace
 from typing import Final
 
 from headrace.registry import names
+from headrace.registry.comparing import Comparing
 from headrace.registry.formats import InvalidSchema, Parsed, Reference, Resolve, Schema, parse
 from headrace.registry.records import SchemaValue
 from headrace.registry.refusals import Invalid, Refusal
@@ -21,6 +22,7 @@ class Library:
         self._remembered = remembered
         self._parsed: OrderedDict[tuple[str, Schema], Parsed] = OrderedDict()
         self._forgotten = state.forgotten
+        self.comparing = Comparing()
 
     def parsed(self, subject: str, schema: Schema) -> Parsed:
         """A schema as one of `subject`, in whose context its references are; Invalid if it is none."""

@@ -11,8 +11,9 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from headrace.registry import names
+from headrace.registry.comparing import Comparison
 from headrace.registry.decision import Decision
-from headrace.registry.formats import Level, Parsed, Schema, check
+from headrace.registry.formats import Level, Parsed, Schema
 from headrace.registry.identity import identity
 from headrace.registry.library import Library
 from headrace.registry.records import ContextKey, Exists, Mode, Record, SchemaKey, SchemaValue
@@ -184,13 +185,16 @@ def _incompatibilities(
         olds = [each for each in olds if _property(each, config.group) == group]
     if config.compatibility not in _TRANSITIVE:
         olds = olds[-1:]  # so that the others need not be understood
-    messages = check(
-        parsed,
-        [library.kept(each) for each in olds],
-        config.compatibility,
-        versions=[each.version for each in olds],
+    comparison = Comparison(
+        new=value.schema,
+        context=names.context_of(value.subject),
+        olds=tuple((each.version, each.schema) for each in olds),
+        level=config.compatibility,
+        forgotten=state.forgotten,
+        parsed=parsed,
+        parsed_olds=[library.kept(each) for each in olds],
     )
-    return [*messages, f"{{compatibility: '{config.compatibility}'}}"] if messages else []
+    return library.comparing.messages(comparison)
 
 
 def _property(value: SchemaValue, name: str) -> object:

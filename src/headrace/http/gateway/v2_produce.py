@@ -2,12 +2,12 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from http import HTTPStatus
 from typing import Annotated, Any, Final
 
 from fastapi import APIRouter, Depends, Response
 from fastapi import Body as InBody
-from fastapi.concurrency import run_in_threadpool
 
 from headrace.client.records import Record
 from headrace.http.gateway.asking import PartitionId, TopicName
@@ -20,6 +20,7 @@ from headrace.http.gateway.v2_answers import v2
 from headrace.http.gateway.v2_encoders import Encoded, by_schema
 from headrace.http.gateway.v2_records import ProduceV2
 from headrace.http.problems import Problem
+from headrace.http.registry.threads import in_registry_thread
 
 router = APIRouter(tags=["REST proxy v2"])
 
@@ -108,7 +109,7 @@ async def _produce(
     if how.embedded in _PLAIN:
         keys, values = _plainly(asked, _PLAIN[how.embedded])
     else:
-        keys, values = await run_in_threadpool(by_schema, hub.schemas, topic, how.embedded, asked)
+        keys, values = await in_registry_thread(partial(by_schema, hub.schemas, topic, how.embedded, asked))
     records = [
         Record(key=key, value=value, partition=partition if each.partition is None else each.partition)
         for each, key, value in zip(asked.records, keys.data, values.data, strict=True)

@@ -6,7 +6,6 @@ from http import HTTPStatus
 from typing import Annotated, Any, Final
 
 from fastapi import APIRouter, Request, Response
-from fastapi.concurrency import run_in_threadpool
 from pydantic import Field, StrictStr
 from starlette.types import Receive, Scope, Send
 
@@ -29,6 +28,7 @@ from headrace.http.gateway.v3_produce import (
 )
 from headrace.http.gateway.v3_schemas import write_by_schema
 from headrace.http.problems import Problem, answers
+from headrace.http.registry.threads import in_registry_thread
 
 router = APIRouter(prefix="/v3/clusters/{cluster_id}/topics", tags=["REST proxy v3"], route_class=V3Route)
 
@@ -89,7 +89,7 @@ class Producing:
     async def prepare(self, record: RecordV3) -> Prepared:
         await self._hub.topics.check(self._topic, record.partition_id)
         ready = partial(prepare, record, self._topic, partial(write_by_schema, self._hub.schemas))
-        return await run_in_threadpool(ready) if has_schema(record) else ready()
+        return await in_registry_thread(ready) if has_schema(record) else ready()
 
 
 @router.post(

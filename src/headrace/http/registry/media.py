@@ -15,6 +15,7 @@ from starlette.types import Scope
 
 from headrace.client.errors import ClientError
 from headrace.http.problems import Problem, code_of
+from headrace.http.registry.threads import in_its_threads
 from headrace.http.registry.within import unfolded
 from headrace.registry import names
 from headrace.registry.refusals import Refusal
@@ -39,8 +40,12 @@ class RegistryText(Response):
 class RegistryRoute(APIRoute):
     """A route whose names are taken apart before they are decoded: `a%2Fb` is one name, and has a slash.
 
-    A body is JSON, whatever its content type says: half of all curl commands say it is a form.
+    A body is JSON, whatever its content type says: half of all curl commands say it is a form. What is a
+    plain `def` runs in the registry's own threads.
     """
+
+    def __init__(self, path: str, endpoint: Callable[..., Any], **more: Any) -> None:
+        super().__init__(path, in_its_threads(endpoint), **more)
 
     def matches(self, scope: Scope) -> tuple[Match, Scope]:
         raw = scope.get("raw_path")

@@ -20,6 +20,7 @@ from headrace.client.errors import ClientError, Unreachable
 from headrace.http.problems import Problem
 from headrace.http.reach import Reach
 from headrace.http.registry.store import Overtaken, Store
+from headrace.registry.comparing import NotCompared, Verdicts
 from headrace.registry.decision import Decision
 from headrace.registry.formats import Parsed, Reference, Schema
 from headrace.registry.library import Library, understood
@@ -119,19 +120,27 @@ class Registry:
 
     def ask(self, question: Callable[[State, Library], Answer]) -> Answer:
         """The answer by all that was written before it was asked."""
+        return self._with_comparisons(lambda known: self._ask(question, known))
+
+    def _ask(self, question: Callable[[State, Library], Answer], known: Verdicts) -> Answer:
         asked = self._begun
         with self._lock:
             self._catch_up_since(asked)
-            return question(self._store.state, self._store.library)
+            with self._store.library.comparing.only(known):
+                return question(self._store.state, self._store.library)
 
     def change(self, decide: Callable[[State, Library], Decision[Answer]]) -> Answer:
         """Carry out what is decided, by all that was written before; whoever is overtaken decides again."""
+        return self._with_comparisons(lambda known: self._change(decide, known))
+
+    def _change(self, decide: Callable[[State, Library], Decision[Answer]], known: Verdicts) -> Answer:
         asked = self._begun
         with self._lock:
             for _ in range(ATTEMPTS):
                 self._catch_up_since(asked)
                 asked = self._begun
-                decision = decide(self._store.state, self._store.library)
+                with self._store.library.comparing.only(known):
+                    decision = decide(self._store.state, self._store.library)
                 if not decision.records:
                     return decision.answer
                 try:
@@ -140,9 +149,21 @@ class Registry:
                     continue
                 self._note()
                 return decision.answer
-        raise Problem(
-            HTTPStatus.SERVICE_UNAVAILABLE, 50301, "others write to the registry all the time: try again"
-        )
+        raise _busy()
+
+    @staticmethod
+    def _with_comparisons(attempt: Callable[[Verdicts], Answer]) -> Answer:
+        """What comes of it, once the comparisons that it needs are made: while nobody waits for us.
+
+        If what was compared with is not what there is by then, it is compared again.
+        """
+        known: Verdicts = {}
+        for _ in range(ATTEMPTS):
+            try:
+                return attempt(known)
+            except NotCompared as error:
+                known[error.comparison] = error.comparison.messages()
+        raise _busy()
 
     def _catch_up_since(self, asked: int) -> None:
         """Read, unless somebody has begun to since then: what came of that holds for us as well.
@@ -175,7 +196,12 @@ class Registry:
         return value
 
 
-def registry_of(request: Request) -> Registry:
+def _busy() -> Problem:
+    why = "others write to the registry all the time: try again"
+    return Problem(HTTPStatus.SERVICE_UNAVAILABLE, 50301, why)
+
+
+async def registry_of(request: Request) -> Registry:
     registry = request.app.state.registry
     assert isinstance(registry, Registry)
     return registry
