@@ -25,6 +25,15 @@ def test_the_newest_come_first(reader: Reader) -> None:
     expect(page.locator("#told")).to_contain_text("50 messages")
 
 
+def test_from_the_newest_the_search_goes_on_further_back(reader: Reader) -> None:
+    page = reader.open("/ui/topics/orders?partition=2&limit=20")
+    newest = offsets(page)
+    assert newest == list(range(newest[0], newest[0] - 20, -1))
+    page.get_by_role("link", name="Go on further back").click()
+    expect(page.locator("#messages .offset").first).to_contain_text(str(newest[-1] - 1))
+    assert offsets(page) == list(range(newest[-1] - 1, newest[-1] - 21, -1))
+
+
 def test_messages_are_found_from_an_offset_and_the_search_goes_on(reader: Reader) -> None:
     page = reader.open("/ui/topics/orders")
     page.get_by_role("combobox", name="Show").select_option("from an offset")

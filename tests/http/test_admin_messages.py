@@ -122,6 +122,41 @@ def test_a_search_looks_at_no_more_than_it_may(gateway: Asking) -> None:
     assert gateway.values(topic, f"text=m99&from={answer['next']}") == ["m99"]
 
 
+def test_the_newest_are_found_though_a_search_may_not_look_at_all(gateway: Asking) -> None:
+    topic = gateway.topic()
+    for first in range(0, 3000, 500):
+        gateway.write(topic, *[f"m{number}" for number in range(first, first + 500)])
+    path = f"/api/v1/topics/{topic}/messages?last=3000"
+
+    answer = gateway.get(f"{path}&scan=1000&limit=3")
+    assert [each["offset"] for each in answer["messages"]] == [2999, 2998, 2997]
+    assert (answer["stopped_by"], answer["next"]) == ("limit", "0:2997")
+    answer = gateway.get(f"{path}&scan=1000&text=m1999")
+    assert (answer["messages"], answer["stopped_by"], answer["next"]) == ([], "records", "0:2000")
+    assert answer["scanned"]["messages"] == 1000
+    answer = gateway.get(f"{path}&scan=1000&text=m1999&from={answer['next']}")
+    assert [each["offset"] for each in answer["messages"]] == [1999]
+
+
+@pytest.mark.parametrize("bound", ["limit=7", "limit=1", "scan=5", "limit=20&scan=30"])
+def test_a_search_of_the_newest_goes_on_backwards_and_leaves_nothing_out(gateway: Asking, bound: str) -> None:
+    topic = gateway.topic(partitions=3)
+    for number in range(90):  # the first partition has all of the new ones
+        partition = 0 if number >= 60 else number % 3
+        gateway.write(topic, f"m{number}", partition=partition, timestamp_ms=1_700_000_000_000 + number)
+
+    found, query = [], f"last=1000&{bound}"
+    for _ in range(200):
+        answer = gateway.get(f"/api/v1/topics/{topic}/messages?{query}")
+        found += [each["value"] for each in answer["messages"]]
+        if answer["stopped_by"] == "end":
+            break
+        query = f"last=1000&{bound}&from={answer['next']}"
+    assert sorted(found) == sorted(f"m{number}" for number in range(90))
+    if "scan" not in bound:
+        assert found == [f"m{number}" for number in reversed(range(90))]
+
+
 def test_a_long_value_is_cut_and_says_so(gateway: Asking) -> None:
     topic = gateway.topic()
     gateway.write(topic, "ü" * 1000)

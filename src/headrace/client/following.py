@@ -35,7 +35,8 @@ class Follower(Reader):
         """`positions` are offsets by partition, and go before `start`."""
         self._wanted = dict(positions or {})
         self.positions: dict[int, int] = {}  # the next offset of each partition
-        self.ends: dict[int, int] = {}  # where each ended when we came
+        self.begins: dict[int, int] = {}  # where each began when we came
+        self.ends: dict[int, int] = {}  # where each ended then
         self.lost = 0  # records that were asked for and are not in the log any more
         super().__init__(
             bootstrap,
@@ -64,6 +65,19 @@ class Follower(Reader):
             self.positions[record.partition] = record.offset + 1
         return records
 
+    @property
+    def unfinished(self) -> set[int]:
+        """The partitions whose end has not been met yet, since we came or were placed."""
+        return set(self._open)
+
+    def place(self, positions: Mapping[int, int]) -> None:
+        """Read these partitions from here, and the others no more."""
+        self.positions.update(positions)
+        self._open = set(positions)
+        self._consumer.assign(
+            [TopicPartition(self._topic, index, offset) for index, offset in positions.items()]
+        )
+
     def check(self) -> None:
         """NoSuchTopic if the topic has been deleted, as librdkafka does not say; waits a moment at most."""
         try:
@@ -80,7 +94,7 @@ class Follower(Reader):
             low, high = self._consumer.get_watermark_offsets(
                 TopicPartition(self._topic, index), timeout=TIMEOUT_S
             )
-            self.ends[index] = high
+            self.begins[index], self.ends[index] = low, high
             self.positions[index] = self._begin(index, start, low, high, times)
         return [TopicPartition(self._topic, index, offset) for index, offset in self.positions.items()]
 

@@ -1,27 +1,15 @@
 """Looking for records in a topic, within bounds: what was found, how far it got, where to go on."""
 
-import heapq
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final, Literal
 
 from headrace.client.following import Follower
-from headrace.client.records import Record, Start
+from headrace.client.records import END, Record, Start
+from headrace.client.scan_bounds import STEP_S, Bounds, Spent, Stopped
+from headrace.client.scanning_back import Backwards
 
-_STEP_S: Final = 0.2
-
-Stopped = Literal["end", "limit", "records", "bytes", "time"]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Bounds:
-    """Where a search ends, whatever comes first."""
-
-    found: int
-    records: int
-    size_bytes: int
-    time_s: float
+__all__ = ["Bounds", "Scan", "Stopped", "scan"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,76 +34,72 @@ def scan(
     partitions: Sequence[int] = (),
     positions: Mapping[int, int] | None = None,
 ) -> Scan:
-    """The first records that fit; if `start` counts from the end, the newest of them, newest first."""
+    """The first records that fit. If `start` counts from the end, the newest of them, newest first.
+
+    These are looked for backwards, from the end or from `positions`, and `next_offsets` leads further back.
+    """
     began_s = time.monotonic()
-    newest = start.last is not None
-    with Follower(bootstrap, topic, start, partitions=partitions, positions=positions) as follower:
-        looking = _Looking(follower, bounds, began_s + bounds.time_s)
-        if newest:
-            kept = heapq.nlargest(bounds.found, filter(fits, looking), key=_age)
+    deadline_s = began_s + bounds.time_s
+    begin = start if start.last is None else END
+    options = {} if start.last is None else {"queued.min.messages": 1000}  # what is behind a window is wasted
+    with Follower(
+        bootstrap, topic, begin, partitions=partitions, positions=positions, options=options
+    ) as follower:
+        looking: Backwards | _Forwards
+        if start.last is None:
+            looking = _Forwards(follower, fits, bounds, deadline_s)
         else:
-            kept = list(looking.until_enough(fits))
+            looking = Backwards(follower, start.last, fits, bounds, deadline_s)
+        looking.run()
         return Scan(
-            found=tuple(kept),
-            records=looking.records,
-            size_bytes=looking.size_bytes,
+            found=tuple(looking.found),
+            records=looking.spent.records,
+            size_bytes=looking.spent.size_bytes,
             took_ms=int((time.monotonic() - began_s) * 1000),
             stopped_by=looking.stopped_by,
             next_offsets=dict(looking.next_offsets),
         )
 
 
-class _Looking:
+class _Forwards:
     """The records of a follower, one by one, until a bound is reached."""
 
-    def __init__(self, follower: Follower, bounds: Bounds, deadline_s: float) -> None:
-        self.records = self.size_bytes = 0
+    def __init__(
+        self, follower: Follower, fits: Callable[[Record], bool], bounds: Bounds, deadline_s: float
+    ) -> None:
+        self.found: list[Record] = []
+        self.spent = Spent()
         self.stopped_by: Stopped = "end"
         self.next_offsets = dict(follower.positions)
-        self._follower = follower
-        self._bounds = bounds
-        self._deadline_s = deadline_s
+        self._follower, self._fits, self._bounds, self._deadline_s = follower, fits, bounds, deadline_s
 
-    def __iter__(self) -> Iterator[Record]:
+    def run(self) -> None:
+        for record in self._records():
+            if self._fits(record):
+                self.found.append(record)
+                if len(self.found) == self._bounds.found:
+                    self.stopped_by = "limit"
+                    return
+
+    def _records(self) -> Iterator[Record]:
         while not self._follower.at_end:
             if self._is_over():
                 return
-            for record in self._follower.step(_STEP_S):
+            for record in self._follower.step(STEP_S):
                 assert record.partition is not None, record
                 if record.offset >= self._follower.ends[record.partition]:
                     continue  # it has come since we began
                 if self._is_over():
                     return
-                self.records += 1
-                self.size_bytes += len(record.key or b"") + len(record.value or b"")
+                self.spent.add(1, len(record.key or b"") + len(record.value or b""))
                 self.next_offsets[record.partition] = record.offset + 1
                 yield record
         self.next_offsets = {
             index: max(offset, self._follower.ends[index]) for index, offset in self.next_offsets.items()
         }
 
-    def until_enough(self, fits: Callable[[Record], bool]) -> Iterator[Record]:
-        left = self._bounds.found
-        for record in self:
-            if not fits(record):
-                continue
-            yield record
-            left -= 1
-            if not left:
-                self.stopped_by = "limit"
-                return
-
     def _is_over(self) -> bool:
-        if self.records >= self._bounds.records:
-            self.stopped_by = "records"
-        elif self.size_bytes >= self._bounds.size_bytes:
-            self.stopped_by = "bytes"
-        elif time.monotonic() > self._deadline_s:
-            self.stopped_by = "time"
-        else:
-            return False
-        return True
-
-
-def _age(record: Record) -> tuple[int, int, int]:
-    return record.timestamp_ms or 0, record.offset, -(record.partition or 0)
+        bound = self.spent.over(self._bounds, self._deadline_s)
+        if bound is not None:
+            self.stopped_by = bound
+        return bound is not None

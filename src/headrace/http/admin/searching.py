@@ -38,7 +38,7 @@ class MessagesAnswer:
     """What was found, why the search ended, and where it goes on.
 
     `stopped_by` is `end` if all was looked at, else the bound that was reached: `limit`, `records`, `bytes`
-    or `time`. The same request with `from` set to `next` goes on.
+    or `time`. The same request with `from` set to `next` goes on; with `last`, further back.
     """
 
     topic: str
@@ -63,7 +63,11 @@ class Search:
         ] = None,
         last: Annotated[
             int | None,
-            Query(description="Look at this many before each partition's end; newest first.", ge=1, le=10**6),
+            Query(
+                description="Look at this many before each partition's end, or `from`; newest first.",
+                ge=1,
+                le=10**6,
+            ),
         ] = None,
         from_: Annotated[
             str | None,
@@ -80,9 +84,9 @@ class Search:
             int, Query(description="Cut what is longer.", ge=0, le=MOST_VALUE_BYTES)
         ] = 64 * 1024,
     ) -> None:
-        if sum(each is not None for each in (offset, time, last, from_)) > 1:
-            raise Problem(HTTPStatus.BAD_REQUEST, 40002, "offset, time, last and from exclude each other")
-        self.start = Start(offset=offset, time_ms=time, last=last)
+        if sum(each is not None for each in (offset, time, last)) > 1:
+            raise Problem(HTTPStatus.BAD_REQUEST, 40002, "offset, time and last exclude each other")
+        self.start = Start(offset=offset, time_ms=time, last=last) if from_ is None else Start(last=last)
         self.positions = None if from_ is None else read_positions(from_)
         self.partition = partition
         self.partitions = sorted(self.positions or ()) if partition is None else [partition]

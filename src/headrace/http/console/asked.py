@@ -39,7 +39,7 @@ class Asked:
         """What a field for times can show."""
         return self.time if _TIME.fullmatch(self.time) else ""
 
-    def start(self, partitions: int) -> Start:
+    def start(self) -> Start:
         """Where to begin; ClientError if that was not said, or cannot be read."""
         match self.where:
             case "beginning":
@@ -49,8 +49,7 @@ class Asked:
             case "time":
                 return Start(time_ms=self.time_ms())
             case _:
-                wanted = SCANNED // max(1, partitions) if self.filters else self.limit
-                return Start(last=max(self.limit, wanted))
+                return Start(last=SCANNED)  # backwards, until there are enough
 
     def time_ms(self) -> int:
         """The time that was typed: milliseconds, or a date and a time on the reader's clock."""

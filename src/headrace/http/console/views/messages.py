@@ -58,7 +58,7 @@ async def messages(request: Request, name: TopicName, reach: Reached, hub: Share
         problem=problem,
         limits=LIMITS,
         scanned=SCANNED,
-        more=_more(request, asked, found),
+        more=_more(request, found),
         json=_json(topic, asked) if not problem else "",
     )
     return await to_thread.run_sync(render)
@@ -66,12 +66,12 @@ async def messages(request: Request, name: TopicName, reach: Reached, hub: Share
 
 def _found(hub: Hub, topic: TopicAnswer, asked: Asked) -> tuple[Scan, list[dict[str, Any]]]:
     """The search of the admin API, with what a form says."""
-    start = asked.start(1 if asked.partition is not None else len(topic.partitions))
+    start = asked.start()
     search = Search(
         partition=asked.partition,
         offset=None if asked.after else start.offset,
         time=None if asked.after else start.time_ms,
-        last=None if asked.after else start.last,
+        last=start.last,
         from_=asked.after or None,
         limit=asked.limit,
         key=asked.key or None,
@@ -83,9 +83,9 @@ def _found(hub: Hub, topic: TopicAnswer, asked: Asked) -> tuple[Scan, list[dict[
     return found, [_row(shown(each, search.max_value_bytes, hub.schemas.show)) for each in found.found]
 
 
-def _more(request: Request, asked: Asked, found: Scan | None) -> str:
-    """Where the search goes on, if it was cut short; after the newest there is nothing."""
-    if found is None or found.stopped_by == "end" or asked.where == "newest":
+def _more(request: Request, found: Scan | None) -> str:
+    """Where the search goes on, if it was cut short: onwards, or from the newest back."""
+    if found is None or found.stopped_by == "end":
         return ""
     fields = {**request.query_params, "after": written(found.next_offsets)}
     return f"{path_of(request)}?{urlencode(fields)}"
@@ -93,7 +93,7 @@ def _more(request: Request, asked: Asked, found: Scan | None) -> str:
 
 def _json(topic: TopicAnswer, asked: Asked) -> str:
     """The same search, for programs."""
-    start = asked.start(1 if asked.partition is not None else len(topic.partitions))
+    start = asked.start()
     fields = {
         "partition": asked.partition,
         "offset": start.offset,
@@ -104,7 +104,7 @@ def _json(topic: TopicAnswer, asked: Asked) -> str:
         "limit": asked.limit,
     }
     if asked.after:
-        fields |= {"offset": None, "time": None, "last": None, "from": asked.after}
+        fields |= {"offset": None, "time": None, "from": asked.after}
     said = {name: value for name, value in fields.items() if value is not None}
     return f"/api/v1/topics/{topic.name}/messages?{urlencode(said)}"
 
