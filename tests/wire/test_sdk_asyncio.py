@@ -19,6 +19,7 @@ from headrace import (
     Place,
     Unreachable,
 )
+from headrace.testing import Broker
 from wire.process import BrokerProcess
 from wire.sdk import QUICK, fresh, numbers, topic_of
 
@@ -62,6 +63,28 @@ def test_a_full_buffer_does_not_stop_the_loop(broker: BrokerProcess) -> None:
         async with AsyncProducer(broker.bootstrap, queue_buffering_max_messages=5) as producer:
             await asyncio.gather(*(producer.send(topic, value) for value in numbers(200)))
         assert producer.counts == (200, 200, 0, 0)
+
+    run(story())
+
+
+def test_a_flush_ends_while_another_task_goes_on_posting() -> None:
+    async def story() -> None:
+        with Broker(topics={"busy": 4}) as own:
+            async with AsyncProducer(own.bootstrap) as producer:
+
+                async def work() -> None:
+                    while True:
+                        await producer.post("busy", b"more")
+                        await asyncio.sleep(0.001)
+
+                await producer.send("busy", b"first")
+                working = asyncio.ensure_future(work())
+                with own.faults.delay("Produce", seconds=0.05):
+                    for _ in range(3):
+                        sent = producer.counts.sent
+                        assert (await producer.flush(15)).acknowledged >= sent
+                        await producer.send("busy", b"after")  # the gate is open again
+                working.cancel()
 
     run(story())
 

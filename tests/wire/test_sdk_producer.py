@@ -2,6 +2,7 @@
 
 import threading
 from collections import Counter
+from collections.abc import Iterator
 
 import pytest
 from confluent_kafka import murmur2
@@ -21,6 +22,7 @@ from headrace import (
     Receipt,
     Unreachable,
 )
+from headrace.testing import Broker
 from wire.process import BrokerProcess
 from wire.sdk import QUICK, fresh, numbers, topic_of
 
@@ -144,6 +146,39 @@ def test_threads_may_share_a_producer(broker: BrokerProcess) -> None:
         for thread in threads:
             thread.join()
         assert producer.flush() == (8000, 8000, 0, 0)
+
+
+@pytest.mark.parametrize("receipts", [False, True])
+@pytest.mark.parametrize("at_once", [False, True])
+def test_a_flush_ends_while_other_threads_go_on_sending(receipts: bool, at_once: bool) -> None:
+    with Broker(topics={"busy": 4}) as own, Producer(own.bootstrap, receipts=receipts) as producer:
+        stop = threading.Event()
+
+        def endless() -> Iterator[bytes]:
+            while not stop.wait(0.001):
+                yield b"more"
+
+        def work() -> None:
+            if at_once:
+                producer.send_all("busy", endless())
+            else:
+                for value in endless():
+                    producer.send("busy", value)
+
+        producer.send("busy", b"first")
+        thread = threading.Thread(target=work)
+        with own.faults.delay("Produce", seconds=0.05):  # so that something waits at any time
+            thread.start()
+            try:
+                for _ in range(3):
+                    counts = producer.flush(15)
+                    assert counts.sent == counts.acknowledged
+                assert thread.is_alive()
+            finally:
+                stop.set()
+                thread.join()
+        producer.flush()
+        assert len(own.records("busy")) == producer.counts.sent
 
 
 def test_what_the_broker_refuses_is_raised_at_flush(broker: BrokerProcess) -> None:

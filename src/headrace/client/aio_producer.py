@@ -126,8 +126,11 @@ class AsyncProducer:
             await self._room.wait()
 
     async def flush(self, timeout_s: float | None = None) -> Counts:
-        """Wait until every record posted so far is acknowledged; DeliveryFailed if one is not."""
-        return await asyncio.to_thread(self._producer.flush, timeout_s)
+        """Wait until every record posted so far is acknowledged; DeliveryFailed if one is not.
+
+        Tasks that go on posting have to wait in the end, as for a full buffer.
+        """
+        return await asyncio.to_thread(self._flush, timeout_s)
 
     @property
     def counts(self) -> Counts:
@@ -148,6 +151,12 @@ class AsyncProducer:
     def _poll(self) -> None:
         while not self._ending.is_set():
             self._producer.poll(POLL_S)
+
+    def _flush(self, timeout_s: float | None) -> Counts:
+        try:
+            return self._producer.flush(timeout_s)
+        finally:
+            self._loop.call_soon_threadsafe(self._room.set)  # also if whoever waited for it has gone
 
     def _settle(self, future: "asyncio.Future[Delivered]", error: KafkaError | None, message: Any) -> None:
         self._producer.count(error, message)

@@ -12,8 +12,11 @@ sent, has not failed and does not wait was acknowledged.
 """
 
 import itertools
+import math
+import time
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import ExitStack
 from typing import Any, Final, NoReturn, Self
 
 import confluent_kafka
@@ -22,11 +25,14 @@ from confluent_kafka import KafkaError, KafkaException
 from headrace.client.delivery import Counts, Ledger, Receipt, Tally
 from headrace.client.errors import ClientError, Closed, NotSerializable, check_reachable, translate
 from headrace.client.partitioning import ANY, Partitioner
+from headrace.client.producer_gate import Gate, Produce
 from headrace.client.producer_records import Preparation
 from headrace.client.settings import Settings, bootstrap_of, build, gather
 
 POLL_EVERY: Final = 1023  # a mask: after 1,024 records, a look at what has arrived
 POLL_OFTEN: Final = 63  # the same where somebody waits to hear of each
+MANY: Final = 128  # records that are counted as one
+FLUSH_S: Final = 0.1  # how long to flush at a time before a look at what others do meanwhile
 ROOM_S: Final = 0.1  # how long to wait at a time for room in the buffer
 TIMEOUT_S: Final = 30.0  # for questions about topics
 _BREAKS: Final = 100  # errors in a row that come up among reports; one is usual, after which nothing works
@@ -92,7 +98,8 @@ class Producer:
             raise
         self._prepare = self._records.prepare if self._records.needed else None
         self._turns = self._records.turns
-        self._produce = self._client.produce
+        self._produce: Produce
+        self._gate = Gate(self._client.produce, lambda produce: setattr(self, "_produce", produce))
         self._count = self._sent.add
         self._final: Counts | None = None  # once it is closed
 
@@ -144,7 +151,7 @@ class Producer:
 
         If one is refused, those before it are on their way.
         """
-        sent, produce = 0, self._produce
+        sent = 0
         if self._prepare is not None:
             for value in values:
                 self.send(topic, value)
@@ -153,6 +160,13 @@ class Producer:
         turn = self._turns[topic]
         if topic not in self._turns:  # the broker may make it of the first record
             turn = itertools.repeat(ANY)
+        values = iter(values)
+        while (some := self._send_some(topic, itertools.islice(values, MANY), turn)) == MANY:
+            sent += MANY
+        return sent + some
+
+    def _send_some(self, topic: str, values: Iterable[Any], turn: Iterable[int]) -> int:
+        sent, produce = 0, self._produce
         try:
             for value, partition in zip(values, turn, strict=False):
                 try:
@@ -181,7 +195,7 @@ class Producer:
         """
         receipt = Receipt(self._ledger, self._client.poll, on_delivery)
         while not self.offer(receipt.settle, topic, value, key, headers, partition, timestamp_ms):
-            self.poll(ROOM_S)
+            self._wait_for_room()
         return receipt
 
     def offer(  # noqa: PLR0917
@@ -211,11 +225,20 @@ class Producer:
     def flush(self, timeout_s: float | None = None) -> Counts:
         """Wait until every record sent so far is acknowledged; DeliveryFailed if one is not.
 
-        Without a timeout, no longer than librdkafka tries: two minutes (`delivery_timeout_ms`).
+        Without a timeout, no longer than librdkafka tries: two minutes (`delivery_timeout_ms`). Threads that
+        go on sending have to wait in the end, until nothing is queued: nobody says which records are.
         """
-        sent = self._sent.total  # other threads may go on sending
-        waiting = self._served(self._client.flush, -1 if timeout_s is None else timeout_s)
-        counts = self._counted(sent, waiting)
+        sent = self._sent.total
+        until_s = math.inf if timeout_s is None else time.monotonic() + timeout_s
+        shut = False
+        with ExitStack() as gate:
+            while waiting := self._served(self._client.flush, _slice(until_s)):
+                if time.monotonic() >= until_s:
+                    break
+                if not shut and waiting <= self._sent.total - sent:  # all of it may be of others
+                    gate.enter_context(self._gate.shut())
+                    shut = True
+        counts = self._counted(self._sent.total if waiting else sent, waiting)
         self._ledger.check(counts)
         return counts
 
@@ -249,9 +272,8 @@ class Producer:
 
     def close(self, timeout_s: float | None = None) -> None:
         """Flush, and be done with it; may be called again. What is not acknowledged in time is given up."""
-        if self._produce is _closed:
+        if not self._gate.end():
             return
-        self._produce = _closed
         try:
             self.flush(timeout_s)
         finally:
@@ -267,7 +289,7 @@ class Producer:
     def _insist(self, error: Exception, topic: str, value: Any, key: Any, *rest: Any) -> None:
         """Wait for room, or say what is wrong with the record."""
         while isinstance(error, BufferError):
-            self.poll(ROOM_S)
+            self._wait_for_room()
             try:
                 self._produce(topic, value, key, rest[0], rest[1], None, *rest[2:])
             except (BufferError, KafkaException, TypeError) as again:
@@ -275,6 +297,10 @@ class Producer:
             else:
                 return
         self._refuse(error, topic, key, value)
+
+    def _wait_for_room(self) -> None:
+        if not self._gate.wait(ROOM_S):
+            self.poll(ROOM_S)
 
     def _refuse(self, error: Exception, topic: str, key: object, value: object) -> NoReturn:
         if isinstance(error, TypeError):
@@ -332,8 +358,8 @@ class _Gone:
 _GONE: Final = _Gone()
 
 
-def _closed(*_record: object) -> NoReturn:
-    raise Closed("producer")
+def _slice(until_s: float) -> float:
+    return max(0.0, min(FLUSH_S, until_s - time.monotonic()))
 
 
 def _all(acks: object) -> bool:
