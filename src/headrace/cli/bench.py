@@ -1,6 +1,5 @@
 """`headrace bench`: how fast it is here."""
 
-import os
 import signal
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -13,7 +12,7 @@ import click
 from headrace.cli.bench_cluster import new_cluster
 from headrace.cli.bench_run import Bench, Plan
 from headrace.cli.bench_tables import draw
-from headrace.cli.session import BOOTSTRAP, Session, options
+from headrace.cli.session import Session, options
 from headrace.cli.texts import count
 from headrace.client.cluster import Cluster
 from headrace.client.errors import ClientError
@@ -112,8 +111,8 @@ def bench(
 @contextmanager
 def _cluster(session: Session, brokers: int, data: Path | None) -> Iterator[str]:
     """The one that was named, or a new one that is gone at the end."""
-    if session.bootstrap != BOOTSTRAP or "HEADRACE_BOOTSTRAP" in os.environ:
-        yield session.bootstrap
+    if session.named is not None:
+        yield session.named
         return
     with new_cluster(brokers, data) as bootstrap:
         yield bootstrap

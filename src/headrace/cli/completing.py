@@ -4,7 +4,6 @@ The cluster is asked for a second at most. Whoever does not answer in time, or a
 says nothing either: a person is in the middle of a line.
 """
 
-import os
 import threading
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Final, TypeVar
@@ -114,8 +113,7 @@ def _metadata(brokers: "Brokers", *, everything: bool = False) -> "MetadataRespo
 def _session(context: click.Context) -> Session:
     """As the options before the cursor have it; the command that would look at variables does not run."""
     session = context.ensure_object(Session)
-    if session.bootstrap == Session.bootstrap:
-        session.bootstrap = os.environ.get("HEADRACE_BOOTSTRAP", session.bootstrap)
+    session.look_around()
     return session
 
 

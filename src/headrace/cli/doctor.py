@@ -12,7 +12,7 @@ import click
 
 from headrace.cli import doctor_data, doctor_machine
 from headrace.cli.progress import bar
-from headrace.cli.session import BOOTSTRAP, REGISTRY, Session, options
+from headrace.cli.session import REGISTRY, Session, options
 from headrace.cli.texts import count
 from headrace.client import doctor_cluster as cluster_rules
 from headrace.client import doctor_data as data_rules
@@ -122,7 +122,7 @@ def _directories(data: Path) -> Iterator[Finding]:
 
 def _unreachable(session: Session, area: Area, error: ClientError) -> Finding:
     """Nobody has said that there is one: then it is no problem that there is none."""
-    if session.bootstrap == BOOTSTRAP and "HEADRACE_BOOTSTRAP" not in os.environ:
+    if session.named is None:
         return area.ok("brokers", "None runs there; --bootstrap says where one does.")
     sentence = f"{str(error)[:1].upper()}{str(error)[1:]}."
     return area.problem("brokers", sentence, "Start it, or look whether the address is right.")

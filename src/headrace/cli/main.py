@@ -2,7 +2,6 @@
 
 import json
 import logging
-import os
 import sys
 from typing import Final, NoReturn
 
@@ -85,9 +84,7 @@ A first look, in two terminals:
 @click.pass_context
 def commands(context: click.Context) -> None:
     """A distributed, replicated commit log that any Kafka client can use."""
-    session = context.ensure_object(Session)
-    if "HEADRACE_BOOTSTRAP" in os.environ and session.bootstrap == Session.bootstrap:
-        session.bootstrap = os.environ["HEADRACE_BOOTSTRAP"]
+    context.ensure_object(Session).look_around()
 
 
 def main() -> NoReturn:

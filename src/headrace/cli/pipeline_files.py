@@ -49,11 +49,10 @@ def open_pipeline(session: Session, path: Path, root: Path | None) -> Opened:
     if path.parent.is_dir():
         os.chdir(path.parent)
     pipeline = load(path)
-    own = session.bootstrap if session.bootstrap != Session.bootstrap else None
     return Opened(
         path=path,
         pipeline=pipeline,
-        bootstrap=own or pipeline.bootstrap or session.bootstrap,
+        bootstrap=session.named or pipeline.bootstrap or session.bootstrap,
         state=State(root or path.parent / DIRECTORY, pipeline.name),
     )
 

@@ -1,6 +1,7 @@
 """What commands share: which cluster they talk to, and how they show a result to people and to machines."""
 
 import json
+import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, is_dataclass
@@ -29,9 +30,17 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 class Session:
     """One run of a command."""
 
-    bootstrap: str = BOOTSTRAP
+    named: str | None = None  # where the cluster is, if somebody has said so
     as_json: bool = False
     registry: str = REGISTRY
+
+    @property
+    def bootstrap(self) -> str:
+        return self.named or BOOTSTRAP
+
+    def look_around(self) -> None:
+        """Take the cluster that the environment names, unless an option has named one."""
+        self.named = self.named or os.environ.get("HEADRACE_BOOTSTRAP") or None
 
     @cached_property
     def admin(self) -> "Admin":
@@ -92,7 +101,7 @@ def options(command: Command) -> Command:
         "--bootstrap",
         metavar="HOST:PORT,...",
         expose_value=False,
-        callback=into_session("bootstrap"),
+        callback=into_session("named"),
         help=f"Where the cluster is; else HEADRACE_BOOTSTRAP, else {BOOTSTRAP}.",
     )
     return bootstrap(as_json_option(command))
