@@ -6,13 +6,14 @@ import socket
 import threading
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 from urllib.request import urlopen
 
 import uvicorn
-from fastapi import FastAPI
 
 from headrace.http.app import create_app
+from headrace.http.connections import Config
+from headrace.http.patience import Patience
 from headrace.http.settings import GatewaySettings
 from headrace.http.sockets import bound, url_of
 
@@ -23,21 +24,33 @@ GRACE_S: Final = 2  # for answers that are on their way when it is told to stop
 class _Server(uvicorn.Server):
     """Leaves signals to whoever runs the loop, and does not wait for those who only listen."""
 
+    def __init__(self, settings: GatewaySettings) -> None:
+        self._app = create_app(settings)
+        patient = Patience(self._app, settings.patience_s)
+        super().__init__(
+            Config(
+                patient,
+                settings,
+                log_config=None,
+                access_log=False,
+                server_header=False,
+                timeout_graceful_shutdown=GRACE_S,
+            )
+        )
+
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
         yield
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """Have streams without an end come to one; the others are waited for."""
-        app = self.config.app
-        assert isinstance(app, FastAPI), app
-        app.state.hub.end_streams()
+        self._app.state.hub.end_streams()
         await super().shutdown(sockets)
 
 
 async def serve(settings: GatewaySettings, listening: socket.socket) -> None:
     """Serve until it is cancelled; what is being answered then is answered."""
-    server = _server(settings)
+    server = _Server(settings)
     serving = asyncio.ensure_future(server.serve(sockets=[listening]))
     try:
         await asyncio.shield(serving)
@@ -55,10 +68,12 @@ class Served:
 
 
 @contextlib.contextmanager
-def serve_in_thread(bootstrap: str, host: str = "127.0.0.1", port: int = 0) -> Iterator[Served]:
-    """A gateway in this process, for tests and notebooks."""
+def serve_in_thread(
+    bootstrap: str, host: str = "127.0.0.1", port: int = 0, **limits: Any
+) -> Iterator[Served]:
+    """A gateway in this process, for tests and notebooks; `limits` are those of GatewaySettings."""
     with bound(host, port) as listening:
-        server = _server(GatewaySettings(bootstrap=bootstrap))
+        server = _Server(GatewaySettings(bootstrap=bootstrap, **limits))
         thread = threading.Thread(
             target=server.run, args=([listening],), name="headrace-gateway", daemon=True
         )
@@ -71,15 +86,3 @@ def serve_in_thread(bootstrap: str, host: str = "127.0.0.1", port: int = 0) -> I
         finally:
             server.should_exit = True
             thread.join()
-
-
-def _server(settings: GatewaySettings) -> _Server:
-    return _Server(
-        uvicorn.Config(
-            create_app(settings),
-            log_config=None,
-            access_log=False,
-            server_header=False,
-            timeout_graceful_shutdown=GRACE_S,
-        )
-    )

@@ -13,3 +13,7 @@ class GatewaySettings:
     hosts: Sequence[str] = ()
     """Names, besides addresses and localhost, that browsers may ask for on the loopback: a proxy's."""
     max_request_bytes: int = 64 * 1024 * 1024
+    max_connections: int = 1000
+    """Fewer where the limit of open files is low."""
+    patience_s: float = 30.0
+    """For the head of a request, and between two pieces of its body."""
