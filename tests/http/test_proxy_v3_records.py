@@ -176,3 +176,13 @@ def test_a_topic_that_is_not_there_and_a_body_that_is_no_json(gateway: Asking, t
     small = gateway.topic(configs={"max.message.bytes": "1000"})
     status, code, said = gateway.refused("POST", f"{topics}/{small}/records", record(noise))
     assert (status, code) == (400, 40002), said
+
+
+def test_a_body_has_as_many_records_as_a_batch(gateway: Asking, topics: str) -> None:
+    topic = gateway.topic()
+
+    status, code, said = gateway.refused("POST", f"{topics}/{topic}/records", b"{}" * 10_001)
+
+    assert (status, code) == (413, 413)
+    assert "10,000" in said
+    assert gateway.get(f"/api/v1/topics/{topic}/messages")["messages"] == []

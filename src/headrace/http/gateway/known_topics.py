@@ -38,12 +38,7 @@ class KnownTopics:
 
     async def check(self, topic: str, partition: int | None) -> None:
         """NoSuchTopic or a Problem if the topic or its partition is not there."""
-        count = await self.partitions(topic)
-        if partition is not None and partition >= count:
-            count = await run_in_threadpool(self.ask, topic)  # some may have been added just now
-        if partition is not None and not 0 <= partition < count:
-            said = f"{topic} has no partition {partition}, only 0 to {count - 1}"
-            raise Problem(HTTPStatus.NOT_FOUND, NO_PARTITION, said)
+        await PartitionsOf(self, topic).check(partition)
 
     def ask(self, topic: str) -> int:
         request = MetadataRequest(topics=[MetadataRequestTopic(name=topic)], allow_auto_topic_creation=False)
@@ -63,3 +58,24 @@ class KnownTopics:
             self._known.move_to_end(topic)
             if len(self._known) > KEPT:
                 self._known.popitem(last=False)
+
+
+class PartitionsOf:
+    """Those of one topic, for one request: however many are not there, brokers are asked once."""
+
+    def __init__(self, known: KnownTopics, topic: str) -> None:
+        self._known = known
+        self._topic = topic
+        self._asked = False
+
+    async def check(self, partition: int | None) -> None:
+        """NoSuchTopic or a Problem if the topic or its partition is not there."""
+        count = await self._known.partitions(self._topic)
+        if partition is None:
+            return
+        if partition >= count and not self._asked:
+            self._asked = True
+            count = await run_in_threadpool(self._known.ask, self._topic)  # it may have been added just now
+        if not 0 <= partition < count:
+            said = f"{self._topic} has no partition {partition}, only 0 to {count - 1}"
+            raise Problem(HTTPStatus.NOT_FOUND, NO_PARTITION, said)

@@ -7,6 +7,7 @@ from typing import Final
 _OUTSIDE: Final = re.compile(rb'["{}\[\]]')
 _INSIDE: Final = re.compile(rb'["\\]')
 _BETWEEN: Final = b" \t\r\n,\x1e"  # also what JSON lines, lists and text sequences have there
+_NOT_BETWEEN: Final = re.compile(rb"[^ \t\r\n,\x1e]")
 
 
 class NotAnObject(ValueError):
@@ -64,10 +65,13 @@ class Splitter:
 
     def _begin(self) -> bool:
         """Whether an object begins, after what may be between two."""
-        between = len(self._kept) - len(self._kept.lstrip(_BETWEEN))
-        del self._kept[:between]
-        if not self._kept:
+        found = _NOT_BETWEEN.search(self._kept)  # which copies nothing: much may follow
+        if found is None:
+            self._kept.clear()
             return False
+        begins = found.start()
+        del found  # while it is looked at, what is kept cannot be cut
+        del self._kept[:begins]
         if self._kept[:1] != b"{":
             raise NotAnObject(f"expected a JSON object, got {bytes(self._kept[:20])!r}")
         self._depth, self._looked_at, self._in_text = 1, 1, False

@@ -1,11 +1,14 @@
 """REST proxy, v3: records produced, one in a request or many in a stream, and a delivery report for each."""
 
-from collections.abc import AsyncIterator, Sequence
+import asyncio
+from collections.abc import AsyncIterator, Callable, Sequence
 from functools import partial
 from http import HTTPStatus
-from typing import Annotated, Any, Final
+from itertools import islice
+from typing import Annotated, Any, Final, TypeVar
 
 from fastapi import APIRouter, Request, Response
+from fastapi.concurrency import run_in_threadpool
 from pydantic import Field, StrictStr
 from starlette.types import Receive, Scope, Send
 
@@ -13,6 +16,7 @@ from headrace.client.errors import ClientError
 from headrace.http.gateway.asking import Body, TopicName, example
 from headrace.http.gateway.delivery import Failed
 from headrace.http.gateway.hub import Hub, Shared
+from headrace.http.gateway.known_topics import PartitionsOf
 from headrace.http.gateway.plain_json import json_answer, write_json
 from headrace.http.gateway.splitting import NotAnObject, Splitter
 from headrace.http.gateway.v3_envelope import Fields, Linked, Links, V3Route
@@ -34,7 +38,8 @@ router = APIRouter(prefix="/v3/clusters/{cluster_id}/topics", tags=["REST proxy 
 
 MOST_BYTES: Final = 16 * 1024 * 1024  # of one record in a stream
 SPARE_BYTES: Final = 1024 * 1024  # before the end of what a body may have, a stream is ended in order
-BATCH: Final = 10_000  # records in a batch
+BATCH: Final = 10_000  # records in a batch, or in a body that is no stream
+TURN: Final = 200  # records after which other requests have their turn
 _REFUSALS = answers(
     HTTPStatus.BAD_REQUEST,
     HTTPStatus.NOT_FOUND,
@@ -47,6 +52,7 @@ _SCHEMA: Final = RecordV3.model_json_schema(ref_template="#/components/schemas/{
 del _SCHEMA["$defs"]  # the batch below brings them
 _BODY: Final = {"requestBody": {"required": True, "content": {"application/json": {"schema": _SCHEMA}}}}
 
+Asked = TypeVar("Asked")
 Refused = Problem | ClientError
 
 
@@ -60,15 +66,35 @@ class Producing:
 
     async def report(self, texts: Sequence[bytes]) -> list[tuple[int, Fields]]:
         """A status and a report for each of these records, in their order; all are on their way at once."""
-        prepared = [await self._prepare(text) for text in texts]
-        return await self.send(prepared)
+        return await self.send(await self.prepare(texts, read_record))
+
+    async def prepare(
+        self, asked: Sequence[Asked], read: Callable[[Asked], RecordV3]
+    ) -> list[Prepared | Refused]:
+        """The records, or why one is none; other requests have their turn meanwhile."""
+        partitions = PartitionsOf(self._hub.topics, self._topic)
+        prepared: list[Prepared | Refused] = []
+        for number, each in enumerate(asked):
+            await _take_turns(number)
+            try:
+                record = read(each)
+                await partitions.check(record.partition_id)
+                prepared.append(await self._prepare(record))
+            except (Problem, ClientError) as error:
+                prepared.append(error)
+        return prepared
+
+    async def _prepare(self, record: RecordV3) -> Prepared:
+        ready = partial(prepare, record, self._topic, partial(write_by_schema, self._hub.schemas))
+        return await in_registry_thread(ready) if has_schema(record) else ready()
 
     async def send(self, prepared: Sequence[Prepared | Refused]) -> list[tuple[int, Fields]]:
         ready = [each for each in prepared if isinstance(each, Prepared)]
         sent = await self._hub.producers.send(self._topic, [each.record for each in ready])
         outcomes = iter(sent)
         reports: list[tuple[int, Fields]] = []
-        for each in prepared:
+        for number, each in enumerate(prepared):
+            await _take_turns(number)
             if not isinstance(each, Prepared):
                 reports.append((status_of(each), refused(each)))
                 continue
@@ -80,16 +106,10 @@ class Producing:
             reports.append((HTTPStatus.OK, report))
         return reports
 
-    async def _prepare(self, text: bytes) -> Prepared | Refused:
-        try:
-            return await self.prepare(read_record(text))
-        except (Problem, ClientError) as error:
-            return error
 
-    async def prepare(self, record: RecordV3) -> Prepared:
-        await self._hub.topics.check(self._topic, record.partition_id)
-        ready = partial(prepare, record, self._topic, partial(write_by_schema, self._hub.schemas))
-        return await in_registry_thread(ready) if has_schema(record) else ready()
+async def _take_turns(number: int) -> None:
+    if number % TURN == TURN - 1:
+        await asyncio.sleep(0)
 
 
 @router.post(
@@ -113,7 +133,11 @@ async def produce(topic_name: TopicName, request: Request, links: Linked, hub: S
         return Streamed(_lines(request, producing, hub.reach.settings.max_request_bytes))
     splitter = Splitter(hub.reach.settings.max_request_bytes)
     try:
-        texts = list(splitter.feed(await request.body()))
+        body = await request.body()
+        texts = await run_in_threadpool(lambda: list(islice(splitter.feed(body), BATCH + 1)))
+        if len(texts) > BATCH:
+            said = f"a body may have {BATCH:,} records; a stream (chunked) may have any number"
+            raise Problem(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, 413, said)
         splitter.finish()
     except NotAnObject as error:
         raise Problem(HTTPStatus.BAD_REQUEST, 400, str(error)) from None
@@ -212,12 +236,7 @@ async def produce_batch(topic_name: TopicName, asked: BatchV3, links: Linked, hu
         raise Problem(HTTPStatus.BAD_REQUEST, 400, "an id is there twice")
     await hub.topics.partitions(topic_name)
     producing = Producing(hub, links, topic_name)
-    prepared: list[Prepared | Refused] = []
-    for each in asked.entries:
-        try:
-            prepared.append(await producing.prepare(each))
-        except (Problem, ClientError) as error:
-            prepared.append(error)
+    prepared = await producing.prepare(asked.entries, lambda entry: entry)
     answer: dict[str, list[Fields]] = {"successes": [], "failures": []}
     for entry, (status, report) in zip(asked.entries, await producing.send(prepared), strict=True):
         if status == HTTPStatus.OK:
