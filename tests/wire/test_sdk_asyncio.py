@@ -1,6 +1,8 @@
 """The SDK's asyncio twins on a real broker."""
 
 import asyncio
+import time
+from collections import deque
 from collections.abc import AsyncIterator, Coroutine
 from typing import Any, TypeVar
 
@@ -63,6 +65,31 @@ def test_a_full_buffer_does_not_stop_the_loop(broker: BrokerProcess) -> None:
         async with AsyncProducer(broker.bootstrap, queue_buffering_max_messages=5) as producer:
             await asyncio.gather(*(producer.send(topic, value) for value in numbers(200)))
         assert producer.counts == (200, 200, 0, 0)
+
+    run(story())
+
+
+class Slow(deque[Any]):
+    """Reports that another thread always comes in between of."""
+
+    def append(self, report: object) -> None:
+        super().append(report)
+        time.sleep(0.0005)
+
+
+def test_reports_from_several_threads_all_reach_the_loop(broker: BrokerProcess) -> None:
+    topic = topic_of(broker.bootstrap, [], partitions=8)
+
+    async def story() -> None:
+        async with AsyncProducer(broker.bootstrap, linger_ms=0) as producer:
+            producer._reports = Slow()
+            for _ in range(5):
+                posted, flushes = [], []
+                for number in range(160):
+                    posted.append(await producer.post(topic, b"", partition=number % 8))
+                    if number % 8 == 7:
+                        flushes.append(asyncio.ensure_future(producer.flush()))
+                await asyncio.gather(*flushes, *posted)
 
     run(story())
 

@@ -11,7 +11,7 @@ import asyncio
 from collections import deque
 from collections.abc import Callable
 from functools import partial
-from threading import Event, Thread
+from threading import Event, Lock, Thread
 from typing import Any, Final, Self
 
 from confluent_kafka import KafkaError
@@ -57,6 +57,8 @@ class AsyncProducer:
         self._producer: Producer
         self._loop: asyncio.AbstractEventLoop
         self._reports: deque[tuple[asyncio.Future[Delivered], Delivered | ClientError]] = deque()
+        self._woken = False  # whether the loop will look at the reports; threads settle at the same time
+        self._lock = Lock()
         self._room = asyncio.Event()  # set when records have left the buffer
         self._ending = Event()
         self._poller = Thread(target=self._poll, name="headrace-producer", daemon=True)
@@ -165,12 +167,16 @@ class AsyncProducer:
         else:
             found = translate(error, str(message.topic()), self._producer.bootstrap)
         self._reports.append((future, found))
-        if len(self._reports) == 1:  # or somebody has woken the loop already
+        with self._lock:
+            wake, self._woken = not self._woken, True
+        if wake:
             self._loop.call_soon_threadsafe(self._deliver)
 
     # -- in the event loop ---------------------------------------------------------------------
 
     def _deliver(self) -> None:
+        with self._lock:
+            self._woken = False  # before the look: who comes after it wakes us again
         self._room.set()
         while self._reports:
             future, found = self._reports.popleft()
