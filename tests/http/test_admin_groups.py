@@ -8,8 +8,16 @@ from urllib.parse import quote
 import pytest
 from confluent_kafka import Consumer
 
+from headrace.client.brokers import Brokers
+from headrace.protocol.schema.metadata import MetadataRequest, MetadataRequestTopic
+from headrace.protocol.schema.offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+    OffsetCommitResponse,
+)
 from headrace.testing.process import UpProcess
-from http_support.asking import Asking
+from http_support.asking import Asking, wait_until
 
 
 @contextmanager
@@ -133,3 +141,38 @@ def test_a_groups_name_may_have_anything_in_it(gateway: Asking, broker: UpProces
     assert reset(gateway, quote(name, safe=""), to="earliest", dry_run=False) == [(0, 1, 0)]
     gateway.delete(f"/api/v1/groups/{quote(name, safe='')}")
     assert name not in [each["name"] for each in gateway.get("/api/v1/groups")]
+
+
+def test_a_group_without_a_name_does_not_hide_the_others(gateway: Asking, broker: UpProcess) -> None:
+    topic = gateway.topic()
+    gateway.write(topic, "a")
+    with member(broker, "named", topic, records=1), Brokers(broker.bootstrap) as brokers:
+        (found,) = brokers.any(MetadataRequest(topics=[MetadataRequestTopic(name=topic)])).topics
+        commit = OffsetCommitRequest(
+            group_id="",  # which Kafka takes
+            generation_id_or_member_epoch=-1,
+            member_id="",
+            topics=[
+                OffsetCommitRequestTopic(
+                    name=topic,
+                    topic_id=found.topic_id,
+                    partitions=[
+                        OffsetCommitRequestPartition(
+                            partition_index=0, committed_offset=1, committed_metadata=""
+                        )
+                    ],
+                )
+            ],
+        )
+
+        def committed() -> bool:
+            answer: OffsetCommitResponse = brokers.any(commit)
+            return not answer.topics[0].partitions[0].error_code
+
+        wait_until(committed, "the coordinator is not there")
+    names = {each["name"] for each in gateway.get("/api/v1/groups")}
+    assert "named" in names
+    assert "" not in names
+    for path in ("/ui/groups", "/metrics"):
+        answer = gateway("GET", path)
+        assert (answer.status_code, "named" in answer.text) == (200, True)

@@ -30,7 +30,7 @@ class GroupAdmin(Connection):
     def list_groups(
         self, states: Collection[str] = (), types: Collection[str] = ()
     ) -> Sequence[GroupSummary]:
-        """Every group, by name; only of these states and types if any are given."""
+        """Every group that has a name, by it; only of these states and types if any are given."""
         listed = self._wait(
             "the groups", lambda: self._client.list_consumer_groups(request_timeout=TIMEOUT_S)
         )
@@ -39,7 +39,9 @@ class GroupAdmin(Connection):
         wanted = [
             each.group_id
             for each in listed.valid
-            if (not states or state_of(each) in states) and (not types or type_of(each) in types)
+            if each.group_id  # Kafka lets clients commit for a group without a name; it cannot be asked for
+            and (not states or state_of(each) in states)
+            and (not types or type_of(each) in types)
         ]
         return [
             summary(found)
