@@ -12,6 +12,7 @@ from headrace import __version__
 from headrace.http import problems
 from headrace.http.access import AccessLog
 from headrace.http.guard import Guard
+from headrace.http.head import Head
 from headrace.http.reach import Reach
 from headrace.http.settings import GatewaySettings
 from headrace.http.tracing import Tracing, provider
@@ -30,6 +31,7 @@ def create_app(settings: GatewaySettings) -> FastAPI:
         redoc_url=None,
     )
     app.state.reach = Reach(settings)
+    app.add_middleware(Head)
     app.add_middleware(Guard, max_request_bytes=settings.max_request_bytes, hosts=settings.hosts)
     app.add_middleware(AccessLog)
     app.state.traces = provider()
