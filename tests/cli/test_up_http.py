@@ -17,6 +17,8 @@ from headrace.cli.machine.door import USUAL_PORT
 from headrace.cli.machine.ports import reserved
 from headrace.testing.process import ClusterProcess, ServerProcess, UpProcess
 
+STOP_S = 15.0  # what TERM may take on a busy machine; what hangs would be waited for longer
+
 
 def get(url: str) -> str:
     with urllib.request.urlopen(url, timeout=30) as answer:
@@ -126,6 +128,31 @@ def test_a_gateway_can_be_a_process_by_itself(tmp_path: Path, up: UpProcess) -> 
         assert get(f"{gateway.http}/readyz") == '{"status":"ready"}'
         gateway.stop()
         assert gateway.returncode == 0
+
+
+def test_a_gateway_does_not_wait_for_a_broker_that_hangs_when_it_is_told_to_stop(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        silent.settimeout(30)
+        arguments = ["gateway", f"--bootstrap=127.0.0.1:{silent.getsockname()[1]}", "--port=0"]
+        with ServerProcess(arguments, tmp_path / "gateway.log") as gateway:
+            host, _, port = gateway.http.removeprefix("http://").partition(":")
+            with socket.create_connection((host, int(port))) as asking:
+                asking.sendall(b"GET /readyz HTTP/1.1\r\nHost: localhost\r\n\r\n")
+                broker, _ = silent.accept()
+                with broker:
+                    gateway.stop(STOP_S)
+            assert gateway.returncode == 0
+
+
+def test_a_gateway_that_hangs_does_not_keep_the_rest_from_stopping(tmp_path: Path) -> None:
+    with UpProcess(tmp_path) as up:
+        get(f"{up.http}/healthz")
+        (pid,) = gateways(up)
+        os.kill(pid, signal.SIGSTOP)
+        up.stop(STOP_S)
+        assert up.returncode == 0
+        assert "gateway has not stopped within 3 s, and is killed" in up.log.read_text()
+        assert (up.data / "broker-1" / ".kafka_cleanshutdown").exists(), "the broker ends as it should"
 
 
 def test_what_it_says_can_be_for_machines(tmp_path: Path) -> None:

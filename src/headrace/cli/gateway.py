@@ -32,10 +32,11 @@ def gateway(session: Session, host: str, port: int, names: tuple[str, ...]) -> N
 
 
 async def _serve(session: Session, host: str, port: int, names: tuple[str, ...]) -> None:
-    from headrace.http.serving import serve  # noqa: PLC0415  not for --help
+    from headrace.http.serving import STOP_S, serve  # noqa: PLC0415  not for --help
     from headrace.http.settings import GatewaySettings  # noqa: PLC0415
     from headrace.http.sockets import url_of  # noqa: PLC0415
 
     with listening(host, port) as held:
         process.Readiness(as_json=session.as_json).say(http=url_of(held))
-        await serve(GatewaySettings(bootstrap=session.bootstrap, hosts=names), held)
+        settings = GatewaySettings(bootstrap=session.bootstrap, hosts=names)
+        await process.leaving_within(STOP_S, serve(settings, held))

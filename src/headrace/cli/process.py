@@ -8,6 +8,7 @@ import logging
 import os
 import signal
 import sys
+import threading
 from collections.abc import Callable, Coroutine, Iterator
 from pathlib import Path
 from typing import NoReturn
@@ -52,6 +53,29 @@ async def _until_told(service: Coroutine[object, object, None], on_hup: Callable
         loop.add_signal_handler(signal.SIGHUP, on_hup)
     with contextlib.suppress(asyncio.CancelledError):
         await task
+
+
+async def leaving_within(stop_s: float, service: Coroutine[object, object, None]) -> None:
+    """Run `service`, and once it is cancelled have this process end within so many seconds.
+
+    For one that holds nothing that matters: what its threads wait for then, nobody will hear of.
+    """
+    serving = asyncio.ensure_future(service)
+    try:
+        await asyncio.shield(serving)
+    except asyncio.CancelledError:
+        leaving = threading.Timer(stop_s, _leave, [stop_s])
+        leaving.daemon = True  # it does not keep anybody who is done
+        leaving.start()
+        serving.cancel()
+        await serving
+        raise
+
+
+def _leave(stop_s: float) -> NoReturn:
+    logger.info("leaving: something still hangs after %g s", stop_s)
+    logging.shutdown()
+    os._exit(0)
 
 
 def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop]:

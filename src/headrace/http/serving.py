@@ -19,6 +19,7 @@ from headrace.http.sockets import bound, url_of
 
 START_S: Final = 30.0
 GRACE_S: Final = 2  # for answers that are on their way when it is told to stop
+STOP_S: Final = GRACE_S + 0.5  # for all of it: a broker that hangs is not waited for
 
 
 class _Server(uvicorn.Server):

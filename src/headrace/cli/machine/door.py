@@ -21,6 +21,10 @@ USUAL_PORT: Final = 8080
 logger = logging.getLogger("headrace")
 
 
+class _Gateway(Service):
+    stop_s = 3.0  # it leaves before, and keeps nothing that a kill could harm
+
+
 class Door:
     """A gateway that is not there until it is wanted, and wanted again after it has died."""
 
@@ -31,7 +35,7 @@ class Door:
         self.url = url_of(listening)
         self._socket = listening
         inherited = [listening.fileno(), *([] if holds is None else [holds])]
-        self._gateway = Service(
+        self._gateway = _Gateway(
             "gateway",
             log,
             inherited,

@@ -5,6 +5,8 @@ import socket
 
 from headrace.cli.machine.log import pass_warnings_on
 from headrace.cli.machine.member import READY, say
+from headrace.cli.process import leaving_within
+from headrace.http.serving import STOP_S
 from headrace.http.serving import serve as serve_http
 from headrace.http.settings import GatewaySettings
 from headrace.http.sockets import url_of
@@ -18,4 +20,4 @@ async def serve(bootstrap: str, listening: int) -> None:
     with socket.socket(fileno=listening) as held:
         logger.info("the gateway serves at %s, for %s", url_of(held), bootstrap)
         say(f"{READY}http={url_of(held)}")
-        await serve_http(GatewaySettings(bootstrap=bootstrap), held)
+        await leaving_within(STOP_S, serve_http(GatewaySettings(bootstrap=bootstrap), held))

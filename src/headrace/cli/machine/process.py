@@ -35,6 +35,8 @@ class Ended(Exception):
 class Member(ABC):
     """One process. It may be started again once it has ended."""
 
+    stop_s = STOP_S
+
     def __init__(self, name: str, log: Path | None, inherits: Sequence[int]) -> None:
         """`log` takes all that it writes, else our stderr does; files `inherits` stay open in it."""
         self.name = name
@@ -89,10 +91,10 @@ class Member(ABC):
         with contextlib.suppress(ProcessLookupError):
             process.terminate()
         try:
-            async with asyncio.timeout(STOP_S):
+            async with asyncio.timeout(self.stop_s):
                 await process.wait()
         except TimeoutError:
-            logger.warning("%s has not stopped within %g s, and is killed", self.name, STOP_S)
+            logger.warning("%s has not stopped within %g s, and is killed", self.name, self.stop_s)
             with contextlib.suppress(ProcessLookupError):
                 process.kill()
             await process.wait()
