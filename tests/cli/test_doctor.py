@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from cli.command import Command, Result
+from headrace.http.serving import serve_in_thread
 from headrace.testing.process import ClusterProcess, UpProcess
 
 NOWHERE = "127.0.0.1:1"
@@ -21,6 +22,20 @@ def test_a_broker_that_is_well_is_found_well(headrace: Command, up: UpProcess) -
     assert f"Process {up.pid} " in own["says"]
     assert found["problems"] == sum(each["state"] == "problem" for each in found["findings"])
     assert _states(found, "cluster at")["brokers"] == "ok"
+
+
+def test_a_gateway_of_another_cluster_is_not_taken_for_this_ones(
+    headrace: Command, up: UpProcess, tmp_path: Path
+) -> None:
+    def gateway(url: str) -> str:
+        found = _diagnosis(headrace("doctor", "--json", environment={"HEADRACE_REGISTRY": url}))
+        (says,) = [each["says"] for each in found["findings"] if each["says"].startswith(url)]
+        return str(says)
+
+    with serve_in_thread(up.bootstrap) as own:
+        assert gateway(own.url) == f"{own.url} answers."
+    with UpProcess(tmp_path) as other, serve_in_thread(other.bootstrap) as foreign:
+        assert gateway(foreign.url).startswith(f"{foreign.url} answers, and belongs to another cluster, ")
 
 
 def test_a_person_reads_what_to_do() -> None:

@@ -103,7 +103,7 @@ def _ports(facts: "ClusterFacts | None") -> set[int]:
     """Those that the cluster has on this machine, its gateway's among them."""
     if facts is None:
         return set()
-    gateways = [urlsplit(each.address).port for each in facts.http]
+    gateways = [urlsplit(each.address).port for each in facts.http if not each.other]
     brokers = [each.port for each in facts.status.brokers]
     return {port for port in (*gateways, *brokers) if port is not None}
 

@@ -26,6 +26,7 @@ class Reached:
     address: str
     answers: bool
     why: str = ""
+    other: str = ""  # the cluster that it belongs to, if it is not this one
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -148,6 +149,8 @@ def _partitions(area: Area, status: ClusterStatus) -> Iterator[Finding]:
 
 
 def _beside(area: Area, check: str, reached: Reached, do: str) -> Finding:
+    if reached.other:
+        return area.ok(check, f"{reached.address} answers, and belongs to another cluster, {reached.other}.")
     if reached.answers:
         return area.ok(check, f"{reached.address} answers.")
     return area.problem(check, f"{reached.address} does not answer: {reached.why}.", do)

@@ -1,11 +1,13 @@
 """Reading what the doctor has to know of a cluster: which requests that takes."""
 
+import json
 import socket
 import time
 import urllib.error
 import urllib.request
 from collections.abc import Iterable, Iterator, Sequence
 from http import HTTPStatus
+from json import JSONDecodeError
 from typing import Final
 
 from headrace.client.brokers import Brokers
@@ -30,6 +32,7 @@ MOST_GROUPS: Final = 500  # that are looked at
 MOST_TOPICS: Final = 500  # asked about at a time
 REACH_S: Final = 2.0
 START_S: Final = 15.0  # a gateway is started by the first that asks it something
+MOST_BYTES: Final = 100_000  # of a gateway's answer
 SETTLE_S: Final = 1.0  # what brokers see may differ for a moment
 _KEYS: Final = ("min.insync.replicas", "unclean.leader.election.enable")
 
@@ -47,13 +50,14 @@ def read_cluster(bootstrap: str, http: Iterable[str] = ()) -> ClusterFacts:
             views = dict(_views(brokers, nodes))
         told = _broker_settings(brokers, nodes)
         gateways = [*http, *(f"http://{value}" for value in told.get("http.listener", ()) if value)]
+        reached = (_gateway(url, found.cluster_id) for url in dict.fromkeys(gateways))
         return ClusterFacts(
             status=status,
             views=views,
             log_dirs=read_log_dirs(brokers, nodes),
             topics=_topics(brokers, found),
             coordination=tuple(_zookeepers(told.get("zookeeper.connect", ()))),
-            http=tuple(each for url in dict.fromkeys(gateways) if (each := _gateway(url)) is not None),
+            http=tuple(each for each in reached if each is not None),
         )
 
 
@@ -161,11 +165,12 @@ def _zookeepers(connects: Iterable[str]) -> Iterator[Reached]:
             yield Reached(address=address, answers=True)
 
 
-def _gateway(url: str) -> Reached | None:
-    """Whether a gateway serves; None if nobody listens, or another program does: that is nothing bad."""
+def _gateway(url: str, cluster_id: str | None) -> Reached | None:
+    """Whether a gateway serves, and whom; None if none listens: nobody or another program is nothing bad."""
     try:
-        with urllib.request.urlopen(f"{url.rstrip('/')}/readyz", timeout=START_S):  # noqa: S310  a user's own
-            return Reached(address=url, answers=True)
+        _get(f"{url.rstrip('/')}/readyz")
+        served = json.loads(_get(f"{url.rstrip('/')}/v1/metadata/id"))["scope"]["clusters"]["kafka-cluster"]
+        return Reached(address=url, answers=True, other=served if served != cluster_id else "")
     except urllib.error.HTTPError as error:
         if error.code == HTTPStatus.NOT_FOUND:
             return None
@@ -174,8 +179,15 @@ def _gateway(url: str) -> Reached | None:
         if isinstance(error.reason, ConnectionRefusedError):
             return None
         return Reached(address=url, answers=False, why=_why(error))
+    except (KeyError, TypeError, JSONDecodeError):
+        return None
     except (OSError, ValueError) as error:
         return Reached(address=url, answers=False, why=_why(error))
+
+
+def _get(url: str) -> bytes:
+    with urllib.request.urlopen(url, timeout=START_S) as answer:  # noqa: S310  a user's own
+        return bytes(answer.read(MOST_BYTES))
 
 
 def _why(error: Exception) -> str:
