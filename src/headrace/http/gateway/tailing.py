@@ -150,7 +150,7 @@ class Tail:
                 idle = 0
                 while not self._stopped:
                     records = follower.step(_STEP_S)
-                    self._add(records, follower)
+                    self._add(records, follower.ends)
                     idle = 0 if records else idle + 1
                     if idle % _CHECKED == _CHECKED - 1:
                         follower.check()
@@ -163,24 +163,30 @@ class Tail:
             self._at_end(self)
             self._tell(self._news.set)
 
-    def _add(self, records: list[Record], follower: Follower) -> None:
+    def _add(self, records: Sequence[Record], ends: Mapping[int, int]) -> None:
         if not records:
             return
-        with self._room:
-            for record in records:
-                assert record.partition is not None, record
-                is_behind = record.offset < follower.ends[record.partition]
-                while is_behind and self._is_full() and not self._stopped:
-                    self._tell(self._news.set)
-                    self._room.wait(_STEP_S)
-                self._positions[record.partition] = record.offset + 1
-                if self._fits(record):
-                    self._records.append(record)
-                    self._bytes += _size(record)
-                while self._is_over_full():
-                    self._bytes -= _size(self._records.popleft())
-                    self._skipped += 1
+        for record in records:
+            if self._stopped:
+                return
+            assert record.partition is not None, record
+            fits = self._fits(record)  # may ask the registry, and the event loop waits for no lock that long
+            with self._room:
+                self._add_one(record, fits=fits, is_behind=record.offset < ends[record.partition])
         self._tell(self._news.set)
+
+    def _add_one(self, record: Record, *, fits: bool, is_behind: bool) -> None:
+        while is_behind and self._is_full() and not self._stopped:
+            self._tell(self._news.set)
+            self._room.wait(_STEP_S)
+        assert record.partition is not None, record
+        self._positions[record.partition] = record.offset + 1
+        if fits:
+            self._records.append(record)
+            self._bytes += _size(record)
+        while self._is_over_full():
+            self._bytes -= _size(self._records.popleft())
+            self._skipped += 1
 
     def _is_full(self) -> bool:
         return len(self._records) >= BUFFERED or self._bytes >= BUFFERED_BYTES
