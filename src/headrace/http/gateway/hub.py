@@ -16,8 +16,9 @@ from headrace.http.problems import Problem
 from headrace.http.reach import Reach
 
 SEARCHES: Final = 16  # at a time: each has a thread and a consumer
-CONSUMING: Final = 64  # reads of consumers that wait at a time
 WAITING: Final = 64  # for one of those to end
+READING: Final = 64  # reads of consumers at a time: each waits in a thread for records
+CONSUMING: Final = 64  # what else is asked of consumers
 
 
 class Hub:
@@ -32,6 +33,7 @@ class Hub:
         self.tails = Tails(lambda: reach.bootstrap)
         self.searching = CapacityLimiter(SEARCHES)
         self.instances = Instances(lambda: reach.bootstrap)
+        self.reading = CapacityLimiter(READING)
         self.consuming = CapacityLimiter(CONSUMING)
         reach.at_close(self.producers.close)
         reach.at_close(self.tails.close)
@@ -47,6 +49,12 @@ class Hub:
         if self.searching.statistics().tasks_waiting >= WAITING:
             said = f"{SEARCHES} searches are under way and {WAITING} wait for them: try again later"
             raise Problem(HTTPStatus.TOO_MANY_REQUESTS, 42902, said)
+
+    def check_room_to_read(self) -> None:
+        """Problem if as many reads wait for records as may: there is no telling when one ends."""
+        if self.reading.available_tokens <= 0:
+            said = f"{READING} reads of consumers are under way, as many as there may be: try again later"
+            raise Problem(HTTPStatus.TOO_MANY_REQUESTS, 42904, said)
 
     @cached_property
     def schemas(self) -> Schemas:

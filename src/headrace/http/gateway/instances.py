@@ -16,6 +16,7 @@ from headrace.http.problems import Problem
 
 MOST: Final = 200  # instances at a time: each has a consumer with threads of its own
 IDLE_S: Final = 300.0  # after which one that nobody asks for anything is closed
+CLOSING_S: Final = 5.0  # for which a request, or the end of the gateway, waits for consumers to close
 EXISTS, TOO_MANY = 40902, 42903
 _SWEEP_S: Final = 1.0
 
@@ -23,11 +24,15 @@ _SWEEP_S: Final = 1.0
 class Instances:
     """The instances of a gateway, by group and name; at most `MOST`."""
 
-    def __init__(self, bootstrap: Callable[[], str], *, idle_s: float = IDLE_S) -> None:
+    def __init__(
+        self, bootstrap: Callable[[], str], *, idle_s: float = IDLE_S, closing_s: float = CLOSING_S
+    ) -> None:
         self._bootstrap = bootstrap
         self._idle_s = idle_s
+        self._closing_s = closing_s
         self._lock = threading.Lock()
         self._there: dict[tuple[str, str], Instance] = {}
+        self._closing: set[threading.Thread] = set()
         self._sweeping = False
 
     def __len__(self) -> int:
@@ -45,7 +50,7 @@ class Instances:
             if (group, name) in self._there:
                 said = f"group {group} has a consumer {name} already"
                 raise Problem(HTTPStatus.CONFLICT, EXISTS, said)
-            if len(self._there) >= MOST:
+            if len(self._there) + len(self._closing) >= MOST:
                 said = f"{MOST} consumers are open, which is as many as there may be: delete one"
                 raise Problem(HTTPStatus.TOO_MANY_REQUESTS, TOO_MANY, said)
             self._there[group, name] = Instance(bootstrap, group, name, wanted)
@@ -63,11 +68,12 @@ class Instances:
         return found
 
     def delete(self, group: str, name: str) -> None:
-        """Have it leave its group."""
+        """Have it leave its group: at once if brokers answer, behind our back if that takes longer."""
         found = self.get(group, name)
         with self._lock:
-            self._there.pop((group, name), None)
-        found.close()
+            gone = self._there.pop((group, name), None) is None
+        if not gone:  # or somebody else has been quicker
+            self._close(found).join(self._closing_s)
 
     def interrupt(self) -> None:
         """Have reads that wait for records answer with what they have."""
@@ -79,8 +85,27 @@ class Instances:
     def close(self) -> None:
         with self._lock:
             found, self._there = list(self._there.values()), {}
-        for each in found:
-            each.close()
+            closing = list(self._closing)
+        deadline_s = time.monotonic() + self._closing_s
+        for thread in [*closing, *map(self._close, found)]:
+            thread.join(max(deadline_s - time.monotonic(), 0))
+
+    def _close(self, instance: Instance) -> threading.Thread:
+        """A thread that closes it: that waits for brokers, for long if there are none."""
+        thread = threading.Thread(
+            target=self._run_closing, args=(instance,), name="gateway-consumer-closing", daemon=True
+        )
+        with self._lock:
+            self._closing.add(thread)
+        thread.start()
+        return thread
+
+    def _run_closing(self, instance: Instance) -> None:
+        try:
+            instance.close()
+        finally:
+            with self._lock:
+                self._closing.discard(threading.current_thread())
 
     def _sweep(self) -> None:
         """Close what is idle, for as long as there is anything."""
@@ -93,6 +118,6 @@ class Instances:
                 self._sweeping = bool(self._there)
                 over = not self._sweeping
             for each in closing:
-                each.close()
+                self._close(each)
             if over:
                 return

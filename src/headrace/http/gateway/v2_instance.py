@@ -51,3 +51,9 @@ class PlacesV2(Body):
 async def in_thread(hub: Hub, what: Callable[[], Answer]) -> Answer:
     """Call what waits for brokers, apart from the threads of other routes."""
     return await to_thread.run_sync(what, limiter=hub.consuming)
+
+
+async def in_reading_thread(hub: Hub, what: Callable[[], Answer]) -> Answer:
+    """Call what waits for records, apart from all that does not; a Problem if too many do."""
+    hub.check_room_to_read()
+    return await to_thread.run_sync(what, limiter=hub.reading)

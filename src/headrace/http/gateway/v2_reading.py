@@ -4,6 +4,7 @@ import base64
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
+from http import HTTPStatus
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Header, Query, Response
@@ -15,11 +16,12 @@ from headrace.http.gateway.hub import Hub, Shared
 from headrace.http.gateway.instance import Unreadable
 from headrace.http.gateway.media import check_json, records_type
 from headrace.http.gateway.plain_json import NotJson, json_answer, read_json
+from headrace.http.gateway.v2_answers import v2
 from headrace.http.gateway.v2_instance import (
     ADDRESS,
     REFUSALS,
     InstanceName,
-    in_thread,
+    in_reading_thread,
 )
 from headrace.http.raw_names import RawRoute
 
@@ -42,7 +44,7 @@ class ReadV2:
 @router.get(
     f"{ADDRESS}/records",
     response_model=list[ReadV2],
-    responses=REFUSALS,
+    responses=REFUSALS | v2(HTTPStatus.TOO_MANY_REQUESTS),
     summary="Read records",
 )
 async def records(
@@ -64,7 +66,7 @@ async def records(
     """
     found = hub.instances.get(group, instance)
     media_type = records_type(accept, found.wanted.format)
-    read = await in_thread(
+    read = await in_reading_thread(
         hub,
         partial(
             found.read,
