@@ -1,5 +1,6 @@
 """The cluster of a test: replicas, elections, and brokers that are killed, paused and started again."""
 
+import logging
 import threading
 from collections.abc import Iterator
 
@@ -39,6 +40,33 @@ def test_topics_have_three_replicas_and_every_broker_knows_them(served: Cluster,
     (partition,) = served.admin.describe_topic(topic).partitions
     assert sorted(partition.in_sync) == [1, 2, 3]
     assert partition.leader == served.leader_of(topic)
+
+
+@pytest.mark.parametrize("process", [False, True])
+def test_what_has_been_said_since_is_told_whoever_said_it(*, process: bool) -> None:
+    here = logging.getLogger("headrace.coordination.embedded.server")
+    with Cluster(2, process=process) as cluster:
+
+        def complain(bootstrap: str, length: int) -> None:
+            with RawClient(bootstrap) as client:
+                client.socket.sendall(length.to_bytes(4, "big"))
+                assert client.is_closed_by_the_broker()
+
+        first, second = cluster.bootstrap.split(",")
+        complain(second, 2_000_000_001)
+        cluster._call(here.warning, "the coordinator complains")
+        seen = cluster.log_seen
+        assert cluster.log_since(seen) == []
+
+        complain(first, 2_000_000_002)
+        cluster._call(here.warning, "the coordinator complains again")
+
+        since = "\n".join(cluster.log_since(seen)).replace(",", "")
+        assert "2000000002" in since
+        assert "complains again" in since
+        assert "2000000001" not in since
+        assert len(cluster.log_since(seen)) == 2
+        assert len(cluster.log) == 4
 
 
 @pytest.mark.parametrize("process", [False, True])

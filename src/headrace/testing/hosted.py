@@ -162,9 +162,8 @@ class Hosted:
             raise RuntimeError("only a process can be paused: use process=True")  # noqa: TRY004
         return node
 
-    def _said_beside(self) -> list[str]:
-        beside = [each for each in self._nodes.values() if isinstance(each, Beside)]
-        return [line for node in beside for line in node.warnings()]
+    def _said_beside(self) -> dict[int, list[str]]:
+        return {each.broker_id: each.warnings() for each in self._nodes.values() if isinstance(each, Beside)}
 
     def _embedded(self) -> Iterator[EmbeddedBroker]:
         for node in self._nodes.values():

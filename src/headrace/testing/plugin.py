@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 _MARKER: Final = "headrace"
 _INI: Final = "headrace_settings"
 _OPTIONS: Final = ("settings", "topics", "process", "brokers")
-_SEEN = pytest.StashKey[dict[str, int]]()
+_SEEN = pytest.StashKey[dict[str, Mapping[int, int]]]()
 
 
 def _leave_asserts_alone() -> None:
@@ -126,7 +126,7 @@ def _brokers(item: pytest.Item) -> "Mapping[str, Served]":
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
     """Remember what a broker that tests share has said before this one."""
-    item.stash[_SEEN] = {name: broker.log_lines for name, broker in _brokers(item).items()}
+    item.stash[_SEEN] = {name: broker.log_seen for name, broker in _brokers(item).items()}
     return (yield)
 
 
@@ -136,7 +136,7 @@ def pytest_runtest_makereport(item: pytest.Item) -> Iterator[None]:
     report: pytest.TestReport = yield  # type: ignore[assignment]
     if report.failed and report.when == "call":
         for name, broker in _brokers(item).items():
-            said = broker.log_since(item.stash.get(_SEEN, {}).get(name, 0))
+            said = broker.log_since(item.stash.get(_SEEN, {}).get(name, {}))
             if said:
                 report.sections.append((f"Log of {name}", "\n".join(said)))
     return report  # type: ignore[return-value]

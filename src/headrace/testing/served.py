@@ -15,6 +15,7 @@ if TYPE_CHECKING:  # confluent-kafka is imported when it is first needed: a test
     from headrace.testing.asking import Asking, Text
 
 PATIENCE_S: Final = 10.0
+_HERE: Final = 0  # where the coordinator is, and brokers are that are no processes; no broker's number
 
 Topics = Mapping[str, int | Mapping[str, Any]]
 """Topics to begin with: {"orders": 6}, or {"orders": {"partitions": 6, "configs": {...}}}."""
@@ -62,18 +63,20 @@ class Served(Hosted):
     @property
     def log(self) -> list[str]:
         """What the brokers complain of: every line of theirs that is a warning or worse."""
-        return self.log_since(0)
+        return self.log_since({})
 
-    def log_since(self, lines: int) -> list[str]:
-        """The same without the first so many lines; `log_lines` says how many there are."""
-        beside = self._said_beside()
-        if beside:
-            return beside[lines:]
-        return self._log.since(lines)
+    def log_since(self, seen: Mapping[int, int]) -> list[str]:
+        """The same without what there was when `log_seen` was asked."""
+        lines = self._log.since(seen.get(_HERE, 0))
+        for broker_id, said in self._said_beside().items():
+            lines += said[seen.get(broker_id, 0) :]
+        return lines
 
     @property
-    def log_lines(self) -> int:
-        return self._log.count + len(self._said_beside())
+    def log_seen(self) -> Mapping[int, int]:
+        """How many lines there are: of this process, and of each broker that is one of its own."""
+        beside = {broker_id: len(said) for broker_id, said in self._said_beside().items()}
+        return {_HERE: self._log.count, **beside}
 
     @cached_property
     def admin(self) -> "Admin":
