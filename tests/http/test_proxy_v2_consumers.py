@@ -189,6 +189,7 @@ def test_requests_to_a_consumer_that_make_no_sense(gateway: Asking) -> None:
             ("positions", {"offsets": [{"topic": "a", "partition": 0, "offset": -5}]}),
             ("offsets", {"offsets": [{"topic": "a", "partition": 0}]}),
             ("offsets", {"offsets": 7}),
+            ("offsets", {"offsets": [{"topic": "a", "partition": 0, "offset": 2**63 - 1}]}),
         ):
             assert gateway.refused("POST", f"{uri}/{path}", body)[0] == 422, (path, body)
         assert gateway.refused("POST", f"{uri}/subscription", {"topic_pattern": "^((("})[0] == 400

@@ -248,6 +248,8 @@ def test_what_is_not_there_has_a_number_and_a_sentence(
         ({"schema": '"string"', "id": 2**40}, 422, 42202),
         ({"schema": '"string"', "metadata": {"a": "\ud800"}}, 422, 42201),
         (b'{"schema": "\\"string\\"", "metadata": {"a": NaN}}', 422, 42201),
+        ({"schema": '"string"', "metadata": {"properties": [1]}}, 422, 422),
+        ({"schema": '"string"', "metadata": {"tags": "PII"}}, 422, 422),
         ({"schema": '"string"', "schemaTagsToAdd": [{"tags": ["PII"]}]}, 422, 42205),
         ({"schema": '"' + "x" * 2_000_000 + '"'}, 422, 42201),
     ],

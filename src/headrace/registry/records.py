@@ -82,6 +82,11 @@ class SchemaValue:
     rule_set: Mapping[str, Any] | None = None
     deleted: bool = False
 
+    def metadata_property(self, name: str) -> object:
+        """What the metadata's properties say under this name; what is written there may be anything."""
+        properties = (self.metadata or {}).get("properties")
+        return properties.get(name) if isinstance(properties, Mapping) else None
+
 
 @dataclass(frozen=True, slots=True)
 class ConfigValue:

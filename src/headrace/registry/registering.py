@@ -181,8 +181,8 @@ def _incompatibilities(
     if config.compatibility is Level.NONE:
         return []
     if config.group is not None:
-        group = _property(value, config.group)
-        olds = [each for each in olds if _property(each, config.group) == group]
+        group = value.metadata_property(config.group)
+        olds = [each for each in olds if each.metadata_property(config.group) == group]
     if config.compatibility not in _TRANSITIVE:
         olds = olds[-1:]  # so that the others need not be understood
     comparison = Comparison(
@@ -195,11 +195,6 @@ def _incompatibilities(
         parsed_olds=[library.kept(each) for each in olds],
     )
     return library.comparing.messages(comparison)
-
-
-def _property(value: SchemaValue, name: str) -> object:
-    properties = (value.metadata or {}).get("properties")
-    return properties.get(name) if isinstance(properties, Mapping) else None
 
 
 def _added(state: State, value: SchemaValue, wanted: Wanted, *, importing: bool) -> Decision[SchemaValue]:

@@ -281,3 +281,13 @@ def test_ids_come_to_an_end() -> None:
 
     with pytest.raises(NotPermitted, match="given out"):
         registry.register("s", TWO)
+
+
+@pytest.mark.parametrize(
+    "metadata", [None, {}, {"properties": [1]}, {"properties": "abc"}, {"properties": None}]
+)
+def test_metadata_that_are_no_map_have_no_properties(metadata: dict[str, object] | None) -> None:
+    """Somebody may have written them to the topic, and they stay there."""
+    registry = ARegistry()
+
+    assert registry.register("s", ONE, metadata=metadata).metadata_property("a") is None

@@ -9,7 +9,7 @@ from fastapi import APIRouter, Depends, Request, Response
 from pydantic import Field, StrictStr
 
 from headrace.client.connection import Place
-from headrace.http.gateway.asking import PLACES, Body, GroupName, Offset
+from headrace.http.gateway.asking import INT64, PLACES, Body, GroupName, Offset
 from headrace.http.gateway.hub import Hub, Shared
 from headrace.http.gateway.media import AnswerType, check_json
 from headrace.http.gateway.plain_json import json_answer, read_json
@@ -33,7 +33,7 @@ router = APIRouter(
 class PositionV2(PlaceV2):
     """An offset of a partition."""
 
-    offset: Offset
+    offset: Annotated[Offset, Field(lt=INT64)]  # there is to be one after it
     metadata: StrictStr | None = None
 
 

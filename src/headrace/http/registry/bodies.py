@@ -3,7 +3,7 @@
 from typing import Annotated, Any, Final
 
 from fastapi import Path, Query
-from pydantic import BaseModel, ConfigDict, Field, StrictInt
+from pydantic import BaseModel, ConfigDict, Field, StrictInt, field_validator
 
 from headrace.registry.formats import Parsed, Reference, Schema, SchemaType
 from headrace.registry.identity import guid
@@ -69,6 +69,14 @@ class SchemaBody(BaseModel):
     version: StrictInt | None = None
     tags_to_add: list[Any] | None = Field(default=None, alias="schemaTagsToAdd")
     tags_to_remove: list[Any] | None = Field(default=None, alias="schemaTagsToRemove")
+
+    @field_validator("metadata")
+    @classmethod
+    def _has_maps(cls, metadata: dict[str, Any] | None) -> dict[str, Any] | None:
+        said = [(name, (metadata or {}).get(name)) for name in ("properties", "tags")]
+        if wrong := [name for name, value in said if not isinstance(value, dict | None)]:
+            raise ValueError(f"{', '.join(wrong)}: an object is expected")
+        return metadata
 
     def wanted(self) -> Wanted:
         """The same in the registry's words; a Refusal if it cannot be meant."""

@@ -150,7 +150,7 @@ def latest_with_metadata(
     how: Format = "",
 ) -> SchemaAnswer:
     """The newest version whose metadata have these properties."""
-    wanted = dict(zip(key, value, strict=False)).items()
+    wanted = dict(zip(key, value, strict=False))
 
     def find(state: State) -> int:
         name = named(state, subject)
@@ -158,7 +158,7 @@ def latest_with_metadata(
         if not versions:
             raise NoSuchSubject(name)
         for each in reversed(versions):
-            if wanted <= ((each.metadata or {}).get("properties") or {}).items():
+            if all(each.metadata_property(name) == said for name, said in wanted.items()):
                 return each.version
         raise NoSuchSchema
 

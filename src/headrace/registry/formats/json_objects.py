@@ -9,6 +9,7 @@ from headrace.registry.formats.json_bounds import lower, upper
 from headrace.registry.formats.json_keywords import Node
 from headrace.registry.formats.json_messages import differs
 from headrace.registry.formats.json_shapes import Shape, Shapes
+from headrace.registry.formats.limits import MAX_MESSAGES
 
 Compare = Callable[[Node, Node, str], Differences]  # the new schema, the old one, where
 
@@ -77,6 +78,8 @@ def _required(new: Object, old: Object, path: str) -> Differences:
         default = name in new.properties and new.shapes.has_default(new.properties[name])
         if not added and not default:
             found += differs("REQUIRED_ATTRIBUTE_ADDED", join(path, name))
+        if len(found) == MAX_MESSAGES:
+            break
     return found
 
 

@@ -72,7 +72,12 @@ def parse(schema: Schema, referenced: Sequence[tuple[str, Schema]]) -> ProtobufS
     file = files[-1]
     if not (file.message_type or file.enum_type or file.extension or file.service or file.dependency):
         raise InvalidSchema("The schema is empty.")
-    return ProtobufSchema(files, schema.references)
+    parsed = ProtobufSchema(files, schema.references)
+    try:
+        _ = parsed.pool  # which protobuf's runtime may refuse, though its compiler did not
+    except TypeError as error:
+        raise InvalidSchema(f"The schema is more than can be worked with: {error}.") from error
+    return parsed
 
 
 def _compiled(text: str, imports: Mapping[str, str]) -> tuple[FileDescriptorProto, ...]:

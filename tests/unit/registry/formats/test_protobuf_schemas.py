@@ -247,3 +247,12 @@ def test_a_descriptor_that_contradicts_itself_is_refused(damage: int) -> None:
 
     with pytest.raises(InvalidSchema):
         parse(Schema(SchemaType.PROTOBUF, text), no_references)
+
+
+def test_what_the_compiler_takes_and_the_runtime_does_not_is_no_schema() -> None:
+    """Numbers from 19000 to 19999 are protobuf's own."""
+    numbers = (number if number < 19_000 else number + 1001 for number in range(1, 33_000))
+    fields = " ".join(f"int32 f{number} = {number};" for number in numbers)
+
+    with pytest.raises(InvalidSchema, match="more than can be worked with"):
+        proto3(f"message M {{ {fields} }}")
