@@ -58,3 +58,37 @@ def test_an_empty_cluster_says_what_to_do_next_with_the_exact_command(
     made = [each["name"] for each in names if not each["name"].startswith("__")]
     assert made == []  # looking makes nothing
     reader.check()
+
+
+def test_a_tail_whose_cluster_is_away_does_not_look_well(
+    context: BrowserContext, fragile: tuple[UpProcess, str]
+) -> None:
+    up, url = fragile
+    reader = Reader(context.new_page(), url)
+    assert reader.page.request.post(f"{url}/api/v1/topics", data={"name": "tailed"}).ok
+    page = reader.open("/ui/topics/tailed")
+    page.get_by_role("button", name="Live tail").click()
+    expect(page.locator("#told")).to_have_text("waiting for messages")
+    expect(page.locator("#tail .live-dot")).to_have_class("live-dot on")
+    up.kill()
+    expect(page.locator("#told")).to_contain_text("The cluster does not answer", timeout=20_000)
+    expect(page.locator("#tail .live-dot")).to_have_class("live-dot")
+    expect(page.locator("#away")).to_contain_text("The cluster does not answer", timeout=20_000)
+    up.start()
+    expect(page.locator("#told")).to_contain_text("the cluster is back", timeout=20_000)
+    expect(page.locator("#tail .live-dot")).to_have_class("live-dot on")
+    reader.forgive(503)
+    reader.check()
+
+
+def test_the_figures_of_a_topic_are_live_while_its_messages_are_shown(
+    context: BrowserContext, fragile: tuple[UpProcess, str]
+) -> None:
+    reader = Reader(context.new_page(), fragile[1])
+    assert reader.page.request.post(f"{reader.url}/api/v1/topics", data={"name": "growing"}).ok
+    page = reader.open("/ui/topics/growing")
+    records = page.locator("#figures dd").first
+    expect(records).to_have_text("0")
+    assert page.request.post(f"{reader.url}/api/v1/topics/growing/messages", data={"value": "x"}).ok
+    expect(records).to_have_text("1", timeout=20_000)
+    reader.check()

@@ -3,11 +3,13 @@
 import asyncio
 from contextlib import ExitStack
 from itertools import islice
+from pathlib import Path
 
 import requests
 
 from headrace.client.records import END, Record
 from headrace.http.gateway.tailing import BUFFERED, MOST, Tails, Taken
+from headrace.http.serving import serve_in_thread
 from headrace.testing.process import UpProcess
 from http_support.asking import WAIT_S, Asking, wait_until
 
@@ -101,6 +103,26 @@ def test_there_are_so_many_tails_and_whoever_goes_makes_room(gateway: Asking) ->
 
     with gateway.tail(topic, "last=1&limit=1") as events:  # as soon as those who have gone are noticed
         assert [each.data["value"] for each in events if each.kind == "message"] == ["x"]
+
+
+def test_a_tail_says_that_the_cluster_is_away_and_that_it_is_back(tmp_path: Path) -> None:
+    with UpProcess(tmp_path) as broker, serve_in_thread(broker.bootstrap) as served:
+        gateway = Asking(served.url)
+        topic = gateway.topic()
+        with gateway.tail(topic) as events:
+            assert next(events).kind == "ready"
+            broker.kill()
+            away = next(events)
+            broker.start()
+            back = next(events)
+            gateway.write(topic, "again")
+            assert next(events).data["value"] == "again"
+        gateway.close()
+    assert (away.kind, away.data["reachable"], back.kind, back.data) == (
+        *("status", False),
+        *("status", {"reachable": True, "message": ""}),
+    )
+    assert "no broker answers at" in away.data["message"]
 
 
 def test_a_position_that_is_none_is_refused(gateway: Asking) -> None:

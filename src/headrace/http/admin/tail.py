@@ -10,6 +10,7 @@ from fastapi.responses import StreamingResponse
 
 from headrace.client.following import read_positions, written
 from headrace.client.records import Record, Start
+from headrace.http.admin.presence import Presence, Watched
 from headrace.http.admin.showing import Matches, shown
 from headrace.http.gateway.asking import INT64, PartitionQuery, TopicName
 from headrace.http.gateway.decoding import BySchema
@@ -20,7 +21,7 @@ from headrace.http.problems import Problem, answers, code_of
 
 router = APIRouter(tags=["messages"])
 
-HEARTBEAT_S: Final = 10.0  # or whatever is between us and a client takes the connection for dead
+HEARTBEAT_S: Final = 3.0  # without a message, after which we look whether the cluster is still there
 RETRY_MS: Final = 2000  # after which a browser comes back
 _HEADERS: Final = {"cache-control": "no-store", "x-accel-buffering": "no"}
 
@@ -42,6 +43,7 @@ _HEADERS: Final = {"cache-control": "no-store", "x-accel-buffering": "no"}
 async def tail(
     name: TopicName,
     hub: Shared,
+    presence: Watched,
     *,
     partition: PartitionQuery = None,
     last: Annotated[int, Query(description="Begin so many before each partition's end.", ge=0, le=10**6)] = 0,
@@ -53,7 +55,8 @@ async def tail(
     last_event_id: Annotated[str | None, Header(description="Go on after this event.")] = None,
 ) -> StreamingResponse:
     """Server-sent events, until the client goes: `message` as in a search, `skipped` if it was too slow for
-    some, `error` before the end if there is one. A comment every few seconds shows that it is still alive.
+    some, `status` when the cluster does not answer any more and when it does again, `error` before the end if
+    there is one. A comment every few seconds shows that it is still alive.
 
     The id of an event says how far it is; `Last-Event-ID`, which browsers send by themselves, goes on there.
     """
@@ -70,19 +73,26 @@ async def tail(
     except TooMany:
         said = f"{MOST} tails are open, which is as many as there may be: close one"
         raise Problem(HTTPStatus.TOO_MANY_REQUESTS, 42901, said) from None
-    events = _events(following, limit, max_value_bytes, hub.schemas.show)
+    events = _events(following, presence, limit, max_value_bytes, hub.schemas.show)
     return StreamingResponse(events, media_type="text/event-stream", headers=_HEADERS)
 
 
-async def _events(following: Tail, limit: int | None, most: int, by_schema: BySchema) -> AsyncIterator[bytes]:
+async def _events(
+    following: Tail, presence: Presence, limit: int | None, most: int, by_schema: BySchema
+) -> AsyncIterator[bytes]:
     """What the client is sent; when it goes, this is closed, and the tail with it."""
     at: dict[int, int] = {}
     left = INT64 if limit is None else limit
+    is_there = True
     try:
         while (taken := await following.take(HEARTBEAT_S)) is not None:
             if not at:
                 at.update(taken.begun)
                 yield f"retry: {RETRY_MS}\n".encode() + _event("ready", {"next": written(at)}, at)
+            missing = "" if taken.records else await presence.missing()
+            if is_there is bool(missing):
+                is_there = not missing
+                yield _event("status", {"reachable": is_there, "message": missing})
             if taken.skipped:
                 yield _event("skipped", {"skipped": taken.skipped})
             records = taken.records[:left]

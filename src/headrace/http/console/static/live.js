@@ -45,7 +45,7 @@ function again(seconds) {
 async function beat() {
   const busy = document.hidden || document.querySelector("dialog[open]");
   const began = performance.now();
-  const well = busy || await read(location.href, {});
+  const well = busy || await read(main.dataset.from || location.href, {});  // a search is not made again
   const took = (performance.now() - began) / 1000;
   again(well ? Math.max(every(), took * 10) : RETRY_S);  // what is slow is asked less often
 }

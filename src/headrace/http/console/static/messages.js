@@ -40,13 +40,18 @@ function start() {
   for (const each of list.querySelectorAll("details")) each.remove();
   list.hidden = nothing.hidden = true;
   source = new EventSource(`${button.dataset.tail}?${wanted}`);
-  source.addEventListener("open", () => tell("waiting for messages"));
+  source.addEventListener("open", () => { glow(true); tell("waiting for messages"); });
   source.addEventListener("message", (event) => take(JSON.parse(event.data, exact)));
   source.addEventListener("skipped", (event) => { counts.skipped += JSON.parse(event.data).skipped; tell(); });
+  source.addEventListener("status", (event) => {
+    const { reachable, message } = JSON.parse(event.data);
+    glow(reachable);
+    tell(reachable ? "the cluster is back; waiting for messages" : `The cluster does not answer, so nothing comes: ${message}`);
+  });
   source.addEventListener("error", (event) => {
     if (event.data) stop(JSON.parse(event.data).message);
     else if (source.readyState === EventSource.CLOSED) stop("the tail was refused: too many may be open, or the topic is gone");
-    else tell("the tail was cut off, and comes back by itself");
+    else { glow(false); tell("the tail was cut off, and comes back by itself"); }
   });
   press(true);
 }
@@ -60,6 +65,11 @@ function stop(why) {
 
 function press(on) {
   button.setAttribute("aria-pressed", on);
+  glow(on);
+}
+
+// The dot is on while messages can come.
+function glow(on) {
   button.querySelector(".live-dot").classList.toggle("on", on);
 }
 
