@@ -16,6 +16,7 @@ from typing import NoReturn
 import click
 
 from headrace.cli.log_format import formatter
+from headrace.event_loop import loop_factory
 
 logger = logging.getLogger("headrace")
 
@@ -33,7 +34,7 @@ def run(service: Coroutine[object, object, None], *, on_hup: Callable[[], None] 
     handler.setFormatter(formatter())
     logging.basicConfig(handlers=[handler], level=logging.WARNING, force=True)
     logging.getLogger("headrace").setLevel(logging.INFO)
-    with asyncio.Runner(loop_factory=_loop_factory()) as runner:
+    with asyncio.Runner(loop_factory=loop_factory()) as runner:
         runner.run(_until_told(service, on_hup))
 
 
@@ -76,14 +77,6 @@ def _leave(stop_s: float) -> NoReturn:
     logger.info("leaving: something still hangs after %g s", stop_s)
     logging.shutdown()
     os._exit(0)
-
-
-def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop]:
-    try:
-        import uvloop  # noqa: PLC0415  not on every platform
-    except ImportError:
-        return asyncio.new_event_loop
-    return uvloop.new_event_loop
 
 
 @contextlib.contextmanager

@@ -6,6 +6,8 @@ from collections.abc import Callable, Coroutine
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, TypeVar
 
+from headrace.event_loop import loop_factory
+
 T = TypeVar("T")
 
 
@@ -43,7 +45,7 @@ class LoopThread:
 
     def _serve(self) -> None:
         try:
-            with asyncio.Runner(loop_factory=_loop_factory()) as runner:
+            with asyncio.Runner(loop_factory=loop_factory()) as runner:
                 runner.run(self._until_told())
         except BaseException as error:
             if self._started.done():
@@ -56,11 +58,3 @@ class LoopThread:
         self._told_to_stop = asyncio.Event()
         self._started.set_result(None)
         await self._told_to_stop.wait()
-
-
-def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop]:
-    try:
-        import uvloop  # noqa: PLC0415  not on every platform
-    except ImportError:
-        return asyncio.new_event_loop
-    return uvloop.new_event_loop
