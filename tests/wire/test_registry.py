@@ -162,6 +162,8 @@ def test_what_others_refer_to_is_not_deleted(registry: RegistryCalls, subject: s
     assert registry.get(f"/subjects/{subject}-common/versions/1/referencedby").body == [made.body["id"]]
     assert registry.get(f"/schemas/ids/{made.body['id']}").body["references"] == [reference]
     assert registry.delete(f"/subjects/{subject}-common").code == 42206
+    newest = registry.register(f"{subject}-newest", referring, references=[{**reference, "version": -1}])
+    assert registry.get(f"/schemas/ids/{newest.body['id']}").body["references"] == [reference]
     missing = {**reference, "subject": "nowhere"}
     assert registry.register(subject, referring, references=[missing]).code == 42201
     resolved = registry.get(f"/schemas/ids/{made.body['id']}?format=resolved").body["schema"]

@@ -9,7 +9,7 @@ from headrace.registry.comparing import Comparing
 from headrace.registry.formats import InvalidSchema, Parsed, Reference, Resolve, Schema, parse
 from headrace.registry.records import SchemaValue
 from headrace.registry.refusals import Invalid, Refusal
-from headrace.registry.state import Show, State
+from headrace.registry.state import LATEST, Show, State
 
 REMEMBERED: Final = 1000
 
@@ -55,6 +55,26 @@ class Library:
             raise Invalid(
                 f"version {value.version} of {value.subject} cannot be understood: {error}"
             ) from error
+
+    def pinned(self, subject: str, schema: Schema) -> Schema:
+        """The schema with numbers where it refers to the newest version of a subject, whatever that is."""
+        if all(each.version != LATEST for each in schema.references):
+            return schema
+        return replace(schema, references=tuple(self._pinned(subject, each) for each in schema.references))
+
+    def _pinned(self, parent: str, reference: Reference) -> Reference:
+        live = self._state.versions(names.beside(parent, reference.subject))
+        if reference.version != LATEST or not live:
+            return reference
+        return replace(reference, version=live[-1].version)
+
+    def check_live(self, parent: str, schema: Schema) -> None:
+        """Invalid if it refers to what is deleted: only what is there already may."""
+        for each in schema.references:
+            subject = names.beside(parent, each.subject)
+            if each.version not in {live.version for live in self._state.versions(subject)}:
+                what = f"version {each.version} of {subject}, which is deleted or was never there"
+                raise Invalid(f"the reference {each.name} is to {what}")
 
     def resolved(self, parent: str, reference: Reference) -> Schema:
         """What `parent` refers to, which in turn names its references in a way that is good anywhere."""

@@ -52,6 +52,7 @@ def register(
     _check_mode(state, subject, wanted)
     _check_text(wanted)
     importing = state.settings.mode_in_force(subject) is Mode.IMPORT
+    wanted = replace(wanted, schema=library.pinned(subject, wanted.schema))
     if not importing:
         wanted = _with_what_was_said_before(state, subject, wanted)
     parsed = library.parsed(subject, wanted.schema)
@@ -61,6 +62,7 @@ def register(
         if found is not None:
             return Decision(found)
     if not importing:
+        library.check_live(subject, wanted.schema)
         messages = _incompatibilities(state, library, value, parsed, state.versions(subject))
         if messages:
             raise Incompatible(subject, messages)
@@ -80,6 +82,7 @@ def lookup(
     if not state.versions(subject, show):
         raise NoSuchSubject(subject)
     _check_text(wanted)
+    wanted = replace(wanted, schema=library.pinned(subject, wanted.schema))
     parsed = library.parsed(subject, wanted.schema)
     value = _value(state, subject, wanted, parsed, normalize=normalize)
     found = _there(state, library, value, None, show)
@@ -104,7 +107,9 @@ def compatible(
 ) -> list[str]:
     """What keeps the schema from following `olds`, by what is set for the subject."""
     _check_text(wanted)
+    wanted = replace(wanted, schema=library.pinned(subject, wanted.schema))
     parsed = library.parsed(subject, wanted.schema)
+    library.check_live(subject, wanted.schema)
     value = _value(state, subject, wanted, parsed, normalize=normalize)
     return _incompatibilities(state, library, value, parsed, olds)
 

@@ -140,6 +140,33 @@ def test_a_reference_is_to_a_version_that_is_there() -> None:
         registry.register("t", text, refers_to=(Reference("Common", "nowhere", 1),))
 
 
+def test_a_reference_to_the_newest_version_is_kept_as_its_number() -> None:
+    registry = ARegistry()
+    registry.register("common", record_type("x", name="Common"))
+    registry.register("common", record_type("x", "y?", name="Common"))
+    text = '{"type":"record","name":"Order","fields":[{"name":"c","type":"Common"}]}'
+
+    made = registry.register("s", text, refers_to=(Reference("Common", "common", LATEST),))
+    registry.register("common", record_type("x", "y?", "z?", name="Common"))
+
+    assert made.schema.references == (Reference("Common", "common", 2),)
+    assert registry.state.version("s", 1).schema.references == (Reference("Common", "common", 2),)
+    with pytest.raises(Invalid, match="nowhere"):
+        registry.register("t", text, refers_to=(Reference("Common", "nowhere", LATEST),))
+
+
+def test_what_is_new_refers_to_nothing_that_is_deleted() -> None:
+    registry = ARegistry()
+    registry.register("common", record_type("x", name="Common"))
+    registry.register("common", record_type("x", "y?", name="Common"))
+    registry.delete("common", 1)
+    text = '{"type":"record","name":"Order","fields":[{"name":"c","type":"Common"}]}'
+
+    with pytest.raises(Invalid, match="version 1 of common, which is deleted"):
+        registry.register("s", text, refers_to=(Reference("Common", "common", 1),))
+    assert registry.register("s", text, refers_to=(Reference("Common", "common", 2),)).version == 1
+
+
 def test_references_of_references_are_in_the_context_of_whoever_refers() -> None:
     registry = ARegistry()
     registry.register(":.a:inner", record_type("x", name="Inner"))

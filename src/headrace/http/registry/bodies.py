@@ -43,7 +43,7 @@ Limit = Annotated[int, Query(description="How many at most; all of them if it is
 
 
 class ReferenceBody(BaseModel):
-    """What the schema's text calls another schema."""
+    """What the schema's text calls another schema; version -1 is the newest there is at the time."""
 
     name: str
     subject: str
@@ -178,7 +178,7 @@ def _schema_type(said: str | None) -> SchemaType:
 
 
 def _reference(body: ReferenceBody) -> Reference:
-    if not 1 <= body.version <= _MAX_INT:
+    if body.version != LATEST and not 1 <= body.version <= _MAX_INT:
         raise InvalidVersion(body.version)
     return Reference(body.name, body.subject, body.version)
 

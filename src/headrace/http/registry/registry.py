@@ -105,6 +105,7 @@ class Registry:
             self.ask(lambda _state, _library: None)  # so that what it refers to is there
         with self._lock:
             state, library = self._store.state, self._store.library
+            schema = library.pinned(subject, schema)
             forgotten = state.forgotten
             if library.remembered(subject, schema) is not None:
                 return

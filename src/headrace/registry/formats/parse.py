@@ -27,12 +27,16 @@ def parse(schema: Schema, resolve: Resolve) -> Parsed:
 
 
 class _Following:
-    """Follows references: `found` has every referenced schema once, after those that it refers to itself."""
+    """Follows references: `found` has every referenced schema once, after those that it refers to itself.
+
+    Of several that have one name, the first is meant: two schemas may import the same file by two references.
+    """
 
     def __init__(self, type_: SchemaType, resolve: Resolve) -> None:
         self._type = type_
         self._resolve = resolve
         self._seen: dict[Reference, bool] = {}  # whether it is found already, or still being followed
+        self._names: set[str] = set()
         self._bytes = 0
         self.found: list[tuple[str, Schema]] = []
 
@@ -48,12 +52,13 @@ class _Following:
                     done, other = entered.pop()
                     self._seen[done] = True
                     self.found.append((done.name, other))
-            elif reference not in self._seen:
+            elif reference.name not in self._names:
                 other = self._one(reference)
+                self._names.add(reference.name)
                 self._seen[reference] = False
                 entered.append((reference, other))
                 waiting.append(iter(other.references))
-            elif not self._seen[reference]:
+            elif not self._seen.get(reference, True):
                 raise InvalidSchema(f"The reference {reference.name!r} leads back to itself.")
 
     def _one(self, reference: Reference) -> Schema:

@@ -65,8 +65,6 @@ def parse(schema: Schema, referenced: Sequence[tuple[str, Schema]]) -> ProtobufS
     """`referenced` has what the schema refers to, with what that refers to before it."""
     imports: dict[str, str] = {}
     for name, other in referenced:
-        if name in imports:
-            raise InvalidSchema(f"Two references have the name {name!r}.")
         imports[name] = _as_text(other.text, imports)
     files = _compiled(_as_text(schema.text, imports), imports)
     file = files[-1]

@@ -7,6 +7,7 @@ import pytest
 
 from headrace.registry.formats import InvalidSchema, Reference, Schema, SchemaType, parse
 from headrace.registry.formats.limits import MAX_DEPTH, MAX_REFERENCES, MAX_TEXT_BYTES
+from headrace.registry.formats.protobuf import ProtobufSchema
 from unit.registry.formats.given import avro, json_schema, kinds, no_references
 
 
@@ -37,6 +38,28 @@ def test_what_several_schemas_refer_to_is_asked_for_once() -> None:
     assert subjects.asked == {"B": 1, "C": 1, "D": 1}
     assert schema.references == (Reference("B", "B", 1), Reference("C", "C", 1))
     assert json.loads(schema.formatted("resolved"))["fields"][0]["type"]["fields"][0]["type"]["name"] == "D"
+
+
+def test_of_two_references_with_one_name_the_first_is_meant() -> None:
+    """As when two files import the same third, each by a reference of its own."""
+    texts = {
+        "money": "message Money { int64 units = 1; }",
+        "money-copy": "message Money { string other = 1; }",
+        "price": 'import "money.proto"; message Price { Money money = 1; }',
+    }
+    refers = {"price": (Reference("money.proto", "money-copy", 1),)}
+
+    def resolve(reference: Reference) -> Schema:
+        text = f'syntax = "proto3"; {texts[reference.subject]}'
+        return Schema(SchemaType.PROTOBUF, text, refers.get(reference.subject, ()))
+
+    main = 'syntax = "proto3"; import "money.proto"; import "price.proto"; message M { Price p = 1; }'
+    both = Reference("money.proto", "money", 1), Reference("price.proto", "price", 1)
+    schema = parse(Schema(SchemaType.PROTOBUF, main, both), resolve)
+
+    assert isinstance(schema, ProtobufSchema)
+    (money,) = [each for each in schema.files if each.name == "money.proto"]
+    assert [field.name for field in money.message_type[0].field] == ["units"]
 
 
 def test_a_reference_that_leads_back_to_itself_is_refused() -> None:
