@@ -68,6 +68,20 @@ def test_a_group_goes_on_where_its_consumer_committed(gateway: Asking) -> None:
         assert read(gateway, uri, 2) == [4, 5]
 
 
+def test_a_commit_for_a_topic_that_is_not_there_names_it(gateway: Asking) -> None:
+    def offsets(*topics: str) -> dict[str, Any]:
+        return {"offsets": [{"topic": topic, "partition": 0, "offset": 3} for topic in topics]}
+
+    topic = gateway.topic()
+    with consumer(gateway, "nothing-there") as uri:
+        gateway.post(f"{uri}/assignments", places(topic, 0))
+        one = gateway.refused("POST", f"{uri}/offsets", offsets("nowhere"))
+        both = gateway.refused("POST", f"{uri}/offsets", offsets("nowhere", "elsewhere"))
+
+    assert (one[0], one[2]) == (404, "there is no topic nowhere")
+    assert both[2] == "there is no topic by one of these names: elsewhere, nowhere"
+
+
 def test_what_was_read_is_committed_when_a_consumer_is_deleted(gateway: Asking) -> None:
     topic = gateway.topic()
     gateway.write(topic, *range(3), encoding="json")

@@ -10,6 +10,7 @@ import pytest
 from anyio import to_thread
 from starlette.testclient import TestClient
 
+from headrace.client.errors import Unreachable
 from headrace.http.app import create_app
 from headrace.http.reach import Reach
 from headrace.http.registry.registry import Registry
@@ -56,6 +57,17 @@ def test_the_registry_is_there_for_others_while_schemas_are_compared(
 
     assert registry.register("s", enum("A", "B", "C")).version == 3
     assert compared == [[1], [1], [2]]  # ours, the other one, ours again
+
+
+def test_a_schema_that_was_read_is_known_by_its_id_though_nobody_asked_for_it_before() -> None:
+    with Broker() as gone, closing(Reach(GatewaySettings(bootstrap=gone.bootstrap))) as reach:
+        registry = Registry(reach)
+        made = registry.register("s", enum("A"))
+        gone.stop()
+
+        assert registry.by_id(made.id) == made
+        with pytest.raises(Unreachable):
+            registry.by_id(made.id + 1)
 
 
 def test_those_who_wait_for_the_registry_have_threads_of_their_own() -> None:

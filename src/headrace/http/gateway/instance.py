@@ -11,7 +11,7 @@ from typing import Final, TypeVar
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 
 from headrace.client.connection import Place
-from headrace.client.errors import translate
+from headrace.client.errors import NoSuchTopic, translate
 from headrace.client.records import Record, record_of
 from headrace.http.problems import Problem
 
@@ -202,8 +202,14 @@ class Instance:
         """Commit these next offsets, or all that a client was sent."""
         next_offsets = self._handed_over if offsets is None else offsets
         wanted = [TopicPartition(*place, offset) for place, offset in next_offsets.items()]
-        if wanted:
+        if not wanted:
+            return
+        try:
             self._call(lambda: self._consumer.commit(offsets=wanted, asynchronous=False))
+        except NoSuchTopic:
+            topics = sorted({place.topic for place in next_offsets})
+            named = topics[0] if len(topics) == 1 else f"by one of these names: {', '.join(topics[:10])}"
+            raise NoSuchTopic(named) from None
 
     def committed(self, places: Iterable[Place]) -> dict[Place, int]:
         """What the group has committed for these, where it has."""

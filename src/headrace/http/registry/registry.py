@@ -10,6 +10,7 @@ has been deleted for good, by another gateway, may take FRESH_S to be noticed.
 
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from http import HTTPStatus
 from threading import Lock
 from typing import Annotated, Final, TypeVar
@@ -25,6 +26,7 @@ from headrace.registry.decision import Decision
 from headrace.registry.formats import Parsed, Reference, Schema
 from headrace.registry.library import Library, understood
 from headrace.registry.records import SchemaValue
+from headrace.registry.refusals import NoSuchSchema
 from headrace.registry.registering import Wanted, lookup, register
 from headrace.registry.state import State
 
@@ -90,9 +92,9 @@ class Registry:
         try:
             return self.ask(lambda state, _: self._found(state, schema_id, subject))
         except Unreachable:
-            if known is None:
-                raise
-            return known
+            with self._lock, suppress(NoSuchSchema):
+                return self._found(self._store.state, schema_id, subject)
+            raise
 
     # -- for the routes ------------------------------------------------------------------------
 
