@@ -1,6 +1,7 @@
 """headrace.Consumer on a real broker: iterating, committing, moving about."""
 
 from itertools import islice
+from typing import Any
 
 import pytest
 
@@ -128,6 +129,44 @@ def test_a_pause_does_not_undo_what_was_done(broker: BrokerProcess) -> None:
         consumer.pause()
         assert list(messages) == []
         assert consumer.position() == {Place(topic, 0): 12}
+
+
+class Interrupted:
+    """A client of librdkafka's whose user presses Ctrl-C once, when it has just fetched something."""
+
+    def __init__(self, client: Any, where: str) -> None:
+        self._client, self._where = client, where
+
+    def __getattr__(self, name: str) -> Any:
+        function = getattr(self._client, name)
+        return self._interrupt if name == self._where else function
+
+    def _interrupt(self, *arguments: Any, **named: Any) -> Any:
+        found = getattr(self._client, self._where)(*arguments, **named)
+        if not found or (self._where == "poll" and found.error()):
+            return found
+        self._where = ""
+        raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize("where", ["poll", "consume"])
+@pytest.mark.parametrize("begin", ["start", "committed", "assigned", "sought"])
+def test_an_interrupt_in_the_first_fetch_loses_nothing(broker: BrokerProcess, where: str, begin: str) -> None:
+    topic, group = topic_of(broker.bootstrap, numbers(50)), fresh("group")
+    if begin == "committed":
+        with Admin(broker.bootstrap) as admin:
+            admin.set_group_offsets(group, {(topic, 0): 10})
+    topics, named = ((), None) if begin == "assigned" else (topic, group if begin != "sought" else None)
+    with Consumer(broker.bootstrap, topics, group=named, **QUICK) as consumer:
+        if begin == "assigned":
+            consumer.assign({(topic, 0): 10})
+        elif begin == "sought":
+            consumer.seek(topic, 0, 10)
+        consumer._source.client = Interrupted(consumer._source.client, where)
+        with pytest.raises(KeyboardInterrupt):
+            next(iter(consumer))
+        found = [message.offset for message in consumer.read(stop_at_end=True)]
+    assert found == list(range(0 if begin == "start" else 10, 50))
 
 
 def test_what_is_read_to_the_end_is_done(broker: BrokerProcess) -> None:

@@ -84,7 +84,9 @@ class Consumer(Generic[K, V]):
             self._buffer, self._pace = Buffer(), Pace()
             cooperative = "cooperative" in str(given.get("partition.assignment.strategy", ""))
             incremental = cooperative or given.get("group.protocol") == "consumer"
-            self._source = Source(self._client, self._bootstrap, self._buffer, incremental=incremental)
+            self._source = Source(
+                self._client, self._bootstrap, self._buffer, start=self._start, incremental=incremental
+            )
             automatic = self._group is not None and _true(given["enable.auto.commit"])
             self._offsets = Offsets(self._source, self._group, self._bootstrap, automatic=automatic)
             if topics:
@@ -140,7 +142,7 @@ class Consumer(Generic[K, V]):
         wanted = [TopicPartition(*place, _offset(offset)) for place, offset in begin.items()]
         self._source.lost(list(self._source.assigned))
         self._client.assign(wanted)
-        self._source.gained(places_of(wanted))
+        self._source.gained(places_of(wanted), {Place(*place): _offset(at) for place, at in begin.items()})
 
     @property
     def assignment(self) -> list[Place]:

@@ -1,7 +1,7 @@
 """Where a consumer's records come from: librdkafka's client, its partitions, and where they end."""
 
 import time
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, Final
 
@@ -13,6 +13,7 @@ from headrace.client.consumer_buffer import Buffer, Record, place_of
 from headrace.client.errors import ClientError, translate
 
 POLL_S: Final = 0.2  # how soon Ctrl-C and the end of time are noticed
+COMMITTED_S: Final = 5.0  # for the group's offset of a partition
 IDLE_AFTER_S: Final = 15.0  # without an assignment: none will come
 
 _error_of: Final = confluent_kafka.Message.error
@@ -23,24 +24,28 @@ Listener = Callable[[list[Place]], object]
 class Source:
     """Fetches records into a buffer, and keeps account of partitions."""
 
-    def __init__(self, client: Any, bootstrap: str, buffer: Buffer, *, incremental: bool) -> None:
+    def __init__(self, client: Any, bootstrap: str, buffer: Buffer, *, start: int, incremental: bool) -> None:
+        """`start` is where to begin with a partition of which the group has committed nothing."""
         self.client = client
         self.buffer = buffer
         self.assigned: set[Place] = set()
         self.patterns = False  # topics that match may come and go
         self._bootstrap = bootstrap
+        self._start = start
         self._incremental = incremental  # or all is revoked before anything is assigned
         self._settled = False  # whether what is assigned is all of it
         self._idle_from_s = time.monotonic() + IDLE_AFTER_S
+        self._begins: dict[Place, int] = {}  # where a partition was sent to; else where the group was
         self._ends: dict[Place, int] = {}  # where a partition was at its end
         self._seeks: dict[Place, int] = {}  # where to go once librdkafka lets us
         self.held: dict[Place, int] = {}  # of partitions that are paused: where they go on
 
     # -- partitions ----------------------------------------------------------------------------
 
-    def gained(self, places: Iterable[Place]) -> None:
+    def gained(self, places: Iterable[Place], begins: Mapping[Place, int] | None = None) -> None:
         """These are ours from now on, beside what we had."""
         self.assigned.update(places)
+        self._begins.update(begins or {})
         self._settled = True
 
     def lost(self, places: Collection[Place]) -> None:
@@ -49,8 +54,8 @@ class Source:
         self._settled = self._incremental
         self.buffer.forget(set(places))
         for place in places:
-            self._ends.pop(place, None)
-            self._seeks.pop(place, None)
+            for known in (self._begins, self._ends, self._seeks):
+                known.pop(place, None)
 
     def seek(self, place: Place, offset: int) -> None:
         """Go on there. A partition that was assigned a moment ago cannot be moved yet: it will be."""
@@ -88,6 +93,7 @@ class Source:
 
     def fetch(self, most: int, wait_s: float = POLL_S) -> list[Record]:
         """The next records, at most this many; none if none come in time."""
+        first: Record | None = None
         try:
             self._move()
             first = self.client.poll(min(wait_s, POLL_S))
@@ -95,9 +101,10 @@ class Source:
                 return []
             found = [first, *self.client.consume(most - 1, timeout=0)] if most > 1 else [first]
         except KafkaException as error:
+            self._go_back(first)
             raise translate(error, "the topics", self._bootstrap) from error
-        except BaseException:  # Ctrl-C: what librdkafka has just given us is gone, and must come again
-            self._seeks |= self.buffer.handed_out()
+        except BaseException:  # Ctrl-C
+            self._go_back(first)
             raise
         if any(map(_error_of, found)) or self._seeks:
             return self._sorted(found)
@@ -106,8 +113,26 @@ class Source:
     def _move(self) -> None:
         for place, offset in list(self._seeks.items()):
             with suppress(KafkaException):  # not yet: it was assigned a moment ago
-                self.client.seek(TopicPartition(*place, offset))
+                at = self._committed(place) if offset == confluent_kafka.OFFSET_STORED else offset
+                self.client.seek(TopicPartition(*place, at))
+                self._begins[place] = at
                 del self._seeks[place]
+
+    def _committed(self, place: Place) -> int:
+        found = self.client.committed([TopicPartition(*place)], timeout=COMMITTED_S)[0].offset
+        return int(found) if found >= 0 else self._start
+
+    def _go_back(self, first: Record | None) -> None:
+        """What librdkafka has just given us is gone, and must come again; `first` is what we know of it.
+
+        A partition of which nothing was handed out yet goes back to where it began.
+        """
+        handed_out = self.buffer.handed_out()
+        if first is not None and first.error() is None:
+            handed_out.setdefault(place_of(first), first.offset())
+        began = dict.fromkeys(self.assigned, confluent_kafka.OFFSET_STORED) | self._begins | self._ends
+        self._seeks = began | handed_out | self._seeks
+        self._ends.clear()
 
     def _sorted(self, found: Sequence[Record]) -> list[Record]:
         """The records alone. What is told beside them is taken note of, or raised: they are kept then."""
