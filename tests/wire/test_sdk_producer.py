@@ -3,6 +3,7 @@
 import threading
 from collections import Counter
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from confluent_kafka import murmur2
@@ -70,6 +71,18 @@ def test_a_function_may_choose_the_partition(broker: BrokerProcess) -> None:
     found = everything(broker.bootstrap, topic, value=JSON)
     assert len(found) == 21
     assert sum(partition != value["size"] % 4 for partition, _, value in found) == 1  # type: ignore[index]
+
+
+def test_an_error_of_the_function_that_chooses_is_let_through(broker: BrokerProcess) -> None:
+    topic = topic_of(broker.bootstrap, [], partitions=4)
+
+    def by_length(_topic: str, key: Any, _value: object, _partitions: int) -> int:
+        return len(key)
+
+    with Producer(broker.bootstrap, value=JSON, partitioner=by_length) as producer:
+        with pytest.raises(TypeError, match="has no len"):
+            producer.send(topic, {"no": "key"})
+        assert producer.counts.sent == 0
 
 
 def test_a_record_has_all_that_it_was_sent_with(broker: BrokerProcess) -> None:

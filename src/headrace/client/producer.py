@@ -132,11 +132,11 @@ class Producer:
         timestamp_ms: int = 0,
     ) -> None:
         """Have a record sent soon; waits only while the buffer is full. `flush` tells if it has failed."""
+        if self._prepare is not None:
+            value, key, partition = self._prepare(topic, value, key, headers, partition)
+        elif partition is None:
+            partition = next(self._turns[topic]) if key is None else ANY
         try:
-            if self._prepare is not None:
-                value, key, partition = self._prepare(topic, value, key, headers, partition)
-            elif partition is None:
-                partition = next(self._turns[topic]) if key is None else ANY
             if headers is None and not timestamp_ms:  # by far the most, and fewer arguments are quicker
                 self._produce(topic, value, key, partition)
             else:
