@@ -16,7 +16,7 @@ from headrace.client.cluster_status import UP
 from headrace.client.doctor_cluster import ClusterFacts, Reached, View
 from headrace.client.doctor_groups import GroupFacts, between
 from headrace.client.doctor_safety import TopicSafety
-from headrace.client.errors import NoSuchGroup
+from headrace.client.errors import NoSuchGroup, lowered
 from headrace.client.group_admin import GroupAdmin
 from headrace.client.groups import Group
 from headrace.client.log_dirs import read_log_dirs
@@ -193,4 +193,4 @@ def _get(url: str) -> bytes:
 def _why(error: Exception) -> str:
     reason = getattr(error, "reason", error)
     said = str(getattr(reason, "strerror", None) or reason)
-    return f"{said[:1].lower()}{said[1:]}"
+    return lowered(said)

@@ -135,8 +135,14 @@ def translate(error: KafkaException | KafkaError, what: str, bootstrap: str) -> 
     if code == KafkaError.NON_EMPTY_GROUP:
         return GroupActive(what)
     said = str(kafka_error.str()).removeprefix("Broker: ").removeprefix("Local: ")
-    said = f"{said[:1].lower()}{said[1:]}"
+    said = lowered(said)
     return ClientError(said if said.startswith((what, f"topic '{what}'")) else f"{what}: {said}")
+
+
+def lowered(sentence: str) -> str:
+    """As it stands behind a colon: in lower case, unless it begins with a name such as ZooKeeper or ISR."""
+    first = sentence.partition(" ")[0]
+    return sentence if first[1:] != first[1:].lower() else f"{sentence[:1].lower()}{sentence[1:]}"
 
 
 def check_reachable(bootstrap: str) -> None:
@@ -152,4 +158,4 @@ def check_reachable(bootstrap: str) -> None:
             why = getattr(error, "strerror", None) or str(error)
         else:
             return
-    raise Unreachable(f"no broker answers at {bootstrap}: {why[:1].lower()}{why[1:]}")
+    raise Unreachable(f"no broker answers at {bootstrap}: {lowered(why)}")
