@@ -75,7 +75,11 @@ def test_what_does_not_fit_is_told_before_it_is_tried(registry: Registry) -> Non
     assert refused.err.endswith("cannot be the next version of fit-value: 1 reason\n")
     machine = registry("check", "fit-value", registry.order(ITEM), "--json")
     assert (machine.status, machine.json["compatible"]) == (1, False)
-    assert registry("register", "fit-value", registry.order(ITEM)).status == 1
+    tried = registry("register", "fit-value", registry.order(ITEM)).complaint
+    assert "cannot be the next version of fit-value: " in tried
+    assert "'item'" in tried
+    assert "oldSchema" not in tried
+    assert "errorType" not in tried
     assert [each["version"] for each in registry.ok("list", "fit-value")] == [1]
 
 
@@ -105,7 +109,9 @@ def test_a_level_and_a_mode_are_a_subjects_own_or_everybodys(registry: Registry)
     assert registry.ok("mode", "ruled", "--set", "READONLY")["mode"] == "READONLY"
     closed = registry("register", "ruled", registry.order())
     assert (closed.status, "read-only" in closed.complaint) == (1, True)
-    assert registry.ok("mode", "ruled", "--unset")["mode"] == "READWRITE"
+    for _ in range(2):  # nothing to unset is nothing wrong
+        assert registry.ok("mode", "ruled", "--unset")["mode"] == "READWRITE"
+        assert registry.ok("config", "ruled", "--unset")["compatibility"] == "BACKWARD"
 
 
 @pytest.mark.parametrize(
@@ -121,6 +127,11 @@ def test_a_level_and_a_mode_are_a_subjects_own_or_everybodys(registry: Registry)
         ("config --set FULL --unset", 2, "contradict each other"),
         ("list --registry ftp://here", 1, "ftp://here: expected the registry's address"),
         ("list --registry http://127.0.0.1:1", 1, "no registry answers at http://127.0.0.1:1"),
+        (
+            "list --registry http://127.0.0.1:1",
+            1,
+            "(start `headrace up`, or say with --registry",
+        ),
     ],
 )
 def test_what_cannot_be_is_one_sentence(
@@ -129,6 +140,13 @@ def test_what_cannot_be_is_one_sentence(
     refused = registry(*arguments.split())
     assert refused.status == status, refused
     assert sentence in refused.complaint
+
+
+def test_a_subject_without_a_name_is_a_misuse(registry: Registry) -> None:
+    for arguments in (["register", "", registry.order()], ["config", ""]):
+        refused = registry(*arguments)
+        assert refused.status == 2
+        assert "A subject has a name, and this one is empty" in refused.complaint
 
 
 class _Stranger(BaseHTTPRequestHandler):

@@ -19,6 +19,7 @@ from headrace.cli.texts import count
 from headrace.client.errors import ClientError
 from headrace.client.schemas import LATEST
 from headrace.client.schemas_files import reasons
+from headrace.client.schemas_http import INCOMPATIBLE, RegistryError
 
 
 @click.command()
@@ -45,7 +46,14 @@ def register(
       headrace schema register lines-value line.proto --reference order.proto=orders-value:1
     """  # noqa: D301  \b is how click is told to leave lines as they are
     schema = in_file(file, schema_type, references)
-    made = registry_of(session).register(subject, schema, normalize=normalize)
+    registry = registry_of(session)
+    try:
+        made = registry.register(subject, schema, normalize=normalize)
+    except RegistryError as error:
+        why = reasons(registry.check(subject, schema)) if error.code == INCOMPATIBLE else []
+        if not why:
+            raise
+        raise ClientError(f"{file} cannot be the next version of {subject}: {'; '.join(why)}") from error
     session.show(made, f"{subject}: version {made.version}, id {made.id}")
 
 

@@ -18,8 +18,19 @@ LARGEST_BYTES: Final = 16 * 1024 * 1024  # of a file; no registry takes as much
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
-subject_argument = click.argument("subject", shell_complete=completing.subjects)
-any_subject_argument = click.argument("subject", required=False, shell_complete=completing.subjects)
+ADVICE: Final = "start `headrace up`, or say with --registry where one is"
+
+
+def _named(_context: click.Context, _parameter: click.Parameter, subject: str | None) -> str | None:
+    if subject == "":
+        raise click.UsageError("A subject has a name, and this one is empty.")
+    return subject
+
+
+subject_argument = click.argument("subject", callback=_named, shell_complete=completing.subjects)
+any_subject_argument = click.argument(
+    "subject", required=False, callback=_named, shell_complete=completing.subjects
+)
 file_argument = click.argument("file", type=click.Path(exists=True, dir_okay=False, allow_dash=True))
 
 
@@ -54,7 +65,7 @@ def schema_options(command: Command) -> Command:
 
 
 def registry_of(session: Session) -> Registry:
-    return Registry(session.registry)
+    return Registry(session.registry, advice=ADVICE)
 
 
 def in_file(file: str, schema_type: str | None, references: Sequence[str]) -> Schema:

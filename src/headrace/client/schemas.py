@@ -25,6 +25,7 @@ MODES: Final = ("READWRITE", "READONLY", "IMPORT")
 
 _SUBJECT_SOFT_DELETED: Final = 40404
 _VERSION_SOFT_DELETED: Final = 40406
+_NOTHING_OF_ITS_OWN: Final = {40401, 40408, 40409}  # no config, no mode; some say that there is no subject
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,9 +61,12 @@ class Registered:
 class Registry:
     """Every call waits for its answer; RegistryError if it is a refusal, Unreachable if there is none."""
 
-    def __init__(self, url: str, *, timeout_s: float = TIMEOUT_S) -> None:
-        """`url` may carry a user's name and password, as http://user:password@host:port."""
-        self._ask = Http(url, timeout_s=timeout_s).ask
+    def __init__(self, url: str, *, timeout_s: float = TIMEOUT_S, advice: str = "") -> None:
+        """`url` may carry a user's name and password, as http://user:password@host:port.
+
+        `advice` is said to whoever gets no answer.
+        """
+        self._ask = Http(url, timeout_s=timeout_s, advice=advice).ask
 
     # -- looking -------------------------------------------------------------------------------
 
@@ -136,7 +140,7 @@ class Registry:
 
     def unset_level(self, subject: str | None = None) -> None:
         """Back to everybody's, or for everybody to what the registry began with."""
-        self._ask("DELETE", _of("config", subject))
+        self._unset("config", subject)
 
     def mode(self, subject: str | None = None) -> str:
         """Whether schemas can be registered: READWRITE, READONLY or IMPORT."""
@@ -148,7 +152,14 @@ class Registry:
 
     def unset_mode(self, subject: str) -> None:
         """Back to everybody's."""
-        self._ask("DELETE", _of("mode", subject))
+        self._unset("mode", subject)
+
+    def _unset(self, what: str, subject: str | None) -> None:
+        try:
+            self._ask("DELETE", _of(what, subject))
+        except RegistryError as error:
+            if error.code not in _NOTHING_OF_ITS_OWN:
+                raise
 
 
 def _registered(found: Mapping[str, Any], schema_id: int = 0) -> Registered:

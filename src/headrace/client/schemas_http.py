@@ -9,10 +9,11 @@ from collections.abc import Mapping
 from typing import Any, Final
 from urllib.parse import SplitResult, unquote, urlencode, urlsplit, urlunsplit
 
-from headrace.client.errors import ClientError, Unreachable
+from headrace.client.errors import ClientError, Unreachable, lowered
 
 TIMEOUT_S: Final = 30.0
 _JSON: Final = "application/vnd.schemaregistry.v1+json"
+INCOMPATIBLE: Final = 409
 _NOT_FOUND: Final = 404
 
 
@@ -27,7 +28,8 @@ class RegistryError(ClientError):
 class Http:
     """Requests to one registry."""
 
-    def __init__(self, url: str, *, timeout_s: float = TIMEOUT_S) -> None:
+    def __init__(self, url: str, *, timeout_s: float = TIMEOUT_S, advice: str = "") -> None:
+        """`advice` is what to do if nobody answers."""
         parts = urlsplit(url)
         if parts.scheme not in {"http", "https"} or not parts.hostname:
             raise ClientError(f"{url}: expected the registry's address, such as http://127.0.0.1:8080")
@@ -35,6 +37,7 @@ class Http:
         self._url = urlunsplit(bare._replace(query="", fragment=""))
         self._headers = {"Accept": _JSON, "Content-Type": _JSON, **_authorization(parts)}
         self._timeout_s = timeout_s
+        self._advice = f" ({advice})" if advice else ""
 
     def ask(
         self,
@@ -53,7 +56,7 @@ class Http:
         except urllib.error.HTTPError as error:
             raise self._refusal(error) from error
         except (OSError, http.client.HTTPException) as error:
-            raise Unreachable(f"no registry answers at {self._url}: {_why(error)}") from error
+            raise Unreachable(f"no registry answers at {self._url}: {_why(error)}{self._advice}") from error
         except ValueError as error:
             raise self._no_registry() from error
 
@@ -85,4 +88,4 @@ def _why(error: Exception) -> str:
 
 def _sentence(text: str) -> str:
     """As ours begin and end: most are put behind a colon."""
-    return f"{text[:1].lower()}{text[1:]}".rstrip(".")
+    return lowered(text).rstrip(".")
