@@ -109,6 +109,11 @@ def _ports(facts: "ClusterFacts | None") -> set[int]:
 
 
 def _directories(data: Path) -> Iterator[Finding]:
+    if not data.exists():
+        yield Area(str(data)).warning(
+            "owner", "It is not there.", "Look whether the path is right; `headrace up` would make it."
+        )
+        return
     directories = doctor_data.broker_directories(data)
     if not directories:
         yield Area(str(data)).ok("owner", "No broker has run there.")
