@@ -70,6 +70,10 @@ def test_what_cannot_be_is_one_sentence(headrace: Command) -> None:
     refused = headrace("bench", "--replicas", "2", *SHORT)
     assert refused.complaint == "--replicas 2 on 1 broker: there cannot be more than one on each"
     assert headrace("bench", "--record-size", "3").status == 2
+    for option in (("--brokers", "3"), ("--brokers", "1"), ("--data", ".")):
+        refused = headrace("bench", *option, *SHORT)
+        assert refused.status == 2
+        assert f"{option[0]} is of a cluster of its own" in refused.complaint
 
 
 def _topics(headrace: Command) -> list[Any]:

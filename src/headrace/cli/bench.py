@@ -8,6 +8,7 @@ from types import FrameType
 from typing import Final, NoReturn, get_args
 
 import click
+from click.core import ParameterSource
 
 from headrace.cli.bench_cluster import new_cluster
 from headrace.cli.bench_run import Bench, Plan
@@ -112,10 +113,21 @@ def bench(
 def _cluster(session: Session, brokers: int, data: Path | None) -> Iterator[str]:
     """The one that was named, or a new one that is gone at the end."""
     if session.named is not None:
+        _check_unsaid("brokers", "data")
         yield session.named
         return
     with new_cluster(brokers, data) as bootstrap:
         yield bootstrap
+
+
+def _check_unsaid(*names: str) -> None:
+    """UsageError if somebody says how the cluster of its own shall be, and there is none."""
+    context = click.get_current_context()
+    for name in names:
+        if context.get_parameter_source(name) is not ParameterSource.DEFAULT:
+            raise click.UsageError(
+                f"--{name} is of a cluster of its own, and --bootstrap or HEADRACE_BOOTSTRAP names another."
+            )
 
 
 def _interrupt(_number: int, _frame: FrameType | None) -> NoReturn:
