@@ -1,6 +1,7 @@
 """`headrace topic`: create, list, describe, offsets, alter, delete-records, delete."""
 
-from collections.abc import Sequence
+import sys
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
 import click
@@ -119,21 +120,38 @@ def alter(
 
 @topic.command()
 @click.argument("names", metavar="NAME...", nargs=-1, required=True, shell_complete=completing.topics)
+@click.option("--yes", is_flag=True, help="Do not ask.")
 @click.option("--if-exists", is_flag=True, help="Be content if it is not there.")
 @options
 @click.pass_obj
-def delete(session: Session, names: Sequence[str], *, if_exists: bool) -> None:
+def delete(session: Session, names: Sequence[str], *, yes: bool, if_exists: bool) -> None:
     """Delete topics and all that is in them:  headrace topic delete orders"""
-    deleted = []
-    for name in names:
+    wanted = list(_there(session, names, if_exists=if_exists))
+    if wanted and not yes:
+        _ask(wanted)
+    for name in wanted:
+        session.admin.delete_topic(name)
+    session.show({"deleted": wanted}, f"deleted {', '.join(wanted) or 'nothing'}")
+
+
+def _there(session: Session, names: Sequence[str], *, if_exists: bool) -> Iterator[str]:
+    for name in dict.fromkeys(names):
         try:
-            session.admin.delete_topic(name)
+            session.admin.describe_topic(name)
         except NoSuchTopic:
             if not if_exists:
                 raise
         else:
-            deleted.append(name)
-    session.show({"deleted": deleted}, f"deleted {', '.join(deleted) or 'nothing'}")
+            yield name
+
+
+def _ask(names: Sequence[str]) -> None:
+    """Return if the deletion is wanted."""
+    what = names[0] if len(names) == 1 else f"{count(len(names), 'topic')} ({', '.join(names)})"
+    if not sys.stdin.isatty():
+        raise click.UsageError(f"Nobody is there to be asked: give --yes to delete {what}.")
+    if not click.confirm(f"Delete {what} and all records there", err=True):
+        raise click.ClickException("nothing was deleted")
 
 
 def _in_short(found: Topic) -> str:
