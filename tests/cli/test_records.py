@@ -11,6 +11,11 @@ from typing import IO
 import pytest
 
 from cli.command import TIMEOUT_S, Command
+from cli.members import wait_until
+from headrace.cli.produce import explained
+from headrace.cli.session import Session
+from headrace.client.errors import Unreachable
+from headrace.testing import Cluster
 
 
 def test_values_from_the_command_line(headrace: Command) -> None:
@@ -214,3 +219,20 @@ def _murmur2(data: bytes) -> int:
         hashed = (hashed ^ int.from_bytes(rest, "little")) * factor & mask
     hashed = (hashed ^ hashed >> 13) * factor & mask
     return (hashed ^ hashed >> 15) & 0x7FFFFFFF
+
+
+def test_records_that_are_not_taken_for_want_of_replicas_are_told_why() -> None:
+    late = Unreachable("no broker answered in time")
+    with Cluster(2) as cluster:
+        session = Session(named=cluster.bootstrap_of(1))
+        session.admin.create_topic("wanting", replicas=2, configs={"min.insync.replicas": "2"})
+        session.admin.create_topic("content", replicas=2)
+        assert explained(session, "wanting", late) is late
+        cluster.stop_broker(2)
+
+        wait_until(lambda: explained(session, "wanting", late) is not late)
+        assert str(explained(session, "wanting", late)) == (
+            "wanting-0 takes nothing with acks=all: 1 replica in sync, and min.insync.replicas is 2"
+        )
+        assert explained(session, "content", late) is late
+    assert explained(Session(named="127.0.0.1:1"), "wanting", late) is late

@@ -12,6 +12,7 @@ import click
 from headrace.cli import completing, formats
 from headrace.cli.session import Session, options
 from headrace.cli.texts import count
+from headrace.client.errors import ClientError, Unreachable
 from headrace.client.records import Receipt, Record, Writer
 
 
@@ -74,7 +75,10 @@ def produce(
         records = source.of_values(values) if values else source.of_stream(stream)
         if interactive:
             click.echo(f"each line is a record to {topic}; Ctrl-D ends", err=True)
-        receipt = _write(Writer(session.bootstrap, topic, tuning), records, at_once=interactive)
+        try:
+            receipt = _write(Writer(session.bootstrap, topic, tuning), records, at_once=interactive)
+        except Unreachable as error:
+            raise explained(session, topic, error) from error
     session.show(
         {"topic": topic, "records": receipt.records, "partitions": receipt.partitions}, _in_short(receipt)
     )
@@ -86,6 +90,24 @@ def _write(writer: Writer, records: Iterator[Record], *, at_once: bool) -> Recei
         if at_once:
             writer.flush()
     return writer.flush()
+
+
+def explained(session: Session, topic: str, error: ClientError) -> ClientError:
+    """Why records were not taken in time, if it is not that nobody is there; librdkafka does not say."""
+    try:
+        status = session.cluster.status()
+    except ClientError:
+        return error
+    without = [each for each in (*status.offline, *status.leaderless) if each.topic == topic]
+    for each in without:
+        return ClientError(f"{each.place} has no leader: `headrace cluster status` says which brokers lack")
+    for each in status.under_min_isr:
+        if each.topic == topic:
+            return ClientError(
+                f"{each.place} takes nothing with acks=all: {count(len(each.in_sync), 'replica')} in sync, "
+                f"and min.insync.replicas is {each.min_in_sync}"
+            )
+    return error
 
 
 def _in_short(receipt: Receipt) -> str:
