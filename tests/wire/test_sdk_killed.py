@@ -4,9 +4,9 @@ from itertools import islice
 
 import pytest
 
-from headrace import Consumer, DeliveryFailed, Producer, Unreachable
+from headrace import Consumer, DeliveryFailed, Place, Producer, Unreachable
 from wire.process import BrokerProcess
-from wire.sdk import QUICK, numbers, topic_of
+from wire.sdk import QUICK, fresh, numbers, topic_of
 
 
 def test_receipts_tell_what_was_acknowledged_and_flush_raises_the_rest(own_broker: BrokerProcess) -> None:
@@ -28,6 +28,28 @@ def test_receipts_tell_what_was_acknowledged_and_flush_raises_the_rest(own_broke
     with Consumer(own_broker.bootstrap, topic, **QUICK) as consumer:
         kept = [message.value for message in consumer.read(stop_at_end=True)]
     assert kept[:100] == numbers(100)
+
+
+def test_a_consumer_does_not_wait_for_brokers_that_are_gone(own_broker: BrokerProcess) -> None:
+    topic, group = topic_of(own_broker.bootstrap, numbers(10)), fresh("group")
+    heard: list[Place] = []
+    consumer = Consumer(
+        own_broker.bootstrap,
+        topic,
+        group=group,
+        auto_commit_interval_ms=100_000,
+        on_revoked=heard.extend,
+        **QUICK,
+    )
+    list(islice(consumer, 5))
+    own_broker.kill()
+    with pytest.raises(Unreachable, match="may come again"):  # librdkafka would try for 45 seconds, twice
+        consumer.close()
+    consumer.close()
+    assert heard == []
+    own_broker.start()
+    with Consumer(own_broker.bootstrap, topic, group=group, **QUICK) as after:
+        assert [message.value for message in after.read(stop_at_end=True)][-1] == b"9"
 
 
 def test_a_broker_that_comes_back_gets_every_record_once(own_broker: BrokerProcess) -> None:

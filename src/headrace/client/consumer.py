@@ -107,14 +107,16 @@ class Consumer(Generic[K, V]):
             error.add_note(f"and besides: {failure}")
 
     def close(self) -> None:
-        """Commit what is done, and leave the group, so that others take over at once. May be called again."""
+        """Commit what is done, and leave the group, so that others take over at once. May be called again.
+
+        If no broker takes the commit within a few seconds, Unreachable is raised.
+        """
         if self._closed:
             return
         self._closed = True
         try:
             self._offsets.finish()
         finally:
-            self._client.close()
             self._decoding.close()
 
     # -- what to read --------------------------------------------------------------------------
@@ -308,7 +310,7 @@ class Consumer(Generic[K, V]):
 
     def _tell(self, which: int, partitions: Sequence[TopicPartition]) -> None:
         listener = self._listeners[which]
-        if listener is not None:
+        if listener is not None and not self._offsets.left:
             listener(places_of(partitions))
 
 

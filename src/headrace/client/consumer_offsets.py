@@ -8,11 +8,13 @@ from confluent_kafka import KafkaError, KafkaException, TopicPartition
 
 from headrace.client.connection import Place
 from headrace.client.consumer_buffer import Record, place_of
+from headrace.client.consumer_closing import LastCommit
 from headrace.client.consumer_message import Message
 from headrace.client.consumer_source import Source
-from headrace.client.errors import ClientError, translate
+from headrace.client.errors import ClientError, Unreachable, translate
 
 TIMEOUT_S: Final = 30.0
+CLOSE_S: Final = 5.0  # for the last commit
 
 Answer = TypeVar("Answer")
 
@@ -31,6 +33,7 @@ class Offsets:
         self._said: dict[Place, int] = {}  # what `commit` was for
         self._held = source.held
         self._paused: set[Place] = set()
+        self._last: LastCommit | None = None
 
     def again(self, refused: Callable[[Record], bool]) -> None:
         """Somebody iterates anew: the record in work is not done, unless it was committed or raised."""
@@ -52,10 +55,22 @@ class Offsets:
             self._store(reached)
 
     def finish(self) -> None:
-        """What is done but for the record in work is committed, if that is our task."""
-        if self._automatic:
-            self._store(self._buffer.done())
-            self._commit(None, wait=True)
+        """Commit what is done but for the record in work, if that is our task, and close the client."""
+        if not self._automatic:
+            self._client.close()
+            return
+        self._store(self._buffer.done())
+        self._last = LastCommit(lambda: self._commit(None, wait=True), self._client.close)
+        if not self._last.run(CLOSE_S):
+            raise Unreachable(
+                f"no broker at {self._bootstrap} has taken the offsets of group {self._group} within "
+                f"{CLOSE_S:.0f} s; what was read last may come again"
+            )
+
+    @property
+    def left(self) -> bool:
+        """Whether the client was left behind, and will be closed by and by."""
+        return self._last is not None and self._last.left
 
     def commit(self, message: Message[Any, Any] | None, *, wait: bool) -> dict[Place, int]:
         """Commit what was handed out, or all up to this message."""
