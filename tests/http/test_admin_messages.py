@@ -227,6 +227,23 @@ def test_messages_that_cannot_be_written_leave_no_trace(gateway: Asking, body: o
 
 
 @pytest.mark.parametrize(
+    ("body", "sentence"),
+    [
+        ({"value": "x", "unknown": 1}, "body.unknown: is not known here"),
+        ({"messages": [{"value": "x", "unknown": 1}]}, "body.messages.0.unknown: is not known here"),
+        ({"messages": [{"value": "x"}], "value": "y"}, "body.value: is not known here"),
+        ({"value": "x", "headers": [{"value": "x"}]}, "body.headers.0.name: is missing"),
+        (["x"], "body: expected an object"),
+    ],
+)
+def test_what_is_wrong_with_a_message_is_said_of_the_form_that_it_has(
+    gateway: Asking, body: object, sentence: str
+) -> None:
+    topic = gateway.topic()
+    assert gateway.refused("POST", f"/api/v1/topics/{topic}/messages", body) == (422, 422, sentence)
+
+
+@pytest.mark.parametrize(
     "body", [b"", b"{", b"\xff\xfe", b"[" * 100_000, b'{"value": NaN}', b'{"value": 1e999}', b"nul\0"]
 )
 def test_a_body_that_is_not_json_is_refused(gateway: Asking, body: bytes) -> None:

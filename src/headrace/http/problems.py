@@ -35,6 +35,16 @@ _CODES: Final[Sequence[tuple[type[ClientError], HTTPStatus, int]]] = (
 """The first that fits."""
 
 
+FORM: Final = "form:"  # begins the tag of a body that may have several forms
+_WORDS: Final = {
+    "missing": "is missing",
+    "extra_forbidden": "is not known here",
+    "model_type": "expected an object",
+    "model_attributes_type": "expected an object",
+}
+"""What people are told instead of the validator's own words."""
+
+
 class Refusal(BaseModel):
     """What a request that is not carried out is answered with."""
 
@@ -87,13 +97,15 @@ async def _client_error(_request: Request, error: Exception) -> JSONResponse:
 
 async def _invalid(_request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, RequestValidationError)
-    said = "; ".join(f"{_where(each['loc'])}: {each['msg']}" for each in error.errors()[:5])
+    said = "; ".join(
+        f"{_where(each['loc'])}: {_WORDS.get(each['type'], each['msg'])}" for each in error.errors()[:5]
+    )
     return refusal(HTTPStatus.UNPROCESSABLE_ENTITY, 422, said)
 
 
 def _where(location: Sequence[str | int]) -> str:
-    """`body.records.0.value`, as people write it."""
-    return ".".join(str(each) for each in location)
+    """`body.records.0.value`, as people write it; which of our forms a body has is not for them."""
+    return ".".join(str(each) for each in location if not str(each).startswith(FORM))
 
 
 async def _http(_request: Request, error: Exception) -> JSONResponse:

@@ -6,19 +6,21 @@ from http import HTTPStatus
 from typing import Annotated, Any, Final, Literal
 
 from fastapi import APIRouter
-from pydantic import Field, StrictStr
+from pydantic import Discriminator, Field, StrictStr, Tag
 
 from headrace.client.records import Record
 from headrace.http.gateway.asking import Body, Index, TimeMs, TopicName, example
 from headrace.http.gateway.delivery import Delivered, Outcome
 from headrace.http.gateway.encoding import BadValue, as_binary, as_given, as_json, as_text
 from headrace.http.gateway.hub import Shared
-from headrace.http.problems import Problem, answers, code_of
+from headrace.http.problems import FORM, Problem, answers, code_of
 
 router = APIRouter(tags=["messages"])
 
 AT_ONCE: Final = 10_000  # messages in a request
 HEADERS: Final = 100  # of a message
+_ONE: Final = f"{FORM}message"
+_SEVERAL: Final = f"{FORM}messages"
 _REFUSALS = answers(
     HTTPStatus.BAD_REQUEST,
     HTTPStatus.NOT_FOUND,
@@ -68,6 +70,17 @@ class MessagesBody(Body):
     messages: Annotated[list[MessageBody], Field(min_length=1, max_length=AT_ONCE)]
 
 
+def _form(given: object) -> str:
+    """Which of the two somebody has sent, so that what is wrong is told of that one alone."""
+    several = isinstance(given, MessagesBody) or (isinstance(given, dict) and "messages" in given)
+    return _SEVERAL if several else _ONE
+
+
+OneOrSeveral = Annotated[
+    Annotated[MessageBody, Tag(_ONE)] | Annotated[MessagesBody, Tag(_SEVERAL)], Discriminator(_form)
+]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Produced:
     """Where a message is, or why it is nowhere."""
@@ -88,7 +101,7 @@ class ProduceAnswer:
 
 
 @router.post("/topics/{name}/messages", responses=_REFUSALS, summary="Write messages")
-async def produce(name: TopicName, asked: MessagesBody | MessageBody, hub: Shared) -> ProduceAnswer:
+async def produce(name: TopicName, asked: OneOrSeveral, hub: Shared) -> ProduceAnswer:
     """One, or several as `{"messages": [...]}`. Answered when all in-sync replicas have them.
 
     If none could be written the answer is a refusal, if some could not be it says which.
