@@ -1,5 +1,6 @@
 """headrace.Producer on a real broker."""
 
+import multiprocessing
 import threading
 from collections import Counter
 from collections.abc import Iterator
@@ -244,6 +245,28 @@ def test_a_closed_producer_says_so(broker: BrokerProcess) -> None:
     producer.close()
     with pytest.raises(Closed):
         producer.send("any", b"")
+
+
+@pytest.mark.parametrize("receipts", [False, True])
+def test_a_producer_says_that_it_is_the_parent_s(broker: BrokerProcess, receipts: bool) -> None:
+    topic = topic_of(broker.bootstrap, [])
+
+    def work() -> None:
+        with producer:  # and the block can be left
+            for call in (lambda: producer.send(topic, b""), producer.flush, lambda: producer.counts):
+                with pytest.raises(ClientError, match="make one in the child"):
+                    call()
+
+    with Producer(broker.bootstrap, receipts=receipts) as producer:
+        producer.send(topic, b"before")
+        child = multiprocessing.get_context("fork").Process(target=work)
+        child.start()
+        child.join(30)
+        code = child.exitcode
+        child.kill()
+        assert code == 0
+        producer.send(topic, b"after")
+    assert producer.counts == (2, 2, 0, 0)
 
 
 def test_a_producer_that_is_forgotten_with_records_in_it_warns(broker: BrokerProcess) -> None:

@@ -22,6 +22,7 @@ from typing import Any, Final, NoReturn, Self
 import confluent_kafka
 from confluent_kafka import KafkaError, KafkaException
 
+from headrace.client import producer_fork
 from headrace.client.delivery import Counts, Ledger, Receipt, Tally
 from headrace.client.errors import ClientError, Closed, NotSerializable, check_reachable, translate
 from headrace.client.partitioning import ANY, Partitioner
@@ -102,6 +103,7 @@ class Producer:
         self._gate = Gate(self._client.produce, lambda produce: setattr(self, "_produce", produce))
         self._count = self._sent.add
         self._final: Counts | None = None  # once it is closed
+        producer_fork.tell(self._forked)
 
     def __enter__(self) -> Self:
         return self
@@ -116,7 +118,8 @@ class Producer:
 
     def __del__(self) -> None:
         client = getattr(self, "_client", _GONE)
-        waiting = 0 if client is _GONE or not self._sent.total else len(client)
+        gone = isinstance(client, _Gone | producer_fork.Elsewhere)
+        waiting = 0 if gone or not self._sent.total else len(client)
         if waiting:
             warnings.warn(
                 f"a producer with {waiting} records on their way was not closed", ResourceWarning, 2
@@ -228,11 +231,12 @@ class Producer:
         Without a timeout, no longer than librdkafka tries: two minutes (`delivery_timeout_ms`). Threads that
         go on sending have to wait in the end, until nothing is queued: nobody says which records are.
         """
+        flush = self._client.flush
         sent = self._sent.total
         until_s = math.inf if timeout_s is None else time.monotonic() + timeout_s
         shut = False
         with ExitStack() as gate:
-            while waiting := self._served(self._client.flush, _slice(until_s)):
+            while waiting := self._served(flush, _slice(until_s)):
                 if time.monotonic() >= until_s:
                     break
                 if not shut and waiting <= self._sent.total - sent:  # all of it may be of others
@@ -272,7 +276,7 @@ class Producer:
 
     def close(self, timeout_s: float | None = None) -> None:
         """Flush, and be done with it; may be called again. What is not acknowledged in time is given up."""
-        if not self._gate.end():
+        if isinstance(self._client, producer_fork.Elsewhere) or not self._gate.end():
             return
         try:
             self.flush(timeout_s)
@@ -335,6 +339,12 @@ class Producer:
             except KafkaException:
                 continue  # it came up between two reports
         raise Closed("producer")
+
+    def _forked(self) -> None:
+        """We are in a child of the process that we were made in. Its locks may be held by nobody."""
+        if self._client is not _GONE:
+            producer_fork.leave_alone(self._client)
+            self._client, self._produce = producer_fork.Elsewhere(), producer_fork.refuse
 
     def _look(self) -> None:
         self.poll(0)
