@@ -8,7 +8,7 @@ from fastapi import APIRouter, Header, Query
 from fastapi.concurrency import run_in_threadpool
 from fastapi.responses import StreamingResponse
 
-from headrace.client.following import read_positions, written
+from headrace.client.following import read_positions, written, written_short
 from headrace.client.records import Record, Start
 from headrace.http.admin.presence import Presence, Watched
 from headrace.http.admin.showing import Matches, shown
@@ -125,4 +125,4 @@ def _event(kind: str, data: dict[str, Any], at: Mapping[int, int] | None = None)
 
 
 def _id(at: Mapping[int, int]) -> bytes:
-    return f"id: {written(at)}\n".encode() if at else b""
+    return f"id: {written_short(at)}\n".encode() if at else b""
