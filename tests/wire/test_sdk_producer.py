@@ -2,6 +2,7 @@
 
 import multiprocessing
 import threading
+import time
 from collections import Counter
 from collections.abc import Iterator
 from typing import Any
@@ -24,6 +25,7 @@ from headrace import (
     Receipt,
     Unreachable,
 )
+from headrace.client.partitioning import FRESH_S
 from headrace.testing import Broker
 from wire.process import BrokerProcess
 from wire.sdk import QUICK, fresh, numbers, topic_of
@@ -47,6 +49,23 @@ def test_records_without_a_key_are_spread_evenly(broker: BrokerProcess) -> None:
     topic = topic_of(broker.bootstrap, numbers(90), partitions=6)
     found = Counter(partition for partition, _, _ in everything(broker.bootstrap, topic))
     assert found == dict.fromkeys(range(6), 15)
+
+
+@pytest.mark.parametrize("flushes", [True, False])
+def test_partitions_that_were_added_are_used_after_a_minute(broker: BrokerProcess, flushes: bool) -> None:
+    topic = topic_of(broker.bootstrap, [])
+    with Producer(broker.bootstrap) as producer:
+        producer.send(topic, b"")
+        producer.flush()
+        with Admin(broker.bootstrap) as admin:
+            admin.add_partitions(topic, 3)
+        turns = producer._records.turns
+        turns._now_s = lambda: time.monotonic() + FRESH_S
+        if flushes:
+            producer.flush()
+        for _ in range(3 if flushes else 128):
+            producer.send(topic, b"")
+    assert {partition for partition, _, _ in everything(broker.bootstrap, topic)} == {0, 1, 2}
 
 
 def test_a_key_goes_where_java_s_client_sends_it(broker: BrokerProcess) -> None:

@@ -31,7 +31,7 @@ from headrace.client.producer_records import Preparation
 from headrace.client.settings import Settings, bootstrap_of, build, gather
 
 POLL_EVERY: Final = 1023  # a mask: after 1,024 records, a look at what has arrived
-POLL_OFTEN: Final = 63  # the same where somebody waits to hear of each
+LOOK_EVERY: Final = 63  # after 64, a look at the clock; and at what has arrived, if somebody waits for each
 MANY: Final = 128  # records that are counted as one
 FLUSH_S: Final = 0.1  # how long to flush at a time before a look at what others do meanwhile
 ROOM_S: Final = 0.1  # how long to wait at a time for room in the buffer
@@ -146,8 +146,8 @@ class Producer:
                 self._produce(topic, value, key, partition, None, None, timestamp_ms, headers)
         except (BufferError, KafkaException, TypeError) as error:
             self._insist(error, topic, value, key, partition, None, timestamp_ms, headers)
-        if not self._count() & POLL_EVERY:
-            self._look()
+        if not (count := self._count()) & LOOK_EVERY:
+            self._look(count & POLL_EVERY)
 
     def send_all(self, topic: str, values: Iterable[Any]) -> int:
         """Send many values without keys, and return how many. It costs less than a `send` for each.
@@ -221,7 +221,7 @@ class Producer:
             return False
         except (KafkaException, TypeError) as error:
             self._refuse(error, topic, key, value)
-        if not self._count() & POLL_OFTEN:
+        if not self._count() & LOOK_EVERY:
             self._look()
         return True
 
@@ -232,6 +232,8 @@ class Producer:
         go on sending have to wait in the end, until nothing is queued: nobody says which records are.
         """
         flush = self._client.flush
+        if not self._receipts:  # whoever posts is told by `may_block` what is known, and that must not change
+            self._records.look_again()
         sent = self._sent.total
         until_s = math.inf if timeout_s is None else time.monotonic() + timeout_s
         shut = False
@@ -346,8 +348,9 @@ class Producer:
             producer_fork.leave_alone(self._client)
             self._client, self._produce = producer_fork.Elsewhere(), producer_fork.refuse
 
-    def _look(self) -> None:
-        self.poll(0)
+    def _look(self, until_poll: int = 0) -> None:
+        if not until_poll:
+            self.poll(0)
         self._records.look_again()
 
     def _count_partitions(self, topic: str) -> int:

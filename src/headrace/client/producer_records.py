@@ -48,6 +48,7 @@ class Preparation:
 
     def may_block(self, topic: str, key: object, partition: int | None) -> bool:
         """Whether a broker may have to be asked for partitions, or a registry for a schema."""
+        self.look_again()
         if getattr(self._key, "blocking", False) or getattr(self._value, "blocking", False):
             return True
         if partition is not None or (self._chosen is None and key is not None):
