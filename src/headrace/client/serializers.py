@@ -9,7 +9,7 @@ in every format, and stays None.
 
 import json
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Final, Generic, Literal, Protocol, TypeVar
+from typing import Any, Final, Generic, Literal, Protocol, TypeVar
 
 from confluent_kafka.serialization import Deserializer as ConfluentDeserializer
 from confluent_kafka.serialization import MessageField, SerializationContext
@@ -17,15 +17,11 @@ from confluent_kafka.serialization import Serializer as ConfluentSerializer
 
 from headrace.client.errors import BadSetting
 
-if TYPE_CHECKING:
-    pass
-
 T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
 
 Field = Literal["key", "value"]
 Headers = list[tuple[str, bytes | None]]
-Registry = "str | dict[str, Any] | SchemaRegistryClient"  # where schemas are kept: an address will do
 
 _FIELDS: Final = {"key": MessageField.KEY, "value": MessageField.VALUE}
 
