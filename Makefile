@@ -40,7 +40,7 @@ simulate: install  ## the brokers' own code in simulated clusters that go wrong:
 	PYTHONPATH=tests $(BIN)/python -m simulation $(if $(SEED),--seed $(SEED),--seeds $(or $(SEEDS),2000)) $(ARGS)
 
 wire: install  ## a real broker on loopback: three clients, raw requests, hostile bytes, kill -9
-	$(BIN)/pytest -q -n 2 tests/wire
+	$(BIN)/pytest -q -n 4 tests/wire
 
 http: install  ## the gateway, the schema registry and metrics, over HTTP: other people's clients, any request at all
 	$(BIN)/pytest -q -n 2 tests/http
@@ -50,7 +50,7 @@ console: install  ## the web console in a real Chromium (which is installed if i
 	$(BIN)/pytest -q -n 2 tests/console
 
 cli: install  ## every command, as a process of its own, against a real broker
-	$(BIN)/pytest -q -n 2 tests/cli
+	$(BIN)/pytest -q -n 4 tests/cli
 
 coordination: install  ## the embedded coordinator and Apache ZooKeeper, through kazoo: one suite for both
 	$(BIN)/pytest -q --ignore=tests/coordination/test_kazoo_suite.py tests/coordination

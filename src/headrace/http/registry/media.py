@@ -74,8 +74,9 @@ class RegistryRoute(APIRoute):
                 answer = _refused(*code_of(error), str(error))
             except RequestValidationError as error:
                 answer = _invalid(error)
-            except HTTPException as error:  # FastAPI's word for a body that cannot be read at all
-                answer = _refused(HTTPStatus.UNPROCESSABLE_ENTITY, 422, str(error.detail))
+            except HTTPException as error:  # FastAPI's 400 is for a body that is no JSON
+                status = 422 if error.status_code == HTTPStatus.BAD_REQUEST else error.status_code
+                answer = _refused(_STATUS[status], status, str(error.detail))
             accepted = request.headers.get("accept", "")
             if _JSON in accepted and "schemaregistry" not in accepted and isinstance(answer, RegistryJSON):
                 answer.headers["content-type"] = _JSON
