@@ -7,13 +7,11 @@ from headrace.client.records import Start
 from headrace.http.console.asked import SCANNED, read
 
 
-def test_the_newest_are_asked_for_if_nothing_is_said() -> None:
-    assert read({}).start(partitions=6) == Start(last=50)
-
-
-def test_who_looks_for_something_among_the_newest_has_many_looked_at_in_each_partition() -> None:
-    assert read({"text": "error"}).start(partitions=4) == Start(last=SCANNED // 4)
-    assert read({"key": "k", "limit": "500"}).start(partitions=10_000) == Start(last=500)
+@pytest.mark.parametrize(
+    "fields", [{}, {"text": "error"}, {"key": "k", "limit": "500"}, {"where": "nonsense"}]
+)
+def test_the_newest_are_asked_for_if_nothing_is_said_where_to_begin(fields: dict[str, str]) -> None:
+    assert read(fields).start() == Start(last=SCANNED)
 
 
 def test_a_time_is_on_the_readers_clock() -> None:
@@ -39,7 +37,7 @@ def test_a_time_is_on_the_readers_clock() -> None:
 )
 def test_what_is_no_offset_and_no_time_is_refused_with_a_sentence(fields: dict[str, str]) -> None:
     with pytest.raises(ClientError, match=r"\w+ \w+"):
-        read(fields).start(1)
+        read(fields).start()
 
 
 def test_a_partition_that_is_no_number_is_refused() -> None:
