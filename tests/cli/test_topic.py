@@ -1,6 +1,9 @@
 """`headrace topic` and `headrace config` against a real broker."""
 
+import os
+import pty
 import re
+import subprocess
 
 import pytest
 
@@ -16,10 +19,7 @@ def test_a_topic_from_its_creation_to_its_end(headrace: Command) -> None:
         *("alter", "life", "--partitions", "3", "--unset", "segment.bytes", "--config", "retention.ms=9"),
     )
     assert altered.text == "altered life: 3 partitions, 1 replica each, retention.ms=9\n"
-    unasked = headrace("topic", "delete", "life")
-    assert unasked.status == 2
-    assert "Nobody is there to be asked: give --yes to delete life." in unasked.complaint
-    assert headrace.ok("topic", "delete", "life", "--yes").text == "deleted life\n"
+    assert headrace.ok("topic", "delete", "life").text == "deleted life\n"
     assert "life" not in [each["name"] for each in headrace.ok("topic", "list", "--json").json]
 
 
@@ -136,3 +136,23 @@ def test_a_brokers_setting_is_changed_while_it_runs(headrace: Command) -> None:
     assert changed["log.cleaner.delete.retention.ms"]["value"] == "1111"
     assert changed["log.cleaner.delete.retention.ms"]["source"] == "broker"
     headrace.ok("config", "unset", "broker", "1", "log.cleaner.delete.retention.ms")
+
+
+@pytest.mark.parametrize(("answer", "outcome"), [(b"n\n", "nothing was deleted"), (b"y\n", "deleted asked")])
+def test_on_a_terminal_a_deletion_is_asked_about(headrace: Command, answer: bytes, outcome: str) -> None:
+    headrace("topic", "create", "asked")
+    terminal, ours = pty.openpty()
+    with subprocess.Popen(
+        headrace.arguments("topic", "delete", "asked"),
+        stdin=ours,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env=headrace.environment,
+    ) as process:
+        os.write(terminal, answer)
+        out, err = process.communicate(timeout=40)
+    os.close(terminal)
+    os.close(ours)
+
+    assert b"Delete asked and all records there" in err
+    assert outcome in (out + err).decode()

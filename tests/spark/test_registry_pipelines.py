@@ -71,6 +71,7 @@ def said(plant: RegistryPlant, pipeline: Pipeline) -> dict[str, str]:
     return {each.what: each.says for each in checker.findings()}
 
 
+@pytest.mark.long
 def test_an_id_that_is_new_while_the_registry_is_away_is_waited_for_and_no_row_is_lost(
     plant: RegistryPlant,
 ) -> None:

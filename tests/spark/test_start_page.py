@@ -11,6 +11,7 @@ from headrace.testing import Broker
 PAGE = Path(__file__).parents[2] / "docs" / "start.md"
 
 
+@pytest.mark.long
 def test_spark_shows_the_orders(
     spark: SparkSession, headrace: Broker, capsys: pytest.CaptureFixture[str]
 ) -> None:

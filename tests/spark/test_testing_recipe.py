@@ -4,6 +4,7 @@ import re
 from pathlib import Path
 from typing import Any
 
+import pytest
 from pyspark.sql import SparkSession
 
 from headrace.testing import Broker
@@ -11,6 +12,7 @@ from headrace.testing import Broker
 PAGE = Path(__file__).parents[2] / "docs" / "testing.md"
 
 
+@pytest.mark.long
 def test_a_spark_job_can_be_tested_with_a_broker_in_the_same_process(
     spark: SparkSession, headrace: Broker
 ) -> None:

@@ -120,14 +120,16 @@ def alter(
 
 @topic.command()
 @click.argument("names", metavar="NAME...", nargs=-1, required=True, shell_complete=completing.topics)
-@click.option("--yes", is_flag=True, help="Do not ask.")
+@click.option("--yes", is_flag=True, help="Do not ask, on a terminal either.")
 @click.option("--if-exists", is_flag=True, help="Be content if it is not there.")
 @options
 @click.pass_obj
 def delete(session: Session, names: Sequence[str], *, yes: bool, if_exists: bool) -> None:
     """Delete topics and all that is in them:  headrace topic delete orders"""
     wanted = list(_there(session, names, if_exists=if_exists))
-    if wanted and not yes:
+    if (
+        wanted and not yes and sys.stdin.isatty()
+    ):  # scripts name what they want, as Kafka's own tool lets them
         _ask(wanted)
     for name in wanted:
         session.admin.delete_topic(name)
@@ -148,8 +150,6 @@ def _there(session: Session, names: Sequence[str], *, if_exists: bool) -> Iterat
 def _ask(names: Sequence[str]) -> None:
     """Return if the deletion is wanted."""
     what = names[0] if len(names) == 1 else f"{count(len(names), 'topic')} ({', '.join(names)})"
-    if not sys.stdin.isatty():
-        raise click.UsageError(f"Nobody is there to be asked: give --yes to delete {what}.")
     if not click.confirm(f"Delete {what} and all records there", err=True):
         raise click.ClickException("nothing was deleted")
 

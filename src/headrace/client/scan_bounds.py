@@ -2,10 +2,11 @@
 
 import time
 from dataclasses import dataclass
-from typing import Final, Literal
+from typing import Final, Literal, TypeVar
 
 STEP_S: Final = 0.2  # how soon it is noticed that the time is up
 
+Kept = TypeVar("Kept")  # what a search makes of a record that it has found
 Stopped = Literal["end", "limit", "records", "bytes", "time"]
 
 

@@ -3,20 +3,21 @@
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Generic
 
 from headrace.client.following import Follower
 from headrace.client.records import END, Record, Start
-from headrace.client.scan_bounds import STEP_S, Bounds, Spent, Stopped
+from headrace.client.scan_bounds import STEP_S, Bounds, Kept, Spent, Stopped
 from headrace.client.scanning_back import Backwards
 
 __all__ = ["Bounds", "Scan", "Stopped", "scan"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Scan:
+class Scan(Generic[Kept]):
     """What was found, and what was looked at for it; `next_offsets` is where to go on."""
 
-    found: tuple[Record, ...]
+    found: tuple[Kept, ...]
     records: int
     size_bytes: int
     took_ms: int
@@ -30,13 +31,15 @@ def scan(
     start: Start,
     *,
     fits: Callable[[Record], bool],
+    keep: Callable[[Record], Kept],
     bounds: Bounds,
     partitions: Sequence[int] = (),
     positions: Mapping[int, int] | None = None,
-) -> Scan:
+) -> Scan[Kept]:
     """The first records that fit. If `start` counts from the end, the newest of them, newest first.
 
     These are looked for backwards, from the end or from `positions`, and `next_offsets` leads further back.
+    Records may be large: of those that are found, only what `keep` makes of them is held on to.
     """
     began_s = time.monotonic()
     deadline_s = began_s + bounds.time_s
@@ -45,11 +48,11 @@ def scan(
     with Follower(
         bootstrap, topic, begin, partitions=partitions, positions=positions, options=options
     ) as follower:
-        looking: Backwards | _Forwards
+        looking: Backwards[Kept] | _Forwards[Kept]
         if start.last is None:
-            looking = _Forwards(follower, fits, bounds, deadline_s)
+            looking = _Forwards(follower, fits, keep, bounds, deadline_s)
         else:
-            looking = Backwards(follower, start.last, fits, bounds, deadline_s)
+            looking = Backwards(follower, start.last, fits, bounds, deadline_s, keep=keep)
         looking.run()
         return Scan(
             found=tuple(looking.found),
@@ -61,13 +64,19 @@ def scan(
         )
 
 
-class _Forwards:
+class _Forwards(Generic[Kept]):
     """The records of a follower, one by one, until a bound is reached."""
 
     def __init__(
-        self, follower: Follower, fits: Callable[[Record], bool], bounds: Bounds, deadline_s: float
+        self,
+        follower: Follower,
+        fits: Callable[[Record], bool],
+        keep: Callable[[Record], Kept],
+        bounds: Bounds,
+        deadline_s: float,
     ) -> None:
-        self.found: list[Record] = []
+        self.found: list[Kept] = []
+        self._keep = keep
         self.spent = Spent()
         self.stopped_by: Stopped = "end"
         self.next_offsets = dict(follower.positions)
@@ -76,7 +85,7 @@ class _Forwards:
     def run(self) -> None:
         for record in self._records():
             if self._fits(record):
-                self.found.append(record)
+                self.found.append(self._keep(record))
                 if len(self.found) == self._bounds.found:
                     self.stopped_by = "limit"
                     return

@@ -9,11 +9,11 @@ import time
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, Generic
 
 from headrace.client.following import Follower
 from headrace.client.records import Record
-from headrace.client.scan_bounds import STEP_S, Bounds, Spent, Stopped
+from headrace.client.scan_bounds import STEP_S, Bounds, Kept, Spent, Stopped
 
 _FIRST: Final = 64  # records of the first windows together; later ones are twice as large each time
 _MOST: Final = 50_000
@@ -32,13 +32,21 @@ class _Partition:
     read: deque[tuple[Age, Record | None]] = field(default_factory=deque)  # None: it does not fit
 
 
-class Backwards:
+class Backwards(Generic[Kept]):
     """A search from where `follower` stands, back by `last` records of each partition at most."""
 
     def __init__(
-        self, follower: Follower, last: int, fits: Callable[[Record], bool], bounds: Bounds, deadline_s: float
+        self,
+        follower: Follower,
+        last: int,
+        fits: Callable[[Record], bool],
+        bounds: Bounds,
+        deadline_s: float,
+        *,
+        keep: Callable[[Record], Kept],
     ) -> None:
-        self.found: list[Record] = []
+        self.found: list[Kept] = []
+        self._make = keep
         self.spent = Spent()
         self.stopped_by: Stopped = "end"
         self._follower, self._fits, self._bounds, self._deadline_s = follower, fits, bounds, deadline_s
@@ -73,7 +81,7 @@ class Backwards:
         (_, negative, _), record = partition.read.pop()
         partition.before = -negative if partition.read else partition.start
         if record is not None:
-            self.found.append(record)
+            self.found.append(self._make(record))
         if partition.read:
             heapq.heappush(self._newest, (partition.read[-1][0], index))
 

@@ -53,7 +53,7 @@ def search(
     records: int = LARGE,
     size_bytes: int = LARGE,
     only: Sequence[int] | None = None,
-) -> Backwards:
+) -> Backwards[Record]:
     bounds = Bounds(found=found, records=records, size_bytes=size_bytes, time_s=60)
     back = Backwards(
         cast("Follower", logs),
@@ -61,12 +61,13 @@ def search(
         lambda record: only is None or record.offset in only,
         bounds,
         time.monotonic() + bounds.time_s,
+        keep=lambda record: record,
     )
     back.run()
     return back
 
 
-def places(back: Backwards) -> list[tuple[int, int]]:
+def places(back: Backwards[Record]) -> list[tuple[int, int]]:
     return [(each.partition or 0, each.offset) for each in back.found]
 
 
@@ -120,3 +121,19 @@ def test_all_partitions_are_read_though_there_are_more_than_a_window_has_records
 
     assert {each.offset for each in back.found} == {2}
     assert back.spent.records == 600  # a second window for all of them at once, not one by one
+
+
+def test_of_what_is_found_only_what_is_made_of_it_is_kept() -> None:
+    """Records may be large: a search that held on to them would have all of its bytes in memory."""
+    bounds = Bounds(found=100, records=LARGE, size_bytes=LARGE, time_s=60)
+    back = Backwards(
+        cast("Follower", Logs(log(0, range(100), size_bytes=1000))),
+        LARGE,
+        lambda _: True,
+        bounds,
+        time.monotonic() + bounds.time_s,
+        keep=lambda record: (record.value or b"")[:1],
+    )
+    back.run()
+
+    assert back.found == [b"x"] * 100

@@ -3,7 +3,7 @@
 from dataclasses import asdict, dataclass
 from functools import partial
 from http import HTTPStatus
-from typing import Annotated, Final, Literal
+from typing import Annotated, Any, Final, Literal
 
 from anyio import to_thread
 from fastapi import APIRouter, Depends, Query, Response
@@ -94,13 +94,14 @@ class Search:
         self.key, self.text = key, text
         self.max_value_bytes = min(max_value_bytes, max(1, SHOWN_BYTES // limit))
 
-    def run(self, hub: Hub, topic: str) -> Scan:
-        """Read, in a thread."""
+    def run(self, hub: Hub, topic: str) -> Scan[dict[str, Any]]:
+        """Read, in a thread; what is found is shown at once, for that is cut and a record is not."""
         return scan(
             hub.reach.bootstrap,
             topic,
             self.start,
             fits=Matches(self.key, self.text, hub.schemas.show),
+            keep=lambda record: shown(record, self.max_value_bytes, hub.schemas.show),
             bounds=self.bounds,
             partitions=self.partitions,
             positions=self.positions,
@@ -133,7 +134,7 @@ def _answer(hub: Hub, topic: str, search: Search) -> bytes:
     found = search.run(hub, topic)
     answer = {
         "topic": topic,
-        "messages": [shown(record, search.max_value_bytes, hub.schemas.show) for record in found.found],
+        "messages": found.found,
         "scanned": asdict(
             Scanned(messages=found.records, size_bytes=found.size_bytes, took_ms=found.took_ms)
         ),

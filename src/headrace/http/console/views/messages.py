@@ -14,7 +14,6 @@ from headrace.client.following import written
 from headrace.client.scanning import Scan
 from headrace.http.admin import topics
 from headrace.http.admin.searching import Search
-from headrace.http.admin.showing import shown
 from headrace.http.admin.topics import TopicAnswer
 from headrace.http.console import asked as asking
 from headrace.http.console.asked import LIMITS, SCANNED, Asked
@@ -35,7 +34,7 @@ router = APIRouter(route_class=PageRoute, include_in_schema=False)
 async def messages(request: Request, name: TopicName, reach: Reached, hub: Shared) -> Response:
     """What is wrong with a search is said above the list, not instead of the page."""
     topic = await to_thread.run_sync(topics.topic, name, reach)
-    found: Scan | None = None
+    found: Scan[dict[str, Any]] | None = None
     rows: list[dict[str, Any]] = []
     asked, problem = Asked(), ""
     try:
@@ -64,7 +63,7 @@ async def messages(request: Request, name: TopicName, reach: Reached, hub: Share
     return await to_thread.run_sync(render)
 
 
-def _found(hub: Hub, topic: TopicAnswer, asked: Asked) -> tuple[Scan, list[dict[str, Any]]]:
+def _found(hub: Hub, topic: TopicAnswer, asked: Asked) -> tuple[Scan[dict[str, Any]], list[dict[str, Any]]]:
     """The search of the admin API, with what a form says."""
     start = asked.start()
     search = Search(
@@ -80,10 +79,10 @@ def _found(hub: Hub, topic: TopicAnswer, asked: Asked) -> tuple[Scan, list[dict[
         max_value_bytes=VALUE_BYTES,
     )
     found = search.run(hub, topic.name)
-    return found, [_row(shown(each, search.max_value_bytes, hub.schemas.show)) for each in found.found]
+    return found, [_row(each) for each in found.found]
 
 
-def _more(request: Request, found: Scan | None) -> str:
+def _more(request: Request, found: Scan[dict[str, Any]] | None) -> str:
     """Where the search goes on, if it was cut short: onwards, or from the newest back."""
     if found is None or found.stopped_by == "end":
         return ""
