@@ -52,6 +52,8 @@ class Guard:
         if server is None or not _is_loopback(server[0]):
             return False
         name = _host_of(headers.get(b"host", b""))
+        if not name:
+            return False  # no browser: those say whom they ask
         return not (_is_address(name) or name.endswith("localhost") or name in self._hosts)
 
     async def _too_large(self, scope: Scope, receive: Receive, send: Send) -> None:

@@ -36,6 +36,7 @@ def client(server: str = "127.0.0.1", hosts: tuple[str, ...] = ()) -> TestClient
         ("POST", "anything.example", None, 403),  # on the loopback nobody is called that
         ("GET", "evil.example:8080", None, 403),  # all that a browser tells of a page that was rebound
         ("GET", f"{gethostname()}:8080", None, 200),
+        ("GET", "", None, 200),  # HTTP/1.0, as some who look after its health
         ("POST", "127.0.0.1:8080", "http://[", 403),
         ("POST", "127.0.0.1:8080", "http://127.0.0.1:8080", 200),
         ("POST", "localhost:8080", "http://localhost:8080", 200),
