@@ -54,7 +54,7 @@ class Guard:
         name = _host_of(headers.get(b"host", b""))
         if not name:
             return False  # no browser: those say whom they ask
-        return not (_is_address(name) or name.endswith("localhost") or name in self._hosts)
+        return not (_is_address(name) or f".{name}".endswith(".localhost") or name in self._hosts)
 
     async def _too_large(self, scope: Scope, receive: Receive, send: Send) -> None:
         refused = refusal(_TOO_LARGE, _TOO_LARGE, _too_large(self._limit))
