@@ -50,7 +50,7 @@ console: install  ## the web console in a real Chromium (which is installed if i
 	$(BIN)/pytest -q -n 2 tests/console
 
 cli: install  ## every command, as a process of its own, against a real broker
-	$(BIN)/pytest -q -n 4 tests/cli
+	$(BIN)/pytest -q -n 4 -m "not long" tests/cli
 
 coordination: install  ## the embedded coordinator and Apache ZooKeeper, through kazoo: one suite for both
 	$(BIN)/pytest -q --ignore=tests/coordination/test_kazoo_suite.py tests/coordination
@@ -68,7 +68,7 @@ spark: install  ## a real Spark session: format("headrace") beside Spark's own K
 	$(BIN)/pytest -q -m "not long" tests/spark
 
 spark-long: install  ## the same, and what takes long: clusters of Spark's, triggered runs, every table
-	$(BIN)/pytest -q tests/spark
+	$(BIN)/pytest -q tests/spark tests/cli/test_pipeline_run.py
 
 compat: install  ## other people's programs: client encoders, Apache Kafka's own tools
 	$(BIN)/pytest -q tests/compat

@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
+import pytest
 from deltalake import DeltaTable
 
 from cli.command import Command, Result
@@ -61,6 +62,7 @@ def consumed(headrace: Command, topic: str) -> list[str]:
     return headrace.ok("consume", topic, "--exit-at-end").text.splitlines()
 
 
+@pytest.mark.long
 def test_a_pipeline_from_init_to_its_second_run(headrace: Command, tmp_path: Path) -> None:
     headrace.ok("pipeline", "init", "mill", "--directory", str(tmp_path))
     file = str(tmp_path / "mill.py")
