@@ -65,13 +65,13 @@ cluster-matrix: install  ## every such story, with the embedded coordinator and 
 	PYTHONPATH=tests $(BIN)/python -m cluster $(ARGS)
 
 spark: install  ## a real Spark session: format("headrace") beside Spark's own Kafka connector
-	$(BIN)/pytest -q -m "not long" tests/spark
+	$(BIN)/pytest -q -n 2 --dist loadfile -m "not long" tests/spark
 
 spark-long: install  ## the same, and what takes long: clusters of Spark's, triggered runs, every table
 	$(BIN)/pytest -q tests/spark tests/cli/test_pipeline_run.py
 
 compat: install  ## other people's programs: client encoders, Apache Kafka's own tools
-	$(BIN)/pytest -q tests/compat
+	$(BIN)/pytest -q -n 2 --dist loadfile tests/compat
 
 schema: install  ## regenerate src/headrace/protocol/schema from kio's field metadata
 	$(BIN)/python tools/generate_schema.py
