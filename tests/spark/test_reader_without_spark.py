@@ -1,6 +1,7 @@
 """The readers that Spark drives, driven by hand against a real broker: what one session hardly shows."""
 
 import pickle
+from collections.abc import Iterator
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ from pyspark.sql.datasource import InputPartition
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxRows
 
 from headrace.client.wire import Asked, Connection
+from headrace.protocol.batch import BatchHeader, read_header
 from headrace.protocol.message import Message
 from headrace.protocol.schema.fetch import FetchRequest
 from headrace.spark.errors import DataLoss, SparkError
@@ -158,6 +160,14 @@ def test_pieces_that_hold_less_than_one_batch_bring_everything(broker: BrokerPro
     assert offsets_of(reader, reader.partitions()) == list(range(SIZES[0]))
 
 
+def headers_in(data: bytearray) -> Iterator[BatchHeader]:
+    position = 0
+    while position < len(data):
+        header = read_header(data, position)
+        yield header
+        position += header.size
+
+
 def test_a_batch_that_the_disk_has_changed_is_named(tmp_path: Path) -> None:
     with BrokerProcess(tmp_path) as own:
         make_topic(own.bootstrap, "harmed", retention_ms=FOREVER)
@@ -166,10 +176,11 @@ def test_a_batch_that_the_disk_has_changed_is_named(tmp_path: Path) -> None:
         own.stop()
         (log,) = tmp_path.rglob("harmed-0/*.log")
         data = bytearray(log.read_bytes())
+        last = max(header.base_offset for header in headers_in(data))  # a busy machine writes more batches
         data[-3] ^= 1
         log.write_bytes(data)
         own.start()
 
         reader = batch_reader(own.bootstrap, subscribe="harmed")
-        with pytest.raises(SparkError, match=r"harmed-0: the batch at offset [5-9]: "):
+        with pytest.raises(SparkError, match=f"harmed-0: the batch at offset {last}: "):
             offsets_of(reader, reader.partitions())
