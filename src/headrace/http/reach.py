@@ -11,7 +11,7 @@ from headrace.client.admin import Admin
 from headrace.client.brokers import Brokers
 from headrace.client.cluster import Cluster
 from headrace.client.group_admin import GroupAdmin
-from headrace.client.wire import Address
+from headrace.client.wire import ANSWER_S, Address
 from headrace.http.settings import GatewaySettings
 from headrace.protocol.schema.metadata import MetadataRequest, MetadataResponse
 
@@ -24,7 +24,8 @@ class Reach:
     def __init__(self, settings: GatewaySettings) -> None:
         self.settings = settings
         self._lock = Lock()
-        self._spare: list[Brokers] = []
+        self._closed = False
+        self._spare: dict[float, list[Brokers]] = {}  # by how long they wait for an answer
         self._admin: Admin | None = None
         self._groups: GroupAdmin | None = None
         self._at_close: list[Callable[[], None]] = []
@@ -66,20 +67,21 @@ class Reach:
             yield cluster
 
     @contextmanager
-    def brokers(self) -> Iterator[Brokers]:
+    def brokers(self, answer_s: float = ANSWER_S) -> Iterator[Brokers]:
         """Brokers to be asked in Kafka's own words, by one thread at a time."""
         with self._lock:
-            brokers = self._spare.pop() if self._spare else None
+            spare = self._spare.setdefault(answer_s, [])
+            brokers = spare.pop() if spare else None
         if brokers is None:
-            brokers = Brokers(self.bootstrap, client_id="headrace-gateway")
+            brokers = Brokers(self.bootstrap, answer_s=answer_s, client_id="headrace-gateway")
         try:
             yield brokers
         except BaseException:
             brokers.close()
             raise
         with self._lock:
-            if len(self._spare) < SPARE:
-                self._spare.append(brokers)
+            if len(spare) < SPARE and not self._closed:
+                spare.append(brokers)
                 return
         brokers.close()
 
@@ -92,7 +94,9 @@ class Reach:
         for close in reversed(self._at_close):
             close()
         with self._lock:
-            spare, self._spare = self._spare, []
+            self._closed = True
+            spare = [each for those in self._spare.values() for each in those]
+            self._spare.clear()
         for brokers in spare:
             brokers.close()
 

@@ -4,12 +4,11 @@ import logging
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from concurrent.futures import TimeoutError as TooLate
-from threading import Lock
 from typing import Final, TypeVar
 
-from headrace.client.brokers import Brokers
 from headrace.client.errors import ClientError
 from headrace.client.wire import Address, NoAnswer
+from headrace.http.reach import Reach
 from headrace.protocol.broker_metrics import BrokerMetricsRequest, BrokerMetricsResponse
 from headrace.protocol.schema.metadata import MetadataResponse
 
@@ -23,17 +22,16 @@ Answer = TypeVar("Answer")
 
 
 class Counters:
-    """Asks, with connections and threads of its own: other requests have theirs for themselves."""
+    """Asks, in threads of its own and with little patience: other requests have theirs for themselves."""
 
-    def __init__(self, bootstrap: str) -> None:
-        self._bootstrap = bootstrap
+    def __init__(self, reach: Reach) -> None:
+        self._reach = reach
         self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="metrics")
-        self._lock = Lock()
-        self._idle: dict[str, list[Brokers]] = {}  # by whom they are for
 
     def metadata(self) -> MetadataResponse:
         """Who is there; Unreachable if nobody says so in time."""
-        return self._with(self._bootstrap, Brokers.metadata)
+        with self._reach.brokers(WITHIN_S) as brokers:
+            return brokers.metadata()
 
     def count(
         self, found: MetadataResponse, prefixes: Sequence[str] = (), *, only: int | None = None
@@ -59,27 +57,8 @@ class Counters:
 
     def close(self) -> None:
         self._threads.shutdown(wait=False, cancel_futures=True)
-        with self._lock:
-            idle = [each for those in self._idle.values() for each in those]
-            self._idle.clear()
-        for brokers in idle:
-            brokers.close()
 
     def _ask(self, address: Address, request: BrokerMetricsRequest) -> BrokerMetricsResponse:
-        answer: BrokerMetricsResponse = self._with(str(address), lambda brokers: brokers.at(address, request))
-        return answer
-
-    def _with(self, whom: str, ask: Callable[[Brokers], Answer]) -> Answer:
-        with self._lock:
-            spare = self._idle.get(whom)
-            brokers = spare.pop() if spare else None
-        if brokers is None:
-            brokers = Brokers(whom, answer_s=WITHIN_S, client_id="headrace-metrics")
-        try:
-            answer = ask(brokers)
-        except BaseException:
-            brokers.close()
-            raise
-        with self._lock:
-            self._idle.setdefault(whom, []).append(brokers)
+        with self._reach.brokers(WITHIN_S) as brokers:
+            answer: BrokerMetricsResponse = brokers.at(address, request)
         return answer

@@ -67,7 +67,7 @@ def rates(
 
 def install(app: FastAPI) -> None:
     """Add this part to the gateway."""
-    app.state.counters = Counters(app.state.reach.bootstrap)
+    app.state.counters = Counters(app.state.reach)
     app.state.lags = Lags(app.state.reach, app.state.counters)
     app.state.rates = Rates(app.state.counters)
     app.include_router(router)
