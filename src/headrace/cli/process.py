@@ -3,7 +3,6 @@
 import asyncio
 import contextlib
 import fcntl
-import json
 import logging
 import os
 import signal
@@ -16,6 +15,7 @@ from typing import NoReturn
 import click
 
 from headrace.cli.log_format import formatter
+from headrace.cli.texts import ready_line
 from headrace.event_loop import loop_factory
 
 logger = logging.getLogger("headrace")
@@ -112,8 +112,7 @@ class Readiness:
 
     def say(self, **where: str) -> None:
         """Say it, once, and where: `ready bootstrap=HOST:PORT http=URL`, or that as JSON."""
-        said = " ".join(["ready", *(f"{name}={address}" for name, address in where.items())])
-        line = json.dumps({"ready": True, **where}) if self._as_json else said
+        line = ready_line(where, as_json=self._as_json)
         if self._report is None:
             click.echo(line)
             sys.stdout.flush()

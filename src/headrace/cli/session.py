@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
 
+from headrace.cli.texts import ready_line
+
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
@@ -71,8 +73,7 @@ class Session:
 
     def ready(self, **where: str) -> None:
         """Say that a server serves, once, and where: `ready zookeeper=HOST:PORT`."""
-        line = " ".join(["ready", *(f"{name}={address}" for name, address in where.items())])
-        click.echo(json.dumps({"ready": True, **where}) if self.as_json else line)
+        click.echo(ready_line(where, as_json=self.as_json))
         sys.stdout.flush()
 
 

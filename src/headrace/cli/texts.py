@@ -1,7 +1,8 @@
 """Small texts: what people write on a command line, and what they are told."""
 
+import json
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from datetime import datetime, timedelta
 from typing import Final
 
@@ -62,3 +63,10 @@ def size(number: float) -> str:
             return f"{number:.0f} B" if unit == "B" else f"{number:.1f} {unit}"
         number /= 1024
     return f"{number:.1f} TiB"
+
+
+def ready_line(where: Mapping[str, str], *, as_json: bool) -> str:
+    """What a server says once it serves: `ready bootstrap=HOST:PORT http=URL`, or that as JSON."""
+    if as_json:
+        return json.dumps({"ready": True, **where})
+    return " ".join(["ready", *(f"{name}={address}" for name, address in where.items())])
