@@ -156,6 +156,7 @@ class Replicas:
             own = {}
             config = broker.config.log_config(own)
         min_insync_replicas = broker.config.min_insync_replicas(own)
+        leader_list, follower_list = broker.config.throttled_replicas(own)
         had = len(broker.logs.logs)
         for index in topic.replicas if indexes is None else indexes:
             id_ = TopicPartition(topic.name, index)
@@ -175,7 +176,6 @@ class Replicas:
                 continue
             partition.log.config = config
             partition.use_min_insync_replicas(min_insync_replicas)
-            leader_list, follower_list = broker.config.throttled_replicas(own)
             partition.throttled_for_followers = is_throttled(leader_list, index, broker.broker_id)
             partition.throttled_as_follower = is_throttled(follower_list, index, broker.broker_id)
             state = topic.states.get(index)

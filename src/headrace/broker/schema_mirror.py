@@ -10,17 +10,17 @@ import asyncio
 import logging
 from typing import TYPE_CHECKING, Final
 
+from headrace.broker.schema_view import SCHEMAS_TOPIC, SchemaView
 from headrace.coordination.errors import CoordinationError
 from headrace.coordination.schema_znodes import SchemaSubject, SchemaText, node_name
 from headrace.protocol.errors import KafkaError
 from headrace.storage.topics import TopicPartition
 
 if TYPE_CHECKING:
-    from headrace.broker.schema_view import SchemaView
     from headrace.broker.server import Broker
     from headrace.registry.state import State
 
-_SCHEMAS: Final = TopicPartition("_schemas", 0)
+_SCHEMAS: Final = TopicPartition(SCHEMAS_TOPIC, 0)
 _RETRY_S: Final = 1.0
 _AT_ONCE: Final = 50  # subjects, before others are served
 _UNCOMMITTED_S: Final = 0.05

@@ -9,6 +9,7 @@ the id of its own. Given one, records come as this schema has them, by the rules
 """
 
 import json
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
@@ -26,7 +27,7 @@ T = TypeVar("T")
 _CONTEXTS: Final = {"key": MessageField.KEY, "value": MessageField.VALUE}
 
 
-class RegistryFormat(Generic[T]):
+class RegistryFormat(ABC, Generic[T]):
     """What the three have in common: a registry, and two directions that are made when they are needed."""
 
     blocking: Final = True  # it may have to ask the registry: not in an event loop
@@ -82,11 +83,11 @@ class RegistryFormat(Generic[T]):
             self._made = client
         return client
 
-    def _writer(self, client: "SchemaRegistryClient") -> Callable[..., bytes | None]:
-        raise NotImplementedError
+    @abstractmethod
+    def _writer(self, client: "SchemaRegistryClient") -> Callable[..., bytes | None]: ...
 
-    def _reader(self, client: "SchemaRegistryClient") -> Callable[..., T]:
-        raise NotImplementedError
+    @abstractmethod
+    def _reader(self, client: "SchemaRegistryClient") -> Callable[..., T]: ...
 
 
 class Avro(RegistryFormat[Any]):

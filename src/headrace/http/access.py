@@ -2,7 +2,6 @@
 
 import logging
 import time
-from collections.abc import Collection
 from typing import Final
 from urllib.parse import quote
 
@@ -17,9 +16,8 @@ logger = logging.getLogger("headrace.http.access")
 class AccessLog:
     """An ASGI middleware: a line a request, its parts as fields for logs in JSON."""
 
-    def __init__(self, app: ASGIApp, quiet: Collection[str] = QUIET) -> None:
+    def __init__(self, app: ASGIApp) -> None:
         self._app = app
-        self._quiet = quiet
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -36,7 +34,7 @@ class AccessLog:
         try:
             await self._app(scope, receive, sending)
         finally:
-            if scope["method"] not in self._quiet or status >= 500:
+            if scope["method"] not in QUIET or status >= 500:
                 _log(scope, status, time.perf_counter() - began)
 
 
