@@ -76,7 +76,7 @@ compat: install  ## other people's programs: client encoders, Apache Kafka's own
 schema: install  ## regenerate src/headrace/protocol/schema from kio's field metadata
 	$(BIN)/python tools/generate_schema.py
 
-docs: install  ## write docs/config.md and docs/apis.md anew from the code
+docs: install  ## write docs/config.md, docs/apis.md and docs/cli.md anew from the code
 	$(BIN)/python tools/generate_docs.py
 
 site: install  ## the documentation as pages for a browser, in build/site (mkdocs serve: while you write)
