@@ -18,6 +18,7 @@ from headrace import (
     Place,
     Producer,
 )
+from headrace.testing import Broker as EmbeddedBroker
 from wire.process import BrokerProcess
 from wire.sdk import QUICK, fresh, numbers, topic_of
 
@@ -249,6 +250,28 @@ def test_seek_goes_to_and_fro(broker: BrokerProcess) -> None:
         assert len(list(consumer.read(stop_at_end=True))) == 100
         with pytest.raises(ClientError, match="only its own partitions"):
             consumer.seek(topic, 9, 0)
+
+
+@pytest.mark.parametrize("group", [None, "movers"])
+def test_a_seek_holds_while_librdkafka_still_asks_where_to_begin(group: str | None) -> None:
+    with EmbeddedBroker() as broker:
+        topic = topic_of(broker.bootstrap, numbers(100))
+
+        def begin_at_90(places: list[Place]) -> None:
+            for place in places:
+                consumer.seek(*place, 90)
+
+        with (
+            broker.faults.delay("ListOffsets", seconds=0.2),
+            Consumer(broker.bootstrap, topic, group=group, on_assigned=begin_at_90, **QUICK) as consumer,
+        ):
+            if group is None:
+                begin_at_90(consumer.assignment)
+            first = [message.offset for message in consumer.read(idle_s=2)]
+            consumer.seek(topic, 0, "earliest")
+            consumer.seek(topic, 0, 95)
+            again = [message.offset for message in consumer.read(idle_s=1)]
+    assert (first, again) == ([*range(90, 100)], [*range(95, 100)])
 
 
 def test_a_paused_partition_goes_on_where_it_was(broker: BrokerProcess) -> None:

@@ -38,13 +38,15 @@ class Source:
         self._begins: dict[Place, int] = {}  # where a partition was sent to; else where the group was
         self._ends: dict[Place, int] = {}  # where a partition was at its end
         self._seeks: dict[Place, int] = {}  # where to go once librdkafka lets us
+        self._awaited: set[Place] = set()  # nothing has come of these since they were assigned or moved
         self.held: dict[Place, int] = {}  # of partitions that are paused: where they go on
 
     # -- partitions ----------------------------------------------------------------------------
 
-    def gained(self, places: Iterable[Place], begins: Mapping[Place, int] | None = None) -> None:
+    def gained(self, places: Collection[Place], begins: Mapping[Place, int] | None = None) -> None:
         """These are ours from now on, beside what we had."""
         self.assigned.update(places)
+        self._awaited.update(places)
         self._begins.update(begins or {})
         self._settled = True
 
@@ -52,13 +54,14 @@ class Source:
         """These are another's."""
         self.assigned.difference_update(places)
         self._settled = self._incremental
+        self._awaited.difference_update(places)
         self.buffer.forget(set(places))
         for place in places:
             for known in (self._begins, self._ends, self._seeks):
                 known.pop(place, None)
 
     def seek(self, place: Place, offset: int) -> None:
-        """Go on there. A partition that was assigned a moment ago cannot be moved yet: it will be."""
+        """Go on there, as soon as it can be moved. What comes of it until then is passed over."""
         self.buffer.forget({place})
         self._ends.pop(place, None)
         self._seeks[place] = offset
@@ -106,16 +109,25 @@ class Source:
         except BaseException:  # Ctrl-C
             self._go_back(first)
             raise
-        if any(map(_error_of, found)) or self._seeks:
+        if any(map(_error_of, found)) or self._seeks or self._awaited:
             return self._sorted(found)
         return found
 
     def _move(self) -> None:
-        for place, offset in list(self._seeks.items()):
-            with suppress(KafkaException):  # not yet: it was assigned a moment ago
+        """Send partitions where they are to go.
+
+        One that was assigned or moved a moment ago waits until something comes of it: librdkafka may still be
+        asking the broker where its beginning is, and would go there when it hears, from wherever we are.
+        """
+        if not self._seeks:
+            return
+        for place in self._seeks.keys() - self._awaited:
+            offset = self._seeks[place]
+            with suppress(KafkaException):
                 at = self._committed(place) if offset == confluent_kafka.OFFSET_STORED else offset
                 self.client.seek(TopicPartition(*place, at))
                 self._begins[place] = at
+                self._awaited.add(place)
                 del self._seeks[place]
 
     def _committed(self, place: Place) -> int:
@@ -133,17 +145,20 @@ class Source:
         began = dict.fromkeys(self.assigned, confluent_kafka.OFFSET_STORED) | self._begins | self._ends
         self._seeks = began | handed_out | self._seeks
         self._ends.clear()
+        self._awaited.clear()  # what they waited for may be among what is gone
 
     def _sorted(self, found: Sequence[Record]) -> list[Record]:
         """The records alone. What is told beside them is taken note of, or raised: they are kept then."""
         records: list[Record] = []
         for record in found:
             error = record.error()
+            self._awaited.discard(place := place_of(record))
             if error is None:
-                if not self._seeks or place_of(record) not in self._seeks:
+                if place not in self._seeks:
                     records.append(record)
             elif error.code() == KafkaError._PARTITION_EOF:  # noqa: SLF001
-                self._ends[place_of(record)] = record.offset()
+                if place not in self._seeks:
+                    self._ends[place] = record.offset()
             elif not self._harmless(error):
                 self.buffer.keep(records)
                 raise self._why(error, record)
