@@ -8,6 +8,7 @@ import pytest
 
 from headrace.http.gateway.instance import Wanted
 from headrace.http.gateway.instances import Instances
+from headrace.testing import Broker
 from headrace.testing.process import UpProcess
 from http_support.asking import Asking, v2, wait_until
 
@@ -104,9 +105,24 @@ def test_partitions_assigned_by_hand_are_read_from_anywhere(gateway: Asking) -> 
         assert read(gateway, uri, 5) == [0, 1, 2, 3, 4]
         gateway.post(f"{uri}/positions/end", places(topic, 1))
         gateway.write(topic, 5, encoding="json", partition=1)
+        assert read(gateway, uri, 1) == [5]
         assert gateway.refused("POST", f"{uri}/positions/end", places(topic, 0))[:2] == (409, 40903)
         assert gateway.refused("POST", f"{uri}/subscription", {"topics": [topic]})[:2] == (409, 40903)
         assert gateway.refused("POST", f"{uri}/assignments", places(topic, 7))[:2] == (404, 40402)
+
+
+def test_a_position_holds_while_the_beginning_is_still_asked_for() -> None:
+    with Broker() as broker, broker.faults.delay("ListOffsets", seconds=0.2):
+        gateway = Asking(broker.http)
+        topic = gateway.topic()
+        gateway.write(topic, *range(10), encoding="json")
+        with consumer(gateway, "early") as uri:
+            gateway.post(f"{uri}/assignments", places(topic, 0))
+            gateway.post(f"{uri}/positions", {"offsets": [{"topic": topic, "partition": 0, "offset": 8}]})
+            found = read(gateway, uri, 2)
+            more = gateway.get(f"{uri}/records?timeout=1500")
+        gateway.close()
+    assert (found, more) == ([8, 9], [])
 
 
 def test_an_answer_is_no_larger_than_it_may_be(gateway: Asking) -> None:

@@ -248,6 +248,10 @@ def test_seek_goes_to_and_fro(broker: BrokerProcess) -> None:
         assert list(consumer.read(stop_at_end=True)) == []
         consumer.seek(topic, 0, "earliest")
         assert len(list(consumer.read(stop_at_end=True))) == 100
+        consumer.seek(topic, 0, "latest")
+        with Producer(broker.bootstrap, **QUICK) as producer:
+            producer.send(topic, value=b"later")
+        assert [message.value for message in islice(consumer, 1)] == [b"later"]
         with pytest.raises(ClientError, match="only its own partitions"):
             consumer.seek(topic, 9, 0)
 
@@ -272,6 +276,17 @@ def test_a_seek_holds_while_librdkafka_still_asks_where_to_begin(group: str | No
             consumer.seek(topic, 0, 95)
             again = [message.offset for message in consumer.read(idle_s=1)]
     assert (first, again) == ([*range(90, 100)], [*range(95, 100)])
+
+
+def test_latest_without_a_group_is_where_a_partition_ended_when_the_consumer_was_made(
+    broker: BrokerProcess,
+) -> None:
+    topic = topic_of(broker.bootstrap, numbers(10))
+    with Consumer(broker.bootstrap, topic, start="latest", **QUICK) as consumer:
+        with Producer(broker.bootstrap, **QUICK) as producer:
+            producer.send(topic, value=b"later")
+        assert consumer.lag() == {Place(topic, 0): 1}
+        assert [message.value for message in consumer.read(stop_at_end=True)] == [b"later"]
 
 
 def test_a_paused_partition_goes_on_where_it_was(broker: BrokerProcess) -> None:

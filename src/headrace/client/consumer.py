@@ -21,6 +21,7 @@ from headrace.client.connection import Place
 from headrace.client.consumer_buffer import Buffer, Pace, Record
 from headrace.client.consumer_decoding import Decoding, OnBad
 from headrace.client.consumer_message import Batch, K, Message, V
+from headrace.client.consumer_moves import with_ends
 from headrace.client.consumer_offsets import Offsets
 from headrace.client.consumer_source import POLL_S, Listener, Source, places_of
 from headrace.client.errors import BadSetting, ClientError, Closed, NoSuchTopic, NotReadable, check_reachable
@@ -141,10 +142,11 @@ class Consumer(Generic[K, V]):
     def assign(self, places: "Places | Mapping[Place | tuple[str, int], int | Start]") -> None:
         """Read these partitions, whoever else does: ("orders", 0), from an offset if it is a mapping."""
         begin = places if isinstance(places, Mapping) else dict.fromkeys(places, self._start)
-        wanted = [TopicPartition(*place, _offset(offset)) for place, offset in begin.items()]
+        asked = {Place(*place): _offset(offset) for place, offset in begin.items()}
+        wanted = self._offsets.ask("the partitions", lambda: with_ends(self._client, asked))
         self._source.lost(list(self._source.assigned))
-        self._client.assign(wanted)
-        self._source.gained(places_of(wanted), {Place(*place): _offset(at) for place, at in begin.items()})
+        self._client.assign([TopicPartition(*place, offset) for place, offset in wanted.items()])
+        self._source.gained(wanted, wanted)
 
     @property
     def assignment(self) -> list[Place]:
@@ -152,7 +154,7 @@ class Consumer(Generic[K, V]):
         return sorted(self._source.assigned)
 
     def seek(self, topic: str, partition: int, offset: int | Start) -> None:
-        """Go on at this offset, or at an end of the partition."""
+        """Go on at this offset, or at an end of the partition: "latest" is where it ends now."""
         place = Place(topic, partition)
         if place not in self._source.assigned:
             raise ClientError(f"{place} is not read by this consumer: only its own partitions can be moved")

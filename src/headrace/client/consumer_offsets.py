@@ -10,6 +10,7 @@ from headrace.client.connection import Place
 from headrace.client.consumer_buffer import Record, place_of
 from headrace.client.consumer_closing import LastCommit
 from headrace.client.consumer_message import Message
+from headrace.client.consumer_moves import with_ends
 from headrace.client.consumer_source import Source
 from headrace.client.errors import ClientError, Unreachable, translate
 
@@ -99,6 +100,7 @@ class Offsets:
 
     def move(self, place: Place, offset: int) -> None:
         """Go on there, and let that be committed, also if it is before what was."""
+        offset = self.ask(place.topic, lambda: with_ends(self._client, {place: offset}))[place]
         self._stored.pop(place, None)
         self._said.pop(place, None)
         if place in self._held:
@@ -131,7 +133,7 @@ class Offsets:
 
     def lag(self, *, from_start: bool) -> dict[Place, int]:
         """What is not handed out yet; where nothing was, what is not committed."""
-        far: dict[Place, int | None] = {**self._buffer.handed_out()}
+        far: dict[Place, int | None] = {**self._source.sent_to(), **self._buffer.handed_out()}
         unknown = [place for place in self._source.assigned if place not in far]
         if unknown and self._group is not None:
             far |= self.committed(unknown)

@@ -2,7 +2,6 @@
 
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from contextlib import suppress
 from typing import Any, Final
 
 import confluent_kafka
@@ -10,6 +9,7 @@ from confluent_kafka import KafkaError, KafkaException, TopicPartition
 
 from headrace.client.connection import Place
 from headrace.client.consumer_buffer import Buffer, Record, place_of
+from headrace.client.consumer_moves import Moves
 from headrace.client.errors import ClientError, translate
 
 POLL_S: Final = 0.2  # how soon Ctrl-C and the end of time are noticed
@@ -37,8 +37,7 @@ class Source:
         self._idle_from_s = time.monotonic() + IDLE_AFTER_S
         self._begins: dict[Place, int] = {}  # where a partition was sent to; else where the group was
         self._ends: dict[Place, int] = {}  # where a partition was at its end
-        self._seeks: dict[Place, int] = {}  # where to go once librdkafka lets us
-        self._awaited: set[Place] = set()  # nothing has come of these since they were assigned or moved
+        self._moves = Moves(client)
         self.held: dict[Place, int] = {}  # of partitions that are paused: where they go on
 
     # -- partitions ----------------------------------------------------------------------------
@@ -46,7 +45,7 @@ class Source:
     def gained(self, places: Collection[Place], begins: Mapping[Place, int] | None = None) -> None:
         """These are ours from now on, beside what we had."""
         self.assigned.update(places)
-        self._awaited.update(places)
+        self._moves.assigned(places)
         self._begins.update(begins or {})
         self._settled = True
 
@@ -54,22 +53,25 @@ class Source:
         """These are another's."""
         self.assigned.difference_update(places)
         self._settled = self._incremental
-        self._awaited.difference_update(places)
+        self._moves.unassigned(places)
         self.buffer.forget(set(places))
         for place in places:
-            for known in (self._begins, self._ends, self._seeks):
-                known.pop(place, None)
+            self._begins.pop(place, None)
+            self._ends.pop(place, None)
 
     def seek(self, place: Place, offset: int) -> None:
         """Go on there, as soon as it can be moved. What comes of it until then is passed over."""
         self.buffer.forget({place})
-        self._ends.pop(place, None)
-        self._seeks[place] = offset
+        self.go_on(place, offset)
 
     def go_on(self, place: Place, offset: int) -> None:
         """The same, where what was handed out before still counts."""
         self._ends.pop(place, None)
-        self._seeks[place] = offset
+        self._moves.plan(place, offset)
+
+    def sent_to(self) -> dict[Place, int]:
+        """Where partitions were sent that did not begin where the group was."""
+        return {place: offset for place, offset in self._begins.items() if offset >= 0}
 
     @property
     def at_end(self) -> bool:
@@ -77,7 +79,7 @@ class Source:
         if not self._settled and (self.assigned or time.monotonic() < self._idle_from_s):
             return False
         far = self.buffer.handed_out()
-        return not self._seeks and all(
+        return not self._moves and all(
             place in self._ends and far.get(place, -1) <= self._ends[place] for place in self.assigned
         )
 
@@ -90,7 +92,7 @@ class Source:
     @property
     def moved(self) -> bool:
         """Whether a partition will go on elsewhere than librdkafka would."""
-        return bool(self._seeks or self.held)
+        return bool(self._moves or self.held)
 
     # -- records -------------------------------------------------------------------------------
 
@@ -98,7 +100,8 @@ class Source:
         """The next records, at most this many; none if none come in time."""
         first: Record | None = None
         try:
-            self._move()
+            if self._moves:
+                self._begins |= self._moves.go(self._resolved)
             first = self.client.poll(min(wait_s, POLL_S))
             if first is None:
                 return []
@@ -109,28 +112,14 @@ class Source:
         except BaseException:  # Ctrl-C
             self._go_back(first)
             raise
-        if any(map(_error_of, found)) or self._seeks or self._awaited:
+        if any(map(_error_of, found)) or self._moves.watching:
             return self._sorted(found)
         return found
 
-    def _move(self) -> None:
-        """Send partitions where they are to go.
-
-        One that was assigned or moved a moment ago waits until something comes of it: librdkafka may still be
-        asking the broker where its beginning is, and would go there when it hears, from wherever we are.
-        """
-        if not self._seeks:
-            return
-        for place in self._seeks.keys() - self._awaited:
-            offset = self._seeks[place]
-            with suppress(KafkaException):
-                at = self._committed(place) if offset == confluent_kafka.OFFSET_STORED else offset
-                self.client.seek(TopicPartition(*place, at))
-                self._begins[place] = at
-                self._awaited.add(place)
-                del self._seeks[place]
-
-    def _committed(self, place: Place) -> int:
+    def _resolved(self, place: Place, offset: int) -> int:
+        """The offset, or what the group has committed if it stands for that."""
+        if offset != confluent_kafka.OFFSET_STORED:
+            return offset
         found = self.client.committed([TopicPartition(*place)], timeout=COMMITTED_S)[0].offset
         return int(found) if found >= 0 else self._start
 
@@ -143,22 +132,21 @@ class Source:
         if first is not None and first.error() is None:
             handed_out.setdefault(place_of(first), first.offset())
         began = dict.fromkeys(self.assigned, confluent_kafka.OFFSET_STORED) | self._begins | self._ends
-        self._seeks = began | handed_out | self._seeks
+        self._moves.plan_again(began | handed_out)
         self._ends.clear()
-        self._awaited.clear()  # what they waited for may be among what is gone
 
     def _sorted(self, found: Sequence[Record]) -> list[Record]:
         """The records alone. What is told beside them is taken note of, or raised: they are kept then."""
         records: list[Record] = []
         for record in found:
             error = record.error()
-            self._awaited.discard(place := place_of(record))
+            elsewhere = self._moves.passes_over(record)
             if error is None:
-                if place not in self._seeks:
+                if not elsewhere:
                     records.append(record)
             elif error.code() == KafkaError._PARTITION_EOF:  # noqa: SLF001
-                if place not in self._seeks:
-                    self._ends[place] = record.offset()
+                if not elsewhere:
+                    self._ends[place_of(record)] = record.offset()
             elif not self._harmless(error):
                 self.buffer.keep(records)
                 raise self._why(error, record)

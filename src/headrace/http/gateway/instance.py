@@ -11,6 +11,8 @@ from typing import Final, TypeVar
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 
 from headrace.client.connection import Place
+from headrace.client.consumer_moves import Moves, with_ends
+from headrace.client.consumer_source import places_of
 from headrace.client.errors import NoSuchTopic, translate
 from headrace.client.records import Record, record_of
 from headrace.http.problems import Problem
@@ -60,11 +62,13 @@ class Instance:
                 "client.id": name,
                 "auto.offset.reset": wanted.auto_offset_reset,
                 "enable.auto.commit": wanted.auto_commit,
+                "enable.partition.eof": True,  # which is how we know that a partition can be moved
                 "enable.auto.offset.store": False,  # only what a client was sent counts as read
                 "queued.min.messages": 10_000,
                 "queued.max.messages.kbytes": 16 * 1024,
             }
         )
+        self._moves = Moves(self._consumer)
 
     def interrupt(self) -> None:
         """A read that waits comes to an end; there will be no other."""
@@ -81,7 +85,7 @@ class Instance:
         if self._assigned:
             raise Problem(HTTPStatus.CONFLICT, ILLEGAL, "partitions are assigned: there is no subscribing")
         wanted = list(topics) if pattern is None else [pattern if pattern.startswith("^") else f"^{pattern}"]
-        self._call(lambda: self._consumer.subscribe(wanted))
+        self._call(lambda: self._consumer.subscribe(wanted, on_assign=self._gained, on_revoke=self._revoked))
         self._subscribed = True
 
     def unsubscribe(self) -> None:
@@ -91,6 +95,7 @@ class Instance:
         self._consumer.unsubscribe()
         self._consumer.unassign()
         self._subscribed = self._assigned = False
+        self._moves = Moves(self._consumer)
         self._ahead.clear()
         self._handed_over.clear()
 
@@ -98,9 +103,20 @@ class Instance:
         if self._subscribed:
             raise Problem(HTTPStatus.CONFLICT, ILLEGAL, "topics are subscribed to: there is no assigning")
         wanted = [TopicPartition(*place) for place in places]
-        self._call(lambda: self._consumer.assign(wanted))
+        self._call(lambda: self._begin(wanted))
+
+    def _begin(self, wanted: list[TopicPartition]) -> None:
+        self._consumer.assign(wanted)
         self._assigned = True
         self._ahead.clear()
+        self._moves = Moves(self._consumer)
+        self._moves.assigned(places_of(wanted))
+
+    def _gained(self, _consumer: object, partitions: list[TopicPartition]) -> None:
+        self._moves.assigned(places_of(partitions))
+
+    def _revoked(self, _consumer: object, partitions: list[TopicPartition]) -> None:
+        self._moves.unassigned(places_of(partitions))
 
     def assignment(self) -> list[Place]:
         found = self._call(self._consumer.assignment)
@@ -123,8 +139,8 @@ class Instance:
             self._ahead = deque(
                 each for each in self._ahead if (each.topic(), each.partition()) not in offsets
             )
-            for place, offset in offsets.items():
-                self._consumer.seek(TopicPartition(*place, offset))
+            for place, offset in with_ends(self._consumer, offsets).items():
+                self._moves.plan(place, offset)
                 self._handed_over.pop(place, None)
 
         self._call(move)
@@ -172,10 +188,12 @@ class Instance:
         """The next message that is one, if there is any, or comes in time."""
         while not self._closing.is_set():
             if not self._ahead:
+                self._moves.go()
                 left_s = deadline_s - time.monotonic() if wait else 0
                 first = self._consumer.poll(min(max(left_s, 0), _POLL_S))
                 if first is not None:
-                    self._ahead.extend((first, *self._consumer.consume(_BATCH, timeout=0)))
+                    come = (first, *self._consumer.consume(_BATCH, timeout=0))
+                    self._ahead.extend(each for each in come if not self._moves.passes_over(each))
                 elif left_s <= 0:
                     return None
                 continue
