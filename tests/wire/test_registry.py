@@ -106,6 +106,15 @@ def test_but_not_anything_at_all(registry: RegistryCalls, path: str, status: int
     assert (said.status, said.code) == (status, code)
 
 
+def test_a_slash_at_the_end_says_nothing(registry: RegistryCalls, subject: str) -> None:
+    registry.register(subject, ONE)
+    for path in ("/subjects", f"/subjects/{subject}/versions", "/config", "/mode", "/schemas/types"):
+        assert registry.get(f"{path}/") == registry.get(path)
+    assert registry.put("/config/", {"compatibility": "BACKWARD"}).status == 200
+    assert registry.delete(f"/subjects/{subject}/").body == [1]
+    assert registry.delete("/subjects/").status == 405
+
+
 def test_a_schema_that_may_not_follow_is_a_conflict(registry: RegistryCalls, subject: str) -> None:
     registry.register(subject, ONE)
     said = registry.register(subject, INCOMPATIBLE)

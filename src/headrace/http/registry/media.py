@@ -40,6 +40,7 @@ class RegistryText(Response):
 class RegistryRoute(APIRoute):
     """A route whose names are taken apart before they are decoded: `a%2Fb` is one name, and has a slash.
 
+    A slash at the end says nothing: clients that are asked for the settings of no subject say `/config/`.
     A body is JSON, whatever its content type says: half of all curl commands say it is a form. What is a
     plain `def` runs in the registry's own threads.
     """
@@ -51,7 +52,8 @@ class RegistryRoute(APIRoute):
         raw = scope.get("raw_path")
         if scope["type"] != "http" or raw is None:
             return super().matches(scope)
-        asked = unfolded(raw.decode("latin-1").partition("?")[0], scope["query_string"])
+        path = raw.decode("latin-1").partition("?")[0].removesuffix("/")
+        asked = unfolded(path, scope["query_string"])
         match, found = super().matches({**scope, "path": asked.path})
         if match is not Match.NONE:
             parts = {name: _decoded(value) for name, value in found["path_params"].items()}
