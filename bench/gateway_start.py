@@ -3,8 +3,8 @@
 .venv/bin/python bench/gateway_start.py [--starts 10] [PATH ...]
 
 Every figure is a median over so many starts of `headrace up`, whose gateway nobody has asked before. The
-later request is the same once more; the memory is the gateway's after both. Python's bytecode is cached, as it
-is wherever this has run before; --uncached is how it is where nothing has been compiled and nothing may be kept.
+later request is the same once more; the memory is the gateway's after both. Python's bytecode is cached, as
+it is wherever this has run before; --uncached is for where nothing is compiled and nothing may be kept.
 """
 
 import argparse
