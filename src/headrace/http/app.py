@@ -2,8 +2,7 @@
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from importlib import import_module
-from typing import Final
+from typing import Any
 
 from fastapi import FastAPI, Request
 from fastapi.responses import JSONResponse, RedirectResponse, Response
@@ -13,34 +12,42 @@ from headrace.http import problems
 from headrace.http.access import AccessLog
 from headrace.http.guard import Guard
 from headrace.http.head import Head
-from headrace.http.reach import Reach
+from headrace.http.parts import Parts, install_all
 from headrace.http.settings import GatewaySettings
-from headrace.http.tracing import Tracing, provider
+from headrace.http.shared import Shared
+from headrace.http.tracing import Tracing
 
-PARTS: Final = ("metrics", "admin", "gateway", "registry", "console")
-"""Packages whose `routes` module has `install(app)`, which adds the part's routes."""
+
+class Gateway(FastAPI):
+    """An app that describes all of its parts, whichever of them are there yet."""
+
+    def openapi(self) -> dict[str, Any]:
+        """The same at any time: it is made of another app, which has them all in their order."""
+        if self.openapi_schema is None:
+            whole = FastAPI(title=self.title, version=self.version)
+            install_all(whole)
+            self.openapi_schema = whole.openapi()
+        return self.openapi_schema
 
 
 def create_app(settings: GatewaySettings) -> FastAPI:
     """The gateway of a cluster; `app.state.reach` is how its routes get there."""
-    app = FastAPI(
+    app = Gateway(
         title="Headrace",
         version=__version__,
         lifespan=_life,
         docs_url=None,  # FastAPI's own pages load scripts from another host
         redoc_url=None,
     )
-    app.state.reach = Reach(settings)
+    app.state = Shared(app, settings)
+    app.add_middleware(Parts, into=app)
     app.add_middleware(Head)
     app.add_middleware(Guard, max_request_bytes=settings.max_request_bytes, hosts=settings.hosts)
     app.add_middleware(AccessLog)
-    app.state.traces = provider()
     if app.state.traces is not None:
         app.add_middleware(Tracing, provider=app.state.traces)
     problems.install(app)
     app.add_api_route("/", _root, include_in_schema=False)
-    for part in PARTS:
-        import_module(f"headrace.http.{part}.routes").install(app)
     return app
 
 
@@ -49,8 +56,6 @@ async def _life(app: FastAPI) -> AsyncIterator[None]:
     try:
         yield
     finally:
-        app.state.rates.close()
-        app.state.counters.close()
         if app.state.traces is not None:
             app.state.traces.shutdown()
         app.state.reach.close()

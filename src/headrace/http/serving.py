@@ -45,7 +45,8 @@ class _Server(uvicorn.Server):
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """Have streams without an end come to one; the others are waited for."""
-        self._app.state.hub.end_streams()
+        if self._app.state.has("hub"):
+            self._app.state.hub.end_streams()
         await super().shutdown(sockets)
 
 

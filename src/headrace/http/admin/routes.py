@@ -5,7 +5,6 @@ from typing import Final
 from fastapi import APIRouter, FastAPI
 
 from headrace.http.admin import brokers, cluster, groups, messages, searching, tail, topics
-from headrace.http.admin.presence import Presence
 
 _TAGS: Final = (
     {"name": "cluster", "description": "Its state, elections, and moves of partitions."},
@@ -22,6 +21,5 @@ for part in (cluster, brokers, topics, searching, tail, messages, groups):
 
 def install(app: FastAPI) -> None:
     """Add this part to the gateway."""
-    app.state.presence = Presence(app.state.reach)
     app.include_router(router)
     app.openapi_tags = [*(app.openapi_tags or []), *_TAGS]

@@ -7,7 +7,6 @@ from fastapi.responses import Response
 
 from headrace.http.console import assets
 from headrace.http.console.pages import PageRoute
-from headrace.http.console.state import Console
 from headrace.http.console.views import (
     api,
     broker,
@@ -33,7 +32,6 @@ async def nowhere(rest: str) -> Response:
 
 def install(app: FastAPI) -> None:
     """Add this part to the gateway."""
-    app.state.console = Console(app.state.reach)
     for part in (assets, cluster, broker, topics, topic, messages, groups, group, schemas, pipelines, api):
         app.include_router(part.router)
     app.include_router(elsewhere)

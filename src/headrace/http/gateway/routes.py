@@ -17,7 +17,6 @@ from headrace.http.gateway import (
     v3_records,
     v3_topics,
 )
-from headrace.http.gateway.hub import Hub
 
 _TAGS: Final = (
     {"name": "REST proxy v2", "description": "Topics and producing, as Confluent's proxy has them."},
@@ -45,6 +44,5 @@ for part in (
 
 def install(app: FastAPI) -> None:
     """Add this part to the gateway."""
-    app.state.hub = Hub(app, app.state.reach)
     app.include_router(router)
     app.openapi_tags = [*(app.openapi_tags or []), *_TAGS]

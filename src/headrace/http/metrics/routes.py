@@ -8,7 +8,6 @@ from fastapi.responses import PlainTextResponse
 
 from headrace.http.metrics.counters import Counters
 from headrace.http.metrics.exposition import CONTENT_TYPE, exposition
-from headrace.http.metrics.lags import Lags
 from headrace.http.metrics.rates import EVERY_S, Rates
 from headrace.http.problems import Problem, answers
 from headrace.http.reach import Reached
@@ -67,7 +66,4 @@ def rates(
 
 def install(app: FastAPI) -> None:
     """Add this part to the gateway."""
-    app.state.counters = Counters(app.state.reach)
-    app.state.lags = Lags(app.state.reach, app.state.counters)
-    app.state.rates = Rates(app.state.counters)
     app.include_router(router)
