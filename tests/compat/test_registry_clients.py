@@ -24,12 +24,9 @@ from confluent_kafka.schema_registry.error import SchemaRegistryError
 from confluent_kafka.schema_registry.json_schema import JSONDeserializer, JSONSerializer
 from confluent_kafka.schema_registry.protobuf import ProtobufDeserializer, ProtobufSerializer
 from confluent_kafka.serialization import MessageField, SerializationContext, SerializationError
-from google.protobuf.descriptor_pb2 import FileDescriptorSet  # type: ignore[import-untyped]
-from google.protobuf.descriptor_pool import DescriptorPool  # type: ignore[import-untyped]
-from google.protobuf.message_factory import GetMessageClass  # type: ignore[import-untyped]
-from grpc_tools import protoc  # type: ignore[import-untyped]
 
 from compat.kafka_tools.server import KafkaServer
+from compat.protobuf_messages import messages
 from headrace.http.serving import serve_in_thread
 from headrace.testing import Broker
 
@@ -260,26 +257,6 @@ def test_json_schema_refers_to_what_is_registered_elsewhere(
         wire.write(serializer, {"who": {}})
 
     assert wire.read(JSONDeserializer(None, schema_registry_client=registry), 1) == [{"who": {"name": "Ada"}}]
-
-
-def messages(directory: Path, **files: str) -> dict[str, Any]:
-    """The message classes of .proto files, as protoc would have generated them."""
-    for name, text in files.items():
-        (directory / f"{name}.proto").write_text(text)
-    described = directory / "described.pb"
-    known = Path(protoc.__file__).parent / "_proto"
-    names = [f"{name}.proto" for name in files]
-    arguments = [f"-I{directory}", f"-I{known}", f"--descriptor_set_out={described}", "--include_imports"]
-    assert protoc.main(["protoc", *arguments, *names]) == 0
-    pool = DescriptorPool()
-    found = FileDescriptorSet.FromString(described.read_bytes()).file
-    for file in found:
-        pool.Add(file)
-    return {
-        message.name: GetMessageClass(pool.FindMessageTypeByName(f"{file.package}.{message.name}"))
-        for file in found
-        for message in file.message_type
-    }
 
 
 def test_protobuf_registers_what_it_imports_and_is_read_by_others(

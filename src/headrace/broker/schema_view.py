@@ -6,9 +6,12 @@ ZooKeeper. Records are read as a consumer reads them, from whichever broker lead
 
 import asyncio
 import logging
+from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from headrace.broker.errors import TimedOut
+from headrace.broker.schema_names import SchemaNames
+from headrace.broker.schema_rules import Registered
 from headrace.controller.channel import PeerGone
 from headrace.protocol.batch import read_header
 from headrace.protocol.errors import ErrorCode, KafkaError
@@ -55,6 +58,7 @@ class SchemaView:
         self._topic_id = b""
         self._lock = asyncio.Lock()
         self._ids: dict[str, frozenset[int]] = {}  # of subjects that were asked for, until something is new
+        self.names = SchemaNames()
         self._begun = self._done = 0  # how often reading has begun; which of those was the last to succeed
         self._failure: KafkaError | None = None
         self._failed_until = 0.0
@@ -77,6 +81,10 @@ class SchemaView:
             if len(self._ids) < _REMEMBERED:
                 self._ids[subject] = found
         return found
+
+    async def look_up(self, ids: Collection[int]) -> Mapping[int, Registered]:
+        """What there is to know about each of these schemas, as far as has been read."""
+        return await self.names.look_up(self._state, ids)
 
     async def catch_up(self) -> None:
         """Read all there is; TimedOut, which clients try again after, if that cannot be had in time.
@@ -128,7 +136,12 @@ class SchemaView:
 
     def _begin(self, topic_id: bytes, state: "State", position: int = 0) -> None:
         self._topic_id, self._state, self.position = topic_id, state, position
+        self._forget()
+
+    def _forget(self) -> None:
+        """What was concluded from the state, which is another now."""
         self._ids.clear()
+        self.names.forget()
 
     def _take(self, data: Buffer) -> None:
         from headrace.registry.record_json import BadRecord, decode  # noqa: PLC0415  few brokers need it
@@ -148,7 +161,8 @@ class SchemaView:
                     logger.info("a record of %s is passed over: %s", SCHEMAS_TOPIC, error)
             self.position = header.next_offset
             at += header.size
-        self._ids.clear()
+        if at:
+            self._forget()
 
     async def _fetch(self, leader: int) -> PartitionData:
         wanted = FetchPartition(

@@ -1,13 +1,14 @@
 """Schemas, as a broker has to do with them: topics whose records must have one, and telling ZooKeeper."""
 
 import asyncio
+from collections import ChainMap
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 from weakref import WeakValueDictionary
 
 from headrace.broker.errors import TimedOut
 from headrace.broker.schema_mirror import SchemaMirror
-from headrace.broker.schema_rules import Known, Rule, check
+from headrace.broker.schema_rules import Known, NotLookedUp, Registered, Rule, check
 from headrace.broker.schema_view import SCHEMAS_TOPIC, SchemaView
 from headrace.broker.settings import Value
 from headrace.protocol.errors import KafkaError
@@ -85,15 +86,28 @@ class Schemas:
         rule = self.rules.get(topic)
         if rule is None:
             return None
-        known = Known(self._view.ids(f"{topic}-key"), self._view.ids(f"{topic}-value"))
-        try:
-            if len(batch) > _AT_ONCE_BYTES:
-                await asyncio.to_thread(check, topic, rule, batch, known)
+        found: dict[int, Registered] = {}  # what had to be looked up; it grows until all is there
+        while True:
+            try:
+                await self._check(topic, rule, batch, found)
+            except NotLookedUp as missing:
+                found.update(await self._view.look_up(missing.ids))
+            except KafkaError as error:
+                return error
             else:
-                check(topic, rule, batch, known)
-        except KafkaError as error:
-            return error
-        return None
+                return None
+
+    async def _check(self, topic: str, rule: Rule, batch: Buffer, found: dict[int, Registered]) -> None:
+        remembered = self._view.names.schemas
+        known = Known(
+            self._view.ids(f"{topic}-key"),
+            self._view.ids(f"{topic}-value"),
+            ChainMap(found, remembered) if found else remembered,
+        )
+        if len(batch) > _AT_ONCE_BYTES:
+            await asyncio.to_thread(check, topic, rule, batch, known)
+        else:
+            check(topic, rule, batch, known)
 
     def stop(self) -> None:
         self._mirror.stop()

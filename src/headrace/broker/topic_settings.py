@@ -3,13 +3,13 @@
 from collections.abc import Mapping
 from typing import Final
 
+from headrace.broker.schema_rules import Strategy
 from headrace.broker.settings import InvalidSetting, Kind, Scope, Setting, Settings, Value
 from headrace.protocol.batch import TimestampType
 from headrace.storage.config import DAY_MS, MAX_INT32, NEVER, LogConfig
 
 _ANY_TIME: Final = dict[str, float](low=-1)
 _CLEANUP_POLICIES: Final = ("delete", "compact")
-_TOPIC_NAME_STRATEGY: Final = "io.confluent.kafka.serializers.subject.TopicNameStrategy"
 
 
 def _setting(name: str, kind: Kind, default: Value, doc: str, **bounds: object) -> Setting:
@@ -36,27 +36,27 @@ TOPIC_SETTINGS: Final = Settings(
             "confluent.key.schema.validation",
             Kind.BOOLEAN,
             False,
-            "Whether records are refused whose key has not the id of a schema of the subject TOPIC-key.",
+            "Whether records are refused whose key has not the id of a schema of its subject.",
         ),
         _setting(
             "confluent.value.schema.validation",
             Kind.BOOLEAN,
             False,
-            "Whether records are refused whose value has not the id of a schema of the subject TOPIC-value.",
+            "Whether records are refused whose value has not the id of a schema of its subject.",
         ),
         _setting(
             "confluent.key.subject.name.strategy",
             Kind.STRING,
-            _TOPIC_NAME_STRATEGY,
-            "Which subject keys are validated by.",
-            choices=(_TOPIC_NAME_STRATEGY,),
+            Strategy.TOPIC.value,
+            "Which subject keys are validated by: TOPIC-key, the name of the record, or TOPIC-NAME.",
+            choices=tuple(each.value for each in Strategy),
         ),
         _setting(
             "confluent.value.subject.name.strategy",
             Kind.STRING,
-            _TOPIC_NAME_STRATEGY,
-            "Which subject values are validated by.",
-            choices=(_TOPIC_NAME_STRATEGY,),
+            Strategy.TOPIC.value,
+            "Which subject values are validated by: TOPIC-value, the name of the record, or TOPIC-NAME.",
+            choices=tuple(each.value for each in Strategy),
         ),
         _setting(
             "delete.retention.ms",

@@ -2,19 +2,20 @@
 
 import pytest
 
-from headrace.broker.schema_rules import MOST_NAMED, MOST_RECORDS, Known, Rule, WrongSchema, check
+from headrace.broker.schema_rules import MOST_NAMED, MOST_RECORDS, Known, Rule, Strategy, WrongSchema, check
+from headrace.broker.settings import Value
 from headrace.protocol.compression import Compression
 from headrace.protocol.errors import InvalidRecord, KafkaError
 from headrace.protocol.records import Record, encode_batch
 
 VALUES, KEYS, BOTH = (
-    Rule(keys=False, values=True),
-    Rule(keys=True, values=False),
-    Rule(keys=True, values=True),
+    Rule(keys=None, values=Strategy.TOPIC),
+    Rule(keys=Strategy.TOPIC, values=None),
+    Rule(keys=Strategy.TOPIC, values=Strategy.TOPIC),
 )
 
 
-KNOWN = Known(keys={3}, values={7})
+KNOWN = Known(keys={3}, values={7}, schemas={})
 
 
 def framed(schema_id: int) -> bytes:
@@ -73,9 +74,15 @@ def test_what_is_no_batch_of_records_is_refused_as_well() -> None:
 
 
 def test_a_topic_without_a_rule_has_none() -> None:
-    settings = {"confluent.key.schema.validation": False, "confluent.value.schema.validation": False}
+    settings: dict[str, Value] = {
+        "confluent.key.schema.validation": False,
+        "confluent.value.schema.validation": False,
+        "confluent.key.subject.name.strategy": str(Strategy.TOPIC),
+        "confluent.value.subject.name.strategy": str(Strategy.RECORD),
+    }
     assert Rule.of(settings) is None
-    assert Rule.of(settings | {"confluent.value.schema.validation": True}) == VALUES
+    assert Rule.of(settings | {"confluent.key.schema.validation": True}) == KEYS
+    assert Rule.of(settings | {"confluent.value.schema.validation": True}) == Rule(None, Strategy.RECORD)
 
 
 def test_a_few_bytes_that_unpack_to_millions_of_records_are_not_looked_at() -> None:

@@ -1,0 +1,118 @@
+"""Schemas by id, with what their records are called: looked up when a record has one, and remembered.
+
+To read a schema takes a thread and, for Protobuf, twenty milliseconds. What it says is remembered as long as
+nothing goes from the registry for good; who has it, only until there is something new.
+"""
+
+import asyncio
+from collections.abc import Iterable, Mapping
+from itertools import islice
+from typing import TYPE_CHECKING, Final
+
+from headrace.broker.schema_rules import Registered
+
+if TYPE_CHECKING:
+    from headrace.registry.formats import Reference, Schema
+    from headrace.registry.naming import RecordNames
+    from headrace.registry.records import SchemaValue
+    from headrace.registry.state import State
+
+REMEMBERED: Final = 10_000  # schemas
+MOST_NAMES: Final = 100_000  # of all of them together
+_AT_ONCE: Final = 500  # ids, before others are served
+_NOBODYS: Final = Registered(frozenset(), "it is not there")
+
+
+class SchemaNames:
+    """What a broker knows of schemas by their ids, in the default context: that of topics."""
+
+    def __init__(self, most: int = REMEMBERED) -> None:
+        self._most = most
+        self.schemas: dict[int, Registered] = {}  # that are there, and were asked for
+        self._news = 0  # how often there was something new
+        self._names: dict[int, RecordNames | str] = {}
+        self._count = 0  # of names in there
+        self._read_of: tuple[State | None, int] = (None, 0)  # the state, and how often something went from it
+
+    def forget(self) -> None:
+        """There is something new: another subject may have a schema, or one may have it no more."""
+        self._news += 1
+        self.schemas.clear()
+
+    async def look_up(self, state: "State | None", ids: Iterable[int]) -> Mapping[int, Registered]:
+        """Each of these, those that are not there included."""
+        news = self._news
+        found: dict[int, Registered] = {}
+        for number, schema_id in enumerate(ids):
+            if not number % _AT_ONCE:
+                await asyncio.sleep(0)
+            found[schema_id] = await self._one(state, schema_id)
+        if news == self._news:
+            there = {schema_id: each for schema_id, each in found.items() if each.subjects}
+            if len(self.schemas) + len(there) > self._most:
+                self.schemas.clear()
+            self.schemas.update(islice(there.items(), self._most))
+        return found
+
+    async def _one(self, state: "State | None", schema_id: int) -> Registered:
+        live = [] if state is None else [each for each in state.places(schema_id) if not each.deleted]
+        if state is None or not live:
+            return _NOBODYS
+        read_of = (state, state.forgotten)
+        if self._read_of != read_of:
+            self._start(read_of)
+        names = self._names.get(schema_id)
+        if names is None:
+            names = await asyncio.to_thread(_read, live[0], _referenced(state, live[0]))
+            if self._read_of == read_of == (state, state.forgotten):
+                self._remember(schema_id, names)
+        return Registered(frozenset(each.subject for each in live), names)
+
+    def _start(self, read_of: "tuple[State, int]") -> None:
+        self._names.clear()
+        self._count = 0
+        self._read_of = read_of
+
+    def _remember(self, schema_id: int, names: "RecordNames | str") -> None:
+        size = 1 if isinstance(names, str) else 1 + len(names.names)
+        if len(self._names) >= self._most or self._count + size > MOST_NAMES:
+            self._names.clear()
+            self._count = 0
+        self._names[schema_id] = names
+        self._count += size
+
+
+def _read(value: "SchemaValue", referenced: "Mapping[Reference, Schema]") -> "RecordNames | str":
+    from headrace.registry.formats import InvalidSchema  # noqa: PLC0415  few brokers need it
+    from headrace.registry.naming import record_names  # noqa: PLC0415
+
+    def resolve(reference: "Reference") -> "Schema":
+        if reference not in referenced:
+            raise InvalidSchema(f"the reference {reference.name} is to nothing")
+        return referenced[reference]
+
+    try:
+        return record_names(value.schema, resolve)
+    except InvalidSchema as error:
+        return str(error)
+
+
+def _referenced(state: "State", value: "SchemaValue") -> "dict[Reference, Schema]":
+    """All that the schema refers to: threads cannot ask the state, which changes."""
+    from headrace.registry.formats import InvalidSchema  # noqa: PLC0415
+    from headrace.registry.formats.limits import MAX_REFERENCES  # noqa: PLC0415
+    from headrace.registry.library import Library  # noqa: PLC0415
+
+    library = Library(state)
+    found: dict[Reference, Schema] = {}
+    waiting = list(value.schema.references)
+    while waiting and len(found) <= MAX_REFERENCES:
+        reference = waiting.pop()
+        if reference in found:
+            continue
+        try:
+            found[reference] = library.resolved(value.subject, reference)
+        except InvalidSchema:
+            continue  # whoever needs it will say so
+        waiting += found[reference].references
+    return found
