@@ -8,17 +8,19 @@ from collections import OrderedDict
 from http import HTTPStatus
 from struct import Struct
 from threading import Lock
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from headrace.client.errors import ClientError
-from headrace.http.gateway.codecs import Codec, codec_of
 from headrace.http.gateway.decoding import ID_BYTES, MAGIC, Decoded
 from headrace.http.gateway.encoding import BadValue
 from headrace.http.problems import Problem
 from headrace.http.registry.registry import Registry
-from headrace.registry.formats import InvalidSchema, Reference, Schema, SchemaType, parse
+from headrace.registry.formats import InvalidSchema, Parsed, Reference, Schema, SchemaType, parse
 from headrace.registry.records import SchemaValue
 from headrace.registry.refusals import Incompatible, Invalid, Refusal
+
+if TYPE_CHECKING:
+    from headrace.http.gateway.codecs import Codec
 
 KEPT: Final = 1000  # codecs, and ids that are no schema's
 STRANGE_S: Final = 5.0  # how long an id that is no schema's is not asked for again
@@ -64,7 +66,7 @@ class Schemas:
             raise BadValue(f"there is no schema {schema_id}")
         return codec.decode(data[ID_BYTES:], tagged=True)
 
-    def _known(self, schema_id: int) -> Codec | None:
+    def _known(self, schema_id: int) -> "Codec | None":
         now_s = time.monotonic()
         with self._lock:
             if schema_id in self._codecs:
@@ -83,17 +85,17 @@ class Schemas:
 
     # -- writing -------------------------------------------------------------------------------
 
-    def by_id(self, schema_id: int) -> Codec:
+    def by_id(self, schema_id: int) -> "Codec":
         """What writes by a schema that is there; a Problem if it is not."""
         try:
             return self.codec(schema_id)
         except Refusal as error:
             raise as_problem(error) from None
 
-    def by_text(self, embedded: str, text: str) -> Codec:
+    def by_text(self, embedded: str, text: str) -> "Codec":
         """What writes by a schema that nobody may have registered yet; a Problem if it is none."""
         try:
-            return codec_of(parse(Schema(TYPES[embedded], text), _no_reference))
+            return _codec_of(parse(Schema(TYPES[embedded], text), _no_reference))
         except (InvalidSchema, BadValue) as error:
             raise Problem(HTTPStatus.UNPROCESSABLE_ENTITY, INVALID, str(error)) from None
 
@@ -115,14 +117,14 @@ class Schemas:
         except Refusal as error:
             raise as_problem(error) from None
 
-    def codec(self, schema_id: int) -> Codec:
+    def codec(self, schema_id: int) -> "Codec":
         """What writes and reads by a schema; a Refusal if there is none."""
         with self._lock:
             found = self._codecs.get(schema_id)
         if found is None:
             schema = self._registry.schema(schema_id)
             try:
-                found = codec_of(schema)
+                found = _codec_of(schema)
             except BadValue as error:
                 raise Invalid(str(error)) from None
             with self._lock:
@@ -130,6 +132,12 @@ class Schemas:
                 if len(self._codecs) > KEPT:
                     self._codecs.popitem(last=False)
         return found
+
+
+def _codec_of(schema: Parsed) -> "Codec":
+    from headrace.http.gateway.codecs import codec_of  # noqa: PLC0415  three libraries, for who has schemas
+
+    return codec_of(schema)
 
 
 def framed(schema_id: int, data: bytes) -> bytes:

@@ -3,13 +3,9 @@
 from collections.abc import Sequence
 from enum import StrEnum
 
-from headrace.registry.formats import avro_compatibility, json_compatibility, protobuf_compatibility
-from headrace.registry.formats.avro import AvroSchema
 from headrace.registry.formats.differences import Difference, Differences, TooComplex
-from headrace.registry.formats.json_schema import JsonSchema
 from headrace.registry.formats.limits import MAX_MESSAGES
-from headrace.registry.formats.protobuf import ProtobufSchema
-from headrace.registry.formats.schema import Parsed
+from headrace.registry.formats.schema import Parsed, SchemaType
 
 _SHOWN = 1000  # characters of an old schema in a message
 
@@ -74,15 +70,43 @@ def incompatibilities(
 
 
 def _differences(reader: Parsed, writer: Parsed) -> Differences:
-    match reader, writer:
-        case AvroSchema(), AvroSchema():
-            return avro_compatibility.differences(reader, writer)
-        case JsonSchema(), JsonSchema():
-            return json_compatibility.differences(reader, writer)
-        case ProtobufSchema(), ProtobufSchema():
-            return protobuf_compatibility.differences(reader, writer)
-    sentence = f"The {{reader}} schema is {reader.type}, the {{writer}} schema is {writer.type}"
-    return [Difference("SCHEMA_TYPE_CHANGED", "/", sentence)]
+    if reader.type is not writer.type:
+        sentence = f"The {{reader}} schema is {reader.type}, the {{writer}} schema is {writer.type}"
+        return [Difference("SCHEMA_TYPE_CHANGED", "/", sentence)]
+    match reader.type:
+        case SchemaType.AVRO:
+            return _avro(reader, writer)
+        case SchemaType.JSON:
+            return _json(reader, writer)
+        case SchemaType.PROTOBUF:
+            return _protobuf(reader, writer)
+
+
+def _avro(reader: Parsed, writer: Parsed) -> Differences:
+    from headrace.registry.formats.avro import AvroSchema  # noqa: PLC0415  as the others: for who has such
+    from headrace.registry.formats.avro_compatibility import differences  # noqa: PLC0415
+
+    assert isinstance(reader, AvroSchema), reader
+    assert isinstance(writer, AvroSchema), writer
+    return differences(reader, writer)
+
+
+def _json(reader: Parsed, writer: Parsed) -> Differences:
+    from headrace.registry.formats.json_compatibility import differences  # noqa: PLC0415
+    from headrace.registry.formats.json_schema import JsonSchema  # noqa: PLC0415
+
+    assert isinstance(reader, JsonSchema), reader
+    assert isinstance(writer, JsonSchema), writer
+    return differences(reader, writer)
+
+
+def _protobuf(reader: Parsed, writer: Parsed) -> Differences:
+    from headrace.registry.formats.protobuf import ProtobufSchema  # noqa: PLC0415
+    from headrace.registry.formats.protobuf_compatibility import differences  # noqa: PLC0415
+
+    assert isinstance(reader, ProtobufSchema), reader
+    assert isinstance(writer, ProtobufSchema), writer
+    return differences(reader, writer)
 
 
 def _shown(old: Parsed) -> str:

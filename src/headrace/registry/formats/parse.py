@@ -1,6 +1,8 @@
-"""From a schema as given to one that is understood, with everything that it refers to."""
+"""From a schema as given to one that is understood, with everything that it refers to.
 
-from headrace.registry.formats import avro, json_schema, protobuf
+What understands a format is imported for the first schema in it: each has a library, and few need all three.
+"""
+
 from headrace.registry.formats.limits import MAX_REFERENCES, MAX_TEXT_BYTES, MAX_TOTAL_BYTES
 from headrace.registry.formats.schema import InvalidSchema, Parsed, Reference, Resolve, Schema, SchemaType
 
@@ -17,10 +19,16 @@ def parse(schema: Schema, resolve: Resolve) -> Parsed:
     try:
         match schema.type:
             case SchemaType.AVRO:
+                from headrace.registry.formats import avro  # noqa: PLC0415
+
                 return avro.parse(schema, referenced.found)
             case SchemaType.JSON:
+                from headrace.registry.formats import json_schema  # noqa: PLC0415
+
                 return json_schema.parse(schema, referenced.found)
             case SchemaType.PROTOBUF:
+                from headrace.registry.formats import protobuf  # noqa: PLC0415
+
                 return protobuf.parse(schema, referenced.found)
     except RecursionError as error:
         raise InvalidSchema("The schema, with what it refers to, is nested too deeply.") from error
