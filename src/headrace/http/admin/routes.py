@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from fastapi import APIRouter, FastAPI
+from fastapi import FastAPI
 
 from headrace.http.admin import brokers, cluster, groups, messages, searching, tail, topics
 
@@ -14,12 +14,9 @@ _TAGS: Final = (
     {"name": "groups", "description": "Consumer groups, their lag, and moving them."},
 )
 
-router = APIRouter(prefix="/api/v1")
-for part in (cluster, brokers, topics, searching, tail, messages, groups):
-    router.include_router(part.router)
-
 
 def install(app: FastAPI) -> None:
     """Add this part to the gateway."""
-    app.include_router(router)
+    for part in (cluster, brokers, topics, searching, tail, messages, groups):
+        app.include_router(part.router, prefix="/api/v1")
     app.openapi_tags = [*(app.openapi_tags or []), *_TAGS]

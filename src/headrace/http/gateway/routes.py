@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from fastapi import APIRouter, FastAPI
+from fastapi import FastAPI
 
 from headrace.http.gateway import (
     v2_consumers,
@@ -24,9 +24,7 @@ _TAGS: Final = (
     {"name": "REST proxy v3", "description": "The cluster as resources with addresses, and records."},
 )
 
-router = APIRouter()
-router.include_router(v3_clusters.clusters_router)
-for part in (
+_PARTS: Final = (
     v2_topics,
     v2_produce,
     v2_consumers,
@@ -38,11 +36,12 @@ for part in (
     v3_topics,
     v3_groups,
     v3_records,
-):
-    router.include_router(part.router)
+)
 
 
 def install(app: FastAPI) -> None:
     """Add this part to the gateway."""
-    app.include_router(router)
+    app.include_router(v3_clusters.clusters_router)
+    for part in _PARTS:
+        app.include_router(part.router)
     app.openapi_tags = [*(app.openapi_tags or []), *_TAGS]
