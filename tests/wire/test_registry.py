@@ -77,6 +77,8 @@ def test_a_schema_is_registered_once_and_read_in_every_way(
     assert registry.get(f"/schemas/ids/{schema_id}/versions").body == [{"subject": subject, "version": 1}]
     assert registry.get(f"/schemas/ids/{schema_id}?fetchMaxId=true").body["maxId"] >= schema_id
     assert registry.get(f"/schemas/guids/{made.body['guid']}").body["id"] == schema_id
+    assert registry.get(f"/schemas/guids/{made.body['guid']}/ids").body == [{"context": ".", "id": schema_id}]
+    assert registry.get("/schemas/guids/x/ids").body == []
     assert registry.get(f"/schemas?subjectPrefix={subject}").body == [whole]
 
 

@@ -9,7 +9,8 @@ from enum import Enum
 from typing import Final
 
 from headrace.registry import names
-from headrace.registry.identity import Identity, guid, identity
+from headrace.registry.fingerprints import fingerprint, read_guid
+from headrace.registry.identity import Identity, identity
 from headrace.registry.records import (
     ClearSubjectKey,
     ConfigKey,
@@ -49,6 +50,7 @@ class State:
         self._subjects: dict[str, dict[int, SchemaValue]] = {}
         self._places: dict[str, dict[int, dict[SchemaKey, None]]] = {}  # context, id: who has it
         self._same: dict[str, dict[Identity, int]] = {}  # context, what it says: its id
+        self._alike: dict[bytes, dict[SchemaKey, None]] = {}  # fingerprint: who has it, in any context
         self._max_ids: dict[str, int] = {}
         self._noted_ids: dict[str, int] = {}  # the same, as far as a record of its own says so
         self._referrers: dict[SchemaKey, dict[SchemaKey, None]] = {}
@@ -87,6 +89,7 @@ class State:
         self._subjects.setdefault(key.subject, {})[key.version] = value
         self._places.setdefault(context, {}).setdefault(value.id, {})[key] = None
         self._same.setdefault(context, {})[identity(value)] = value.id
+        self._alike.setdefault(fingerprint(value), {})[key] = None
         if context != names.DEFAULT_CONTEXT:
             self._contexts[context] = None
         for target in self._targets(value):
@@ -105,6 +108,10 @@ class State:
         if not versions:
             del self._subjects[key.subject]
         context = names.context_of(key.subject)
+        alike = self._alike[fingerprint(value)]
+        del alike[key]
+        if not alike:
+            del self._alike[fingerprint(value)]
         places = self._places[context][value.id]
         del places[key]
         if not places:
@@ -211,13 +218,19 @@ class State:
             key=lambda each: (each.subject, each.version),
         )
 
-    def by_guid(self, wanted: str) -> SchemaValue:
-        """The schema whose text has this fingerprint."""
-        for versions in self._subjects.values():
-            for value in versions.values():
-                if guid(value) == wanted:
-                    return value
-        raise NoSuchSchema(wanted)
+    def by_guid(self, guid: str) -> SchemaValue:
+        """The schema that is called so in every registry: of the default context, if that has it."""
+        wanted = read_guid(guid)
+        for value in [] if wanted is None else self.alike(wanted):
+            return value
+        raise NoSuchSchema(guid)
+
+    def alike(self, wanted: bytes) -> list[SchemaValue]:
+        """The versions, deleted ones included, that have this fingerprint; the default context's first."""
+        return sorted(
+            (self._subjects[each.subject][each.version] for each in self._alike.get(wanted, ())),
+            key=lambda each: (names.context_of(each.subject), each.subject, each.version),
+        )
 
     def id_of(self, value: SchemaValue) -> int | None:
         """The id that a schema which says the same has in this context."""

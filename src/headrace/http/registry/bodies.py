@@ -5,8 +5,8 @@ from typing import Annotated, Any, Final
 from fastapi import Path, Query
 from pydantic import BaseModel, ConfigDict, Field, StrictInt, field_validator
 
+from headrace.registry.fingerprints import guid
 from headrace.registry.formats import Parsed, Reference, Schema, SchemaType
-from headrace.registry.identity import guid
 from headrace.registry.records import SchemaValue
 from headrace.registry.refusals import Invalid, InvalidVersion, NotPermitted
 from headrace.registry.registering import Wanted
@@ -112,6 +112,11 @@ class SchemaAnswer(BaseModel):
 class SubjectVersion(BaseModel):
     subject: str
     version: int
+
+
+class ContextId(BaseModel):
+    context: str
+    id: int
 
 
 class Registered(BaseModel):

@@ -48,7 +48,7 @@ class Registry:
         self._failed = 0  # which to fail
         self._failure: Exception | None = None
         self._read_at = float("-inf")
-        self._known: dict[tuple[int, str], SchemaValue] = {}
+        self._known: dict[tuple[int | str, str], SchemaValue] = {}
         self._known_by = self._store.state, 0
 
     # -- for everybody in the gateway ----------------------------------------------------------
@@ -86,14 +86,26 @@ class Registry:
 
     def by_id(self, schema_id: int, subject: str = "") -> SchemaValue:
         """The schema of an id, as it is kept."""
-        known = self._known.get((schema_id, subject))
+        return self._kept((schema_id, subject), lambda state: state.by_id(schema_id, subject))
+
+    def by_guid(self, guid: str) -> SchemaValue:
+        """The schema that is called so in every registry."""
+        return self._kept((guid, ""), lambda state: state.by_guid(guid))
+
+    def _kept(self, which: tuple[int | str, str], find: Callable[[State], SchemaValue]) -> SchemaValue:
+        known = self._known.get(which)
         if known is not None and time.monotonic() - self._read_at < FRESH_S:
             return known
+
+        def found(state: State) -> SchemaValue:
+            self._known[which] = value = find(state)
+            return value
+
         try:
-            return self.ask(lambda state, _: self._found(state, schema_id, subject))
+            return self.ask(lambda state, _: found(state))
         except Unreachable:
             with self._lock, suppress(NoSuchSchema):
-                return self._found(self._store.state, schema_id, subject)
+                return found(self._store.state)
             raise
 
     # -- for the routes ------------------------------------------------------------------------
@@ -192,11 +204,6 @@ class Registry:
         known_by = self._store.state, self._store.state.forgotten
         if self._known_by != known_by or len(self._known) > _KNOWN:
             self._known, self._known_by = {}, known_by
-
-    def _found(self, state: State, schema_id: int, subject: str) -> SchemaValue:
-        value = state.by_id(schema_id, subject)
-        self._known[schema_id, subject] = value
-        return value
 
 
 def _busy() -> Problem:

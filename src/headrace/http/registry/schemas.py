@@ -7,6 +7,7 @@ from fastapi import APIRouter, Path, Query
 
 from headrace.http.problems import answers
 from headrace.http.registry.bodies import (
+    ContextId,
     Deleted,
     Format,
     Limit,
@@ -20,6 +21,7 @@ from headrace.http.registry.media import RegistryJSON, RegistryRoute, RegistryTe
 from headrace.http.registry.registry import Asked, Registry
 from headrace.http.registry.subjects import INVALID, NOT_THERE, shown
 from headrace.registry import names
+from headrace.registry.fingerprints import read_guid
 from headrace.registry.formats import SchemaType
 from headrace.registry.records import SchemaValue
 from headrace.registry.refusals import NoSuchSchema
@@ -29,6 +31,7 @@ router = APIRouter(tags=["schemas"], route_class=RegistryRoute, default_response
 
 UNAVAILABLE: Final = answers(HTTPStatus.SERVICE_UNAVAILABLE)
 Id = Annotated[int, Path(description="The id of a schema, as messages carry it", examples=[1])]
+Guid = Annotated[str, Path(description="A fingerprint, as headers of messages carry it")]
 In = Annotated[str, Query(alias="subject", description="A subject that has it, or a context: `:.billing:`")]
 
 
@@ -122,14 +125,21 @@ def get_versions_of_id(
 
 
 @router.get("/schemas/guids/{guid}", response_model_exclude_none=True, responses=NOT_THERE)
-def get_schema_by_guid(
-    registry: Asked, guid: Annotated[str, Path(description="A fingerprint")], how: Format = ""
-) -> SchemaAnswer:
+def get_schema_by_guid(registry: Asked, guid: Guid, how: Format = "") -> SchemaAnswer:
     """The schema of a fingerprint, which is the same in every registry."""
-    value = registry.ask(lambda state, _: state.by_guid(guid.lower()))
+    value = registry.by_guid(guid)
     answer = answered(value, text=_text(registry, value, how))
     answer.subject = answer.version = answer.deleted = None
     return answer
+
+
+@router.get("/schemas/guids/{guid}/ids", responses=UNAVAILABLE)
+def get_ids_of_guid(registry: Asked, guid: Guid) -> list[ContextId]:
+    """The ids that a fingerprint has here, in one context or in several."""
+    wanted = read_guid(guid)
+    found = [] if wanted is None else registry.ask(lambda state, _: state.alike(wanted))
+    ids = dict.fromkeys((names.context_of(each.subject), each.id) for each in found)
+    return [ContextId(context=context, id=schema_id) for context, schema_id in ids]
 
 
 def _text(registry: Registry, value: SchemaValue, how: str) -> str:

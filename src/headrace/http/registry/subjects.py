@@ -26,7 +26,7 @@ from headrace.http.registry.media import RegistryJSON, RegistryRoute, RegistryTe
 from headrace.http.registry.registry import Asked, Registry
 from headrace.registry import names
 from headrace.registry.deleting import delete_subject, delete_version
-from headrace.registry.identity import guid
+from headrace.registry.fingerprints import guid
 from headrace.registry.library import Library
 from headrace.registry.records import SchemaKey, SchemaValue
 from headrace.registry.refusals import NoSuchSchema, NoSuchSubject
