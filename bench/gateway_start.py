@@ -3,12 +3,13 @@
 .venv/bin/python bench/gateway_start.py [--starts 10] [PATH ...]
 
 Every figure is a median over so many starts of `headrace up`, whose gateway nobody has asked before. The
-later request is the same once more; the memory is the gateway's after both. Python's bytecode is cached, as
-it is wherever this has run before; --uncached is for where nothing is compiled and nothing may be kept.
+later request is the same once more; processor time and memory are the gateway's after both. Python's bytecode
+is cached, as it is wherever this has run before; --uncached is for where nothing is, and nothing may be kept.
 """
 
 import argparse
 import http.client
+import os
 import statistics
 import tempfile
 import time
@@ -28,6 +29,7 @@ class Start(NamedTuple):
 
     first_ms: float
     later_ms: float
+    cpu_ms: float
     rss_mb: float
 
 
@@ -49,9 +51,13 @@ def main() -> None:
 
 
 def report(path: str, starts: list[Start]) -> None:
-    first, later, rss = (statistics.median(figures) for figures in zip(*starts, strict=True))
+    first, later, cpu, rss = (statistics.median(figures) for figures in zip(*starts, strict=True))
     spread = f"{min(each.first_ms for each in starts):.0f} to {max(each.first_ms for each in starts):.0f}"
-    print(f"{path:<16} {first:>6.0f} ms ({spread}), then {later:>6.1f} ms   {rss:>5.1f} MB", flush=True)
+    print(
+        f"{path:<16} {first:>6.0f} ms ({spread}), then {later:.1f} ms;"
+        f" {cpu:.0f} ms of processor, {rss:.0f} MB",
+        flush=True,
+    )
 
 
 def start(root: Path, path: str, environment: Mapping[str, str]) -> Start:
@@ -59,7 +65,8 @@ def start(root: Path, path: str, environment: Mapping[str, str]) -> Start:
     with UpProcess(root, environment=environment) as up:
         first_ms = ask(up.http, path)
         later_ms = ask(up.http, path)
-        found = Start(first_ms, later_ms, rss_mb(gateway_of(up.pid)))
+        gateway = gateway_of(up.pid)
+        found = Start(first_ms, later_ms, cpu_ms(gateway), rss_mb(gateway))
         up.stop()
     return found
 
@@ -84,6 +91,11 @@ def gateway_of(parent: int) -> int:
     """The process of the gateway that `parent` has started."""
     children = Path(f"/proc/{parent}/task/{parent}/children").read_text().split()
     return next(int(pid) for pid in children if GATEWAY in Path(f"/proc/{pid}/cmdline").read_bytes())
+
+
+def cpu_ms(pid: int) -> float:
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return 1000 * (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def rss_mb(pid: int) -> float:
