@@ -1,14 +1,16 @@
 """The parts of the gateway, each imported and given its routes when something in it is first asked for.
 
 The request that has a gateway started waits for all that is imported before its answer: what it does not ask
-for is left for later. A part lies below the first names of its paths.
+for is left for later.
 """
 
+import re
 from collections.abc import Callable, Mapping
 from threading import Lock
 from typing import Final
 
 from fastapi import FastAPI
+from starlette.routing import BaseRoute
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 _MAKING: Final = Lock()  # routes are made of functions that all gateways in a process have in common
@@ -38,6 +40,12 @@ def _registry(app: FastAPI) -> None:
     routes.install(app)
 
 
+def _first_page(app: FastAPI) -> None:
+    from headrace.http.console import first_page  # noqa: PLC0415
+
+    first_page.install(app)
+
+
 def _console(app: FastAPI) -> None:
     from headrace.http.console import routes  # noqa: PLC0415
 
@@ -46,16 +54,16 @@ def _console(app: FastAPI) -> None:
 
 Install = Callable[[FastAPI], None]
 
-PARTS: Final[Mapping[Install, frozenset[str]]] = {
-    _metrics: frozenset({"api", "healthz", "metrics", "readyz"}),
-    _admin: frozenset({"api"}),
-    _gateway: frozenset({"brokers", "consumers", "topics", "v3"}),
-    _registry: frozenset(
-        {"compatibility", "config", "contexts", "mode", "schemas", "subjects", "v1"},
-    ),
-    _console: frozenset({"api", "ui"}),
+_PATHS: Final[Mapping[Install, str]] = {
+    _metrics: "/(healthz|readyz|metrics|api/v1/rates)",
+    _admin: "/api/v1/(cluster|elect|reassignments|brokers|topics|groups)",
+    _gateway: "/(brokers|consumers|topics|v3)",
+    _registry: "/(compatibility|config|contexts|mode|schemas|subjects|v1)",
+    _first_page: "/ui(/static)?",
+    _console: "/(ui/(?!static/[^/]+/[^/]+$).+|api/v1/(groups|pipelines))",
 }
-"""What adds the routes of a part to an app, and the first names of their paths."""
+PARTS: Final = {install: re.compile(f"{path}(/|$)") for install, path in _PATHS.items()}
+"""What adds the routes of a part to an app, and what all its paths begin with; in the order of the routes."""
 
 
 class Parts:
@@ -67,18 +75,27 @@ class Parts:
     def __init__(self, app: ASGIApp, into: FastAPI) -> None:
         self._app = app
         self._into = into
-        self._missing = dict(PARTS)
+        self._first = list(into.router.routes)
+        self._added: dict[Install, list[BaseRoute]] = {}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if self._missing and scope["type"] == "http":
-            self._complete(scope["path"].split("/", 2)[1:2])
+        if scope["type"] == "http" and len(self._added) < len(PARTS):
+            self._complete(scope["path"])
         await self._app(scope, receive, send)
 
-    def _complete(self, first: list[str]) -> None:
-        for install in [part for part, names in self._missing.items() if not names.isdisjoint(first)]:
-            with _MAKING:
-                install(self._into)
-            del self._missing[install]
+    def _complete(self, path: str) -> None:
+        for install, paths in PARTS.items():
+            if install not in self._added and paths.match(path):
+                self._install(install)
+
+    def _install(self, install: Install) -> None:
+        routes = self._into.router.routes
+        there = len(routes)
+        with _MAKING:
+            install(self._into)
+        self._added[install] = routes[there:]
+        # In their order, whichever was asked for first: of two that fit, the first is taken.
+        routes[:] = [*self._first, *(route for part in PARTS for route in self._added.get(part, ()))]
 
 
 def install_all(app: FastAPI) -> None:

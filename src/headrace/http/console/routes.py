@@ -1,16 +1,14 @@
-"""The pages for people, under /ui, and what only their scripts ask for."""
+"""The pages for people, under /ui, and what only their scripts ask for; `first_page` has the first."""
 
 from http import HTTPStatus
 
 from fastapi import APIRouter, FastAPI
 from fastapi.responses import Response
 
-from headrace.http.console import assets
 from headrace.http.console.pages import PageRoute
 from headrace.http.console.views import (
     api,
     broker,
-    cluster,
     group,
     groups,
     messages,
@@ -32,6 +30,6 @@ async def nowhere(rest: str) -> Response:
 
 def install(app: FastAPI) -> None:
     """Add this part to the gateway."""
-    for part in (assets, cluster, broker, topics, topic, messages, groups, group, schemas, pipelines, api):
+    for part in (broker, topics, topic, messages, groups, group, schemas, pipelines, api):
         app.include_router(part.router)
     app.include_router(elsewhere)
