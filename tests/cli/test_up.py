@@ -121,7 +121,8 @@ def test_a_zookeeper_that_does_not_answer_is_named(headrace: Command, tmp_path: 
 def test_one_that_waits_for_its_zookeeper_stops_at_once(headrace: Command, tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent:
         silent.settimeout(20)
-        arguments = ["up", "--data", str(tmp_path), "--zookeeper", f"127.0.0.1:{silent.getsockname()[1]}"]
+        zookeeper = f"127.0.0.1:{silent.getsockname()[1]}"
+        arguments = ["up", "--data", str(tmp_path), "--port=0", "--zookeeper", zookeeper]
         with subprocess.Popen(headrace.arguments(*arguments), stderr=subprocess.DEVNULL) as process:
             connection, _ = silent.accept()
             with connection:
