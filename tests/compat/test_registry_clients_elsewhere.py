@@ -6,6 +6,7 @@ REST proxy read what it wrote, and the other way round; the broker refuses what 
 
 import base64
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from dataclasses import asdict
 from functools import partial
 from typing import Any, Final
@@ -69,26 +70,37 @@ def neighbours(
     return [Confluent(up.bootstrap, registry, order_class(described)), Proxy(gateway, registry)]
 
 
-@pytest.fixture
-def ask(up: UpProcess, described: bytes) -> Callable[..., Any]:
-    """What a client answers, as in `ask("go-franz", AVRO, "read", topic="orders", count=1)`."""
+@pytest.fixture(scope="module")
+def program() -> Iterator[Callable[[str], Program]]:
+    """Clients by their names, each started when it is first wanted."""
+    with ExitStack() as running:
+        started: dict[str, Program] = {}
 
-    def ask(client: str, form: Format, verb: str, **more: Any) -> Any:
-        where = {
-            "http": up.http,
-            "bootstrap": up.bootstrap,
-            "descriptors": base64.b64encode(described).decode(),
-        }
-        return program(client).ask({"verb": verb, **where, **asdict(form), **more})
+        def program(client: str) -> Program:
+            if client not in started:
+                started[client] = running.enter_context(found(client))
+            return started[client]
 
-    return ask
+        yield program
 
 
-def program(client: str) -> Program:
+def found(client: str) -> Program:
     try:
         return CLIENTS[client]()
     except ClientUnavailable as reason:
         pytest.skip(str(reason))
+
+
+@pytest.fixture
+def ask(program: Callable[[str], Program], up: UpProcess, described: bytes) -> Callable[..., Any]:
+    """What a client answers, as in `ask("go-franz", AVRO, "read", topic="orders", count=1)`."""
+    messages = base64.b64encode(described).decode()
+    where = {"http": up.http, "bootstrap": up.bootstrap, "descriptors": messages}
+
+    def ask(client: str, form: Format, verb: str, **more: Any) -> Any:
+        return program(client).ask({"verb": verb, **where, **asdict(form), **more})
+
+    return ask
 
 
 @pytest.mark.parametrize("form", FORMATS)

@@ -1,9 +1,9 @@
-"""Clients of other languages, in programs that answer one question each: JSON in, JSON out.
+"""Clients of other languages, in programs that answer questions: a line of JSON in, a line of JSON out.
 
 A question is {"verb": "register", "remove", "write" or "read", "http": URL, "bootstrap": address, "topic": …,
-"subject": …, the schemas of a `Format`, "descriptors": base64, "values": […], "count": …}; what the answer is
-depends on the verb. What the programs need is fetched once, into a directory of the user's cache; every later
-run finds it there and needs no network.
+"subject": …, the schemas of a `Format`, "descriptors": base64, "values": […], "count": …}; its answer is
+{"answer": …}, or {"failed": "what went wrong"}. What programs need is fetched once, into a directory of the
+user's cache; every later run finds it there and needs no network.
 """
 
 import fcntl
@@ -15,13 +15,14 @@ import subprocess
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Self
+
+from headrace.testing.pipe import lines
 
 HERE: Final = Path(__file__).parent
 CACHE: Final = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "headrace-registry-clients"
-FETCH_TIMEOUT_S: Final = 300
+FETCH_TIMEOUT_S: Final = 600  # from nothing, on a machine that is busy otherwise
 ANSWER_TIMEOUT_S: Final = 60
 
 
@@ -29,26 +30,42 @@ class ClientUnavailable(Exception):
     """A client cannot be run here; the message says what to install."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Program:
-    """A client, as a command and what has to be in its environment."""
+    """A client in a process of its own, which ends with the `with` block."""
 
-    command: Sequence[str]
-    environment: Mapping[str, str] = field(default_factory=dict)
+    def __init__(self, *command: str, **environment: str) -> None:
+        self._command = command
+        self._environment = environment
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def __enter__(self) -> Self:
+        self._process = subprocess.Popen(
+            self._command,
+            env={**os.environ, **self._environment},
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+        )
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        assert self._process is not None
+        self._process.kill()
+        self._process.communicate()
 
     def ask(self, question: Mapping[str, Any]) -> Any:
-        """What it answers; an AssertionError with its complaints if it fails."""
-        ran = subprocess.run(
-            self.command,
-            env={**os.environ, **self.environment},
-            input=json.dumps(question),
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=ANSWER_TIMEOUT_S,
-        )
-        assert ran.returncode == 0, ran.stderr
-        return json.loads(ran.stdout)
+        """What it answers; an AssertionError with its complaint if it fails."""
+        assert self._process is not None, "ask within a `with` block"
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._process.stdin.write(json.dumps(question).encode() + b"\n")
+        self._process.stdin.flush()
+        said = next(lines(self._process.stdout, ANSWER_TIMEOUT_S), None)
+        if said is None:
+            self._process.kill()  # a late answer would pass for that to the next question
+            raise AssertionError(f"it has ended, or said nothing in {ANSWER_TIMEOUT_S} s")
+        answer = json.loads(said)
+        assert "failed" not in answer, answer["failed"]
+        return answer["answer"]
 
 
 def node_program(name: str) -> Program:
@@ -65,7 +82,7 @@ def node_program(name: str) -> Program:
         _fetch([npm, "ci", "--ignore-scripts", "--no-audit", "--no-fund"], directory)
 
     packages = _kept(lists, install) / "node_modules"
-    return Program(command=[node, str(source / f"{name}.js")], environment={"NODE_PATH": str(packages)})
+    return Program(node, str(source / f"{name}.js"), NODE_PATH=str(packages))
 
 
 def go_program() -> Program:
@@ -77,30 +94,31 @@ def go_program() -> Program:
 
     def build(directory: Path) -> None:
         _fetch([go, "mod", "download"], source)
-        made = subprocess.run(
-            [go, "build", "-o", str(directory / "client"), "."],
-            cwd=source,
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=FETCH_TIMEOUT_S,
-        )
+        made = _run([go, "build", "-o", str(directory / "client"), "."], source)
         assert made.returncode == 0, made.stderr
 
-    return Program(command=[str(_kept(sorted(source.iterdir()), build) / "client")])
+    return Program(str(_kept(sorted(source.iterdir()), build) / "client"))
 
 
 def _fetch(command: Sequence[str], directory: Path) -> None:
     try:
-        ran = subprocess.run(
-            command, cwd=directory, capture_output=True, text=True, check=False, timeout=FETCH_TIMEOUT_S
-        )
+        ran = _run(command, directory)
     except subprocess.TimeoutExpired as late:
         raise ClientUnavailable(f"{' '.join(command)} was not done in {FETCH_TIMEOUT_S} s.") from late
     if ran.returncode:
-        raise ClientUnavailable(
-            f"{' '.join(command)} failed; it needs a network. It said: {ran.stderr[-500:]}"
-        )
+        raise ClientUnavailable(f"{' '.join(command)} failed, which needs a network: {ran.stderr[-500:]}")
+
+
+def _run(command: Sequence[str], directory: Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        command,
+        cwd=directory,
+        env={**os.environ, "GOTOOLCHAIN": "local"},  # a newer Go is not fetched on the way
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=FETCH_TIMEOUT_S,
+    )
 
 
 def _kept(inputs: Sequence[Path], make: Callable[[Path], None]) -> Path:

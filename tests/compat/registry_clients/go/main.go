@@ -1,12 +1,13 @@
-// franz-go's client of schema registries (pkg/sr): one question on standard input, its answer on
-// standard output, both JSON. See ../programs.py.
+// franz-go's client of schema registries (pkg/sr): a question on each line of standard input, its
+// answer on a line of standard output. See ../programs.py.
 package main
 
 import (
 	"context"
 	"encoding/json"
-	"log"
+	"fmt"
 	"os"
+	"runtime/debug"
 
 	"github.com/twmb/franz-go/pkg/sr"
 )
@@ -29,15 +30,28 @@ var verbs = map[string]func(context.Context, *sr.Client, Question) any{
 }
 
 func main() {
-	var question Question
-	must(json.NewDecoder(os.Stdin).Decode(&question))
+	questions, answers := json.NewDecoder(os.Stdin), json.NewEncoder(os.Stdout)
+	for questions.More() {
+		var question Question
+		must(questions.Decode(&question))
+		must(answers.Encode(answer(question)))
+	}
+}
+
+// answer is what the verb of a question does, or what went wrong.
+func answer(question Question) (said map[string]any) {
+	defer func() {
+		if failure := recover(); failure != nil {
+			said = map[string]any{"failed": fmt.Sprintf("%v\n%s", failure, debug.Stack())}
+		}
+	}()
 	client := got(sr.NewClient(sr.URLs(question.HTTP)))
-	must(json.NewEncoder(os.Stdout).Encode(verbs[question.Verb](context.Background(), client, question)))
+	return map[string]any{"answer": verbs[question.Verb](context.Background(), client, question)}
 }
 
 func must(err error) {
 	if err != nil {
-		log.Panic(err)
+		panic(err)
 	}
 }
 

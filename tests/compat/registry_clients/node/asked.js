@@ -1,12 +1,20 @@
-// One question on standard input, its answer on standard output, both JSON: see ../programs.py.
+// A question on each line of standard input, its answer on a line of standard output: see ../programs.py.
 'use strict';
 
-const fs = require('node:fs');
+const readline = require('node:readline');
 
-/** Answer with what the verb of the question does; whatever goes wrong ends the program with a trace. */
+/** Answer every question with what its verb does, one after the other. */
 async function answer(verbs) {
-  const question = JSON.parse(fs.readFileSync(0, 'utf8'));
-  process.stdout.write(JSON.stringify(await verbs[question.verb](question)));
+  for await (const line of readline.createInterface({ input: process.stdin })) {
+    const question = JSON.parse(line);
+    let said;
+    try {
+      said = { answer: await verbs[question.verb](question) };
+    } catch (error) {
+      said = { failed: error.stack };
+    }
+    process.stdout.write(`${JSON.stringify(said)}\n`);
+  }
 }
 
 /** The number by which a call was refused, or a complaint that it was not. */
