@@ -1,4 +1,4 @@
-"""Topics whose subjects are named after records, written to by confluent-kafka's serialisers."""
+"""Topics that validate, by any strategy of subjects, written to by confluent-kafka's serialisers."""
 
 import json
 from collections.abc import Callable, Iterator
@@ -10,6 +10,8 @@ import pytest
 from confluent_kafka import KafkaError, Producer
 from confluent_kafka.schema_registry import (
     SchemaRegistryClient,
+    header_schema_id_serializer,
+    prefix_schema_id_serializer,
     record_subject_name_strategy,
     topic_record_subject_name_strategy,
     topic_subject_name_strategy,
@@ -54,6 +56,12 @@ def strategy(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
 
+@pytest.fixture(params=[prefix_schema_id_serializer, header_schema_id_serializer])
+def where(request: pytest.FixtureRequest) -> dict[str, Any]:
+    """Where the serialiser says which schema it is."""
+    return {"schema.id.serializer": request.param}
+
+
 def topic_of(broker: Broker, strategy: str) -> str:
     name = f"by-{strategy}-{next(_numbers)}"
     configs = {
@@ -68,8 +76,9 @@ def written(broker: Broker, topic: str, serialize: Serialize, value: object) -> 
     """What became of a value."""
     outcomes: list[KafkaError | None] = []
     producer = Producer({"bootstrap.servers": broker.bootstrap})
-    data = serialize(value, SerializationContext(topic, MessageField.VALUE))
-    producer.produce(topic, data, on_delivery=lambda error, _: outcomes.append(error))
+    headers: list[tuple[str, bytes]] = []
+    data = serialize(value, SerializationContext(topic, MessageField.VALUE, headers))
+    producer.produce(topic, data, headers=headers, on_delivery=lambda error, _: outcomes.append(error))
     assert producer.flush(30) == 0
     return outcomes[0]
 
@@ -91,28 +100,31 @@ def check_that_only(
 
 
 def test_avro_goes_by_the_strategy_of_the_topic(
-    broker: Broker, registry: SchemaRegistryClient, strategy: str
+    broker: Broker, registry: SchemaRegistryClient, strategy: str, where: dict[str, Any]
 ) -> None:
     record = {"type": "record", "name": f"Order{next(_numbers)}", "namespace": "acme", "fields": []}
-    check_that_only(
-        strategy, broker, lambda conf: AvroSerializer(registry, json.dumps(record), conf=conf), {}
-    )
+    text = json.dumps(record)
+    check_that_only(strategy, broker, lambda conf: AvroSerializer(registry, text, conf=conf | where), {})
 
 
 def test_json_schema_goes_by_the_strategy_of_the_topic(
-    broker: Broker, registry: SchemaRegistryClient, strategy: str
+    broker: Broker, registry: SchemaRegistryClient, strategy: str, where: dict[str, Any]
 ) -> None:
     schema = json.dumps({"title": f"Person {next(_numbers)}", "type": "object"})
-    check_that_only(strategy, broker, lambda conf: JSONSerializer(schema, registry, conf=conf), {})
+    check_that_only(strategy, broker, lambda conf: JSONSerializer(schema, registry, conf=conf | where), {})
 
 
-@pytest.mark.parametrize("name", ["Item", "Order", "Order.Line"])
+@pytest.fixture(params=["Item", "Order", "Order.Line"])
+def made(request: pytest.FixtureRequest, tmp_path: Path) -> Any:
+    """A class of messages in a package of its own."""
+    text = PROTO.replace("package shop", f"package shop{next(_numbers)}")
+    return messages(tmp_path, shop=text)[request.param]
+
+
 def test_protobuf_goes_by_the_strategy_of_the_topic_and_by_the_message(
-    broker: Broker, registry: SchemaRegistryClient, strategy: str, name: str, tmp_path: Path
+    broker: Broker, registry: SchemaRegistryClient, strategy: str, where: dict[str, Any], made: Any
 ) -> None:
-    package = f"shop{next(_numbers)}"
-    made = messages(tmp_path, shop=PROTO.replace("package shop", f"package {package}"))[name]
-    check_that_only(strategy, broker, lambda conf: ProtobufSerializer(made, registry, conf), made())
+    check_that_only(strategy, broker, lambda conf: ProtobufSerializer(made, registry, conf | where), made())
 
 
 def test_another_message_of_the_same_file_needs_a_subject_of_its_own(

@@ -1,4 +1,4 @@
-"""Schemas by id, with what their records are called: looked up when a record has one, and remembered.
+"""Schemas, with what their records are called: looked up when a record names one, and remembered.
 
 To read a schema takes a thread and, for Protobuf, twenty milliseconds. What it says is remembered as long as
 nothing goes from the registry for good; who has it, only until there is something new.
@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping
 from itertools import islice
 from typing import TYPE_CHECKING, Final
 
+from headrace.broker.schema_claims import Ref
 from headrace.broker.schema_rules import Registered
 
 if TYPE_CHECKING:
@@ -19,18 +20,18 @@ if TYPE_CHECKING:
 
 REMEMBERED: Final = 10_000  # schemas
 MOST_NAMES: Final = 100_000  # of all of them together
-_AT_ONCE: Final = 500  # ids, before others are served
+_AT_ONCE: Final = 500  # schemas, before others are served
 _NOBODYS: Final = Registered(frozenset(), "it is not there")
 
 
 class SchemaNames:
-    """What a broker knows of schemas by their ids, in the default context: that of topics."""
+    """What a broker knows of schemas that records have named; ids are those of the default context."""
 
     def __init__(self, most: int = REMEMBERED) -> None:
         self._most = most
-        self.schemas: dict[int, Registered] = {}  # that are there, and were asked for
+        self.schemas: dict[Ref, Registered] = {}  # that are there, and were asked for
         self._news = 0  # how often there was something new
-        self._names: dict[int, RecordNames | str] = {}
+        self._names: dict[Ref, RecordNames | str] = {}
         self._count = 0  # of names in there
         self._read_of: tuple[State | None, int] = (None, 0)  # the state, and how often something went from it
 
@@ -39,33 +40,33 @@ class SchemaNames:
         self._news += 1
         self.schemas.clear()
 
-    async def look_up(self, state: "State | None", ids: Iterable[int]) -> Mapping[int, Registered]:
+    async def look_up(self, state: "State | None", refs: Iterable[Ref]) -> Mapping[Ref, Registered]:
         """Each of these, those that are not there included."""
         news = self._news
-        found: dict[int, Registered] = {}
-        for number, schema_id in enumerate(ids):
+        found: dict[Ref, Registered] = {}
+        for number, ref in enumerate(refs):
             if not number % _AT_ONCE:
                 await asyncio.sleep(0)
-            found[schema_id] = await self._one(state, schema_id)
+            found[ref] = await self._one(state, ref)
         if news == self._news:
-            there = {schema_id: each for schema_id, each in found.items() if each.subjects}
+            there = {ref: each for ref, each in found.items() if each.subjects}
             if len(self.schemas) + len(there) > self._most:
                 self.schemas.clear()
             self.schemas.update(islice(there.items(), self._most))
         return found
 
-    async def _one(self, state: "State | None", schema_id: int) -> Registered:
-        live = [] if state is None else [each for each in state.places(schema_id) if not each.deleted]
+    async def _one(self, state: "State | None", ref: Ref) -> Registered:
+        live = [] if state is None else [each for each in _places(state, ref) if not each.deleted]
         if state is None or not live:
             return _NOBODYS
         read_of = (state, state.forgotten)
         if self._read_of != read_of:
             self._start(read_of)
-        names = self._names.get(schema_id)
+        names = self._names.get(ref)
         if names is None:
             names = await asyncio.to_thread(_read, live[0], _referenced(state, live[0]))
             if self._read_of == read_of == (state, state.forgotten):
-                self._remember(schema_id, names)
+                self._remember(ref, names)
         return Registered(frozenset(each.subject for each in live), names)
 
     def _start(self, read_of: "tuple[State, int]") -> None:
@@ -73,13 +74,17 @@ class SchemaNames:
         self._count = 0
         self._read_of = read_of
 
-    def _remember(self, schema_id: int, names: "RecordNames | str") -> None:
+    def _remember(self, ref: Ref, names: "RecordNames | str") -> None:
         size = 1 if isinstance(names, str) else 1 + len(names.names)
         if len(self._names) >= self._most or self._count + size > MOST_NAMES:
             self._names.clear()
             self._count = 0
-        self._names[schema_id] = names
+        self._names[ref] = names
         self._count += size
+
+
+def _places(state: "State", ref: Ref) -> "list[SchemaValue]":
+    return state.places(ref) if isinstance(ref, int) else state.alike(ref)
 
 
 def _read(value: "SchemaValue", referenced: "Mapping[Reference, Schema]") -> "RecordNames | str":

@@ -1,8 +1,8 @@
 """Whether records carry ids of schemas that their topic's subjects have. Pure.
 
-The registry's wire format is a zero, four bytes of an id, and the data. A record of a validated topic whose
-id is unknown, or is another subject's, is refused; a null is nothing, and passes. Which subject that is goes
-by the topic (TOPIC-value), by the name of the record in its schema, or by both (TOPIC-NAME).
+A record of a validated topic says which schema it has (`schema_claims`). If that is unknown, or is another
+subject's, it is refused; a null is nothing, and passes. Which subject that is goes by the topic
+(TOPIC-value), by the name of the record in its schema, or by both (TOPIC-NAME).
 """
 
 from collections.abc import Callable, Collection, Iterator, Mapping
@@ -11,12 +11,12 @@ from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from headrace.broker.schema_claims import PREFIX, NoPath, path_at, schema_id
+from headrace.broker.schema_claims import HEADERS, NoClaim, Ref, claim, path_at, shown
 from headrace.broker.settings import Value
 from headrace.protocol.batch import read_batch
 from headrace.protocol.compression import Buffer
 from headrace.protocol.errors import InvalidRecord
-from headrace.protocol.records import keys_and_values
+from headrace.protocol.records import WantedHeaders, with_headers
 
 if TYPE_CHECKING:
     from headrace.registry.naming import RecordNames
@@ -61,11 +61,11 @@ class Registered(NamedTuple):
 
 
 class Known(NamedTuple):
-    """The ids of the topic's two subjects; and schemas by id, as far as they have been looked up."""
+    """The schemas of the topic's two subjects; and what is known of any, as far as it was looked up."""
 
-    keys: Collection[int]
-    values: Collection[int]
-    schemas: Mapping[int, Registered]
+    keys: Collection[Ref]
+    values: Collection[Ref]
+    schemas: Mapping[Ref, Registered]
 
 
 class WrongSchema(InvalidRecord):
@@ -80,9 +80,9 @@ class WrongSchema(InvalidRecord):
 class NotLookedUp(Exception):
     """These schemas have to be looked up before anything can be said."""
 
-    def __init__(self, ids: set[int]) -> None:
-        super().__init__(f"{len(ids)} schemas")
-        self.ids = ids
+    def __init__(self, refs: set[Ref]) -> None:
+        super().__init__(f"{len(refs)} schemas")
+        self.refs = refs
 
 
 def check(topic: str, rule: Rule, batch: Buffer, known: Known) -> None:
@@ -90,7 +90,7 @@ def check(topic: str, rule: Rule, batch: Buffer, known: Known) -> None:
 
     NotLookedUp if that goes by schemas that `known` has nothing about. Once it has, there will be no others.
     """
-    missing: set[int] = set()
+    missing: set[Ref] = set()
     wrong = list(islice(_wrong(topic, rule, batch, known, missing), MOST_NAMED))
     if missing:
         raise NotLookedUp(missing)
@@ -98,12 +98,12 @@ def check(topic: str, rule: Rule, batch: Buffer, known: Known) -> None:
         raise WrongSchema(wrong)
 
 
-_Judge = Callable[[bytes], str | None]
-"""Why the data of a key or of a value is not to be taken; None if it is."""
+_Judge = Callable[[bytes, WantedHeaders], str | None]
+"""Why a key or a value, with its record's headers, is not to be taken; None if it is."""
 
 
 def _wrong(
-    topic: str, rule: Rule, batch: Buffer, known: Known, missing: set[int]
+    topic: str, rule: Rule, batch: Buffer, known: Known, missing: set[Ref]
 ) -> Iterator[tuple[int, str]]:
     view = memoryview(batch)
     header = read_batch(view)
@@ -114,66 +114,72 @@ def _wrong(
         )
     of_key = _judge("key", topic, rule.keys, known.keys, known, missing)
     of_value = _judge("value", topic, rule.values, known.values, known, missing)
-    for place, (key, value) in enumerate(keys_and_values(view, header, max_bytes=MOST_BYTES)):
-        why = None if of_key is None or key is None else of_key(key)
+    records = with_headers(view, header, HEADERS.values(), max_bytes=MOST_BYTES)
+    for place, (key, value, headers) in enumerate(records):
+        why = None if of_key is None or key is None else of_key(key, headers)
         if why is None and of_value is not None and value is not None:
-            why = of_value(value)
+            why = of_value(value, headers)
         if why is not None:
             yield place, why
 
 
 def _judge(  # noqa: PLR0917
-    what: str, topic: str, strategy: Strategy | None, ids: Collection[int], known: Known, missing: set[int]
+    what: str, topic: str, strategy: Strategy | None, refs: Collection[Ref], known: Known, missing: set[Ref]
 ) -> _Judge | None:
     match strategy:
         case None:
             return None
         case Strategy.TOPIC:
-            return partial(_by_topic, what, f"{topic}-{what}", ids)
+            return partial(_by_topic, what, f"{topic}-{what}", refs)
         case Strategy.RECORD | Strategy.TOPIC_RECORD:
             before = "" if strategy is Strategy.RECORD else f"{topic}-"
             return partial(_by_record, what, before, known.schemas, missing)
 
 
-def _by_topic(what: str, subject: str, ids: Collection[int], data: bytes) -> str | None:
-    found = schema_id(data)
-    if found is None:
-        return _nothing_named(what)
-    return None if found in ids else f"its {what} has schema {found}, which is none of {subject}"
-
-
-def _by_record(
-    what: str, before: str, schemas: Mapping[int, Registered], missing: set[int], data: bytes
+def _by_topic(
+    what: str, subject: str, refs: Collection[Ref], data: bytes, headers: WantedHeaders
 ) -> str | None:
-    found = schema_id(data)
-    if found is None:
-        return _nothing_named(what)
-    schema = schemas.get(found)
-    if schema is None:
-        missing.add(found)
-        return None
-    told = f"its {what} has schema {found}"
-    if not schema.subjects:
-        return f"{told}, which is not there"
-    if isinstance(schema.names, str):
-        return f"{told}, which cannot be understood: {_short(schema.names)}"
     try:
-        path = path_at(data, PREFIX) if schema.names.by_path else ()
-    except NoPath as error:
+        ref, _, _ = claim(what, data, headers)
+    except NoClaim as error:
         return f"its {what} {error}"
+    return None if ref in refs else f"its {what} has schema {shown(ref)}, which is none of {subject}"
+
+
+def _by_record(  # noqa: PLR0917
+    what: str,
+    before: str,
+    schemas: Mapping[Ref, Registered],
+    missing: set[Ref],
+    data: bytes,
+    headers: WantedHeaders,
+) -> str | None:
+    try:
+        ref, said, end = claim(what, data, headers)
+        schema = schemas.get(ref)
+        if schema is None:
+            missing.add(ref)
+            return None
+        by_path = not isinstance(schema.names, str) and schema.names.by_path
+        why = _why_not(schema, before, path_at(said, end) if by_path else ())
+    except NoClaim as error:
+        return f"its {what} {error}"
+    return None if why is None else f"its {what} has schema {shown(ref)}, which {why}"
+
+
+def _why_not(schema: Registered, before: str, path: tuple[int, ...]) -> str | None:
+    if not schema.subjects:
+        return "is not there"
+    if isinstance(schema.names, str):
+        return f"cannot be understood: {_short(schema.names)}"
     names = schema.names.names.get(path)
     if names is None:
-        which = f"no message {_short('.'.join(map(str, path)))}" if path else "no name for its records"
-        return f"{told}, which has {which}"
+        return f"has no message {_short('.'.join(map(str, path)))}" if path else "has no name for its records"
     if any(f"{before}{name}" in schema.subjects for name in names):
         return None
-    return f"{told}, which is none of {before}{_short(min(names))}"
+    return f"is none of {before}{_short(min(names))}"
 
 
 def _short(text: str) -> str:
     """What a stranger wrote, as far as an answer that names a hundred records can tell it."""
     return text if len(text) <= MOST_TOLD else f"{text[:MOST_TOLD]}…"
-
-
-def _nothing_named(what: str) -> str:
-    return f"its {what} names no schema: expected a zero byte, and an id of four bytes"

@@ -10,6 +10,7 @@ from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from headrace.broker.errors import TimedOut
+from headrace.broker.schema_claims import Ref
 from headrace.broker.schema_names import SchemaNames
 from headrace.broker.schema_rules import Registered
 from headrace.controller.channel import PeerGone
@@ -57,7 +58,7 @@ class SchemaView:
         self._state: State | None = None
         self._topic_id = b""
         self._lock = asyncio.Lock()
-        self._ids: dict[str, frozenset[int]] = {}  # of subjects that were asked for, until something is new
+        self._refs: dict[str, frozenset[Ref]] = {}  # of subjects that were asked for, until something is new
         self.names = SchemaNames()
         self._begun = self._done = 0  # how often reading has begun; which of those was the last to succeed
         self._failure: KafkaError | None = None
@@ -71,20 +72,22 @@ class SchemaView:
         assert self._state is not None, "nothing has been read yet"
         return self._state
 
-    def ids(self, subject: str) -> frozenset[int]:
-        """The ids of the subject's schemas, as far as has been read."""
+    def refs(self, subject: str) -> frozenset[Ref]:
+        """The ids and fingerprints of the subject's schemas, as far as has been read."""
         if self._state is None:
             return frozenset()
-        found = self._ids.get(subject)
+        found = self._refs.get(subject)
         if found is None:
-            found = frozenset(each.id for each in self._state.versions(subject))
-            if len(self._ids) < _REMEMBERED:
-                self._ids[subject] = found
+            versions = self._state.versions(subject)
+            prints = map(self._state.fingerprint_of, versions)
+            found = frozenset[Ref]((*(each.id for each in versions), *prints))
+            if len(self._refs) < _REMEMBERED:
+                self._refs[subject] = found
         return found
 
-    async def look_up(self, ids: Collection[int]) -> Mapping[int, Registered]:
+    async def look_up(self, refs: Collection[Ref]) -> Mapping[Ref, Registered]:
         """What there is to know about each of these schemas, as far as has been read."""
-        return await self.names.look_up(self._state, ids)
+        return await self.names.look_up(self._state, refs)
 
     async def catch_up(self) -> None:
         """Read all there is; TimedOut, which clients try again after, if that cannot be had in time.
@@ -140,7 +143,7 @@ class SchemaView:
 
     def _forget(self) -> None:
         """What was concluded from the state, which is another now."""
-        self._ids.clear()
+        self._refs.clear()
         self.names.forget()
 
     def _take(self, data: Buffer) -> None:

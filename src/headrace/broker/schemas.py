@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 from weakref import WeakValueDictionary
 
 from headrace.broker.errors import TimedOut
+from headrace.broker.schema_claims import Ref
 from headrace.broker.schema_mirror import SchemaMirror
 from headrace.broker.schema_rules import Known, NotLookedUp, Registered, Rule, check
 from headrace.broker.schema_view import SCHEMAS_TOPIC, SchemaView
@@ -86,22 +87,22 @@ class Schemas:
         rule = self.rules.get(topic)
         if rule is None:
             return None
-        found: dict[int, Registered] = {}  # what had to be looked up; it grows until all is there
+        found: dict[Ref, Registered] = {}  # what had to be looked up; it grows until all is there
         while True:
             try:
                 await self._check(topic, rule, batch, found)
             except NotLookedUp as missing:
-                found.update(await self._view.look_up(missing.ids))
+                found.update(await self._view.look_up(missing.refs))
             except KafkaError as error:
                 return error
             else:
                 return None
 
-    async def _check(self, topic: str, rule: Rule, batch: Buffer, found: dict[int, Registered]) -> None:
+    async def _check(self, topic: str, rule: Rule, batch: Buffer, found: dict[Ref, Registered]) -> None:
         remembered = self._view.names.schemas
         known = Known(
-            self._view.ids(f"{topic}-key"),
-            self._view.ids(f"{topic}-value"),
+            self._view.refs(f"{topic}-key"),
+            self._view.refs(f"{topic}-value"),
             ChainMap(found, remembered) if found else remembered,
         )
         if len(batch) > _AT_ONCE_BYTES:

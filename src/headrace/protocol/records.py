@@ -5,7 +5,8 @@ and headers, each behind a length; every number but the attributes is a zig-zag 
 -1 means null. The deltas count from the batch's base timestamp and base offset.
 """
 
-from collections.abc import Iterator, Sequence
+import re
+from collections.abc import Collection, Iterator, Sequence
 from typing import NamedTuple, TypedDict, Unpack
 
 from headrace.protocol.batch import (
@@ -19,7 +20,10 @@ from headrace.protocol.errors import InvalidRecord
 from headrace.protocol.varint import encode_varint, read_varint
 
 _SMALLEST_RECORD = 6  # attributes, two deltas, null key, null value, no headers
+MAX_HEADERS = 500_000  # of a batch that is searched for some of them
 MAX_UNPACKED_BYTES = 128 * 1024 * 1024  # of one batch; a zstd bomb of a kilobyte can claim gigabytes
+
+WantedHeaders = Sequence[tuple[bytes, bytes | None]]
 
 
 class Record(NamedTuple):
@@ -87,9 +91,7 @@ def decode_batch(
         offset_delta, at = read_varint(body, at)
         key, at = _read_bytes(body, at, end)
         value, at = _read_bytes(body, at, end)
-        headers, at = _read_headers(body, at, end)
-        if at != end:
-            raise InvalidRecord(f"a record has {end - at} bytes after its last header")
+        headers = [(_name(name), value) for name, value in _headers(body, at, end)]
         yield Record(key, value, headers, _timestamp(header, timestamp_delta), _offset(header, offset_delta))
 
 
@@ -125,6 +127,40 @@ def keys_and_values(
         if at >= end:
             raise InvalidRecord(f"a record ends {at - end + 1} bytes before its headers")
         yield key, value
+
+
+def with_headers(
+    batch: Buffer,
+    header: BatchHeader,
+    names: Collection[bytes],
+    *,
+    max_bytes: int = MAX_UNPACKED_BYTES,
+    max_headers: int = MAX_HEADERS,
+) -> Iterator[tuple[bytes | None, bytes | None, WantedHeaders]]:
+    """Key and value of every record, and those of its headers that are called so.
+
+    It costs no more than `keys_and_values` where no record has such a header. Where one has, InvalidRecord if
+    the batch has more than `max_headers` of any name: in a few bytes may be millions.
+    """
+    wanted = re.compile(b"|".join(map(re.escape, names)))
+    left = None
+    for position, end, body in _spans(batch, header, max_bytes):
+        if left is None:
+            left = max_headers if wanted.search(body) else -1
+        _, at = read_varint(body, position + 1)
+        _, at = read_varint(body, at)
+        key, at = _read_bytes(body, at, end)
+        value, at = _read_bytes(body, at, end)
+        if at >= end:
+            raise InvalidRecord(f"a record ends {at - end + 1} bytes before its headers")
+        found: WantedHeaders = ()
+        if left >= 0 and end - at > 1:
+            count, _ = read_varint(body, at)
+            left -= count
+            if left < 0:
+                raise InvalidRecord(f"a batch has more than {max_headers:,} headers")
+            found = [each for each in _headers(body, at, end) if each[0] in names]
+        yield key, value, found
 
 
 def rebase_timestamp(record: RawRecord, base_timestamp: int) -> bytes:
@@ -176,21 +212,26 @@ def _read_bytes(body: memoryview, at: int, end: int) -> tuple[bytes | None, int]
     return bytes(body[at : at + size]), at + size
 
 
-def _read_headers(body: memoryview, at: int, end: int) -> tuple[list[tuple[str, bytes | None]], int]:
+def _headers(body: memoryview, at: int, end: int) -> Iterator[tuple[bytes, bytes | None]]:
+    """The headers of the record that ends at `end`, names as bytes."""
     count, at = read_varint(body, at)
     if not 0 <= count <= (end - at) // 2:
         raise InvalidRecord(f"a record claims {count} headers in {end - at} bytes")
-    headers = []
     for _ in range(count):
         name, at = _read_bytes(body, at, end)
         if name is None:
             raise InvalidRecord("a header has no key")
         value, at = _read_bytes(body, at, end)
-        try:
-            headers.append((name.decode(), value))
-        except UnicodeDecodeError:
-            raise InvalidRecord(f"a header's key is not UTF-8: {name!r}") from None
-    return headers, at
+        yield name, value
+    if at != end:
+        raise InvalidRecord(f"a record has {end - at} bytes after its last header")
+
+
+def _name(name: bytes) -> str:
+    try:
+        return name.decode()
+    except UnicodeDecodeError:
+        raise InvalidRecord(f"a header's key is not UTF-8: {name!r}") from None
 
 
 def _encode_record(record: Record, offset_delta: int, timestamp_delta: int) -> bytes:

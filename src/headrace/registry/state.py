@@ -50,7 +50,8 @@ class State:
         self._subjects: dict[str, dict[int, SchemaValue]] = {}
         self._places: dict[str, dict[int, dict[SchemaKey, None]]] = {}  # context, id: who has it
         self._same: dict[str, dict[Identity, int]] = {}  # context, what it says: its id
-        self._alike: dict[bytes, dict[SchemaKey, None]] = {}  # fingerprint: who has it, in any context
+        self._prints: dict[SchemaKey, bytes] = {}  # fingerprints, and
+        self._alike: dict[bytes, dict[SchemaKey, None]] = {}  # who has one, in any context
         self._max_ids: dict[str, int] = {}
         self._noted_ids: dict[str, int] = {}  # the same, as far as a record of its own says so
         self._referrers: dict[SchemaKey, dict[SchemaKey, None]] = {}
@@ -89,7 +90,8 @@ class State:
         self._subjects.setdefault(key.subject, {})[key.version] = value
         self._places.setdefault(context, {}).setdefault(value.id, {})[key] = None
         self._same.setdefault(context, {})[identity(value)] = value.id
-        self._alike.setdefault(fingerprint(value), {})[key] = None
+        self._prints[key] = fingerprint(value)
+        self._alike.setdefault(self._prints[key], {})[key] = None
         if context != names.DEFAULT_CONTEXT:
             self._contexts[context] = None
         for target in self._targets(value):
@@ -108,10 +110,11 @@ class State:
         if not versions:
             del self._subjects[key.subject]
         context = names.context_of(key.subject)
-        alike = self._alike[fingerprint(value)]
+        alike = self._alike[self._prints[key]]
         del alike[key]
         if not alike:
-            del self._alike[fingerprint(value)]
+            del self._alike[self._prints[key]]
+        del self._prints[key]
         places = self._places[context][value.id]
         del places[key]
         if not places:
@@ -231,6 +234,10 @@ class State:
             (self._subjects[each.subject][each.version] for each in self._alike.get(wanted, ())),
             key=lambda each: (names.context_of(each.subject), each.subject, each.version),
         )
+
+    def fingerprint_of(self, value: SchemaValue) -> bytes:
+        """That of a version that is there."""
+        return self._prints[SchemaKey(value.subject, value.version)]
 
     def id_of(self, value: SchemaValue) -> int | None:
         """The id that a schema which says the same has in this context."""

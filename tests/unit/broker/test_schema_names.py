@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Mapping
 
+from headrace.broker.schema_claims import Ref
 from headrace.broker.schema_names import SchemaNames
 from headrace.broker.schema_rules import Registered
 from headrace.registry.formats import Reference, Schema, SchemaType
@@ -15,8 +16,8 @@ def one(name: str) -> RecordNames:
     return RecordNames({(): frozenset({name})})
 
 
-def looked_up(names: SchemaNames, registry: ARegistry, *ids: int) -> Mapping[int, Registered]:
-    return asyncio.run(names.look_up(registry.state, ids))
+def looked_up(names: SchemaNames, registry: ARegistry, *refs: Ref) -> Mapping[Ref, Registered]:
+    return asyncio.run(names.look_up(registry.state, refs))
 
 
 def test_a_schema_is_found_with_its_subjects_and_the_name_of_its_records() -> None:
@@ -29,6 +30,16 @@ def test_a_schema_is_found_with_its_subjects_and_the_name_of_its_records() -> No
     assert found[made.id].names == one("Order")
     assert found[99].subjects == frozenset()
     assert names.schemas == {made.id: found[made.id]}  # strangers' ids are not remembered
+
+
+def test_a_schema_is_found_by_its_fingerprint_as_by_its_id() -> None:
+    registry, names = ARegistry(), SchemaNames()
+    made = registry.register("Order", record_type("id"))
+    named = registry.state.fingerprint_of(made)
+    found = looked_up(names, registry, made.id, named, bytes(16))
+
+    assert found[named] == found[made.id]
+    assert found[bytes(16)].subjects == frozenset()
 
 
 def test_nothing_is_there_before_anything_was_read() -> None:

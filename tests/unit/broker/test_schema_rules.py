@@ -15,7 +15,8 @@ VALUES, KEYS, BOTH = (
 )
 
 
-KNOWN = Known(keys={3}, values={7}, schemas={})
+GUID = bytes(range(16))
+KNOWN = Known(keys={3}, values={7, GUID}, schemas={})
 
 
 def framed(schema_id: int) -> bytes:
@@ -61,6 +62,32 @@ def test_a_record_needs_a_schema_of_its_subject(
 def test_every_bad_record_is_named_however_the_batch_is_packed(compression: Compression) -> None:
     good, bad = (None, framed(7)), (None, b"bad")
     assert wrong(VALUES, good, bad, good, bad, compression=compression) == [1, 3]
+
+
+@pytest.mark.parametrize(
+    ("name", "said", "is_wrong"),
+    [
+        ("__value_schema_id", b"\1" + GUID, False),
+        ("__value_schema_id", framed(7), False),
+        ("__value_schema_id", b"\1" + GUID[::-1], True),
+        ("__value_schema_id", framed(3), True),
+        ("__value_schema_id", b"", True),
+        ("__key_schema_id", b"\1" + GUID, True),  # which is not what is asked for
+    ],
+)
+def test_a_header_may_name_the_schema(name: str, said: bytes, is_wrong: bool) -> None:
+    batch = encode_batch([Record(None, b"data", [(name, said)], timestamp=1)])
+    if not is_wrong:
+        check("orders", VALUES, batch, KNOWN)
+        return
+    with pytest.raises(WrongSchema):
+        check("orders", VALUES, batch, KNOWN)
+
+
+def test_what_a_fingerprint_is_called_is_told() -> None:
+    batch = encode_batch([Record(None, b"\1" + GUID[::-1], timestamp=1)])
+    with pytest.raises(WrongSchema, match="schema 0f0e0d0c-0b0a-0908-0706-050403020100, which"):
+        check("orders", VALUES, batch, KNOWN)
 
 
 def test_an_answer_does_not_grow_with_a_strangers_batch() -> None:

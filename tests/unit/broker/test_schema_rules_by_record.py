@@ -1,7 +1,10 @@
 """Which records are refused where subjects are named after records."""
 
+from collections.abc import Mapping
+
 import pytest
 
+from headrace.broker.schema_claims import Ref
 from headrace.broker.schema_rules import (
     MOST_NAMED,
     Known,
@@ -17,7 +20,9 @@ from headrace.registry.naming import RecordNames
 
 ORDER = RecordNames({(): frozenset({"acme.Order"})})
 SHOP = RecordNames({(0,): frozenset({"shop.Order"}), (0, 0): frozenset({"shop.Order.Line"})}, by_path=True)
-SCHEMAS = {
+Schemas = Mapping[Ref, Registered]
+GUID = bytes(range(16))
+SCHEMAS: dict[Ref, Registered] = {
     1: Registered(frozenset({"acme.Order"}), ORDER),
     2: Registered(frozenset({"orders-acme.Order"}), ORDER),
     3: Registered(frozenset({"orders-value"}), ORDER),
@@ -26,6 +31,7 @@ SCHEMAS = {
     6: Registered(frozenset({"broken"}), "line 1 " * 1000),
     7: Registered(frozenset(), "it is not there"),
     8: Registered(frozenset({"x"}), RecordNames({(): frozenset({"n" * 100_000})})),
+    GUID: Registered(frozenset({"shop.Order"}), SHOP),
 }
 
 
@@ -33,7 +39,7 @@ def framed(schema_id: int, data: bytes = b"data") -> bytes:
     return b"\0" + schema_id.to_bytes(4, "big") + data
 
 
-def refused(strategy: Strategy, *values: bytes | None, schemas: dict[int, Registered] = SCHEMAS) -> list[str]:
+def refused(strategy: Strategy, *values: bytes | None, schemas: Schemas = SCHEMAS) -> list[str]:
     """What is said of each value that is refused."""
     batch = encode_batch([Record(None, value, timestamp=1) for value in values])
     try:
@@ -96,6 +102,26 @@ def test_what_has_no_name_is_refused_with_the_reason(value: bytes, why: str) -> 
     assert why in said
 
 
+@pytest.mark.parametrize(
+    ("said", "why"),
+    [
+        (b"\1" + GUID + b"\0", None),
+        (b"\0\0\0\0\4\0", None),
+        (b"\1" + GUID + b"\4\0\0", "which is none of shop.Order.Line"),
+        (b"\1" + GUID, "its value ends within its message index"),
+        (b"\1" + GUID[:-1], "names no schema in the header"),
+    ],
+)
+def test_a_header_says_it_as_well_as_the_data(said: bytes, why: str | None) -> None:
+    record = Record(None, b"", [("other", b"x"), ("__value_schema_id", said)], timestamp=1)
+    batch = encode_batch([record])
+    if why is None:
+        check("orders", Rule(None, Strategy.RECORD), batch, Known((), (), SCHEMAS))
+    else:
+        with pytest.raises(WrongSchema, match=why):
+            check("orders", Rule(None, Strategy.RECORD), batch, Known((), (), SCHEMAS))
+
+
 def test_what_strangers_have_written_is_told_in_short() -> None:
     assert all(len(said) < 200 for said in refused(Strategy.RECORD, framed(6), framed(8)))
 
@@ -104,7 +130,7 @@ def test_schemas_that_were_not_looked_up_are_named_before_anything_is_refused() 
     with pytest.raises(NotLookedUp) as missing:
         refused(Strategy.RECORD, framed(1), b"plain", framed(90), framed(91), framed(90))
 
-    assert missing.value.ids == {90, 91}
+    assert missing.value.refs == {90, 91}
 
 
 def test_after_what_was_missing_is_there_nothing_else_is_missing() -> None:
@@ -112,7 +138,7 @@ def test_after_what_was_missing_is_there_nothing_else_is_missing() -> None:
     values = [framed(90), *[b"bad"] * (MOST_NAMED + 1), framed(91)]
     with pytest.raises(NotLookedUp) as missing:
         refused(Strategy.RECORD, *values)
-    found = dict.fromkeys(missing.value.ids, SCHEMAS[1])
+    found = dict.fromkeys(missing.value.refs, SCHEMAS[1])
 
     assert len(refused(Strategy.RECORD, *values, schemas=found)) == MOST_NAMED
 

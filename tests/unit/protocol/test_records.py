@@ -16,6 +16,7 @@ from headrace.protocol.records import (
     keys_and_values,
     raw_records,
     rebase_timestamp,
+    with_headers,
 )
 from headrace.protocol.varint import encode_varint
 
@@ -93,6 +94,33 @@ def test_keys_and_values_are_those_of_the_records(records: list[Record], compres
     assert list(keys_and_values(batch, read_batch(batch))) == [(r.key, r.value) for r in records]
 
 
+@given(records_strategy, st.sampled_from(Compression), st.sets(st.sampled_from(["", "a", "ü"]), min_size=1))
+def test_wanted_headers_are_those_of_the_records(
+    records: list[Record], compression: Compression, names: set[str]
+) -> None:
+    records = [*records, Record(b"k", b"v", [(each, b"1") for each in ("a", "", "ü", "a")], 7)]
+    batch = encode_batch(records, compression=compression)
+    wanted = {name.encode() for name in names}
+
+    assert [
+        (key, value, list(found)) for key, value, found in with_headers(batch, read_batch(batch), wanted)
+    ] == [
+        (r.key, r.value, [(name.encode(), value) for name, value in r.headers if name in names])
+        for r in records
+    ]
+
+
+def test_millions_of_headers_are_not_looked_at() -> None:
+    many = Record(None, None, [("x", None)] * 1000, 7)
+    batch = encode_batch([many, Record(None, None, [("wanted", b"")], 7)], compression=Compression.ZSTD)
+    header = read_batch(batch)
+
+    assert len(list(with_headers(batch, header, [b"unheard of"], max_headers=10))) == 2
+    assert len(list(with_headers(batch, header, [b"wanted"], max_headers=1001))) == 2
+    with pytest.raises(InvalidRecord, match="more than 1,000 headers"):
+        list(with_headers(batch, header, [b"wanted"], max_headers=1000))
+
+
 @given(records_strategy, st.integers(-1, 2**62))
 def test_a_record_told_from_another_base_keeps_its_time(records: list[Record], base: int) -> None:
     batch = encode_batch(records)
@@ -146,8 +174,14 @@ def test_records_in_front_of_other_data_are_read_to_the_end_of_their_batch() -> 
 
 
 Reader = Callable[[Buffer, BatchHeader], Iterable[object]]
+
+
+def headers_too(batch: Buffer, header: BatchHeader) -> Iterable[object]:
+    return with_headers(batch, header, [b""])  # which is found everywhere
+
+
 READERS = pytest.mark.parametrize("reader", [decode_batch, raw_records])
-EVERY_READER = pytest.mark.parametrize("reader", [decode_batch, raw_records, keys_and_values])
+EVERY_READER = pytest.mark.parametrize("reader", [decode_batch, raw_records, keys_and_values, headers_too])
 
 
 @EVERY_READER
