@@ -12,7 +12,7 @@ from headrace.http import problems
 from headrace.http.access import AccessLog
 from headrace.http.guard import Guard
 from headrace.http.head import Head
-from headrace.http.parts import Parts, install_all
+from headrace.http.parts import Completed, Parts, install_all
 from headrace.http.settings import GatewaySettings
 from headrace.http.shared import Shared
 from headrace.http.tracing import Tracing
@@ -40,14 +40,14 @@ def create_app(settings: GatewaySettings) -> FastAPI:
         redoc_url=None,
     )
     app.state = Shared(app, settings)
-    app.add_middleware(Parts, into=app)
+    app.add_api_route("/", _root, include_in_schema=False)
+    app.add_middleware(Completed, parts=Parts(app))
     app.add_middleware(Head)
     app.add_middleware(Guard, max_request_bytes=settings.max_request_bytes, hosts=settings.hosts)
     app.add_middleware(AccessLog)
     if app.state.traces is not None:
         app.add_middleware(Tracing, provider=app.state.traces)
     problems.install(app)
-    app.add_api_route("/", _root, include_in_schema=False)
     return app
 
 

@@ -67,35 +67,46 @@ PARTS: Final = {install: re.compile(f"{path}(/|$)") for install, path in _PATHS.
 
 
 class Parts:
+    """The parts that an app has, after the routes that it has had before."""
+
+    def __init__(self, app: FastAPI) -> None:
+        self._app = app
+        self._first = list(app.router.routes)
+        self._added: dict[Install, list[BaseRoute]] = {}
+
+    def complete(self, path: str) -> None:
+        """Have all routes there that `path` may want."""
+        for install, paths in PARTS.items():
+            if install not in self._added and paths.match(path):
+                with _MAKING:
+                    self._install(install)
+
+    def _install(self, install: Install) -> None:
+        if install in self._added:  # by another thread, where an app is asked by several
+            return
+        routes = self._app.router.routes
+        there = len(routes)
+        install(self._app)
+        added = {**self._added, install: routes[there:]}
+        # In their order, whichever was asked for first: of two that fit, the first is taken.
+        routes[:] = [*self._first, *(route for part in PARTS for route in added.get(part, ()))]
+        self._added = added
+
+
+class Completed:
     """An ASGI middleware: the routes that a request may want are there before one is chosen.
 
     Everybody waits while a part is imported. That is a tenth of a second or two, once.
     """
 
-    def __init__(self, app: ASGIApp, into: FastAPI) -> None:
+    def __init__(self, app: ASGIApp, parts: Parts) -> None:
         self._app = app
-        self._into = into
-        self._first = list(into.router.routes)
-        self._added: dict[Install, list[BaseRoute]] = {}
+        self._parts = parts
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "http" and len(self._added) < len(PARTS):
-            self._complete(scope["path"])
+        if scope["type"] == "http":
+            self._parts.complete(scope["path"])
         await self._app(scope, receive, send)
-
-    def _complete(self, path: str) -> None:
-        for install, paths in PARTS.items():
-            if install not in self._added and paths.match(path):
-                self._install(install)
-
-    def _install(self, install: Install) -> None:
-        routes = self._into.router.routes
-        there = len(routes)
-        with _MAKING:
-            install(self._into)
-        self._added[install] = routes[there:]
-        # In their order, whichever was asked for first: of two that fit, the first is taken.
-        routes[:] = [*self._first, *(route for part in PARTS for route in self._added.get(part, ()))]
 
 
 def install_all(app: FastAPI) -> None:

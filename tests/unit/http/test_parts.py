@@ -66,6 +66,20 @@ def test_a_part_is_installed_once(app: FastAPI) -> None:
     assert paths(app) == after_one
 
 
+def test_a_part_is_installed_once_by_several_threads(app: FastAPI) -> None:
+    clients = [TestClient(app) for _ in range(THREADS)]
+    together = Barrier(THREADS)
+
+    def ask(client: TestClient) -> int:
+        together.wait()
+        return client.get("/healthz").status_code
+
+    with ThreadPoolExecutor(THREADS) as pool:
+        assert set(pool.map(ask, clients)) == {200}
+
+    assert paths(app).count("/healthz") == 1
+
+
 def test_what_no_part_has_is_refused_as_ever_and_installs_nothing(app: FastAPI) -> None:
     before = paths(app)
 
