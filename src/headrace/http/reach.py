@@ -3,17 +3,19 @@
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from threading import Lock
-from typing import Annotated, Final
+from typing import TYPE_CHECKING, Annotated, Final
 
 from fastapi import Depends, Request
 
-from headrace.client.admin import Admin
 from headrace.client.brokers import Brokers
-from headrace.client.cluster import Cluster
-from headrace.client.group_admin import GroupAdmin
 from headrace.client.wire import ANSWER_S, Address
 from headrace.http.settings import GatewaySettings
 from headrace.protocol.schema.metadata import MetadataRequest, MetadataResponse
+
+if TYPE_CHECKING:
+    from headrace.client.admin import Admin
+    from headrace.client.cluster import Cluster
+    from headrace.client.group_admin import GroupAdmin
 
 SPARE: Final = 8  # connections that are kept for the next request
 
@@ -43,8 +45,10 @@ class Reach:
         self._known = tuple(str(Address(each.host, each.port)) for each in found.brokers)
 
     @property
-    def admin(self) -> Admin:
+    def admin(self) -> "Admin":
         """Topics and settings."""
+        from headrace.client.admin import Admin  # noqa: PLC0415  as the others: a gateway starts without
+
         self.check()
         with self._lock:
             if self._admin is None:
@@ -52,8 +56,10 @@ class Reach:
             return self._admin
 
     @property
-    def groups(self) -> GroupAdmin:
+    def groups(self) -> "GroupAdmin":
         """Consumer groups."""
+        from headrace.client.group_admin import GroupAdmin  # noqa: PLC0415
+
         self.check()
         with self._lock:
             if self._groups is None:
@@ -61,8 +67,10 @@ class Reach:
             return self._groups
 
     @contextmanager
-    def cluster(self) -> Iterator[Cluster]:
+    def cluster(self) -> "Iterator[Cluster]":
         """Brokers, leaders and moves."""
+        from headrace.client.cluster import Cluster  # noqa: PLC0415
+
         with Cluster(self.bootstrap) as cluster:
             yield cluster
 

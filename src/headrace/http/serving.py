@@ -7,7 +7,6 @@ import threading
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Final
-from urllib.request import urlopen
 
 import uvicorn
 
@@ -74,6 +73,8 @@ def serve_in_thread(
     bootstrap: str, host: str = "127.0.0.1", port: int = 0, **limits: Any
 ) -> Iterator[Served]:
     """A gateway in this process, for tests and notebooks; `limits` are those of GatewaySettings."""
+    from urllib.request import urlopen  # noqa: PLC0415  a gateway in a process of its own starts without
+
     with bound(host, port) as listening:
         server = _Server(GatewaySettings(bootstrap=bootstrap, **limits))
         thread = threading.Thread(
@@ -82,7 +83,7 @@ def serve_in_thread(
         thread.start()
         try:
             served = Served(url_of(listening))
-            # FastAPI finishes its routes with the first request, and not for several threads at a time.
+            # FastAPI finishes an app with its first request, and not for several threads at a time.
             urlopen(f"{served.url}/healthz", timeout=START_S).close()  # noqa: S310  our own
             yield served
         finally:
