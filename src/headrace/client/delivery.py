@@ -81,8 +81,11 @@ class Receipt:
 
     def settle(self, error: KafkaError | None, message: Any) -> None:
         """Librdkafka's report, from whichever thread polls."""
-        self._ledger.report(error, message)
-        self._error = error
+        if error is None:
+            self._ledger.acknowledge()
+        else:
+            self._ledger.report(error, message)
+            self._error = error
         self._message = message  # from now on it is done
         if self._callback is not None:
             self._callback(self)
@@ -118,6 +121,7 @@ class Ledger:
     def __init__(self, bootstrap: str, on_failure: Callable[[ClientError], None] | None = None) -> None:
         self.failed = 0
         self._acknowledged = Tally()  # counted only where successes are reported too
+        self.acknowledge = self._acknowledged.add
         self._told = 0  # failures that a flush has raised already
         self._kinds: Counter[str] = Counter()
         self._first: list[ClientError] = []
@@ -128,7 +132,7 @@ class Ledger:
     def report(self, error: KafkaError | None, message: Any) -> None:
         """Librdkafka's report about one record."""
         if error is None:
-            self._acknowledged.add()
+            self.acknowledge()
             return
         self._fail(error, self.why(error, message))
 

@@ -214,7 +214,10 @@ class Producer:
         """Have a record sent whose report goes to `settle`, or return False if there is no room for it."""
         if not self._receipts:
             raise ClientError("this producer gives no receipts: make it with receipts=True")
-        value, key, partition = self._records.prepare(topic, value, key, headers, partition)
+        if self._prepare is not None:
+            value, key, partition = self._prepare(topic, value, key, headers, partition)
+        elif partition is None:
+            partition = next(self._turns[topic]) if key is None else ANY
         try:
             self._produce(topic, value, key, partition, settle, None, timestamp_ms, headers)
         except BufferError:

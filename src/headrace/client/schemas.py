@@ -88,6 +88,10 @@ class Registry:
         """The schema of this id, whichever subjects have it."""
         return _registered(self._ask("GET", f"/schemas/ids/{schema_id}"), schema_id)
 
+    def by_guid(self, guid: str) -> Registered:
+        """The schema that is called so in every registry."""
+        return _registered(self._ask("GET", f"/schemas/guids/{_part(guid)}"))
+
     def check(self, subject: str, schema: Schema, version: int | str | None = None) -> list[str]:
         """Why `schema` cannot become the next version of `subject`; nothing if it can.
 
