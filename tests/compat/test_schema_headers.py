@@ -17,6 +17,7 @@ from confluent_kafka.schema_registry.json_schema import JSONDeserializer, JSONSe
 from confluent_kafka.schema_registry.protobuf import ProtobufDeserializer, ProtobufSerializer
 from confluent_kafka.serialization import MessageField, SerializationContext
 
+import headrace
 from compat.protobuf_messages import messages
 from headrace.testing import Broker
 
@@ -111,3 +112,19 @@ def test_protobuf_is_read_by_the_schema_and_as_the_message_that_the_header_names
 
     assert message.value() == value.SerializeToString()
     assert read(message, ProtobufDeserializer(made, schema_registry_client=other)) == value
+
+
+def test_our_sdk_writes_and_reads_them(broker: Broker, topic: str) -> None:
+    schema = {"type": "record", "name": "Order", "fields": [{"name": "item", "type": "string"}]}
+    order = {"item": "green tea"}
+    with headrace.Producer(
+        broker.bootstrap, value=headrace.Avro(schema, settings=BY_HEADER), registry=broker.http
+    ) as producer:
+        producer.send(topic, order, headers=[("trace", b"7")])
+    with headrace.Consumer(
+        broker.bootstrap, topic, group="sdk", value=headrace.Avro(), registry=broker.http
+    ) as consumer:
+        (message,) = consumer.read(stop_at_end=True)
+
+    assert [name for name, _ in message.headers] == ["trace", "__value_schema_id"]
+    assert message.value == order

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 from pyspark.sql import functions as F  # noqa: N812
 
 from headrace.pipeline.declaring import DEAD_LETTERS_EVERY, BadRows, Pipeline, Sink, Source, View
-from headrace.pipeline.decoding import Decoded, Decoder, settle
+from headrace.pipeline.decoding import Decoded, Decoder, Framed, settle
 from headrace.pipeline.errors import PipelineError, in_words
 from headrace.pipeline.pinning import pinned
 from headrace.spark.sink_options import HEADERS
@@ -91,9 +91,9 @@ class Builder:
             self._decoders[source.name] = settle(source.decode, source.topic), key
         of_values, of_keys = self._decoders[source.name]
         records = self.records(source)
-        found = of_values.decode(records["value"])
+        found = of_values.decode(_framed(of_values, records, "value"))
         if of_keys is not None:
-            found = _with_key(found, of_keys.decode(records["key"]), records["key"])
+            found = _with_key(found, of_keys.decode(_framed(of_keys, records, "key")), records["key"])
         staged = [column.alias(name) for name, column in found.staged.items()]
         return (records.select("*", *staged) if staged else records), found
 
@@ -166,6 +166,11 @@ class Builder:
             every=DEAD_LETTERS_EVERY,
             sources=(source.name,),
         )
+
+
+def _framed(decoder: Decoder, records: "DataFrame", part: str) -> "Column":
+    given = records[part]
+    return decoder.framed(given, records["headers"]) if isinstance(decoder, Framed) else given
 
 
 def _with_key(value: Decoded, key: Decoded, given: "Column") -> Decoded:

@@ -36,6 +36,15 @@ class Decoder(Protocol):
 
 
 @runtime_checkable
+class Framed(Protocol):
+    """A decoder that headers may tell something."""
+
+    def framed(self, data: "Column", headers: "Column") -> "Column":
+        """What it decodes, of a record's data and headers."""
+        ...
+
+
+@runtime_checkable
 class Unsettled(Protocol):
     """Has to look something up before it knows a format: what it finds counts for one run."""
 

@@ -1,18 +1,18 @@
 """Batches of records in the registry's format, decoded where Spark runs its Python: rows, or reasons.
 
-A record begins with a zero byte and four that are the id of its schema. What an id stands for never changes,
-so it is asked for once in the life of a process.
+A record begins with a zero byte and four that are the id of its schema, or with a one and 16 that are its
+fingerprint. What those stand for never changes, so it is asked for once in the life of a process.
 """
 
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, NoReturn, TypeAlias
 
 import pyarrow as pa
 
-from headrace.pipeline.registry.fetching import Clock, Schemas, UnknownSchema, patiently
+from headrace.pipeline.registry.fetching import Clock, Ref, Schemas, UnknownSchema, patiently, shown
 from headrace.pipeline.registry.fitting import build_fitting
 from headrace.pipeline.registry.formats import reading
 from headrace.pipeline.registry.reading import Reading, Unreadable
@@ -20,7 +20,8 @@ from headrace.pipeline.registry.shapes import columns_of
 from headrace.pipeline.registry.whole import Whole
 from headrace.registry.formats import InvalidSchema
 
-HEADER_BYTES: Final = 5
+ID_BYTES: Final = 5
+FINGERPRINT_BYTES: Final = 17
 MOST_WRITERS: Final = 1000  # schemas that a process remembers
 MOST_UNKNOWN: Final = 10_000
 _UNKNOWN_S: Final = 60.0  # how long an unknown id is not asked for again
@@ -42,14 +43,14 @@ class Wanted:
 class Batches:
     """Decodes for one reader's schema, and remembers the writers' schemas."""
 
-    def __init__(self, reader: Reading, by_id: Callable[[int], Whole], clock: Clock | None = None) -> None:
-        """`by_id` asks the registry: it raises as `Schemas.by_id` does, or PipelineError to give up."""
+    def __init__(self, reader: Reading, ask: Callable[[Ref], Whole], clock: Clock | None = None) -> None:
+        """`ask` asks the registry: it raises as `Schemas.one` does, or PipelineError to give up."""
         self._reading = reader
-        self._by_id = by_id
+        self._ask = ask
         self._clock = clock or Clock()
         self._columns = columns_of(reader.shape)
-        self._writers: OrderedDict[int, Read | str] = OrderedDict()  # a string says why there is none
-        self._unknown: OrderedDict[int, float] = OrderedDict()  # and until when that is believed
+        self._writers: OrderedDict[Ref, Read | str] = OrderedDict()  # a string says why there is none
+        self._unknown: OrderedDict[Ref, float] = OrderedDict()  # and until when that is believed
 
     def decode(self, values: Sequence[bytes | None]) -> pa.StructArray:
         """A struct of `row` and `reason` for each value; where there is no value, both are null."""
@@ -67,22 +68,22 @@ class Batches:
         return pa.StructArray.from_arrays([row, pa.array(reasons, pa.string())], names=["row", "reason"])
 
     def _one(self, value: bytes) -> Any:
-        schema_id = _schema_id(value)
-        writer = self._writers.get(schema_id)
+        ref, end = _ref(value) or _none(value)
+        writer = self._writers.get(ref)
         if writer is None:
-            raise Unreadable(f"its schema {schema_id} is not in the registry")
+            raise Unreadable(f"its schema {shown(ref)} is not in the registry")
         if isinstance(writer, str):
-            raise Unreadable(f"{writer} (schema {schema_id})")
-        return writer(value[HEADER_BYTES:])
+            raise Unreadable(f"{writer} (schema {shown(ref)})")
+        return writer(value[end:])
 
     # -- schemas -------------------------------------------------------------------------------
 
     def _learn(self, values: Sequence[bytes | None]) -> None:
         """Ask for the schemas of a batch that are new to us: each once, and unknown ones once more."""
         now = self._clock.now()
-        given = {int.from_bytes(value[1:5]) for value in values if value is not None and _is_headed(value)}
+        given = {found[0] for value in values if value is not None and (found := _ref(value))}
         new = {each for each in given - self._writers.keys() if self._unknown.get(each, now) <= now}
-        unknown = [each for each in sorted(new) if not self._is_there(each)]
+        unknown = [each for each in sorted(new, key=shown) if not self._is_there(each)]
         if unknown:
             self._clock.sleep(_AGAIN_S)
             for each in unknown:
@@ -93,14 +94,13 @@ class Batches:
         _shorten(self._writers, max(MOST_WRITERS, len(given)))
         _shorten(self._unknown, max(MOST_UNKNOWN, len(given)))
 
-    def _is_there(self, schema_id: int) -> bool:
+    def _is_there(self, ref: Ref) -> bool:
         try:
-            found = self._by_id(schema_id)
-            self._writers[schema_id] = self._reading.of(found)
+            self._writers[ref] = self._reading.of(self._ask(ref))
         except UnknownSchema:
             return False
         except (InvalidSchema, Unreadable) as why:
-            self._writers[schema_id] = str(why)
+            self._writers[ref] = str(why)
         return True
 
 
@@ -109,25 +109,29 @@ def batches(wanted: Wanted) -> Batches:
     """The one of this process."""
     schemas = Schemas(wanted.url)
 
-    def by_id(schema_id: int) -> Whole:
-        return patiently(f"schema {schema_id}", lambda: schemas.by_id(schema_id), wanted.patience_s)
+    def ask(ref: Ref) -> Whole:
+        return patiently(f"schema {shown(ref)}", lambda: schemas.one(ref), wanted.patience_s)
 
-    return Batches(reading(wanted.schema, wanted.message), by_id)
-
-
-def _is_headed(value: bytes) -> bool:
-    return len(value) >= HEADER_BYTES and value[0] == 0
+    return Batches(reading(wanted.schema, wanted.message), ask)
 
 
-def _schema_id(value: bytes) -> int:
-    if value[:1] != b"\0":
+def _ref(value: bytes) -> tuple[Ref, int] | None:
+    """The schema that a value names, and where the data begins."""
+    if len(value) >= ID_BYTES and value[0] == 0:
+        return int.from_bytes(value[1:ID_BYTES]), ID_BYTES
+    if len(value) >= FINGERPRINT_BYTES and value[0] == 1:
+        return value[1:FINGERPRINT_BYTES], FINGERPRINT_BYTES
+    return None
+
+
+def _none(value: bytes) -> NoReturn:
+    if value[:1] not in {b"\0", b"\1"}:
         begins = f"it begins with 0x{value[:1].hex()}" if value else "it is empty"
         raise Unreadable(f"it has no schema id: {begins}, where a zero byte and the id were expected")
-    if len(value) < HEADER_BYTES:
-        raise Unreadable(f"it has no schema id: it ends after {len(value)} of {HEADER_BYTES} bytes")
-    return int.from_bytes(value[1:HEADER_BYTES])
+    size = FINGERPRINT_BYTES if value[0] else ID_BYTES
+    raise Unreadable(f"it has no schema id: it ends after {len(value)} of {size} bytes")
 
 
-def _shorten(cache: OrderedDict[int, Any], most: int) -> None:
+def _shorten(cache: OrderedDict[Ref, Any], most: int) -> None:
     while len(cache) > most:
         cache.popitem(last=False)

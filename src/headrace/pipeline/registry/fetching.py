@@ -5,6 +5,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final, TypeVar
+from uuid import UUID
 
 from headrace.client.errors import ClientError, Unreachable
 from headrace.client.schemas import Registered
@@ -26,8 +27,12 @@ Found = TypeVar("Found")
 logger = logging.getLogger(__name__)
 
 
+Ref = int | bytes
+"""A schema, by its id or by the 16 bytes of its fingerprint."""
+
+
 class UnknownSchema(Exception):
-    """The registry is there, and has no schema of this id."""
+    """The registry is there, and has no such schema."""
 
 
 class Schemas:
@@ -41,13 +46,14 @@ class Schemas:
         found = self._client.get(subject, version)
         return found, self._whole(found)
 
-    def by_id(self, schema_id: int) -> Whole:
-        """The schema of an id; UnknownSchema if there is none, InvalidSchema if we know no such format."""
+    def one(self, ref: Ref) -> Whole:
+        """The schema; UnknownSchema if there is none, InvalidSchema if we know no such format."""
         try:
-            return self._whole(self._client.by_id(schema_id))
+            found = self._client.by_id(ref) if isinstance(ref, int) else self._client.by_guid(shown(ref))
+            return self._whole(found)
         except RegistryError as error:
             if error.code == SCHEMA_NOT_FOUND:
-                raise UnknownSchema(schema_id) from error
+                raise UnknownSchema(shown(ref)) from error
             raise
 
     def _whole(self, found: Registered) -> Whole:
@@ -96,6 +102,11 @@ def patiently(
             logger.warning("%s cannot be had, asking again in %.1f s: %s", what, pause_s, error)
         clock.sleep(pause_s)
         pause_s = min(2 * pause_s, _LONGEST_S)
+
+
+def shown(ref: Ref) -> str:
+    """A schema as people call it."""
+    return str(ref) if isinstance(ref, int) else str(UUID(bytes=ref))
 
 
 def _passes(error: ClientError) -> bool:

@@ -39,6 +39,14 @@ class RegistryDecoder:
         told = ", ".join(f"{each.name} {each.dataType.simpleString()}" for each in self.columns.fields)
         return f"{self.name} ({told})"
 
+    def framed(self, data: "Column", headers: "Column") -> "Column":
+        """The data, behind what a header says of its schema: that is written as it is before the data."""
+        from pyspark.sql import functions as F  # noqa: N812, PLC0415
+
+        name = f"__{self.part}_schema_id"
+        named = F.filter(headers, lambda each: (each["key"] == name) & each["value"].isNotNull())
+        return F.coalesce(F.concat(F.get(named, F.lit(0))["value"], data), data)
+
     def decode(self, value: "Column") -> Decoded:
         from pyspark.sql import functions as F  # noqa: N812, PLC0415
         from pyspark.sql.pandas.functions import arrow_udf  # noqa: PLC0415

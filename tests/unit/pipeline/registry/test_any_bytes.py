@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from headrace.pipeline.registry.batches import Batches
-from headrace.pipeline.registry.fetching import Clock, UnknownSchema
+from headrace.pipeline.registry.fetching import Clock, Ref, UnknownSchema
 from headrace.pipeline.registry.formats import reading
 from headrace.pipeline.registry.whole import Whole
 from unit.pipeline.registry.given import whole
@@ -61,13 +61,13 @@ def decoders() -> dict[int, Batches]:
     """One for each format; all of them know the schemas of all."""
     schemas = {1: whole("AVRO", AVRO), 2: whole("JSON", JSON), 3: whole("PROTOBUF", PROTOBUF)}
 
-    def by_id(schema_id: int) -> Whole:
-        if schema_id not in schemas:
-            raise UnknownSchema(schema_id)
-        return schemas[schema_id]
+    def ask(ref: Ref) -> Whole:
+        if not isinstance(ref, int) or ref not in schemas:
+            raise UnknownSchema(ref)
+        return schemas[ref]
 
     clock = Clock(sleep=lambda _: None)
-    return {number: Batches(reading(schema), by_id, clock) for number, schema in schemas.items()}
+    return {number: Batches(reading(schema), ask, clock) for number, schema in schemas.items()}
 
 
 def good_avro() -> bytes:

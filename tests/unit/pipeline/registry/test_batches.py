@@ -11,7 +11,7 @@ from headrace.client.schemas_http import RegistryError
 from headrace.pipeline.errors import PipelineError
 from headrace.pipeline.registry import batches
 from headrace.pipeline.registry.batches import Batches
-from headrace.pipeline.registry.fetching import Clock, UnknownSchema, patiently
+from headrace.pipeline.registry.fetching import Clock, Ref, UnknownSchema, patiently, shown
 from headrace.pipeline.registry.formats import reading
 from headrace.pipeline.registry.whole import Whole
 from unit.pipeline.registry.given import whole
@@ -24,15 +24,17 @@ class Shelf:
     """A registry without a network, and a clock that only moves when somebody waits."""
 
     def __init__(self, **schemas: Whole) -> None:
-        self.schemas = {int(name.removeprefix("n")): schema for name, schema in schemas.items()}
-        self.asked: Counter[int] = Counter()
+        self.schemas: dict[Ref, Whole] = {
+            int(name.removeprefix("n")): schema for name, schema in schemas.items()
+        }
+        self.asked: Counter[Ref] = Counter()
         self.now = 0.0
 
-    def by_id(self, schema_id: int) -> Whole:
-        self.asked[schema_id] += 1
-        if schema_id not in self.schemas:
-            raise UnknownSchema(schema_id)
-        return self.schemas[schema_id]
+    def ask(self, ref: Ref) -> Whole:
+        self.asked[ref] += 1
+        if ref not in self.schemas:
+            raise UnknownSchema(ref)
+        return self.schemas[ref]
 
     def sleep(self, seconds: float) -> None:
         self.now += seconds
@@ -42,7 +44,7 @@ class Shelf:
         return Clock(lambda: self.now, self.sleep)
 
     def batches(self) -> Batches:
-        return Batches(reading(NEW), self.by_id, self.clock)
+        return Batches(reading(NEW), self.ask, self.clock)
 
 
 def record(schema_id: int, **fields: Any) -> bytes:
@@ -64,6 +66,16 @@ def test_records_of_several_schemas_are_rows_of_one() -> None:
     ]
 
 
+def test_a_schema_may_be_named_by_its_fingerprint() -> None:
+    shelf, named = Shelf(n1=OLD), bytes(range(16))
+    shelf.schemas[named] = NEW
+    decoding = shelf.batches()
+    for _ in range(2):
+        found = outcomes(decoding, b"\1" + named + b'{"id": 1, "item": "tea"}', record(1, id=2))
+        assert found == [({"id": 1, "item": "tea"}, None), ({"id": 2, "item": None}, None)]
+    assert shelf.asked == {1: 1, named: 1}
+
+
 def test_a_schema_is_asked_for_once() -> None:
     shelf = Shelf(n1=OLD)
     decoding = shelf.batches()
@@ -81,6 +93,8 @@ def test_a_schema_is_asked_for_once() -> None:
             "it has no schema id: it begins with 0x7b, where a zero byte and the id were expected",
         ),
         (b"\0\0\0", "it has no schema id: it ends after 3 of 5 bytes"),
+        (b"\1" + bytes(15), "it has no schema id: it ends after 16 of 17 bytes"),
+        (b"\1" + bytes(16), "its schema 00000000-0000-0000-0000-000000000000 is not in the registry"),
         (record(9, id=1), "its schema 9 is not in the registry"),
         (record(1, id="x"), 'it does not fit its schema at id: "x" is not of type "integer"'),
         (record(1, id=1 << 70), "it does not fit the columns: "),
@@ -101,10 +115,10 @@ def test_a_row_that_cannot_be_decoded_says_why_and_its_neighbours_are_well(value
 def test_an_id_that_the_registry_learns_of_a_moment_late_is_not_unknown() -> None:
     shelf = Shelf()
 
-    def late(schema_id: int) -> Whole:
+    def late(ref: Ref) -> Whole:
         if shelf.now > 0:
             shelf.schemas[7] = OLD
-        return shelf.by_id(schema_id)
+        return shelf.ask(ref)
 
     decoding = Batches(reading(NEW), late, shelf.clock)
     assert outcomes(decoding, record(7, id=1)) == [({"id": 1, "item": None}, None)]
@@ -145,11 +159,11 @@ def test_a_registry_that_is_away_is_waited_for() -> None:
 def test_patience_has_an_end_and_nothing_is_decided_about_a_row() -> None:
     shelf = Shelf()
 
-    def away(schema_id: int) -> Whole:
+    def away(ref: Ref) -> Whole:
         def ask() -> Whole:
             raise Unreachable("no registry answers at http://127.0.0.1:1")
 
-        return patiently(f"schema {schema_id}", ask, 60, shelf.clock)
+        return patiently(f"schema {shown(ref)}", ask, 60, shelf.clock)
 
     decoding = Batches(reading(NEW), away, shelf.clock)
     with pytest.raises(PipelineError, match="schema 7 cannot be had: no registry answers"):
