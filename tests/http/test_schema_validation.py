@@ -127,6 +127,33 @@ def test_the_answer_says_which_records_are_bad(
     assert "names no schema" in (partition.record_errors[0].batch_index_error_message or "")
 
 
+@pytest.mark.parametrize("compression", ["none", "gzip", "snappy", "lz4", "zstd"])
+def test_batches_are_looked_at_however_they_are_packed(
+    registry: SchemaRegistryClient, topic: str, send: Send, compression: str
+) -> None:
+    good = framed(registry.register_schema(f"{topic}-value", ORDER))
+    packed = {"compression.type": compression, "partitions": 1}
+
+    assert send(topic, *[good + b"x" * 100] * 50, **packed) == dict.fromkeys(range(50))
+    outcomes = send(topic, *[good, b"rubbish " * 20] * 25, **packed)
+    assert all(outcomes[number] is not None for number in range(1, 50, 2))
+
+
+@pytest.mark.parametrize("batch", [b"", b"short", bytes(61), bytes(100), b"\xff" * 100])
+def test_what_is_no_batch_is_refused_and_the_connection_goes_on(
+    up: ClusterProcess, topic: str, batch: bytes
+) -> None:
+    data = [PartitionProduceData(index=0, records=batch)]
+    request = ProduceRequest(
+        acks=-1, timeout_ms=10_000, topic_data=[TopicProduceData(name=topic, partition_data=data)]
+    )
+    connection = Connection(leader_of(up, topic))
+    for _ in range(2):
+        answer = connection.receive(connection.send(request, 9))
+        assert answer.responses[0].partition_responses[0].error_code != ErrorCode.NONE
+    connection.close()
+
+
 def leader_of(up: ClusterProcess, topic: str) -> Address:
     with Brokers(up.bootstrap) as brokers:
         found = brokers.metadata()

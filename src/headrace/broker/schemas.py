@@ -12,6 +12,8 @@ from headrace.broker.schema_mirror import SchemaMirror
 from headrace.broker.schema_rules import Known, NotLookedUp, Registered, Rule, check
 from headrace.broker.schema_view import SCHEMAS_TOPIC, SchemaView
 from headrace.broker.settings import Value
+from headrace.protocol.batch import HEADER_SIZE, read_header
+from headrace.protocol.compression import Compression
 from headrace.protocol.errors import KafkaError
 from headrace.protocol.fields import Buffer
 
@@ -20,7 +22,7 @@ if TYPE_CHECKING:
     from headrace.broker.server import Broker
 
 MOST_WAITING_BYTES: Final = 256 * 1024 * 1024
-_AT_ONCE_BYTES: Final = 32 * 1024  # of a batch that is looked at on the event loop; larger ones in a thread
+_AT_ONCE_BYTES: Final = 32 * 1024
 
 
 class Schemas:
@@ -105,11 +107,18 @@ class Schemas:
             self._view.refs(f"{topic}-value"),
             ChainMap(found, remembered) if found else remembered,
         )
-        if len(batch) > _AT_ONCE_BYTES:
-            await asyncio.to_thread(check, topic, rule, batch, known)
-        else:
+        if _is_small(batch):
             check(topic, rule, batch, known)
+        else:
+            await asyncio.to_thread(check, topic, rule, batch, known)
 
     def stop(self) -> None:
         self._mirror.stop()
         self._view.close()
+
+
+def _is_small(batch: Buffer) -> bool:
+    """Whether it is looked at on the event loop: what is compressed may be of any size, and is not."""
+    if len(batch) < HEADER_SIZE:
+        return True
+    return len(batch) <= _AT_ONCE_BYTES and read_header(batch).compression is Compression.NONE
