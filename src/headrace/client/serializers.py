@@ -16,6 +16,7 @@ from confluent_kafka.serialization import MessageField, SerializationContext
 from confluent_kafka.serialization import Serializer as ConfluentSerializer
 
 from headrace.client.errors import BadSetting
+from headrace.client.registry_errors import check_asked
 
 T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
@@ -77,9 +78,13 @@ class _Function(Generic[T]):
         self._wants_context = isinstance(function, ConfluentSerializer | ConfluentDeserializer)
 
     def _call(self, value: object, topic: str, field: Field, headers: Headers | None) -> T:
-        if self._wants_context:
+        if not self._wants_context:
+            return self._function(value)
+        try:
             return self._function(value, SerializationContext(topic, _FIELDS[field], headers))
-        return self._function(value)
+        except Exception as error:
+            check_asked(error)
+            raise
 
     serialize = deserialize = _call
 

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 from confluent_kafka.serialization import MessageField, SerializationContext
 
 from headrace.client.errors import BadSetting
+from headrace.client.registry_errors import check_asked
 from headrace.client.serializers import Field, Headers
 
 if TYPE_CHECKING:
@@ -59,20 +60,28 @@ class RegistryFormat(ABC, Generic[T]):
             made.__exit__(None, None, None)
 
     def serialize(self, value: T, topic: str, field: Field, headers: Headers | None) -> bytes | None:
-        """The registry's magic byte, the schema's id, and the value."""
-        write = self._write
-        if write is None:
-            with self._lock:
-                self._write = write = self._write or self._writer(self._client())
-        return write(value, SerializationContext(topic, _CONTEXTS[field], headers))
+        """The registry's magic byte, the schema's id, and the value; Unreachable if it cannot be asked."""
+        try:
+            write = self._write
+            if write is None:
+                with self._lock:
+                    self._write = write = self._write or self._writer(self._client())
+            return write(value, SerializationContext(topic, _CONTEXTS[field], headers))
+        except Exception as error:
+            check_asked(error, self._registry)
+            raise
 
     def deserialize(self, data: bytes, topic: str, field: Field, headers: Headers | None) -> T:
-        """The value, by the schema that it was written with."""
-        read = self._read
-        if read is None:
-            with self._lock:
-                self._read = read = self._read or self._reader(self._client())
-        return read(data, SerializationContext(topic, _CONTEXTS[field], headers))
+        """The value, by the schema that it was written with; Unreachable if nobody says which."""
+        try:
+            read = self._read
+            if read is None:
+                with self._lock:
+                    self._read = read = self._read or self._reader(self._client())
+            return read(data, SerializationContext(topic, _CONTEXTS[field], headers))
+        except Exception as error:
+            check_asked(error, self._registry)
+            raise
 
     def _client(self) -> "SchemaRegistryClient":
         self.connect(None)
