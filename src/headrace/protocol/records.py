@@ -21,6 +21,7 @@ from headrace.protocol.varint import encode_varint, read_varint
 
 _SMALLEST_RECORD = 6  # attributes, two deltas, null key, null value, no headers
 MAX_HEADERS = 500_000  # of a batch that is searched for some of them
+_SLICE_BYTES = 1 << 20
 MAX_UNPACKED_BYTES = 128 * 1024 * 1024  # of one batch; a zstd bomb of a kilobyte can claim gigabytes
 
 WantedHeaders = Sequence[tuple[bytes, bytes | None]]
@@ -142,11 +143,10 @@ def with_headers(
     It costs no more than `keys_and_values` where no record has such a header. Where one has, InvalidRecord if
     the batch has more than `max_headers` of any name: in a few bytes may be millions.
     """
-    wanted = re.compile(b"|".join(map(re.escape, names)))
     left = None
     for position, end, body in _spans(batch, header, max_bytes):
         if left is None:
-            left = max_headers if wanted.search(body) else -1
+            left = max_headers if _has_any(body, names) else -1
         _, at = read_varint(body, position + 1)
         _, at = read_varint(body, at)
         key, at = _read_bytes(body, at, end)
@@ -210,6 +210,16 @@ def _read_bytes(body: memoryview, at: int, end: int) -> tuple[bytes | None, int]
     if size > end - at:
         raise InvalidRecord(f"a field claims {size} bytes, the record has {end - at} left")
     return bytes(body[at : at + size]), at + size
+
+
+def _has_any(body: memoryview, names: Collection[bytes]) -> bool:
+    """Whether one of these stands anywhere in there. Slice by slice: other threads wait for each search."""
+    wanted = re.compile(b"|".join(map(re.escape, names)))
+    longer = max(map(len, names))
+    return any(
+        wanted.search(body, start, start + _SLICE_BYTES + longer) is not None
+        for start in range(0, len(body), _SLICE_BYTES)
+    )
 
 
 def _headers(body: memoryview, at: int, end: int) -> Iterator[tuple[bytes, bytes | None]]:

@@ -110,6 +110,14 @@ def test_wanted_headers_are_those_of_the_records(
     ]
 
 
+def test_a_header_is_found_wherever_the_batch_is_cut_to_be_searched() -> None:
+    for size in range((1 << 20) - 60, (1 << 20) + 1):
+        batch = encode_batch([Record(None, b"_" * size, [("__wanted", b"1")], 7)])
+        ((_, _, found),) = with_headers(batch, read_batch(batch), [b"__wanted"])
+
+        assert found == [(b"__wanted", b"1")]
+
+
 def test_millions_of_headers_are_not_looked_at() -> None:
     many = Record(None, None, [("x", None)] * 1000, 7)
     batch = encode_batch([many, Record(None, None, [("wanted", b"")], 7)], compression=Compression.ZSTD)
