@@ -24,14 +24,36 @@ def strings(new: Shape, old: Shape, path: str) -> Differences:
 def numbers(new: Shape, old: Shape, path: str) -> Differences:
     """Limits may grow apart, integers become numbers, multiples be of a divisor."""
     new, old = _with_limits(new), _with_limits(old)
-    found = (
-        upper(new, old, "maximum", "MAXIMUM", path)
-        + lower(new, old, "minimum", "MINIMUM", path)
-        + upper(new, old, "exclusiveMaximum", "EXCLUSIVE_MAXIMUM", path)
-        + lower(new, old, "exclusiveMinimum", "EXCLUSIVE_MINIMUM", path)
-        + _multiples(new, old, join(path, "multipleOf"))
-    )
+    found = _most(new, old, path) + _least(new, old, path) + _multiples(new, old, join(path, "multipleOf"))
     return found + (differs("TYPE_NARROWED", path) if new.integer and not old.integer else [])
+
+
+def _most(new: Shape, old: Shape, path: str) -> Differences:
+    """What was below 3 is also 3 at most: an exclusive limit keeps within the same one that is not."""
+    below, most = old.keywords.get("exclusiveMaximum"), old.keywords.get("maximum")
+    after, at_most = new.keywords.get("exclusiveMaximum"), new.keywords.get("maximum")
+    found: Differences = []
+    if not _within(below, at_most):
+        found += upper(new, old, "maximum", "MAXIMUM", path)
+    if after is None or most is None or most >= after:
+        found += upper(new, old, "exclusiveMaximum", "EXCLUSIVE_MAXIMUM", path)
+    return found
+
+
+def _least(new: Shape, old: Shape, path: str) -> Differences:
+    """The same from below."""
+    above, least = old.keywords.get("exclusiveMinimum"), old.keywords.get("minimum")
+    after, at_least = new.keywords.get("exclusiveMinimum"), new.keywords.get("minimum")
+    found: Differences = []
+    if not _within(at_least, above):
+        found += lower(new, old, "minimum", "MINIMUM", path)
+    if after is None or least is None or least <= after:
+        found += lower(new, old, "exclusiveMinimum", "EXCLUSIVE_MINIMUM", path)
+    return found
+
+
+def _within(less: Any, more: Any) -> bool:
+    return less is not None and more is not None and less <= more
 
 
 def upper(new: Shape, old: Shape, keyword: str, kind: str, path: str) -> Differences:

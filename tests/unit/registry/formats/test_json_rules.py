@@ -159,6 +159,22 @@ WIDENED = {  # old schema, new schema: everything that was valid still is
         {**D4, **NUMBER, "maximum": 5, "exclusiveMaximum": True},
         {**D2020, **NUMBER, "exclusiveMaximum": 5},
     ),
+    "a maximum no longer exclusive in draft 4": (
+        {**D4, **NUMBER, "maximum": 3, "exclusiveMaximum": True},
+        {**D4, **NUMBER, "maximum": 3},
+    ),
+    "a minimum no longer exclusive in draft 4": (
+        {**D4, **NUMBER, "minimum": 3, "exclusiveMinimum": True},
+        {**D4, **NUMBER, "minimum": 3, "exclusiveMinimum": False},
+    ),
+    "limits no longer exclusive": (
+        {**NUMBER, "exclusiveMinimum": 1, "exclusiveMaximum": 3},
+        {**NUMBER, "minimum": 1, "maximum": 3},
+    ),
+    "limits made exclusive, and further apart": (
+        {**NUMBER, "minimum": 1, "maximum": 3},
+        {**NUMBER, "exclusiveMinimum": 0.5, "exclusiveMaximum": 3.5},
+    ),
     "additionalItems without items, which mean nothing": (
         array(additionalItems=True),
         array(additionalItems=False),
@@ -185,6 +201,26 @@ NARROWED = {  # old schema, new schema, why not
         {**D4, **NUMBER, "maximum": 1},
         {**D4, **NUMBER, "maximum": 1, "exclusiveMaximum": True},
         "EXCLUSIVE_MAXIMUM_ADDED",
+    ),
+    "a minimum made exclusive in draft 4": (
+        {**D4, **NUMBER, "minimum": 1},
+        {**D4, **NUMBER, "minimum": 1, "exclusiveMinimum": True},
+        "EXCLUSIVE_MINIMUM_ADDED",
+    ),
+    "an exclusive maximum down to one that is not": (
+        {**D4, **NUMBER, "maximum": 3, "exclusiveMaximum": True},
+        {**D4, **NUMBER, "maximum": 2.5},
+        "MAXIMUM_ADDED",
+    ),
+    "an exclusive minimum up to one that is not": (
+        {**NUMBER, "exclusiveMinimum": 1},
+        {**NUMBER, "minimum": 1.5},
+        "MINIMUM_ADDED",
+    ),
+    "an exclusive maximum down": (
+        {**D4, **NUMBER, "maximum": 3, "exclusiveMaximum": True},
+        {**D4, **NUMBER, "maximum": 2, "exclusiveMaximum": True},
+        "EXCLUSIVE_MAXIMUM_DECREASED",
     ),
     "multipleOf added": (NUMBER, {**NUMBER, "multipleOf": 2}, "MULTIPLE_OF_ADDED"),
     "multiples of a multiple": (
