@@ -19,7 +19,7 @@ def test_a_topic_from_its_creation_to_its_end(headrace: Command) -> None:
         *("alter", "life", "--partitions", "3", "--unset", "segment.bytes", "--config", "retention.ms=9"),
     )
     assert altered.text == "altered life: 3 partitions, 1 replica each, retention.ms=9\n"
-    assert headrace.ok("topic", "delete", "life").text == "deleted life\n"
+    assert headrace.ok("topic", "delete", "life", "--yes").text == "deleted life\n"
     assert "life" not in [each["name"] for each in headrace.ok("topic", "list", "--json").json]
 
 
@@ -156,3 +156,20 @@ def test_on_a_terminal_a_deletion_is_asked_about(headrace: Command, answer: byte
 
     assert b"Delete asked and all records there" in err
     assert outcome in (out + err).decode()
+
+
+def test_where_nobody_can_be_asked_no_topic_is_deleted_without_a_yes(headrace: Command) -> None:
+    headrace.ok("topic", "create", "unasked-1")
+    headrace.ok("topic", "create", "unasked-2")
+    refused = headrace("topic", "delete", "unasked-1", "unasked-2")
+    assert refused.status == 2
+    assert refused.complaint.startswith(
+        "Nobody is there to be asked: give --yes to delete 2 topics (unasked-1, unasked-2)."
+    )
+    assert {"unasked-1", "unasked-2"} <= names(headrace)
+    headrace.ok("topic", "delete", "unasked-1", "unasked-2", "--yes")
+    assert not {"unasked-1", "unasked-2"} & names(headrace)
+
+
+def names(headrace: Command) -> set[str]:
+    return {each["name"] for each in headrace.ok("topic", "list", "--json").json}

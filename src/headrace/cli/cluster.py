@@ -1,11 +1,11 @@
 """`headrace cluster`: status, reassign, drain, elect."""
 
-import sys
 from collections.abc import Sequence
 
 import click
 
 from headrace.cli import completing
+from headrace.cli.asking import ask
 from headrace.cli.cluster_move import drain, of_topic, partition_option, reassign
 from headrace.cli.cluster_tables import draw_elections, draw_status
 from headrace.cli.lazy import LazyGroup
@@ -73,8 +73,5 @@ def _ask(places: Sequence[Place] | None) -> None:
         what = "every partition that has no leader"
     else:
         what = str(places[0]) if len(places) == 1 else count(len(places), "partition")
-    if not sys.stdin.isatty():
-        raise click.UsageError(f"Nobody is there to be asked: give --yes for an unclean election of {what}.")
     question = f"Elect a leader that may lack acknowledged records, for {what}? They would be lost"
-    if not click.confirm(question, err=True):
-        raise click.ClickException("nobody was elected")
+    ask(question, allowed=f"for an unclean election of {what}", declined="nobody was elected")

@@ -1,12 +1,12 @@
 """`headrace group`: list, describe, reset-offsets, delete-offsets, delete."""
 
-import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 import click
 
 from headrace.cli import completing
+from headrace.cli.asking import ask
 from headrace.cli.group_reset import reset_offsets
 from headrace.cli.group_tables import draw_group, draw_groups, draw_members
 from headrace.cli.lazy import Lazy, LazyGroup
@@ -111,8 +111,5 @@ def _there(session: Session, names: Sequence[str]) -> list[str]:
 def _ask(names: Sequence[str]) -> None:
     """Return if the deletion is wanted."""
     what = names[0] if len(names) == 1 else f"{count(len(names), 'group')} ({', '.join(names)})"
-    if not sys.stdin.isatty():
-        raise click.UsageError(f"Nobody is there to be asked: give --yes to delete {what}.")
     question = f"Delete {what} and the offsets committed there? Its consumers would begin anew"
-    if not click.confirm(question, err=True):
-        raise click.ClickException("nothing was deleted")
+    ask(question, allowed=f"to delete {what}")

@@ -1,11 +1,11 @@
 """`headrace group delete-offsets`: a group forgets how far it was."""
 
-import sys
 from collections.abc import Sequence
 
 import click
 
 from headrace.cli import completing
+from headrace.cli.asking import ask
 from headrace.cli.group_reset import parse_topics
 from headrace.cli.session import Session, options
 from headrace.cli.texts import count
@@ -56,7 +56,4 @@ def delete_offsets(session: Session, name: str, topics: Sequence[str], *, yes: b
 def _ask(name: str, places: Sequence[Place]) -> None:
     """Return if it is wanted."""
     what = f"what {name} has committed for {count(len(places), 'partition')}"
-    if not sys.stdin.isatty():
-        raise click.UsageError(f"Nobody is there to be asked: give --yes to forget {what}.")
-    if not click.confirm(f"Forget {what}?", err=True):
-        raise click.ClickException("nothing was changed")
+    ask(f"Forget {what}?", allowed=f"to forget {what}", declined="nothing was changed")

@@ -1,11 +1,11 @@
 """`headrace pipeline reset` and `replay`: a pipeline begins anew."""
 
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import click
 
+from headrace.cli.asking import ask
 from headrace.cli.pipeline_files import Opened, open_pipeline, state_option
 from headrace.cli.pipeline_tables import when
 from headrace.cli.session import Session, options
@@ -78,12 +78,9 @@ def _stopped(session: Session, path: Path, root: Path | None) -> Opened:
 
 def _ask(opened: Opened, question: str, *, yes: bool) -> None:
     """Return if it is fine."""
-    if yes:
-        return
-    if not sys.stdin.isatty():
-        raise click.UsageError(f"Nobody is there to be asked: give --yes for {opened.pipeline.name}.")
-    if not click.confirm(f"Pipeline {opened.pipeline.name}: {question}", err=True):
-        raise click.ClickException("nothing was changed")
+    name = opened.pipeline.name
+    if not yes:
+        ask(f"Pipeline {name}: {question}", allowed=f"for {name}", declined="nothing was changed")
 
 
 def _remarks(opened: Opened) -> Iterator[str]:

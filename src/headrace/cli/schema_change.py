@@ -1,10 +1,10 @@
 """`headrace schema register`, `check` and `delete`."""
 
-import sys
 from collections.abc import Sequence
 
 import click
 
+from headrace.cli.asking import ask
 from headrace.cli.schema_session import (
     file_argument,
     in_file,
@@ -118,8 +118,5 @@ def delete(session: Session, subject: str, version: str | None, *, permanent: bo
 def _ask(subject: str, version: int | str | None, *, permanent: bool) -> None:
     """Return if the deletion is wanted."""
     what = f"{subject}, all versions," if version is None else f"version {version} of {subject}"
-    if not sys.stdin.isatty():
-        raise click.UsageError(f"Nobody is there to be asked: give --yes to delete {what.rstrip(',')}.")
     more = " for good? Records that were written with it cannot be read any more" if permanent else "?"
-    if not click.confirm(f"Delete {what}{more}", err=True):
-        raise click.ClickException("nothing was deleted")
+    ask(f"Delete {what}{more}", allowed=f"to delete {what.rstrip(',')}")

@@ -1,12 +1,12 @@
 """`headrace topic`: create, list, describe, offsets, alter, delete-records, delete."""
 
-import sys
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
 import click
 
 from headrace.cli import completing
+from headrace.cli.asking import ask, internal_option, refuse_internal
 from headrace.cli.lazy import Lazy, LazyGroup
 from headrace.cli.session import Session, options, table
 from headrace.cli.texts import count, pairs
@@ -120,38 +120,39 @@ def alter(
 
 @topic.command()
 @click.argument("names", metavar="NAME...", nargs=-1, required=True, shell_complete=completing.topics)
-@click.option("--yes", is_flag=True, help="Do not ask, on a terminal either.")
+@click.option("--yes", is_flag=True, help="Do not ask.")
 @click.option("--if-exists", is_flag=True, help="Be content if it is not there.")
+@internal_option
 @options
 @click.pass_obj
-def delete(session: Session, names: Sequence[str], *, yes: bool, if_exists: bool) -> None:
+def delete(session: Session, names: Sequence[str], *, yes: bool, if_exists: bool, internal: bool) -> None:
     """Delete topics and all that is in them:  headrace topic delete orders"""
-    wanted = list(_there(session, names, if_exists=if_exists))
-    if (
-        wanted and not yes and sys.stdin.isatty()
-    ):  # scripts name what they want, as Kafka's own tool lets them
+    found = list(_there(session, names, if_exists=if_exists))
+    for each in found:
+        refuse_internal(each.name, marked=each.internal, meant=internal)
+    wanted = [each.name for each in found]
+    if wanted and not yes:
         _ask(wanted)
     for name in wanted:
         session.admin.delete_topic(name)
     session.show({"deleted": wanted}, f"deleted {', '.join(wanted) or 'nothing'}")
 
 
-def _there(session: Session, names: Sequence[str], *, if_exists: bool) -> Iterator[str]:
+def _there(session: Session, names: Sequence[str], *, if_exists: bool) -> Iterator[Topic]:
     for name in dict.fromkeys(names):
         try:
-            session.admin.describe_topic(name)
+            found = session.admin.describe_topic(name)
         except NoSuchTopic:
             if not if_exists:
                 raise
         else:
-            yield name
+            yield found
 
 
 def _ask(names: Sequence[str]) -> None:
     """Return if the deletion is wanted."""
     what = names[0] if len(names) == 1 else f"{count(len(names), 'topic')} ({', '.join(names)})"
-    if not click.confirm(f"Delete {what} and all records there", err=True):
-        raise click.ClickException("nothing was deleted")
+    ask(f"Delete {what} and all records there", allowed=f"to delete {what}")
 
 
 def _in_short(found: Topic) -> str:

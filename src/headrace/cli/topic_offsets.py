@@ -1,7 +1,6 @@
 """`headrace topic offsets` and `delete-records`: where partitions begin and end, and what is cut off."""
 
 import json
-import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
@@ -9,6 +8,7 @@ from typing import Final
 import click
 
 from headrace.cli import completing
+from headrace.cli.asking import ask, internal_option, refuse_internal
 from headrace.cli.formats import BadInput
 from headrace.cli.session import UNKNOWN, Session, options, table
 from headrace.cli.texts import count, time_ms
@@ -70,6 +70,7 @@ def offsets(session: Session, name: str, at: str, indexes: Sequence[int]) -> Non
 )
 @_partitions
 @click.option("--yes", is_flag=True, help="Do not ask.")
+@internal_option
 @options
 @click.pass_obj
 def delete_records(
@@ -81,6 +82,7 @@ def delete_records(
     file: Path | None,
     indexes: Sequence[int],
     yes: bool,
+    internal: bool,
 ) -> None:
     """Delete old records:  headrace topic delete-records orders --partition 0 --before 1200
 
@@ -89,6 +91,8 @@ def delete_records(
     if sum((before is not None, everything, file is not None)) != 1 or (indexes and file):
         raise click.UsageError("Give --before, --all or --from-file; --partition goes with the first two.")
     with Brokers(session.bootstrap) as brokers:
+        marked = any(each.name == name and each.is_internal for each in brokers.metadata().topics)
+        refuse_internal(name, marked=marked, meant=internal)
         if file is not None:
             wanted = read_offsets(file.read_text("utf-8", errors="replace"), name)
         else:
@@ -161,7 +165,4 @@ def read_offsets(text: str, topic: str) -> dict[int, int]:
 def _ask(topic: str, wanted: Mapping[int, int]) -> None:
     """Return if the deletion is wanted."""
     what = f"records of {topic}, in {count(len(wanted), 'partition')}"
-    if not sys.stdin.isatty():
-        raise click.UsageError(f"Nobody is there to be asked: give --yes to delete {what}.")
-    if not click.confirm(f"Delete {what}? They are gone for good", err=True):
-        raise click.ClickException("nothing was deleted")
+    ask(f"Delete {what}? They are gone for good", allowed=f"to delete {what}")

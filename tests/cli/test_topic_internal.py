@@ -1,0 +1,43 @@
+"""Topics that are the cluster's own: nobody deletes them by mistake."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from cli.command import Command
+from headrace.testing.process import UpProcess
+
+
+@pytest.fixture(scope="module")
+def headrace(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Command]:
+    """A broker of its own: others may need its schemas."""
+    with UpProcess(tmp_path_factory.mktemp("internal")) as up:
+        command = Command(up.bootstrap)
+        command.ok("produce", "orders", "x")
+        command.ok("consume", "orders", "--group", "billing", "--exit-at-end")
+        command.ok("topic", "create", "_schemas", "--config", "cleanup.policy=compact")
+        yield command
+
+
+@pytest.mark.parametrize("verb", ["delete", "delete-records --all"])
+@pytest.mark.parametrize(
+    ("name", "whose"), [("_schemas", "the schema registry's"), ("__consumer_offsets", "the cluster's")]
+)
+def test_what_is_the_clusters_own_has_to_be_meant(
+    headrace: Command, verb: str, name: str, whose: str
+) -> None:
+    refused = headrace("topic", *verb.split(), name, "--yes")
+    sentence = f"{name} is {whose} own: give --internal if you mean it"
+    assert (refused.status, refused.complaint) == (1, sentence)
+    assert name in names(headrace)
+
+
+def test_of_several_topics_none_is_deleted_if_one_has_to_be_meant(headrace: Command) -> None:
+    assert headrace("topic", "delete", "orders", "_schemas", "--yes").status == 1
+    assert {"orders", "_schemas"} <= names(headrace)
+    headrace.ok("topic", "delete", "orders", "_schemas", "--yes", "--internal")
+    assert not {"orders", "_schemas"} & names(headrace)
+
+
+def names(headrace: Command) -> set[str]:
+    return {each["name"] for each in headrace.ok("topic", "list", "--json").json}
