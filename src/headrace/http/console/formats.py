@@ -7,8 +7,9 @@ from urllib.parse import quote
 UNKNOWN: Final = "\N{EN DASH}"
 _UNITS: Final = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
 _SPANS: Final = ((86_400_000, "d"), (3_600_000, "h"), (60_000, "min"), (1000, "s"), (1, "ms"))
-_SIZES: Final = ("bytes", "size")
-_FOREVER: Final = {"-1": "no limit", str(2**63 - 1): "no limit"}
+_BYTES: Final = (".bytes", ".buffer.size", ".throttled.rate")
+_ENDLESS: Final = {str(2**31 - 1), str(2**63 - 1)}
+_MINUS_ONE: Final = (".ms", ".bytes", ".hours", ".minutes")  # of others it may be a default
 
 
 def number(value: float | None) -> str:
@@ -57,16 +58,15 @@ def took(milliseconds: float | None) -> str:
 def meaning(name: str, value: str | None) -> str:
     """What a setting's figure comes to, where that is easier to read: retention.ms=604800000 is `7 d`."""
     text = value or ""
-    unit = name.rpartition(".")[2]
-    if unit in {"ms", "hours", "minutes", *_SIZES} and text in _FOREVER:
-        return _FOREVER[text]
+    if text in _ENDLESS or (text == "-1" and name.endswith(_MINUS_ONE)):
+        return "no limit"
     if not text.isdigit():
         return ""
     figure = int(text)
-    if unit == "ms" and figure >= 1000:
+    if name.endswith(".ms") and figure >= 1000:
         return span(figure)
-    if unit in _SIZES and figure >= 1024:
-        return size(figure)
+    if name.endswith(_BYTES) and figure >= 1024:
+        return size(figure) + (" a second" if name.endswith(".rate") else "")
     return ""
 
 
