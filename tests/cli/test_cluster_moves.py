@@ -33,14 +33,14 @@ def test_a_partition_moves_to_the_brokers_it_is_told(headrace: Command) -> None:
 
 
 def test_a_topic_moves_whole_and_its_leaders_are_spread(headrace: Command) -> None:
-    headrace.ok("topic", "create", "whole", "--partitions", "3")
+    headrace.ok("topic", "create", "whole", "--partitions", "3", "--replicas", "1")
     moved = headrace.ok("cluster", "reassign", "--topic", "whole", "--to", "1,2,3", "--wait", "--json")
     assert [each["replicas"] for each in moved.json["partitions"]] == [[1, 2, 3], [2, 3, 1], [3, 1, 2]]
     assert _replicas(headrace, "whole") == [[1, 2, 3], [2, 3, 1], [3, 1, 2]]
 
 
 def test_a_plan_for_kafkas_tool_is_carried_out(headrace: Command, tmp_path: Path) -> None:
-    headrace.ok("topic", "create", "planned", "--partitions", "2")
+    headrace.ok("topic", "create", "planned", "--partitions", "2", "--replicas", "1")
     plan = tmp_path / "plan.json"
     entries = [
         {"topic": "planned", "partition": 0, "replicas": [2, 1], "log_dirs": ["any", "any"]},
@@ -69,7 +69,8 @@ def test_a_move_that_takes_its_time_is_shown_and_cancelled(tmp_path: Path) -> No
     with ClusterProcess(tmp_path, brokers=2) as cluster:
         headrace = Command(cluster.bootstrap)
         headrace.ok(
-            *("topic", "create", "slow", "--config", "leader.replication.throttled.replicas=*"),
+            *("topic", "create", "slow", "--replicas", "1"),
+            *("--config", "leader.replication.throttled.replicas=*"),
             *("--config", "follower.replication.throttled.replicas=*"),
         )
         headrace.ok("cluster", "reassign", "--topic", "slow", "--to", "1", "--wait")
@@ -96,7 +97,7 @@ def test_a_move_that_takes_its_time_is_shown_and_cancelled(tmp_path: Path) -> No
 
 
 def test_a_throttle_is_in_force_until_all_have_arrived(headrace: Command) -> None:
-    headrace.ok("topic", "create", "throttled")
+    headrace.ok("topic", "create", "throttled", "--replicas", "1")
     headrace.ok("cluster", "reassign", "--topic", "throttled", "--to", "1", "--wait")
     headrace.ok("produce", "throttled", stdin=MEGABYTES)
     move = ["cluster", "reassign", "--topic", "throttled", "--to", "2", "--throttle", "500000"]
@@ -118,7 +119,7 @@ def test_a_broker_is_drained_under_load_and_nothing_is_left_on_it(tmp_path: Path
     with ClusterProcess(tmp_path, arguments=["--racks", "a,b,b"]) as cluster:
         headrace = Command(cluster.bootstrap)
         headrace.ok("topic", "create", "busy", "--partitions", "6", "--replicas", "2")
-        headrace.ok("topic", "create", "quiet", "--partitions", "2")
+        headrace.ok("topic", "create", "quiet", "--partitions", "2", "--replicas", "1")
         headrace.ok("consume", "quiet", "--group", "readers", "--exit-at-end")
         headrace.ok("cluster", "reassign", "--topic", "__consumer_offsets", "--to", "1,3", "--wait")
         plan = headrace.ok("cluster", "drain", "3", "--dry-run", "--json").json["partitions"]
@@ -157,7 +158,7 @@ def test_a_broker_cannot_be_drained_if_there_are_too_few_others(headrace: Comman
 def test_what_cannot_be_is_refused_in_a_sentence(
     headrace: Command, arguments: list[str], sentence: str
 ) -> None:
-    headrace.ok("topic", "create", "here", "--if-not-exists")
+    headrace.ok("topic", "create", "here", "--replicas", "1", "--if-not-exists")
     assert headrace("cluster", *arguments).complaint == sentence
 
 

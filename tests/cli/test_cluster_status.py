@@ -78,7 +78,7 @@ def test_a_broker_that_does_not_answer_is_silent(tmp_path: Path) -> None:
 def test_a_cluster_says_what_it_lacks_while_a_broker_is_down(
     cluster: ClusterProcess, headrace: Command
 ) -> None:
-    headrace.ok("topic", "create", "single")
+    headrace.ok("topic", "create", "single", "--replicas", "1")
     headrace.ok(*("topic", "create", "pair", "--replicas", "2", "--config", "min.insync.replicas=2"))
     headrace.ok("topic", "create", "trio", "--replicas", "3")
     headrace.ok("cluster", "reassign", "--topic", "single", "--to", "3", "--wait")

@@ -29,7 +29,8 @@ from headrace.cli.texts import pairs
     type=click.IntRange(1, 100),
     default=1,
     show_default=True,
-    help="More than one: each is a process of its own, and started again if it dies.",
+    help="More than one: each is a process of its own, started again if it dies, and topics get three "
+    "replicas, or two of two brokers, unless somebody says otherwise (default.replication.factor).",
 )
 @click.option("--host", default="127.0.0.1", show_default=True, help="Where to listen.")
 @click.option(

@@ -90,8 +90,12 @@ class Layout:
 
 
 def _for_several(brokers: int) -> dict[str, str]:
-    """__consumer_offsets is not named: it gets up to three replicas, as brokers come, if nobody says."""
+    """One of them may die, and nothing is missing. How many have to be in sync is left as it is.
+
+    __consumer_offsets is not named: it gets up to three replicas, as brokers come, if nobody says.
+    """
     return {
+        "default.replication.factor": str(min(3, brokers)),
         "transaction.state.log.replication.factor": str(min(3, brokers)),
         "transaction.state.log.min.isr": str(min(2, brokers)),
         "zookeeper.session.timeout.ms": "6000",  # nothing gets lost between processes of one machine
