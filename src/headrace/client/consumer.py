@@ -11,6 +11,7 @@ reads after us. Each record at least once.
 
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from itertools import chain
 from typing import Any, Final, Generic, Literal, Self, TypeVar
 
@@ -76,10 +77,13 @@ class Consumer(Generic[K, V]):
         # What is committed is what we have stored, and the end of a partition is ours to interpret.
         given |= {"enable.auto.offset.store": False, "enable.partition.eof": True}
         self._bootstrap = bootstrap_of(given)
+        self._source: Source
+        if callable(on_commit := given.get("on_commit")):
+            given["on_commit"] = lambda *told: self._source.call(on_commit, *told)
         self._decoding = Decoding(key, value, registry, on_bad)
         self._listeners = (on_assigned, on_revoked, on_lost)
         self._client: Any = build(confluent_kafka.Consumer, given)
-        self._closed = False
+        self._closed = self._subscribed = False
         try:
             check_reachable(self._bootstrap)
             self._buffer, self._pace = Buffer(), Pace()
@@ -119,17 +123,20 @@ class Consumer(Generic[K, V]):
             self._offsets.finish()
         finally:
             self._decoding.close()
+        self._source.raise_what_callbacks_raised()
 
     # -- what to read --------------------------------------------------------------------------
 
     def subscribe(self, topics: str | Sequence[str]) -> None:
         """Read these from now on, and no others; NoSuchTopic if one is not there."""
+        self._check_open()
         wanted = [topics] if isinstance(topics, str) else list(topics)
         self._source.patterns = any(topic.startswith("^") for topic in wanted)
         there = self._offsets.ask("the topics", lambda: self._client.list_topics(timeout=30)).topics
         for topic in wanted:
             if not topic.startswith("^") and topic not in there:
                 raise NoSuchTopic(topic)
+        self._subscribed = self._group is not None
         if self._group is not None:
             self._client.subscribe(
                 wanted, on_assign=self._gained, on_revoke=self._revoked, on_lost=self._lost
@@ -137,12 +144,23 @@ class Consumer(Generic[K, V]):
         elif self._source.patterns:
             raise ClientError("topics by a regular expression are for groups: give group=NAME")
         else:
-            self.assign([Place(topic, index) for topic in wanted for index in there[topic].partitions])
+            places = [Place(topic, index) for topic in wanted for index in there[topic].partitions]
+            self._assign(dict.fromkeys(places, self._start))
 
     def assign(self, places: "Places | Mapping[Place | tuple[str, int], int | Start]") -> None:
         """Read these partitions, whoever else does: ("orders", 0), from an offset if it is a mapping."""
+        self._check_open()
         begin = places if isinstance(places, Mapping) else dict.fromkeys(places, self._start)
         asked = {Place(*place): _offset(offset) for place, offset in begin.items()}
+        there = self._offsets.ask("the topics", lambda: self._client.list_topics(timeout=30)).topics
+        for place in asked:
+            if place.topic not in there:
+                raise NoSuchTopic(place.topic)
+            if place.partition not in (partitions := there[place.topic].partitions):
+                raise ClientError(f"there is no {place}: the topic has partitions 0 to {len(partitions) - 1}")
+        self._assign(asked)
+
+    def _assign(self, asked: Mapping[Place, int]) -> None:
         wanted = self._offsets.ask("the partitions", lambda: with_ends(self._client, asked))
         self._source.lost(list(self._source.assigned))
         self._client.assign([TopicPartition(*place, offset) for place, offset in wanted.items()])
@@ -155,9 +173,7 @@ class Consumer(Generic[K, V]):
 
     def seek(self, topic: str, partition: int, offset: int | Start) -> None:
         """Go on at this offset, or at an end of the partition: "latest" is where it ends now."""
-        place = Place(topic, partition)
-        if place not in self._source.assigned:
-            raise ClientError(f"{place} is not read by this consumer: only its own partitions can be moved")
+        (place,) = self._mine([(topic, partition)])
         self._offsets.move(place, _offset(offset))
 
     def pause(self, places: Places | None = None) -> None:
@@ -194,7 +210,7 @@ class Consumer(Generic[K, V]):
     ) -> Iterator[Batch[K, V]]:
         """Records as they come, up to `most` at a time. A batch is done when the next one is asked for."""
         for batch in self.fetches(most, stop_at_end=stop_at_end, idle_s=idle_s, limit_s=limit_s):
-            yield from self.handing_out_batch(batch, self._decoding.batch(batch))
+            yield from self.handing_out_batch(batch, self.decoded_batch(batch))
 
     def fetches(
         self,
@@ -210,13 +226,16 @@ class Consumer(Generic[K, V]):
 
         With `beats` an empty list comes a few times a second while there is nothing.
         """
+        if most is not None and most < 1:
+            raise ClientError(f"a batch has at least one record, not {most}")
         now_s = time.monotonic()
         until_s = None if limit_s is None else now_s + limit_s
         idle_until_s = None if idle_s is None else now_s + idle_s
         self._offsets.again(self._decoding.refused)
         while True:
-            if self._closed:
-                raise Closed("consumer")
+            self._check_open()
+            if not self._subscribed and not self._source.assigned:
+                raise ClientError("there is nothing to read: give the consumer topics, subscribe or assign")
             self._pace.asked(now_s := time.monotonic())
             self._offsets.settle()
             if until_s is not None and now_s >= until_s:
@@ -241,11 +260,22 @@ class Consumer(Generic[K, V]):
 
     def decoded(self, batch: list[Record]) -> "list[Message[K, V] | NotReadable | None]":
         """What `fetches` gave, with what would be raised in its place, and None for what is passed over."""
-        return self._decoding.all(batch)
+        with self._put_back_if_raised(batch):
+            return self._decoding.all(batch)
 
     def decoded_batch(self, batch: list[Record]) -> "tuple[Batch[K, V], NotReadable | None]":
         """What `fetches` gave, up to the first that is to be raised."""
-        return self._decoding.batch(batch)
+        with self._put_back_if_raised(batch):
+            return self._decoding.batch(batch)
+
+    @contextmanager
+    def _put_back_if_raised(self, batch: list[Record]) -> Iterator[None]:
+        """Nobody has seen these if, say, the schema registry is out of reach: they come another time."""
+        try:
+            yield
+        except BaseException:
+            self.put_back(batch)
+            raise
 
     def handing_out(self, batch: list[Record], found: Sequence[Answer]) -> Iterator[Answer]:
         """`found`, which was made of `batch`, one by one; each is done when the next is asked for."""
@@ -279,24 +309,41 @@ class Consumer(Generic[K, V]):
         Returns the next offset of each partition that was committed. Without `wait` it returns at once,
         and the setting `on_commit` may name a function that hears what became of it.
         """
+        self._check_open()
         return self._offsets.commit(message, wait=wait)
 
     def position(self) -> dict[Place, int]:
-        """The next offset of each partition of which a record was handed out."""
-        return self._buffer.handed_out()
+        """The next offset of each partition of which a record was handed out, or that was moved by `seek`."""
+        return self._offsets.position()
 
     def committed(self, places: Places | None = None) -> dict[Place, int | None]:
         """What the group has committed for these partitions, or for all that are read here."""
-        return self._offsets.committed(self._mine(places))
+        self._check_open()
+        return self._offsets.committed(
+            self.assignment if places is None else [Place(*each) for each in places]
+        )
 
     def lag(self) -> dict[Place, int]:
         """How many records each partition has that were not handed out yet."""
+        self._check_open()
         return self._offsets.lag(from_start=self._start == ENDS["earliest"])
 
     # -- rebalances ----------------------------------------------------------------------------
 
     def _mine(self, places: Places | None) -> list[Place]:
-        return self.assignment if places is None else [Place(*place) for place in places]
+        """These, if they are read here, or all that are."""
+        self._check_open()
+        named = self.assignment if places is None else [Place(*place) for place in places]
+        for place in named:
+            if place not in self._source.assigned:
+                raise ClientError(
+                    f"{place} is not read by this consumer, and only its own partitions are its business"
+                )
+        return named
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise Closed("consumer")
 
     def _gained(self, _client: object, partitions: Sequence[TopicPartition]) -> None:
         self._source.gained(places_of(partitions))
@@ -313,7 +360,7 @@ class Consumer(Generic[K, V]):
     def _tell(self, which: int, partitions: Sequence[TopicPartition]) -> None:
         listener = self._listeners[which]
         if listener is not None and not self._offsets.left:
-            listener(places_of(partitions))
+            self._source.call(listener, places_of(partitions))
 
 
 def _group_of(given: dict[str, Any], auto_commit: bool | None) -> str | None:
@@ -330,11 +377,11 @@ def _group_of(given: dict[str, Any], auto_commit: bool | None) -> str | None:
 
 
 def _offset(wanted: int | Start) -> int:
-    if isinstance(wanted, int):
-        return wanted
-    if wanted not in ENDS:
-        raise ClientError(f"an offset is a number, 'earliest' or 'latest', not {wanted!r}")
-    return int(ENDS[wanted])
+    if wanted in ENDS:
+        return int(ENDS[str(wanted)])
+    if not isinstance(wanted, int) or (wanted < 0 and wanted not in ENDS.values()):
+        raise ClientError(f"an offset is a number from 0 on, 'earliest' or 'latest', not {wanted!r}")
+    return wanted
 
 
 def _true(setting: object) -> bool:

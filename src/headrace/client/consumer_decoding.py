@@ -1,11 +1,13 @@
 """From librdkafka's messages to ours: keys and values by their formats, and what becomes of bad ones."""
 
 from collections.abc import Callable, Iterator
+from functools import partial
+from operator import length_hint
 from typing import Any, Literal, NoReturn
 
 from headrace.client.consumer_buffer import Record
 from headrace.client.consumer_message import Batch, Keyed, Message, plain
-from headrace.client.errors import BadSetting, NotReadable
+from headrace.client.errors import BadSetting, NotReadable, Unreachable
 from headrace.client.serializers import Field, close, format_of
 
 OnBad = Literal["raise", "skip"] | Callable[[NotReadable], object]
@@ -31,7 +33,15 @@ class Decoding:
         self._refused = []
         if self._plain:
             return plain(records, batch)
-        return filter(None, map(self._decoded, records))
+        return filter(None, map(partial(self._decoded_from, records, batch), records))
+
+    def _decoded_from(self, records: Any, batch: list[Record], record: Record) -> Message[Any, Any] | None:
+        """The record as a message. One that cannot be decoded just now stays the next of its batch."""
+        try:
+            return self._decoded(record)
+        except Unreachable:
+            records.__setstate__(len(batch) - length_hint(records) - 1)
+            raise
 
     def batch(self, records: list[Record]) -> tuple[Batch[Any, Any], NotReadable | None]:
         """The records up to the first that cannot be read and is to be raised, and why it cannot."""
@@ -85,6 +95,8 @@ class Decoding:
     def _read(by: Any, data: bytes, field: Field, record: Record) -> Any:
         try:
             return by.deserialize(data, record.topic(), field, record.headers())
+        except Unreachable:  # the registry: that says nothing about the record
+            raise
         except Exception as error:
             raise NotReadable(
                 topic=record.topic(),

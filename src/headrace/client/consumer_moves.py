@@ -30,6 +30,11 @@ class Moves:
         return bool(self._targets)
 
     @property
+    def planned(self) -> Mapping[Place, int]:
+        """Where partitions are to go that are not there yet."""
+        return self._targets
+
+    @property
     def watching(self) -> bool:
         """Whether it matters what comes: `passes_over` is to be told of it."""
         return bool(self._targets or self._awaited)

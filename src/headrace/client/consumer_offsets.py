@@ -4,7 +4,14 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from typing import Any, Final, TypeVar
 
-from confluent_kafka import KafkaError, KafkaException, TopicPartition
+from confluent_kafka import (
+    OFFSET_BEGINNING,
+    OFFSET_END,
+    OFFSET_STORED,
+    KafkaError,
+    KafkaException,
+    TopicPartition,
+)
 
 from headrace.client.connection import Place
 from headrace.client.consumer_buffer import Record, place_of
@@ -32,8 +39,8 @@ class Offsets:
         self._automatic = automatic
         self._stored: dict[Place, int] = {}
         self._said: dict[Place, int] = {}  # what `commit` was for
-        self._held = source.held
-        self._paused: set[Place] = set()
+        self._sure: dict[Place, int] = {}  # what a broker has taken of it
+        self._held, self._paused = source.held, source.paused
         self._last: LastCommit | None = None
 
     def again(self, refused: Callable[[Record], bool]) -> None:
@@ -79,7 +86,7 @@ class Offsets:
             raise ClientError("this consumer has no group to commit for: make it with group=NAME")
         if message is None:
             reached = self._buffer.handed_out()
-            reached = {place: at for place, at in reached.items() if at != self._said.get(place)}
+            reached = {place: at for place, at in reached.items() if at != self._sure.get(place)}
         else:
             reached = {Place(message.topic, message.partition): message.offset + 1}
         for place in reached.keys() - self._source.assigned:
@@ -87,22 +94,23 @@ class Offsets:
         self._store(reached)
         done = self._commit(reached, wait=wait) if reached else {}
         self._said |= reached
+        if wait:
+            self._sure |= reached
         return done
 
     def leave(self, places: Sequence[Place]) -> None:
         """These are another's now."""
         for place in places:
-            self._stored.pop(place, None)
-            self._said.pop(place, None)
-            self._held.pop(place, None)
+            for known in (self._stored, self._said, self._sure, self._held):
+                known.pop(place, None)
             self._paused.discard(place)
         self._source.lost(places)
 
     def move(self, place: Place, offset: int) -> None:
         """Go on there, and let that be committed, also if it is before what was."""
         offset = self.ask(place.topic, lambda: with_ends(self._client, {place: offset}))[place]
-        self._stored.pop(place, None)
-        self._said.pop(place, None)
+        for known in (self._stored, self._said, self._sure):
+            known.pop(place, None)
         if place in self._held:
             self._held[place] = offset
             self._buffer.forget({place})
@@ -134,15 +142,20 @@ class Offsets:
     def lag(self, *, from_start: bool) -> dict[Place, int]:
         """What is not handed out yet; where nothing was, what is not committed."""
         far: dict[Place, int | None] = {**self._source.sent_to(), **self._buffer.handed_out()}
-        unknown = [place for place in self._source.assigned if place not in far]
-        if unknown and self._group is not None:
-            far |= self.committed(unknown)
+        unknown = [place for place in self._source.assigned if far.get(place, OFFSET_STORED) == OFFSET_STORED]
+        far |= dict.fromkeys(unknown) if self._group is None else self.committed(unknown)
         lags = {}
         for place in sorted(self._source.assigned):
             low, high = self._watermarks(place)
-            at = far.get(place)
-            lags[place] = max(0, high - (at if at is not None else low if from_start else high))
+            start = low if from_start else high
+            at = {None: start, OFFSET_BEGINNING: low, OFFSET_END: high}.get(far[place], far[place])
+            lags[place] = max(0, high - (at or 0))
         return lags
+
+    def position(self) -> dict[Place, int]:
+        """The next offset of each partition of which that is known."""
+        known = {**self._source.sent_to(), **self._buffer.handed_out()}
+        return {place: offset for place, offset in known.items() if offset >= 0}
 
     def ask(self, what: str, question: Callable[[], Answer]) -> Answer:
         """The answer, or what went wrong in our words."""

@@ -38,7 +38,9 @@ class Source:
         self._begins: dict[Place, int] = {}  # where a partition was sent to; else where the group was
         self._ends: dict[Place, int] = {}  # where a partition was at its end
         self._moves = Moves(client)
-        self.held: dict[Place, int] = {}  # of partitions that are paused: where they go on
+        self.paused: set[Place] = set()
+        self.held: dict[Place, int] = {}  # of those that are paused: where they go on
+        self._raised: BaseException | None = None  # by a callback of the user's, inside of librdkafka
 
     # -- partitions ----------------------------------------------------------------------------
 
@@ -70,8 +72,8 @@ class Source:
         self._moves.plan(place, offset)
 
     def sent_to(self) -> dict[Place, int]:
-        """Where partitions were sent that did not begin where the group was."""
-        return {place: offset for place, offset in self._begins.items() if offset >= 0}
+        """Where partitions were or will be sent that do not go on where the group is: offsets, or ends."""
+        return {**self._begins, **self._moves.planned, **self.held}
 
     @property
     def at_end(self) -> bool:
@@ -79,8 +81,9 @@ class Source:
         if not self._settled and (self.assigned or time.monotonic() < self._idle_from_s):
             return False
         far = self.buffer.handed_out()
-        return not self._moves and all(
-            place in self._ends and far.get(place, -1) <= self._ends[place] for place in self.assigned
+        read = self.assigned - self.paused
+        return self._moves.planned.keys().isdisjoint(read) and all(
+            place in self._ends and far.get(place, -1) <= self._ends[place] for place in read
         )
 
     def positions(self) -> dict[Place, int]:
@@ -113,8 +116,23 @@ class Source:
             self._go_back(first)
             raise
         if any(map(_error_of, found)) or self._moves.watching:
-            return self._sorted(found)
+            found = self._sorted(found)
+        if self._raised is not None:
+            self.buffer.keep(found)
+            self.raise_what_callbacks_raised()
         return found
+
+    def call(self, function: Callable[..., object], *arguments: Any) -> None:
+        """Call the user's function from within librdkafka, which could not hand on what it raises: we do."""
+        try:
+            function(*arguments)
+        except BaseException as error:  # noqa: BLE001  it is raised by whoever fetches or closes
+            self._raised = self._raised or error
+
+    def raise_what_callbacks_raised(self) -> None:
+        raised, self._raised = self._raised, None
+        if raised is not None:
+            raise raised
 
     def _resolved(self, place: Place, offset: int) -> int:
         """The offset, or what the group has committed if it stands for that."""

@@ -88,7 +88,7 @@ class Receipt:
             self._error = error
         self._message = message  # from now on it is done
         if self._callback is not None:
-            self._callback(self)
+            self._ledger.call(self._callback, self)
 
 
 class Tally:
@@ -127,6 +127,7 @@ class Ledger:
         self._first: list[ClientError] = []
         self._bootstrap = bootstrap
         self._on_failure = on_failure
+        self._raised: BaseException | None = None
         self._lock = Lock()
 
     def report(self, error: KafkaError | None, message: Any) -> None:
@@ -148,7 +149,21 @@ class Ledger:
             if len(self._first) < REMEMBERED:
                 self._first.append(why)
         if self._on_failure is not None:
-            self._on_failure(why)
+            self.call(self._on_failure, why)
+
+    def call(self, function: Callable[[Any], object], told: object) -> None:
+        """Call the user's function from within librdkafka, which could not hand on what it raises: we do."""
+        try:
+            function(told)
+        except BaseException as error:  # noqa: BLE001  it is raised by whoever sends, polls or flushes
+            self._raised = self._raised or error
+
+    def raise_what_callbacks_raised(self, *, at_once: bool = True) -> None:
+        """Or, if not at once, only what must not wait: Ctrl-C."""
+        if self._raised is None or (isinstance(self._raised, Exception) and not at_once):
+            return
+        raised, self._raised = self._raised, None
+        raise raised
 
     def why(self, error: KafkaError, message: Any) -> ClientError:
         """The same in our words."""
@@ -166,7 +181,7 @@ class Ledger:
             kinds, first = self._kinds, self._first
             self._kinds, self._first = Counter(), []
         if new or counts.waiting or counts.acknowledged + counts.failed < counts.sent:
-            raise DeliveryFailed(
+            failed = DeliveryFailed(
                 failed=new,
                 waiting=counts.waiting,
                 missing=counts.sent - counts.acknowledged - counts.failed - counts.waiting,
@@ -174,6 +189,10 @@ class Ledger:
                 kinds=dict(kinds.most_common()),
                 errors=tuple(first),
             )
+            if self._raised is not None:
+                failed.add_note(f"and besides, a callback has raised {self._raised!r}")
+            raise failed
+        self.raise_what_callbacks_raised()
 
 
 def delivered(message: Any) -> Delivered:

@@ -143,6 +143,7 @@ class Producer:
             if headers is None and not timestamp_ms:  # by far the most, and fewer arguments are quicker
                 self._produce(topic, value, key, partition)
             else:
+                _check_time(timestamp_ms)
                 self._produce(topic, value, key, partition, None, None, timestamp_ms, headers)
         except (BufferError, KafkaException, TypeError) as error:
             self._insist(error, topic, value, key, partition, None, timestamp_ms, headers)
@@ -218,6 +219,7 @@ class Producer:
             value, key, partition = self._prepare(topic, value, key, headers, partition)
         elif partition is None:
             partition = next(self._turns[topic]) if key is None else ANY
+        _check_time(timestamp_ms)
         try:
             self._produce(topic, value, key, partition, settle, None, timestamp_ms, headers)
         except BufferError:
@@ -242,6 +244,7 @@ class Producer:
         shut = False
         with ExitStack() as gate:
             while waiting := self._served(flush, _slice(until_s)):
+                self._ledger.raise_what_callbacks_raised(at_once=False)
                 if time.monotonic() >= until_s:
                     break
                 if not shut and waiting <= self._sent.total - sent:  # all of it may be of others
@@ -259,7 +262,7 @@ class Producer:
         """
         if self._final is not None:
             return self._final
-        self.poll(0)
+        self._served(self._client.poll, 0)
         return self._counted(self._sent.total, len(self._client))
 
     def _counted(self, sent: int, queued: int) -> Counts:
@@ -274,6 +277,7 @@ class Producer:
     def poll(self, timeout_s: float = 0) -> None:
         """See what has arrived, and call whom it concerns. Sending and flushing do so, too."""
         self._served(self._client.poll, timeout_s)
+        self._ledger.raise_what_callbacks_raised()
 
     def may_block(self, topic: str, key: object, partition: int | None) -> bool:
         """Whether sending such a record may have to ask a broker or a schema registry first."""
@@ -339,8 +343,9 @@ class Producer:
             try:
                 return serve(timeout_s)
             except SystemError as error:
-                if isinstance(error.__cause__, KafkaException):
-                    self._ledger.lost(error.__cause__.args[0])
+                if not isinstance(error.__cause__, KafkaException):
+                    raise
+                self._ledger.lost(error.__cause__.args[0])
             except KafkaException:
                 continue  # it came up between two reports
         raise Closed("producer")
@@ -376,6 +381,11 @@ _GONE: Final = _Gone()
 
 def _slice(until_s: float) -> float:
     return max(0.0, min(FLUSH_S, until_s - time.monotonic()))
+
+
+def _check_time(timestamp_ms: int) -> None:
+    if timestamp_ms < 0:
+        raise ClientError(f"timestamp_ms={timestamp_ms}: milliseconds since 1970, or 0 for now")
 
 
 def _all(acks: object) -> bool:
