@@ -6,6 +6,8 @@ from typing import Any, Final
 
 from confluent_kafka import KafkaError, KafkaException
 
+from headrace.client.errors_advice import ADVICE, what_to_do, why_no_topic
+
 CONNECT_TIMEOUT_S: Final = 5.0
 
 
@@ -22,10 +24,11 @@ class Refused(ClientError):
 
 
 class NoSuchTopic(ClientError):
-    """There is no topic of this name."""
+    """There is no topic of this name, or cannot be."""
 
     def __init__(self, topic: str) -> None:
-        super().__init__(f"there is no topic {topic}")
+        why = why_no_topic(topic)
+        super().__init__(f"there can be no topic {topic!r}: {why}" if why else f"there is no topic {topic}")
 
 
 class TopicExists(ClientError):
@@ -83,7 +86,8 @@ class DeliveryFailed(ClientError):
         if failed:
             how = ", ".join(f"{count:,} {kind}" for kind, count in kinds.items())
             first = f"; the first: {errors[0]}" if errors else ""
-            parts.append(f"{failed:,} failed ({how}{first}): send them again")
+            advice = what_to_do(kinds, first)
+            parts.append(f"{failed:,} failed ({how}{first}){advice and ': '}{advice}")
         if waiting:
             parts.append(f"{waiting:,} are still on their way: flush again, with more time")
         if missing:
@@ -115,28 +119,56 @@ _OUT_OF_REACH: Final = {
     KafkaError._TRANSPORT,  # noqa: SLF001
     KafkaError._ALL_BROKERS_DOWN,  # noqa: SLF001
     KafkaError._TIMED_OUT,  # noqa: SLF001
-    KafkaError._MSG_TIMED_OUT,  # noqa: SLF001
     KafkaError._RESOLVE,  # noqa: SLF001
 }
 
 
-def translate(error: KafkaException | KafkaError, what: str, bootstrap: str) -> ClientError:
-    """Our word for librdkafka's error; `what` is the topic, group or whatever else it is about."""
+_NO_TOPIC: Final = {KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC}  # noqa: SLF001
+_NO_NAMES: Final = ("group ", "the ", "broker ")  # how `what` begins if it is not a topic's name
+
+
+def translate(
+    error: KafkaException | KafkaError, what: str, bootstrap: str, *, timeout_ms: int | None = None
+) -> ClientError:
+    """Our word for librdkafka's error; `what` is the topic, group or whatever else it is about.
+
+    A record was tried for `timeout_ms`.
+    """
     kafka_error = error.args[0] if isinstance(error, KafkaException) else error
     code = kafka_error.code()
     if code in _OUT_OF_REACH:
         return Unreachable(f"no broker answered in time at {bootstrap}")
-    if code in {KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC}:  # noqa: SLF001
+    if code == KafkaError._MSG_TIMED_OUT:  # noqa: SLF001
+        return _not_acknowledged(what, bootstrap, timeout_ms)
+    if code in _NO_TOPIC and not what.startswith(_NO_NAMES):
         return NoSuchTopic(what)
     if code == KafkaError.TOPIC_ALREADY_EXISTS:
         return TopicExists(what)
     if code == KafkaError.GROUP_ID_NOT_FOUND:
-        return NoSuchGroup(what)
+        return NoSuchGroup(what.removeprefix("group "))
     if code == KafkaError.NON_EMPTY_GROUP:
-        return GroupActive(what)
-    said = str(kafka_error.str()).removeprefix("Broker: ").removeprefix("Local: ")
-    said = lowered(said)
-    return ClientError(said if said.startswith((what, f"topic '{what}'")) else f"{what}: {said}")
+        return GroupActive(what.removeprefix("group "))
+    return ClientError(_sentence(kafka_error, what))
+
+
+def _not_acknowledged(topic: str, bootstrap: str, timeout_ms: int | None) -> Unreachable:
+    """Nobody says why, since it is not the broker's last answer that librdkafka reports."""
+    within = "in time" if timeout_ms is None else f"within {timeout_ms:,} ms"
+    return Unreachable(
+        f"{topic}: not acknowledged {within} at {bootstrap}: fewer replicas are in sync than "
+        "min.insync.replicas, or the leader is down (`headrace cluster status` tells)"
+    )
+
+
+def _sentence(error: KafkaError, what: str) -> str:
+    if error.code() in _NO_TOPIC:
+        return f"{what}: a topic or a partition is not there (any more)"
+    said = lowered(str(error.str()).removeprefix("Broker: ").removeprefix("Local: "))
+    if error.code() == KafkaError.TOPIC_EXCEPTION and said == "invalid topic":
+        said = why_no_topic(what) or said
+    advice = ADVICE.get(error.name())
+    about = said if said.startswith((what, f"topic '{what}'")) else f"{what}: {said}"
+    return about if advice is None else f"{about}: {advice}"
 
 
 def lowered(sentence: str) -> str:

@@ -1,0 +1,72 @@
+"""What to do about an error, by librdkafka's name for it.
+
+Most failures of a producer pass, and the record can be sent again. Those that are named here would only
+fail again, until somebody does something else about them first.
+"""
+
+import re
+from collections.abc import Iterable
+from typing import Final
+
+AGAIN: Final = "send them again"
+_MAKE_ANOTHER: Final = "this producer is of no more use: make another one, and send them again"
+_NOT_ALLOWED: Final = "this user may not do that, and whoever administers the cluster can allow it"
+_TOO_LARGE: Final = (
+    "raise max.message.bytes of the topic and message_max_bytes here, or make the records smaller"
+)
+_TOO_FEW: Final = (
+    "too few replicas are in sync for min.insync.replicas: `headrace cluster status` says who is gone"
+)
+_CREDENTIALS: Final = "look at security_protocol, sasl_mechanism, sasl_username and sasl_password"
+
+ADVICE: Final = {
+    "MSG_SIZE_TOO_LARGE": _TOO_LARGE,
+    "RECORD_LIST_TOO_LARGE": "raise segment.bytes of the topic, or lower batch_size here",
+    "TOPIC_AUTHORIZATION_FAILED": _NOT_ALLOWED,
+    "GROUP_AUTHORIZATION_FAILED": _NOT_ALLOWED,
+    "CLUSTER_AUTHORIZATION_FAILED": _NOT_ALLOWED,
+    "TRANSACTIONAL_ID_AUTHORIZATION_FAILED": _NOT_ALLOWED,
+    "SASL_AUTHENTICATION_FAILED": _CREDENTIALS,
+    "_AUTHENTICATION": _CREDENTIALS,
+    "_UNKNOWN_PARTITION": "leave partition= out, or ask how many there are (`headrace topic describe`)",
+    "INVALID_REQUIRED_ACKS": "acks is 'all', 1 or 0",
+    "INVALID_RECORD": (
+        "the topic does not take such records: a compacted one wants a key, one with schema validation "
+        "the id of a schema of its own"
+    ),
+    "INVALID_TIMESTAMP": "timestamp_ms is further from now than message.timestamp.*.max.ms of the topic",
+    "UNSUPPORTED_COMPRESSION_TYPE": "choose another compression: zstd, lz4, snappy, gzip or none",
+    "POLICY_VIOLATION": "a policy of the cluster forbids it, and who made that knows why",
+    "NOT_ENOUGH_REPLICAS": _TOO_FEW,
+    "NOT_ENOUGH_REPLICAS_AFTER_APPEND": _TOO_FEW,
+    "KAFKA_STORAGE_ERROR": "look at the disk and the log of the broker that leads the partition",
+    "_PURGE_QUEUE": "close, or flush before that, with more time",
+    "_PURGE_INFLIGHT": "close, or flush before that, with more time",
+    "_FATAL": _MAKE_ANOTHER,
+    "_FENCED": _MAKE_ANOTHER,
+    "INVALID_PRODUCER_EPOCH": _MAKE_ANOTHER,
+    "OUT_OF_ORDER_SEQUENCE_NUMBER": _MAKE_ANOTHER,
+}
+_OF_MANY: Final = {  # what one record's error says in its own words already
+    "_MSG_TIMED_OUT": "see to that, then send them again (some may be there twice then)",
+    "UNKNOWN_TOPIC_OR_PART": "create the topic (`headrace topic create`), then send them again",
+    "_UNKNOWN_TOPIC": "create the topic (`headrace topic create`), then send them again",
+}
+
+LONGEST_NAME: Final = 249
+_NAME: Final = re.compile(r"[A-Za-z0-9._-]+")
+
+
+def what_to_do(kinds: Iterable[str], said: str) -> str:
+    """What to do about failures of these kinds, but for what was `said` already."""
+    advice = dict.fromkeys(_OF_MANY.get(kind) or ADVICE.get(kind, AGAIN) for kind in kinds)
+    return "; ".join(each for each in advice if each not in said)
+
+
+def why_no_topic(topic: object) -> str:
+    """Why nothing can have this name; empty if something can."""
+    if not isinstance(topic, str):
+        return f"a topic is named by a str, not by {type(topic).__name__}"
+    if _NAME.fullmatch(topic) and topic not in {".", ".."} and len(topic) <= LONGEST_NAME:
+        return ""
+    return f"a name has letters of ASCII, digits, '.', '_' and '-', and 1 to {LONGEST_NAME} of them"
