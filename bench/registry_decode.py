@@ -122,7 +122,8 @@ def protobuf() -> Case:
 
 def rates(case: Case) -> Iterator[float]:
     """Rows per second: of the reader's own schema, of an older one, and of the library alone."""
-    decoding = Batches(reading(case.new), {OLD_ID: case.old, NEW_ID: case.new}.__getitem__)
+    schemas: dict[int | bytes, Whole] = {OLD_ID: case.old, NEW_ID: case.new}
+    decoding = Batches(reading(case.new), schemas.__getitem__)
     for schema_id, payload in ((NEW_ID, case.payloads[1]), (OLD_ID, case.payloads[0])):
         values = [b"\0" + schema_id.to_bytes(4) + payload] * ROWS
         found = decoding.decode(values)
