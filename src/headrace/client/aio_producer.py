@@ -17,7 +17,7 @@ from typing import Any, Final, Self
 from confluent_kafka import KafkaError
 
 from headrace.client.delivery import Counts, Delivered, delivered
-from headrace.client.errors import ClientError, translate
+from headrace.client.errors import ClientError
 from headrace.client.partitioning import Partitioner
 from headrace.client.producer import Headers, Producer
 from headrace.client.settings import Settings
@@ -165,7 +165,7 @@ class AsyncProducer:
         if error is None:
             found: Delivered | ClientError = delivered(message)
         else:
-            found = translate(error, str(message.topic()), self._producer.bootstrap)
+            found = self._producer.why(error, message)
         self._reports.append((future, found))
         with self._lock:
             wake, self._woken = not self._woken, True

@@ -118,8 +118,15 @@ class Ledger:
     Threads may share it: a report comes from whichever of them polls.
     """
 
-    def __init__(self, bootstrap: str, on_failure: Callable[[ClientError], None] | None = None) -> None:
+    def __init__(
+        self,
+        bootstrap: str,
+        on_failure: Callable[[ClientError], None] | None = None,
+        timeout_ms: int | None = None,
+    ) -> None:
+        """`timeout_ms` is how long a record is tried, for what is said about one that was not acknowledged."""
         self.failed = 0
+        self._timeout_ms = timeout_ms
         self._acknowledged = Tally()  # counted only where successes are reported too
         self.acknowledge = self._acknowledged.add
         self._told = 0  # failures that a flush has raised already
@@ -167,7 +174,7 @@ class Ledger:
 
     def why(self, error: KafkaError, message: Any) -> ClientError:
         """The same in our words."""
-        return translate(error, str(message.topic()), self._bootstrap)
+        return translate(error, str(message.topic()), self._bootstrap, timeout_ms=self._timeout_ms)
 
     @property
     def acknowledged(self) -> int:

@@ -28,7 +28,7 @@ from headrace.client.errors import ClientError, Closed, NotSerializable, check_r
 from headrace.client.partitioning import ANY, Partitioner
 from headrace.client.producer_gate import Gate, Produce
 from headrace.client.producer_records import Preparation
-from headrace.client.settings import Settings, bootstrap_of, build, gather
+from headrace.client.settings import Settings, bootstrap_of, build, delivery_timeout_ms, gather
 
 POLL_EVERY: Final = 1023  # a mask: after 1,024 records, a look at what has arrived
 LOOK_EVERY: Final = 63  # after 64, a look at the clock; and at what has arrived, if somebody waits for each
@@ -78,8 +78,8 @@ class Producer:
         given.setdefault("partitioner", "murmur2_random")  # as Java's client: a key has one partition for all
         given.setdefault("enable.idempotence", _all(given.get("acks", given.get("request.required.acks"))))
         self.bootstrap = bootstrap_of(given)
-        self._ledger = Ledger(self.bootstrap, on_failure)
-        self.count = self._ledger.report
+        self._ledger = Ledger(self.bootstrap, on_failure, delivery_timeout_ms(given))
+        self.count, self.why = self._ledger.report, self._ledger.why
         self._receipts = receipts
         given |= {"on_delivery": self._ledger.report, "delivery.report.only.error": not receipts}
         self._records = Preparation(

@@ -65,6 +65,13 @@ def bootstrap_of(settings: Settings) -> str:
     return str(next(settings[name] for name in BOOTSTRAP if settings.get(name)))
 
 
+def delivery_timeout_ms(settings: Settings) -> int | None:
+    """How long a record is tried, by whichever name; None if that is no number, which `build` will tell."""
+    names = ("delivery.timeout.ms", _ALIASES["delivery.timeout.ms"])
+    found = str(next((settings[name] for name in names if name in settings), ""))
+    return int(found) if found.isdigit() else None
+
+
 def build(kind: Callable[..., Client], settings: dict[str, Any]) -> Client:
     """The client, or a BadSetting that says which one to look at."""
     settings.setdefault("logger", LOGGER)
