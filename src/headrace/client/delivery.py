@@ -124,7 +124,7 @@ class Ledger:
         on_failure: Callable[[ClientError], None] | None = None,
         timeout_ms: int | None = None,
     ) -> None:
-        """`timeout_ms` is how long a record is tried, for what is said about one that was not acknowledged."""
+        """`timeout_ms` is how long a record is tried; it is told of one that was not acknowledged."""
         self.failed = 0
         self._timeout_ms = timeout_ms
         self._acknowledged = Tally()  # counted only where successes are reported too
