@@ -3,6 +3,7 @@
 from typing import Any
 
 import pytest
+from confluent_kafka.schema_registry import header_schema_id_serializer
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory  # type: ignore[import-untyped]
 
 from headrace import Avro, Consumer, JsonSchema, NotReadable, NotSerializable, Producer, Protobuf
@@ -35,6 +36,25 @@ def test_records_are_written_with_their_schema_and_read_by_its_id(
             producer.send(topic, {"count": "many"})
     with Consumer(broker.bootstrap, topic, value=read, registry=broker.http, **QUICK) as consumer:
         assert [message.value["count"] for message in consumer.read(stop_at_end=True)] == [0, 1, 2, 3, 4]
+
+
+def test_a_schema_s_id_may_be_in_a_header_of_each_record_s_own(broker: BrokerProcess) -> None:
+    topic = topic_of(broker.bootstrap, [])
+    by_header = Avro(AVRO, settings={"schema.id.serializer": header_schema_id_serializer})
+    headers = [("who", b"alice")]
+    with Producer(broker.bootstrap, value=by_header, registry=broker.http, receipts=True) as producer:
+        producer.send(topic, {"count": 1000})
+        producer.send(topic, {"count": 2000}, headers=headers)
+        producer.post(topic, {"count": 3000}, headers={"who": b"bob"})
+    assert headers == [("who", b"alice")]
+    with Consumer(broker.bootstrap, topic, **QUICK) as consumer:
+        raw = list(consumer.read(stop_at_end=True))
+    assert [[name for name, _ in message.headers] for message in raw] == [
+        ["__value_schema_id"],
+        ["who", "__value_schema_id"],
+        ["who", "__value_schema_id"],
+    ]
+    assert raw[0].value == b"\xd0\x0f"  # Avro's 1000, and nothing before it
 
 
 def test_protobuf_records_come_back_as_objects_of_their_class(broker: BrokerProcess) -> None:

@@ -98,6 +98,7 @@ class Producer:
             self._client.close()
             raise
         self._prepare = self._records.prepare if self._records.needed else None
+        self._adds_headers = self._records.adds_headers
         self._turns = self._records.turns
         self._produce: Produce
         self._gate = Gate(self._client.produce, lambda produce: setattr(self, "_produce", produce))
@@ -136,6 +137,7 @@ class Producer:
     ) -> None:
         """Have a record sent soon; waits only while the buffer is full. `flush` tells if it has failed."""
         if self._prepare is not None:
+            headers = _own(headers) if self._adds_headers else headers
             value, key, partition = self._prepare(topic, value, key, headers, partition)
         elif partition is None:
             partition = next(self._turns[topic]) if key is None else ANY
@@ -216,6 +218,7 @@ class Producer:
         if not self._receipts:
             raise ClientError("this producer gives no receipts: make it with receipts=True")
         if self._prepare is not None:
+            headers = _own(headers) if self._adds_headers else headers
             value, key, partition = self._prepare(topic, value, key, headers, partition)
         elif partition is None:
             partition = next(self._turns[topic]) if key is None else ANY
@@ -381,6 +384,11 @@ _GONE: Final = _Gone()
 
 def _slice(until_s: float) -> float:
     return max(0.0, min(FLUSH_S, until_s - time.monotonic()))
+
+
+def _own(headers: Headers | None) -> list[tuple[str, bytes | str | None]]:
+    """Headers of this record's own, which may be added to."""
+    return [*(headers.items() if isinstance(headers, Mapping) else headers or ())]
 
 
 def _check_time(timestamp_ms: int) -> None:

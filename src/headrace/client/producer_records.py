@@ -31,6 +31,11 @@ class Preparation:
         """Whether there is more to do than to take turns."""
         return (self._key, self._value, self._chosen) != (None, None, None)
 
+    @property
+    def adds_headers(self) -> bool:
+        """Whether a format may put something into the headers that it is given: a schema's id."""
+        return any(getattr(each, "adds_headers", False) for each in (self._key, self._value))
+
     def prepare(
         self, topic: str, value: Any, key: Any, headers: Any, partition: int | None
     ) -> tuple[Any, Any, int]:

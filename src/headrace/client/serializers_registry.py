@@ -38,6 +38,7 @@ class RegistryFormat(ABC, Generic[T]):
         self._made: SchemaRegistryClient | None = None  # of an address: ours to close
         self._lock = Lock()  # two threads would make two clients
         self._settings = dict(settings or {})
+        self.adds_headers = "schema.id.serializer" in self._settings
         self._write: Callable[..., bytes | None] | None = None
         self._read: Callable[..., T] | None = None
 
