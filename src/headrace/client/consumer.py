@@ -13,7 +13,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import chain
-from typing import Any, Final, Generic, Literal, Self, TypeVar
+from typing import Any, Final, Generic, Literal, Never, Self, TypeVar
 
 import confluent_kafka
 from confluent_kafka import TopicPartition
@@ -26,8 +26,10 @@ from headrace.client.consumer_moves import with_ends
 from headrace.client.consumer_offsets import Offsets
 from headrace.client.consumer_source import POLL_S, Listener, Source, places_of
 from headrace.client.errors import BadSetting, ClientError, Closed, NoSuchTopic, NotReadable, check_reachable
+from headrace.client.hints import ConsumerHints, refuse_commit
+from headrace.client.patterns import naming_bad_patterns
 from headrace.client.serializers import AnyFormat
-from headrace.client.settings import Settings, bootstrap_of, build, gather
+from headrace.client.settings import Bootstrap, Settings, bootstrap_of, build, gather, said
 
 NOBODY: Final = "headrace-nobody"  # librdkafka wants a group's name also where there is none
 ENDS: Final = {"earliest": confluent_kafka.OFFSET_BEGINNING, "latest": confluent_kafka.OFFSET_END}
@@ -41,12 +43,12 @@ Start = Literal["earliest", "latest"]
 Places = Sequence[Place | tuple[str, int]]
 
 
-class Consumer(Generic[K, V]):
+class Consumer(ConsumerHints, Generic[K, V]):
     """Reads topics: as a member of a group, or alone. For one thread at a time."""
 
     def __init__(
         self,
-        bootstrap: str | Settings,
+        bootstrap: Bootstrap = None,
         topics: str | Sequence[str] = (),
         *,
         group: str | None = None,
@@ -69,7 +71,7 @@ class Consumer(Generic[K, V]):
         for the producer; what they cannot read is raised, skipped, or handed to `on_bad`. Callbacks are told
         which partitions have come and gone. All else are librdkafka's settings: `fetch_min_bytes=1000`.
         """
-        named |= {"group_id": group, "auto_offset_reset": start, "enable_auto_commit": auto_commit}
+        named |= said(group_id=group, auto_offset_reset=start, enable_auto_commit=auto_commit)
         defaults = {**DEFAULTS, "auto.offset.reset": "earliest", "enable.auto.commit": True}
         given = gather(bootstrap, defaults=defaults, settings=settings, named=named)
         self._group = _group_of(given, auto_commit)
@@ -138,9 +140,10 @@ class Consumer(Generic[K, V]):
                 raise NoSuchTopic(topic)
         self._subscribed = self._group is not None
         if self._group is not None:
-            self._client.subscribe(
-                wanted, on_assign=self._gained, on_revoke=self._revoked, on_lost=self._lost
-            )
+            with naming_bad_patterns(wanted):
+                self._client.subscribe(
+                    wanted, on_assign=self._gained, on_revoke=self._revoked, on_lost=self._lost
+                )
         elif self._source.patterns:
             raise ClientError("topics by a regular expression are for groups: give group=NAME")
         else:
@@ -303,12 +306,16 @@ class Consumer(Generic[K, V]):
 
     # -- how far it is -------------------------------------------------------------------------
 
-    def commit(self, message: Message[K, V] | None = None, *, wait: bool = True) -> dict[Place, int]:
+    def commit(
+        self, message: Message[K, V] | None = None, *, wait: bool = True, **unknown: Never
+    ) -> dict[Place, int]:
         """Commit all that was handed out, the record in work included, or all up to `message`.
 
         Returns the next offset of each partition that was committed. Without `wait` it returns at once,
         and the setting `on_commit` may name a function that hears what became of it.
         """
+        if unknown:
+            refuse_commit(unknown)
         self._check_open()
         return self._offsets.commit(message, wait=wait)
 

@@ -24,11 +24,20 @@ from confluent_kafka import KafkaError, KafkaException
 
 from headrace.client import producer_fork
 from headrace.client.delivery import Counts, Ledger, Receipt, Tally
-from headrace.client.errors import ClientError, Closed, NotSerializable, check_reachable, translate
+from headrace.client.errors import (
+    ClientError,
+    Closed,
+    NoSuchTopic,
+    NotSerializable,
+    check_reachable,
+    translate,
+)
+from headrace.client.errors_advice import why_no_topic
+from headrace.client.hints import PRODUCER, Hints, refuse_callback
 from headrace.client.partitioning import ANY, Partitioner
 from headrace.client.producer_gate import Gate, Produce
 from headrace.client.producer_records import Preparation
-from headrace.client.settings import Settings, bootstrap_of, build, delivery_timeout_ms, gather
+from headrace.client.settings import Bootstrap, Settings, bootstrap_of, build, delivery_timeout_ms, gather, said
 
 POLL_EVERY: Final = 1023  # a mask: after 1,024 records, a look at what has arrived
 LOOK_EVERY: Final = 63  # after 64, a look at the clock; and at what has arrived, if somebody waits for each
@@ -46,12 +55,14 @@ DEFAULTS: Final[Settings] = {
 Headers = Mapping[str, bytes | str | None] | Sequence[tuple[str, bytes | str | None]]
 
 
-class Producer:
+class Producer(Hints):
     """Sends records to any topic. Threads may share it."""
+
+    _hints = PRODUCER
 
     def __init__(
         self,
-        bootstrap: str | Settings,
+        bootstrap: Bootstrap = None,
         *,
         key: object = None,
         value: object = None,
@@ -71,8 +82,9 @@ class Producer:
         thread that sends or flushes. All else are librdkafka's settings: `linger_ms=20`.
         """
         by_function = partitioner if callable(partitioner) else None
-        named |= {"acks": acks, "compression_type": compression}
-        named["partitioner"] = None if by_function else partitioner
+        named |= said(
+            acks=acks, compression_type=compression, partitioner=None if by_function else partitioner
+        )
         given = gather(bootstrap, defaults=DEFAULTS, settings=settings, named=named)
         in_turn = by_function is None and "partitioner" not in given
         given.setdefault("partitioner", "murmur2_random")  # as Java's client: a key has one partition for all
@@ -134,8 +146,11 @@ class Producer:
         headers: Headers | None = None,
         partition: int | None = None,
         timestamp_ms: int = 0,
+        on_delivery: None = None,
     ) -> None:
         """Have a record sent soon; waits only while the buffer is full. `flush` tells if it has failed."""
+        if on_delivery is not None:
+            refuse_callback(on_delivery)
         if self._prepare is not None:
             headers = _own(headers) if self._adds_headers else headers
             value, key, partition = self._prepare(topic, value, key, headers, partition)
@@ -319,6 +334,8 @@ class Producer:
             self.poll(ROOM_S)
 
     def _refuse(self, error: Exception, topic: str, key: object, value: object) -> NoReturn:
+        if why_no_topic(topic):
+            raise NoSuchTopic(topic) from error
         if isinstance(error, TypeError):
             bytes_like = (bytes, str, type(None))
             if isinstance(key, bytes_like) and isinstance(value, bytes_like):

@@ -3,18 +3,21 @@
 Producer("127.0.0.1:9092", linger_ms=20)
 Producer("127.0.0.1:9092", settings={"linger.ms": 20})
 Producer({"bootstrap.servers": "127.0.0.1:9092", "linger.ms": 20})  # as for confluent_kafka
+Producer(bootstrap_servers=["127.0.0.1:9092", "127.0.0.1:9093"], linger_ms=20)  # as for kafka-python
 """
 
 import logging
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, TypeVar
 
 from confluent_kafka import KafkaException
 
 from headrace.client.errors import BadSetting
+from headrace.client.settings_elsewhere import check, name_here
 
 Settings = Mapping[str, Any]
+Bootstrap = str | Sequence[str] | Settings | None  # an address, several, or all settings
 Client = TypeVar("Client")
 
 LOGGER: Final = logging.getLogger("headrace.librdkafka")  # what librdkafka has to say, by Python's own means
@@ -39,20 +42,38 @@ _UNKNOWN: Final = re.compile(r'No such configuration property: "(.*)"')
 
 
 def gather(
-    bootstrap: str | Settings, *, defaults: Settings, settings: Settings | None, named: Settings
+    bootstrap: Bootstrap, *, defaults: Settings, settings: Settings | None, named: Settings
 ) -> dict[str, Any]:
     """All settings under librdkafka's names. A keyword wins over `settings`, and those over the dict."""
     given: dict[str, Any] = (
-        {"bootstrap.servers": bootstrap} if isinstance(bootstrap, str) else dict(bootstrap)
+        dict(bootstrap) if isinstance(bootstrap, Mapping) else {"bootstrap.servers": bootstrap}
     )
     given |= settings or {}
     given |= {dotted(name): value for name, value in named.items() if value is not None}
+    for name in BOOTSTRAP:
+        if name in given:
+            given[name] = _addresses(given[name])
     if not any(given.get(name) for name in BOOTSTRAP):
         raise BadSetting("nobody says where the brokers are: give bootstrap.servers, as HOST:PORT,...")
     for name, value in defaults.items():
         if name not in given and _ALIASES.get(name) not in given:
             given[name] = value
+    check(given)
     return given
+
+
+def said(**arguments: object) -> dict[str, object]:
+    """Arguments that have a name of their own here; those that were not given leave the setting alone."""
+    return {name: value for name, value in arguments.items() if value is not None}
+
+
+def _addresses(given: object) -> str:
+    """HOST:PORT,..., of that or of a list."""
+    if given is None or isinstance(given, str):
+        return given or ""
+    if isinstance(given, Sequence) and all(isinstance(each, str) for each in given):
+        return ",".join(given)
+    raise BadSetting(f"the brokers are at HOST:PORT,... or a list of such, not at {given!r:.80}")
 
 
 def dotted(keyword: str) -> str:
@@ -87,8 +108,5 @@ def _sentence(said: str) -> str:
     said = re.sub(r"^Failed to create \w+: ", "", said.strip())
     unknown = _UNKNOWN.search(said)
     if unknown:
-        return (
-            f"there is no setting {unknown[1]}: librdkafka's CONFIGURATION.md has all names "
-            "(as a keyword, an underscore stands for each dot)"
-        )
+        return f"there is no setting {unknown[1]}: {name_here(unknown[1])}"
     return f"{said[:1].lower()}{said[1:]}"

@@ -1,0 +1,112 @@
+"""What other clients call it: a name of theirs is told what it is here.
+
+producer.produce(...)  # AttributeError: Producer has no `produce`: it is `send(topic, value, key)` here
+"""
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, ClassVar, Final, NoReturn
+
+from headrace.client.errors import BadSetting, ClientError
+
+ITERATE: Final = "it is `for message in consumer`, or `read(idle_s=...)`, which ends, here"
+_LEAVES: Final = "the records that wait are in `counts.waiting`, and `flush` raises if they do not arrive"
+_NO_TRANSACTIONS: Final = "there are no transactions yet (docs/limits.md)"
+
+PRODUCER: Final = {
+    "produce": "it is `send(topic, value, key)` here",
+    "produce_batch": "it is `send_all(topic, values)` here",
+    "list_topics": "it is `Admin(...).list_topics()` here",
+    "partitions_for": "it is `Admin(...).describe_topic(name).partitions` here",
+    "metrics": "it is the property `counts` here; librdkafka's own come with the setting stats_cb=FUNCTION",
+    "purge": _LEAVES,
+    "begin_transaction": _NO_TRANSACTIONS,
+    "init_transactions": _NO_TRANSACTIONS,
+}
+CONSUMER: Final = {
+    "poll": ITERATE,
+    "consume": "it is `batches(most)` here",
+    "getone": ITERATE,
+    "getmany": "it is `batches(most)` here",
+    "unsubscribe": "close it, or `subscribe` to others",
+    "unassign": "close it, or `assign` others",
+    "incremental_assign": "it is `assign` with all partitions here",
+    "subscription": "it is the property `assignment` here, by partition",
+    "seek_to_beginning": "it is `seek(topic, partition, 'earliest')` here",
+    "seek_to_end": "it is `seek(topic, partition, 'latest')` here",
+    "store_offsets": "what the loop has asked past is stored; `commit(message)` commits up to one at once",
+    "commit_async": "it is `commit(wait=False)` here",
+    "get_watermark_offsets": "it is `Admin(...).offsets(topic)` here",
+    "beginning_offsets": "it is `Admin(...).offsets(topic)` here",
+    "end_offsets": "it is `Admin(...).offsets(topic)` here",
+    "offsets_for_times": "it is `Admin(...).offsets_at(topic, time_ms)` here",
+    "list_topics": "it is `Admin(...).list_topics()` here",
+    "topics": "it is `Admin(...).list_topics()` here",
+    "partitions_for_topic": "it is `Admin(...).describe_topic(name).partitions` here",
+}
+ADMIN: Final = {
+    "create_topics": "it is `create_topic(name, partitions=, replicas=, configs=)` here, one by one",
+    "delete_topics": "it is `delete_topic(name)` here, one by one",
+    "create_partitions": "it is `add_partitions(name, total)` here",
+    "describe_topics": "it is `describe_topic(name)` here, one by one",
+    "describe_configs": "it is `topic_configs(name)` or `broker_configs(broker_id)` here",
+    "alter_configs": "it is `alter_topic_configs(name, sets=...)` here",
+    "incremental_alter_configs": "it is `alter_topic_configs(name, sets=...)` here",
+    "list_offsets": "it is `offsets(topic)` or `offsets_at(topic, time_ms)` here",
+    "list_consumer_groups": "it is `list_groups()` here",
+    "describe_consumer_groups": "it is `describe_group(name)` here, one by one",
+    "delete_consumer_groups": "it is `delete_group(name)` here, one by one",
+    "list_consumer_group_offsets": "it is `describe_group(name).partitions` here",
+    "alter_consumer_group_offsets": "it is `set_group_offsets(group, offsets)` here",
+    "close": "there is nothing to close",
+}
+
+
+class Hints:
+    """A class that says so. Type checkers are not to believe that there is any attribute."""
+
+    _hints: ClassVar[Mapping[str, str]] = {}
+    _opened: ClassVar[tuple[str, ...]] = ()  # what a twin has from `async with` on
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> NoReturn:
+            kind = type(self).__name__
+            if name in self._opened:
+                raise ClientError(f"not open yet: use it as `async with {kind}(...) as it:`")
+            hint = self._hints.get(name)
+            raise AttributeError(
+                f"{kind} has no attribute {name!r}" if hint is None else f"{kind} has no `{name}`: {hint}",
+                name=name,
+                obj=self,
+            )
+
+
+class ConsumerHints(Hints):
+    """The same for a consumer, which is iterated, and is no iterator: a new loop begins with what is not done."""
+
+    _hints = CONSUMER
+
+    if not TYPE_CHECKING:
+
+        def __next__(self) -> NoReturn:
+            raise TypeError(
+                f"{type(self).__name__} is no iterator: `messages = iter(consumer)`, then `next(messages)`"
+            )
+
+
+def refuse_callback(function: object) -> NoReturn:
+    """Whoever gives `send` a callback is told of `post`."""
+    raise BadSetting(
+        f"send takes no on_delivery={function!r}: `post` does, of a Producer(..., receipts=True); "
+        "Producer(..., on_failure=FUNCTION) hears of each record that has failed"
+    )
+
+
+def refuse_commit(unknown: Mapping[str, object]) -> NoReturn:
+    """Whoever commits as with another client is told how it is done here."""
+    names = ", ".join(unknown)
+    if "asynchronous" in unknown:
+        raise BadSetting("commit has no asynchronous=: it is `commit(wait=False)`, and waits if not told so")
+    if "offsets" in unknown:
+        raise BadSetting("commit has no offsets=: it is `commit(message)`, for all up to that one")
+    raise BadSetting(f"commit has no {names}: it is `commit()`, `commit(message)` or `commit(wait=False)`")

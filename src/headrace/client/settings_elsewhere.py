@@ -1,0 +1,45 @@
+"""Settings of other clients, and what they are here; and those that librdkafka would take and not keep to."""
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from headrace.client.errors import BadSetting
+
+_ACKS: Final = {"all", "-1", "1", "0"}
+_OURS: Final = {  # librdkafka would take these, and we would overwrite them
+    "on_delivery": (
+        "post(..., on_delivery=FUNCTION) of a Producer(..., receipts=True) is called for each record, "
+        "Producer(..., on_failure=FUNCTION) for those that have failed"
+    ),
+}
+_OURS |= dict.fromkeys(("on.delivery", "dr_cb", "dr.cb", "dr_msg_cb", "dr.msg.cb"), _OURS["on_delivery"])
+_HERE: Final = {  # of Java's client and kafka-python; librdkafka has no such settings
+    "value.serializer": "give value=FORMAT, such as value=JSON",
+    "key.serializer": "give key=FORMAT, such as key=STRING",
+    "value.deserializer": "give value=FORMAT, such as value=JSON",
+    "key.deserializer": "give key=FORMAT, such as key=STRING",
+    "schema.registry.url": "give registry='http://HOST:PORT'",
+    "max.poll.records": "`batches(most)` says how many come at a time",
+    "consumer.timeout.ms": "`read(idle_s=...)` ends when nothing has come for so long",
+    "buffer.memory": "it is queue_buffering_max_kbytes",
+    "max.request.size": "it is message_max_bytes",
+    "max.block.ms": "`send` waits for room in the buffer, and nothing else",
+    "api.version": "there is no need to say so",
+}
+
+
+def check(given: Mapping[str, Any]) -> None:
+    """BadSetting for what librdkafka would take without a word, and nobody would keep to."""
+    for name, instead in _OURS.items():
+        if name in given:
+            raise BadSetting(f"{name} is no setting here: {instead}")
+    for name in ("acks", "request.required.acks"):
+        if str(given.get(name, "all")) not in _ACKS:
+            raise BadSetting(f"acks is 'all', 1 or 0, not {given[name]!r}")
+
+
+def name_here(name: str) -> str:
+    """What to use instead of a setting that librdkafka does not know."""
+    return _HERE.get(
+        name, "librdkafka's CONFIGURATION.md has all names (as a keyword, an underscore stands for each dot)"
+    )
