@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import time
+import uuid
 from pathlib import Path
 from typing import IO
 
@@ -143,6 +144,60 @@ def test_a_refusal_is_one_sentence(headrace: Command, arguments: str, sentence: 
     refused = headrace(*arguments.split())
     assert refused.status == 1, refused
     assert sentence in refused.complaint
+
+
+BAD = [
+    (("--key-separator", ":"), [b"k:1", b"k"], "record 2 has no key separator"),
+    (("--from-json",), [b'{"value": "1"}', b"{"], "line 2: expected an object such as"),
+    (("--from-json",), [b'{"value": "1"}', b'{"value": "2", "timestamp": "noon"}'], "line 2: expected"),
+]
+
+
+@pytest.mark.parametrize(("options", "lines", "sentence"), BAD)
+def test_of_a_pipe_what_was_written_before_a_bad_line_is_told(
+    headrace: Command, options: tuple[str, ...], lines: list[bytes], sentence: str
+) -> None:
+    topic = f"halfway-{uuid.uuid4().hex[:8]}"
+    refused = headrace("produce", topic, *options, stdin=b"\n".join(lines))
+    assert refused.status == 1
+    assert refused.complaint.startswith(sentence)
+    assert refused.complaint.endswith(f"; before it, 1 record to {topic}; partition 0 offset 0 was written")
+    assert headrace.ok("consume", topic, "--exit-at-end").text == "1\n"
+
+    refused = headrace("produce", topic, *options, "--json", stdin=b"\n".join(lines))
+    assert (refused.status, refused.out) == (1, b"")
+    written = {"topic": topic, "records": 1, "partitions": {"0": [1, 1]}}
+    assert json.loads(refused.err)["written"] == written
+
+
+@pytest.mark.parametrize(("options", "lines", "sentence"), BAD)
+@pytest.mark.parametrize("way", ["values", "file"])
+def test_of_values_and_files_nothing_is_written_if_one_is_bad(
+    headrace: Command,
+    tmp_path: Path,
+    *,
+    way: str,
+    options: tuple[str, ...],
+    lines: list[bytes],
+    sentence: str,
+) -> None:
+    topic = f"unharmed-{uuid.uuid4().hex[:8]}"
+    headrace.ok("topic", "create", topic)
+    file = tmp_path / "lines"
+    file.write_bytes(b"\n".join(lines))
+    given = ["--file", str(file)] if way == "file" else [line.decode() for line in lines]
+    refused = headrace("produce", topic, *given, *options)
+    assert refused.status == 1
+    assert refused.complaint.startswith(sentence)
+    assert refused.complaint.endswith("; nothing was written")
+    assert headrace.ok("consume", topic, "--exit-at-end").out == b""
+
+
+def test_a_file_with_keys_is_written_once(headrace: Command, tmp_path: Path) -> None:
+    file = tmp_path / "lines"
+    file.write_bytes(b"".join(b"k:%d\n" % number for number in range(20_000)))
+    done = headrace.ok("produce", "keyed-file", "--key-separator", ":", "--file", str(file), "--json")
+    assert done.json == {"topic": "keyed-file", "records": 20_000, "partitions": {"0": [0, 19_999]}}
 
 
 def test_a_record_that_is_too_large_is_refused(headrace: Command) -> None:

@@ -93,7 +93,7 @@ def from_json(line: bytes, number: int) -> Record:
             value=_read(fields["value"]),
             key=_read(fields.get("key")),
             headers=[(str(name), _read(value)) for name, value in fields.get("headers", [])],
-            timestamp_ms=fields.get("timestamp"),
+            timestamp_ms=_time(fields.get("timestamp")),
         )
     except (ValueError, KeyError, TypeError, AttributeError, Base64Error):
         raise BadInput(
@@ -114,6 +114,12 @@ def _read(value: Any) -> bytes | None:
     if value is None or isinstance(value, str):
         return None if value is None else value.encode()
     return b64decode(value["base64"], validate=True)
+
+
+def _time(value: Any) -> int | None:
+    if value is not None and type(value) is not int:
+        raise TypeError(value)
+    return value
 
 
 def split(stream: IO[bytes], delimiter: bytes) -> Iterator[bytes]:

@@ -3,13 +3,15 @@
 import json
 import logging
 import sys
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Final, NoReturn
 
 import click
 
 from headrace import __version__
 from headrace.cli.lazy import Lazy, LazyGroup
-from headrace.cli.session import Session, options
+from headrace.cli.session import Halfway, Session, options
 from headrace.cli.texts import INTERRUPTED
 
 SERVERS: Final = "Run"
@@ -102,7 +104,8 @@ def main() -> NoReturn:
         session.as_json |= "--json" in sys.argv  # it may stand behind what is wrong
         _fail(session, _usage(error), error.exit_code)
     except click.ClickException as error:
-        _fail(session, error.format_message(), error.exit_code)
+        done = error.done if isinstance(error, Halfway) else {}
+        _fail(session, error.format_message(), error.exit_code, done)
     except (click.Abort, KeyboardInterrupt):
         sys.exit(INTERRUPTED)
     except Exception as error:
@@ -141,9 +144,11 @@ def _usage(error: click.UsageError) -> str:
     return f"{error.format_message()} See `{error.ctx.command_path} --help`."
 
 
-def _fail(session: Session, sentence: str, status: int) -> NoReturn:
-    """One line on stderr: for a machine, an object with an `error`."""
+def _fail(
+    session: Session, sentence: str, status: int, done: Mapping[str, object] = MappingProxyType({})
+) -> NoReturn:
+    """One line on stderr: for a machine, an object with an `error`, and what was done before it."""
     line = " ".join(sentence.split())
-    said = json.dumps({"error": line}, ensure_ascii=False) if session.as_json else f"headrace: {line}"
+    said = json.dumps({"error": line, **done}, ensure_ascii=False) if session.as_json else f"headrace: {line}"
     click.echo(said, err=True)
     sys.exit(status)

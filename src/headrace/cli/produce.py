@@ -3,14 +3,14 @@
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import IO
 
 import click
 
 from headrace.cli import completing, formats
-from headrace.cli.session import Session, options
+from headrace.cli.session import Halfway, Session, options
 from headrace.cli.texts import count
 from headrace.client.errors import ClientError, Unreachable
 from headrace.client.records import Receipt, Record, Writer
@@ -59,6 +59,9 @@ def produce(
 ) -> None:
     """Write records:  headrace produce orders first second
 
+    Values and files are written if all of them can be read. Of a pipe, what stands before a line that cannot
+    be read is written, and the error says how many records that was.
+
     Without values or --file, each line of the standard input is a record:
 
       seq 1000 | headrace produce numbers --compression zstd
@@ -79,16 +82,19 @@ def produce(
             receipt = _write(Writer(session.bootstrap, topic, tuning), records, at_once=interactive)
         except Unreachable as error:
             raise explained(session, topic, error) from error
-    session.show(
-        {"topic": topic, "records": receipt.records, "partitions": receipt.partitions}, _in_short(receipt)
-    )
+    session.show(asdict(receipt), _in_short(receipt))
 
 
 def _write(writer: Writer, records: Iterator[Record], *, at_once: bool) -> Receipt:
-    for record in records:
-        writer.write(record)
-        if at_once:
-            writer.flush()
+    try:
+        for record in records:
+            writer.write(record)
+            if at_once:
+                writer.flush()
+    except formats.BadInput as error:
+        written = writer.flush()
+        said = f"before it, {_in_short(written)} was written" if written.records else "nothing was written"
+        raise Halfway(f"{error.message}; {said}", {"written": asdict(written)}) from error
     return writer.flush()
 
 
@@ -157,10 +163,20 @@ class _Source:
         self._empty_is_null = empty_is_null
 
     def of_values(self, values: Sequence[str]) -> Iterator[Record]:
-        for number, value in enumerate(values, start=1):
-            yield self._record(value.encode("utf-8", "surrogateescape"), number)
+        """All of them, or BadInput before the first."""
+        pieces = (value.encode("utf-8", "surrogateescape") for value in values)
+        yield from [self._record(piece, number) for number, piece in enumerate(pieces, start=1)]
 
     def of_stream(self, stream: IO[bytes]) -> Iterator[Record]:
+        """One after the other, as they come; all of a file, or BadInput before the first."""
+        if (self._from_json or self._separator is not None) and stream.seekable():
+            beginning = stream.tell()
+            for _ in self._read(stream):
+                pass
+            stream.seek(beginning)
+        yield from self._read(stream)
+
+    def _read(self, stream: IO[bytes]) -> Iterator[Record]:
         pieces = (
             iter([stream.read(formats.LONGEST)]) if self._whole else formats.split(stream, self._delimiter)
         )

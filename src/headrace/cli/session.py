@@ -3,7 +3,7 @@
 import json
 import os
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, is_dataclass
 from functools import cached_property
 from io import StringIO
@@ -26,6 +26,14 @@ UNKNOWN: Final = "-"  # in a table: what is not there, or nobody knows
 _UNBOUNDED: Final = 10_000  # columns: for a pipe a line is as long as it is
 
 Command = TypeVar("Command", bound=Callable[..., Any])
+
+
+class Halfway(click.ClickException):
+    """A failure after something was done: `done` says to machines what, the message to people."""
+
+    def __init__(self, message: str, done: Mapping[str, object]) -> None:
+        super().__init__(message)
+        self.done = done
 
 
 @dataclass

@@ -2,6 +2,7 @@
 
 import tempfile
 import time
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
@@ -12,24 +13,41 @@ from headrace.cli.demo import trucks
 from headrace.cli.demo.fleet import Fleet
 from headrace.cli.demo.machine import Up
 from headrace.cli.demo.show import Figures, Show
-from headrace.cli.demo.story import BROKERS, PARTITIONS, Story, ends_of
+from headrace.cli.demo.story import BROKERS, PARTITIONS, Crash, Story, ends_of
 from headrace.cli.process import Refused
+from headrace.cli.session import Session, as_json_option
 from headrace.client.admin import Admin
-from headrace.spark.launcher import session
+from headrace.spark import launcher
 
 SAFE: Final = {"min.insync.replicas": "2"}
+YOURS: Final = "\nYours: headrace up --brokers 3 --data DIR, and `headrace pipeline init` for a pipeline."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Summary:
+    """What was counted at the end. There is none of these if a position is missing, or there twice."""
+
+    brokers: int
+    positions: int
+    rows: int
+    speeds: int
+    alerts: int
+    crash: Crash
 
 
 @click.command()
 @click.option("--seconds", default=8, show_default=True, help="How long to drive before and after the crash.")
-def demo(seconds: int) -> None:
+@as_json_option
+@click.pass_obj
+def demo(session: Session, seconds: int) -> None:
     """Kill a broker and lose nothing:  headrace demo
 
     Runs a cluster, a fleet of trucks and a Spark pipeline, kills a broker, and counts what is in the table.
     Everything is in a temporary directory, and gone at the end.
     """
     with tempfile.TemporaryDirectory(prefix="headrace-", ignore_cleanup_errors=True) as name:
-        _Demo(Path(name), Show(), seconds).play()
+        found = _Demo(Path(name), Show(aside=session.as_json), seconds).play()
+    session.show(found, YOURS)
 
 
 class _Demo:
@@ -40,7 +58,7 @@ class _Demo:
         self._seconds = seconds
         self._up = Up(directory, BROKERS)
 
-    def play(self) -> None:
+    def play(self) -> Summary:
         self._show.title(f"Headrace {__version__}: three brokers, sixty trucks, Spark, and a kill -9")
         with self._up as up:
             self._show.step("started", f"headrace up --brokers {BROKERS}, at {up.bootstrap}", up.took_s)
@@ -48,16 +66,14 @@ class _Demo:
             fleet = Fleet(up.bootstrap, trucks.POSITIONS)
             fleet.start()
             try:
-                self._run(fleet)
+                crash = self._run(fleet)
             finally:
                 fleet.stop()
-            self._count(fleet)
+            found = self._count(fleet, crash)
             began = time.perf_counter()
             up.stop()
             self._show.step("stopped", "all of it, cleanly", time.perf_counter() - began)
-        self._show.end(
-            "Yours: headrace up --brokers 3 --data DIR, and `headrace pipeline init` for a pipeline."
-        )
+        return found
 
     def _create_topics(self) -> None:
         admin = Admin(self._up.bootstrap)
@@ -65,9 +81,9 @@ class _Demo:
             admin.create_topic(topic, partitions=PARTITIONS, replicas=BROKERS, configs=SAFE)
         self._show.step("created", f"topics of {PARTITIONS} partitions with {BROKERS} replicas each")
 
-    def _run(self, fleet: Fleet) -> None:
+    def _run(self, fleet: Fleet) -> Crash:
         began = time.perf_counter()
-        spark = session("trucks", log=self._state / "spark.log")
+        spark = launcher.session("trucks", log=self._state / "spark.log")
         from headrace.pipeline.observing import Groups  # noqa: PLC0415  they know Spark
         from headrace.pipeline.running import Runner  # noqa: PLC0415
         from headrace.pipeline.state import State  # noqa: PLC0415
@@ -87,16 +103,18 @@ class _Demo:
             story.end()
             groups.close()
             spark.stop()
+        if story.crash is None:
+            raise Refused("the pipeline ended before a broker was killed")
+        return story.crash
 
-    def _count(self, fleet: Fleet) -> None:
+    def _count(self, fleet: Fleet, crash: Crash) -> Summary:
         """Every position that was acknowledged is in the table, once."""
         from deltalake import DeltaTable  # noqa: PLC0415  it comes with Spark
 
         table = DeltaTable(str(self._table)).to_pyarrow_table(columns=["truck", "number"])
         rows, distinct = table.num_rows, table.group_by(["truck", "number"]).aggregate([]).num_rows
-        for topic, what in ((trucks.SPEEDS, "windows of speed and distance"), (trucks.ALERTS, "alerts")):
-            written = sum(ends_of(self._up.bootstrap, topic).values())
-            self._show.step("wrote", f"{written:,} {what} to {topic}")
+        speeds = self._written(trucks.SPEEDS, "windows of speed and distance")
+        alerts = self._written(trucks.ALERTS, "alerts")
         if fleet.failed or not rows == distinct == fleet.acknowledged == fleet.sent:
             raise Refused(
                 f"{fleet.sent:,} positions were sent and {fleet.acknowledged:,} acknowledged; "
@@ -104,3 +122,11 @@ class _Demo:
             )
         told = f"{fleet.sent:,} positions sent, {rows:,} in the table: none missing, none twice"
         self._show.step("counted", told)
+        return Summary(
+            brokers=BROKERS, positions=fleet.sent, rows=rows, speeds=speeds, alerts=alerts, crash=crash
+        )
+
+    def _written(self, topic: str, what: str) -> int:
+        written = sum(ends_of(self._up.bootstrap, topic).values())
+        self._show.step("wrote", f"{written:,} {what} to {topic}")
+        return written

@@ -16,10 +16,10 @@ _LINE_EVERY_S: Final = 3.0  # where there is no terminal to draw on
 
 
 class Show:
-    """Lines of what was done, and how long it took."""
+    """Lines of what was done, and how long it took; on stderr where stdout is a machine's."""
 
-    def __init__(self) -> None:
-        self.console = Console(highlight=False)
+    def __init__(self, *, aside: bool = False) -> None:
+        self.console = Console(highlight=False, stderr=aside)
 
     def title(self, text: str) -> None:
         self.console.print(Text(f"\n{text}\n", style="bold"))
@@ -29,9 +29,6 @@ class Show:
         self.console.print(
             Text.assemble((f"  {verb:<10}", "bold green"), " ", what, (took, "cyan")), soft_wrap=True
         )
-
-    def end(self, text: str) -> None:
-        self.console.print(f"\n{text}")
 
 
 class Figures:

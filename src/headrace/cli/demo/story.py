@@ -4,6 +4,7 @@ import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import dataclass
 from typing import Final
 
 from headrace.cli.demo import trucks
@@ -21,6 +22,15 @@ _PATIENCE_S: Final = 180.0  # with a machine that has other things to do, too
 _LOOK_S: Final = 0.25
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Crash:
+    """A broker that was killed, when it was back and in sync, and what clients noticed of it."""
+
+    broker: int
+    back_s: float
+    longest_pause_s: float
+
+
 class Story:
     """Told in a thread of its own: Spark wants the one that its session was made in."""
 
@@ -30,6 +40,7 @@ class Story:
         self._figures = figures
         self._show = show
         self._seconds = seconds
+        self.crash: Crash | None = None
         self._over = threading.Event()
         self._wrong: Exception | None = None
         self._thread: threading.Thread | None = None
@@ -76,12 +87,11 @@ class Story:
         began = time.perf_counter()
         self._figures.brokers = f"broker {victim} is dead"
         self._until(f"broker {victim} is back", lambda: self._is_whole_without(dead))
-        took = time.perf_counter() - began
+        took, pause_s = time.perf_counter() - began, self._fleet.longest_pause_s
+        self.crash = Crash(broker=victim, back_s=took, longest_pause_s=pause_s)
         self._figures.brokers = f"{BROKERS} brokers"
         self._show.step("killed", f"broker {victim} with SIGKILL; it is back and in sync", took)
-        self._show.step(
-            "paused", "the fleet, at most, between two acknowledgements", self._fleet.longest_pause_s
-        )
+        self._show.step("paused", "the fleet, at most, between two acknowledgements", pause_s)
 
     def _is_whole_without(self, pid: int) -> bool:
         """Whether all brokers are there, none of them that process, and all replicas in sync."""
