@@ -4,7 +4,7 @@ BIN := .venv/bin
 STAMP := .venv/installed
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test lint format unit simulate wire http console cli coordination kazoo cluster cluster-matrix spark spark-long compat schema docs site bench compare spark-compare groups lock clean
+.PHONY: help install demo test lint format unit simulate wire http console cli coordination kazoo cluster cluster-matrix spark spark-long compat compat-long schema docs site bench compare spark-compare groups lock clean
 
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -71,6 +71,9 @@ spark-long: install  ## the same, and what takes long: clusters of Spark's, trig
 	$(BIN)/pytest -q tests/spark tests/cli/test_pipeline_run.py
 
 compat: install  ## other people's programs: client encoders, Apache Kafka's own tools
+	$(BIN)/pytest -q -n 2 --dist loadfile -m "not long" tests/compat
+
+compat-long: install  ## the same, and what has to be compiled first: Go's registry client
 	$(BIN)/pytest -q -n 2 --dist loadfile tests/compat
 
 schema: install  ## regenerate src/headrace/protocol/schema from kio's field metadata

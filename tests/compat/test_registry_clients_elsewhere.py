@@ -33,7 +33,10 @@ ORDERS: Final = [
 ]
 # kafkajs' client neither writes nor reads which message of its file a record is: its Protobuf is its own.
 EXCHANGES: Final = [
-    (client, form) for client in CLIENTS for form in FORMATS if (client, form) != ("node-kafkajs", "PROTOBUF")
+    pytest.param(client, form, marks=[pytest.mark.long] if client == "go-franz" else [])  # it is compiled
+    for client in CLIENTS
+    for form in FORMATS
+    if (client, form) != ("node-kafkajs", "PROTOBUF")
 ]
 
 
@@ -104,7 +107,7 @@ def ask(program: Callable[[str], Program], up: UpProcess, described: bytes) -> C
 
 
 @pytest.mark.parametrize("form", FORMATS)
-@pytest.mark.parametrize("client", ["node-confluent", "go-franz"])
+@pytest.mark.parametrize("client", ["node-confluent", pytest.param("go-franz", marks=pytest.mark.long)])
 def test_a_client_registers_evolves_looks_up_and_deletes(
     ask: Callable[..., Any], registry: SchemaRegistryClient, client: str, form: str
 ) -> None:
