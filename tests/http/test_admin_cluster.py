@@ -28,8 +28,8 @@ def test_a_broker_says_what_is_on_its_disk(gateway: Asking) -> None:
     found = gateway.get("/api/v1/brokers/1")
 
     (directory,) = found["log_dirs"]
-    sizes = {each["topic"]: each["size_bytes"] for each in directory["replicas"]}
-    assert sizes[topic] > 1000
+    sizes = {(each["topic"], each["partition"]): each["size_bytes"] for each in directory["replicas"]}
+    assert sizes[topic, 0] > 1000
     assert found["size_bytes"] == sum(sizes.values()) == directory["size_bytes"]
     assert directory["total_bytes"] > directory["usable_bytes"] > 0
 
