@@ -2,6 +2,8 @@
 
 import pytest
 
+from headrace.cli.bench_cpu import limited_by
+from headrace.cli.bench_tables import says
 from headrace.client.load import Latency, Task, Used, latency, limit, throughput, values
 
 RESTING = Used(cores=0.2, busiest=0.1)
@@ -27,6 +29,33 @@ def test_the_limit_is_whoever_never_rests(
     clients: Used, brokers: Used | None, machine: float, found: str
 ) -> None:
     assert limit(clients, brokers, machine) == found
+
+
+@pytest.mark.parametrize(
+    ("clients_cores", "brokers_cores", "machine", "found"),
+    [
+        (0.3, 0.28, 0.95, "others"),  # they use 0.58 of two cores
+        (0.9, 0.9, 0.95, "machine"),
+        (0.8, 0.7, 0.95, "machine"),  # the kernel works for them, too
+        (1.8, None, 0.95, "machine"),
+        (0.5, None, 0.95, "others"),
+        (0.3, 0.28, 0.5, "unknown"),
+    ],
+)
+def test_a_machine_that_others_use_up_is_not_used_up_by_clients_and_brokers(
+    clients_cores: float, brokers_cores: float | None, machine: float, found: str
+) -> None:
+    clients = Used(cores=clients_cores, busiest=0.5)
+    brokers = None if brokers_cores is None else Used(cores=brokers_cores, busiest=0.5)
+    measured = throughput(TASK, 1, 1.0, clients=clients, brokers=brokers, machine=machine)
+    assert limited_by(measured, cores=2).limit == found
+
+
+def test_clients_that_use_a_machine_up_without_brokers_do_not_share_it_with_them() -> None:
+    alone = throughput(TASK, 1, 1.0, clients=Used(cores=1.9, busiest=0.5), brokers=None, machine=0.99)
+    shared = throughput(TASK, 1, 1.0, clients=RESTING, brokers=Used(cores=1.7, busiest=0.5), machine=0.99)
+    assert "clients and brokers" not in says(alone)
+    assert "clients and brokers" in says(shared)
 
 
 def test_rates_are_records_and_bytes_a_second() -> None:

@@ -162,3 +162,20 @@ def test_what_cannot_be_is_refused_in_a_sentence(
 def test_an_unknown_setting_in_the_environment_is_refused(tmp_path: Path) -> None:
     with pytest.raises(NotReady, match=r"there is no setting 'broker\.ids'; did you mean broker\.id\?"):
         UpProcess(tmp_path, environment={"HEADRACE_BROKER_IDS": "7"}).start()
+
+
+def test_a_directory_that_cannot_be_is_refused_in_a_sentence(headrace: Command) -> None:
+    refused = headrace("up", "--data", "/proc/nothing/here", "--port", "0")
+    assert (refused.status, refused.complaint) == (
+        1,
+        "nothing can be kept in /proc/nothing/here: no such file or directory; choose another directory",
+    )
+
+
+@pytest.mark.parametrize("server", ["coordinator", "zookeeper"])
+def test_the_systems_own_errors_are_said_without_their_numbers(headrace: Command, server: str) -> None:
+    refused = headrace(server, "--data", "/proc/nothing", "--port", "0")
+    assert refused.status == 1
+    assert "/proc/nothing" in refused.complaint
+    assert "no such file or directory" in refused.complaint
+    assert "Errno" not in refused.complaint

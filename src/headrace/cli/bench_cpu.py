@@ -3,13 +3,16 @@
 import os
 import time
 from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from headrace.client.load import Used
+from headrace.client.load import Throughput, Used
 
 _TICKS: Final = os.sysconf("SC_CLK_TCK")
 _HEADRACE: Final = b"headrace"
+OTHERS: Final = "others"  # what limits a load on a machine that has other things to do
+_MUCH: Final = 0.25  # of all cores, for programs that are none of ours
 _IDLE: Final = slice(3, 5)  # of the first line of /proc/stat: idle, and waiting for disks
 
 
@@ -56,6 +59,13 @@ class Meter:
             return 0.0
         total = self._last.total - self._first.total
         return 1 - (self._last.resting - self._first.resting) / total if total else 0.0
+
+
+def limited_by(found: Throughput, cores: int) -> Throughput:
+    """The same; where the machine is the limit, and others than clients and brokers use it up, those are."""
+    ours = found.clients.cores + (0.0 if found.brokers is None else found.brokers.cores)
+    theirs = found.machine - ours / cores
+    return replace(found, limit=OTHERS) if found.limit == "machine" and theirs > _MUCH else found
 
 
 def are_here(pids: Iterable[int | None]) -> bool:

@@ -1,12 +1,13 @@
 """A bench from its first phase to its last: topics are made, loaded, read, and deleted again."""
 
+import os
 import uuid
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Final
 
-from headrace.cli.bench_cpu import Meter, are_here
+from headrace.cli.bench_cpu import Meter, are_here, limited_by
 from headrace.cli.progress import bar
 from headrace.cli.texts import size
 from headrace.client.admin import Admin
@@ -91,16 +92,15 @@ class Bench:
                 if records and not workers.done:
                     meter.look()
             records, seconds = workers.total()
-        self.outcome.throughput.append(
-            throughput(
-                tasks[0],
-                records,
-                seconds,
-                clients=meter.used(pids),
-                brokers=None if self._pids is None else meter.used(self._pids),
-                machine=meter.machine,
-            )
+        found = throughput(
+            tasks[0],
+            records,
+            seconds,
+            clients=meter.used(pids),
+            brokers=None if self._pids is None else meter.used(self._pids),
+            machine=meter.machine,
         )
+        self.outcome.throughput.append(limited_by(found, os.cpu_count() or 1))
 
     def _measure(self, topic: str) -> None:
         task = self._task("latency", topic, self._plan.compressions[0], 0)

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
+from headrace.cli.bench_cpu import OTHERS
 from headrace.cli.bench_run import Outcome
 from headrace.cli.session import UNKNOWN, table, together
 from headrace.cli.texts import count, size
@@ -17,6 +18,8 @@ _LIMITS: Final = {
     "broker": "the broker is the limit: one of its threads never rests.",
     "machine": "the machine is the limit: clients and brokers share its cores, and use them up. "
     "Clients on another machine would leave more to the brokers.",
+    OTHERS: "other programs are the limit: they use up the machine's cores, and these figures say little. "
+    "Try again when it is quiet.",
     "unknown": "",
 }
 
@@ -69,7 +72,16 @@ def _times(latency: Latency) -> tuple[str, ...]:
 
 def _remarks(found: Outcome) -> Iterator[str]:
     """Each limit once, with the phases that it was one for."""
-    for limit, says in _LIMITS.items():
-        phases = dict.fromkeys(each.phase for each in found.throughput if each.limit == limit)
-        if phases and says:
-            yield f"{' and '.join(phases)}: {says}"
+    phases: dict[str, dict[str, None]] = {}
+    for each in found.throughput:
+        if sentence := says(each):
+            phases.setdefault(sentence, {})[each.phase] = None
+    for sentence, limited in phases.items():
+        yield f"{' and '.join(limited)}: {sentence}"
+
+
+def says(each: Throughput) -> str:
+    """What its limit means, and what to do; nothing where it is not known."""
+    if each.limit == "machine" and each.brokers is None:
+        return "the machine is the limit: the clients use its cores up, and the brokers could do more."
+    return _LIMITS[each.limit]

@@ -111,7 +111,7 @@ def main() -> NoReturn:
     except Exception as error:
         if not isinstance(error, known_errors()):
             raise
-        _fail(session, str(error), 1)
+        _fail(session, _sentence(error), 1)
 
 
 def known_errors() -> tuple[type[Exception], ...]:
@@ -136,6 +136,13 @@ def known_errors() -> tuple[type[Exception], ...]:
         StartRefused,
         StorageError,
     )
+
+
+def _sentence(error: Exception) -> str:
+    """What it says; of the system's own errors without their numbers."""
+    if isinstance(error, OSError) and error.strerror and error.filename is not None:
+        return f"{error.filename}: {error.strerror.lower()}"
+    return str(error)
 
 
 def _usage(error: click.UsageError) -> str:

@@ -64,13 +64,20 @@ class DataDirectory:
 
         Refused if another does. After a kill -9 the directory is free once all those processes are gone.
         """
-        self.path.mkdir(parents=True, exist_ok=True)
-        with (self.path / "up.pid").open("a+") as file:
+        with self._opened() as file:
             self._hold(file)
             file.truncate(0)
             file.write(f"{os.getpid()}\n")
             file.flush()
             yield file.fileno()
+
+    def _opened(self) -> TextIO:
+        try:
+            self.path.mkdir(parents=True, exist_ok=True)
+            return (self.path / "up.pid").open("a+")
+        except OSError as error:
+            why = (error.strerror or str(error)).lower()
+            raise Refused(f"nothing can be kept in {self.path}: {why}; choose another directory") from error
 
     def _hold(self, file: TextIO) -> None:
         """Lock the file twice: one kind of lock is this process's own, the other its children's as well."""
