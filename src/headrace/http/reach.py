@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from headrace.client.group_admin import GroupAdmin
 
 SPARE: Final = 8  # connections that are kept for the next request
+SILENCE_S: Final = 3.0  # after which another broker is asked what any of them knows
 
 
 class Reach:
@@ -40,7 +41,7 @@ class Reach:
 
     def check(self) -> None:
         """Unreachable if no broker answers, at once: librdkafka would go on asking for half a minute."""
-        with self.brokers() as brokers:
+        with self.brokers(SILENCE_S) as brokers:
             found: MetadataResponse = brokers.any(MetadataRequest(topics=[], allow_auto_topic_creation=False))
         self._known = tuple(str(Address(each.host, each.port)) for each in found.brokers)
 

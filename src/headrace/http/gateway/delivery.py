@@ -22,6 +22,8 @@ QUEUED_KBYTES: Final = 256 * 1024
 _FULL_S: Final = 0.01  # between two looks at whether there is room again
 _TURN: Final = 500  # records after which other requests have their turn
 _POLL_S: Final = 0.1
+_SILENCE_MS: Final = 5000  # after which a broker is not waited for any more
+_REFRESH_MS: Final = 5000  # between two questions who leads
 
 Acks = Literal["all", "1", "0"]
 
@@ -94,6 +96,11 @@ class _Shared:
                 "partitioner": "murmur2_random",  # as Kafka's own producer: a key has one partition for all
                 "linger.ms": 1,
                 "delivery.timeout.ms": int(DELIVERY_S * 1000),
+                # A broker that hangs keeps its connections: records are to go to the next leader.
+                "socket.timeout.ms": _SILENCE_MS,
+                "api.version.request.timeout.ms": _SILENCE_MS,
+                "topic.metadata.refresh.interval.ms": _REFRESH_MS,
+                "allow.auto.create.topics": False,  # or asking again about a deleted one would bring it back
                 "topic.metadata.propagation.max.ms": 5000,
                 "message.max.bytes": 1_000_000_000,  # the topic's limit is the one that counts
                 "queue.buffering.max.messages": QUEUED,

@@ -11,7 +11,7 @@ from starlette.concurrency import run_in_threadpool
 from headrace.client.brokers import raise_for
 from headrace.client.errors import NoSuchTopic
 from headrace.http.problems import Problem
-from headrace.http.reach import Reach
+from headrace.http.reach import SILENCE_S, Reach
 from headrace.protocol.errors import ErrorCode
 from headrace.protocol.schema.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
 
@@ -42,7 +42,7 @@ class KnownTopics:
 
     def ask(self, topic: str) -> int:
         request = MetadataRequest(topics=[MetadataRequestTopic(name=topic)], allow_auto_topic_creation=False)
-        with self._reach.brokers() as brokers:
+        with self._reach.brokers(SILENCE_S) as brokers:
             answer: MetadataResponse = brokers.any(request)
         found = answer.topics[0]
         if found.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:

@@ -19,7 +19,7 @@ from headrace.client.brokers import Brokers
 from headrace.client.errors import Unreachable
 from headrace.client.wire import NoAnswer
 from headrace.http.problems import Problem
-from headrace.http.reach import Reach
+from headrace.http.reach import SILENCE_S, Reach
 from headrace.http.registry.asking import Appended, Led, Passing, Read, Rewritten, append, earliest, fetch
 from headrace.http.registry.topic import SchemasTopic
 from headrace.protocol.records import Record as KafkaRecord
@@ -31,7 +31,9 @@ from headrace.registry.state import State
 
 logger = logging.getLogger(__name__)
 
-PATIENCE_S: Final = 15.0  # with a topic that is between two leaders, or whose replicas are not in sync
+PATIENCE_S: Final = (
+    25.0  # with a topic between two leaders (a hung one counts as alive for 18 s), or short of replicas
+)
 RETRY_S: Final = 0.02
 LAST_RETRY_S: Final = 0.5
 _WAIT_MS: Final = 200  # for an append of somebody's that is not committed yet
@@ -168,7 +170,7 @@ class Store:
 
     def _append(self, batch: bytes) -> Appended:
         try:
-            with self._reach.brokers() as brokers:
+            with self._reach.brokers(SILENCE_S) as brokers:
                 led = self._topic.led(brokers)
                 if led is not None:
                     return append(brokers, led, self._topic.name, batch)
@@ -206,18 +208,22 @@ class Store:
     # -- patience ------------------------------------------------------------------------------
 
     def _patiently(self, ask: Callable[[Brokers], Answer]) -> Answer:
-        """The answer, also if the topic needs a moment; Unreachable if it needs too long."""
+        """The answer, also if the topic needs a moment; Unreachable if it needs too long.
+
+        A broker that hangs is not waited for, for it may lead no more: another is asked who does. They are
+        the same `Brokers` for all attempts, which know who was silent.
+        """
         deadline, delay = time.monotonic() + PATIENCE_S, RETRY_S
-        while True:
-            try:
-                with self._reach.brokers() as brokers:
+        with self._reach.brokers(SILENCE_S) as brokers:
+            while True:
+                try:
                     return ask(brokers)
-            except (NoAnswer, Passing) as error:
-                self._topic.forget_leader()
-                if time.monotonic() + delay > deadline:
-                    raise Unreachable(f"{error} (for {PATIENCE_S:g} s)") from error
-            time.sleep(delay)
-            delay = min(2 * delay, LAST_RETRY_S)
+                except (NoAnswer, Passing) as error:
+                    self._topic.forget_leader()
+                    if time.monotonic() + delay > deadline:
+                        raise Unreachable(f"{error} (for {PATIENCE_S:g} s)") from error
+                time.sleep(delay)
+                delay = min(2 * delay, LAST_RETRY_S)
 
 
 def _unwritten(outcome: Appended, *, in_doubt: bool) -> str:

@@ -1,0 +1,60 @@
+"""A gateway before brokers that hang: connected and silent, while the cluster goes on without them."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from headrace.http.serving import serve_in_thread
+from headrace.testing import Cluster
+from http_support.asking import Asking, v2, wait_until
+
+EVERYWHERE = {"records": [{"value": "x", "partition": index} for index in range(3)]}
+
+
+@pytest.fixture
+def cluster() -> Iterator[Cluster]:
+    with Cluster(3, process=True) as cluster:
+        yield cluster
+
+
+def test_schemas_and_records_are_taken_although_their_leader_hangs(cluster: Cluster) -> None:
+    with serve_in_thread(cluster.bootstrap) as served:
+        asking = Asking(served.url)
+        asking.post("/subjects/first-value/versions", {"schema": '"string"'})
+        _make_topic(asking)
+        _write_everywhere(asking, next_offset=1)
+
+        hung = cluster.leader_of("_schemas")
+        cluster.pause(hung)
+        try:
+            assert asking.get("/subjects") == ["first-value"]
+            asking.post("/subjects/second-value/versions", {"schema": '"int"'})
+            _write_everywhere(asking, next_offset=2)
+        finally:
+            cluster.resume(hung)
+        asking.close()
+
+
+def test_records_are_the_first_to_notice_that_a_leader_hangs(cluster: Cluster) -> None:
+    with serve_in_thread(cluster.bootstrap) as served:
+        asking = Asking(served.url)
+        _make_topic(asking)
+        _write_everywhere(asking, next_offset=1)
+
+        hung = cluster.leader_of("kept")
+        cluster.pause(hung)
+        try:
+            _write_everywhere(asking, next_offset=2)
+        finally:
+            cluster.resume(hung)
+        asking.close()
+
+
+def _make_topic(asking: Asking) -> None:
+    asking.post("/api/v1/topics", {"name": "kept", "partitions": 3, "replicas": 3})
+    wait_until(lambda: asking("GET", "/topics/kept").ok, "the topic is not known")
+
+
+def _write_everywhere(asking: Asking, next_offset: int) -> None:
+    said = asking.post("/topics/kept", EVERYWHERE, kind=v2("json"))["offsets"]
+    assert [(each["offset"], each["error"]) for each in said] == [(next_offset - 1, None)] * 3
