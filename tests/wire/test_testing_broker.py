@@ -247,6 +247,26 @@ def test_topics_have_the_partitions_and_settings_that_were_asked_for() -> None:
     assert found["more"].configs == {"retention.ms": "1000"}
 
 
+@pytest.mark.parametrize("names", [["tea", "coffee"], ("tea", "coffee"), {"tea", "coffee"}])
+def test_topics_may_be_only_names_and_have_one_partition_each(names: Topics) -> None:
+    with Broker(settings={"num.partitions": 5}, topics=names) as broker:
+        found = {topic.name: topic.partitions for topic in broker.admin.list_topics()}
+    assert found == {"coffee": 1, "tea": 1}
+
+
+def test_one_name_where_several_are_expected_is_refused_in_a_sentence() -> None:
+    with pytest.raises(TypeError, match="topics='orders': expected a list of names, or partitions by name"):
+        Broker(topics="orders")
+
+
+def test_a_start_returns_the_broker() -> None:
+    broker = Broker()
+    try:
+        assert broker.start() is broker
+    finally:
+        broker.stop()
+
+
 def test_records_are_whole_and_in_order(served: Broker) -> None:
     served.create_topic("whole", partitions=2)
     served.produce("whole", "first", None, key="bob", headers=[("from", b"test")], partition=1)

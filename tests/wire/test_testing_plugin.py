@@ -54,6 +54,16 @@ class TestMarkers:
         assert partitions == {"prices": 1, "more": 4}
 
 
+@pytest.mark.headrace(topics=["orders", "prices"])
+def test_a_marker_may_name_topics_only(headrace: Broker) -> None:
+    assert [topic.name for topic in headrace.admin.list_topics()] == ["orders", "prices"]
+
+
+@pytest.mark.headrace(brokers=2, topics=["orders"])
+def test_a_cluster_s_marker_may_name_topics_only(headrace_cluster: Cluster) -> None:
+    assert [topic.replicas for topic in headrace_cluster.admin.list_topics()] == [2]
+
+
 @pytest.mark.headrace(brokers=2, topics={"orders": 1})
 def test_a_cluster_has_as_many_brokers_as_its_marker_says(headrace_cluster: Cluster) -> None:
     assert headrace_cluster.brokers == [1, 2]

@@ -53,8 +53,7 @@ class Hosted:
         self._owner = 0  # the process that has started it, while it runs
 
     def __enter__(self) -> Self:
-        self.start()
-        return self
+        return self.start()
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -63,8 +62,8 @@ class Hosted:
 
     # -- life ----------------------------------------------------------------------------------
 
-    def start(self) -> None:
-        """Return when clients can connect and everything to begin with is there."""
+    def start(self) -> Self:
+        """Return it when clients can connect and everything to begin with is there."""
         assert not self._owner, "it runs already"
         self._owner = os.getpid()
         try:
@@ -77,6 +76,7 @@ class Hosted:
         except BaseException:
             self.stop()
             raise
+        return self
 
     def stop(self) -> None:
         """Leave no thread, no file, no process; fine if there is none, or if it is another process's."""

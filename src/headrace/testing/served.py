@@ -1,6 +1,6 @@
 """What tests ask of their brokers, one or several: where they are, topics, records, faults, the log."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -17,8 +17,8 @@ if TYPE_CHECKING:  # confluent-kafka is imported when it is first needed: a test
 PATIENCE_S: Final = 10.0
 _HERE: Final = 0  # where the coordinator is, and brokers are that are no processes; no broker's number
 
-Topics = Mapping[str, int | Mapping[str, Any]]
-"""Topics to begin with: {"orders": 6}, or {"orders": {"partitions": 6, "configs": {...}}}."""
+Topics = Mapping[str, int | Mapping[str, Any]] | Iterable[str]
+"""Topics to begin with: ["orders"], {"orders": 6}, or {"orders": {"partitions": 6, "configs": {...}}}."""
 
 
 class Served(Hosted):
@@ -34,7 +34,7 @@ class Served(Hosted):
         data: Path | str | None,
     ) -> None:
         super().__init__(brokers, settings, process=process, data=data)
-        self._topics = dict(topics or {})
+        self._topics = _by_name(topics or {})
 
     def _begin(self) -> None:
         for name, wanted in self._topics.items():
@@ -127,3 +127,10 @@ class Served(Hosted):
         from headrace.testing.asking import Asking  # noqa: PLC0415
 
         return Asking(self.bootstrap)
+
+
+def _by_name(topics: Topics) -> dict[str, int | Mapping[str, Any]]:
+    """What each topic shall be; one partition where there are only names."""
+    if isinstance(topics, str):
+        raise TypeError(f"topics={topics!r}: expected a list of names, or partitions by name")
+    return dict(topics) if isinstance(topics, Mapping) else dict.fromkeys(topics, 1)
