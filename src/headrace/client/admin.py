@@ -22,8 +22,9 @@ from confluent_kafka.admin import (
 
 from headrace.client.admin_offsets import OffsetAdmin
 from headrace.client.connection import TIMEOUT_S, Place
-from headrace.client.errors import ClientError
+from headrace.client.errors import BadSetting, ClientError
 
+Configs = Mapping[str, str | float | bool]
 BROKERS_CHOICE: Final = -1  # how many partitions or replicas: what the brokers are configured for
 
 
@@ -85,7 +86,7 @@ class Admin(OffsetAdmin):
         *,
         partitions: int | None = None,
         replicas: int | None = None,
-        configs: Mapping[str, str] | None = None,
+        configs: Configs | None = None,
     ) -> Topic:
         """Make a topic and return it; TopicExists if it is there. None: as the brokers are configured."""
         new = self._ask(
@@ -94,7 +95,7 @@ class Admin(OffsetAdmin):
                 name,
                 BROKERS_CHOICE if partitions is None else partitions,
                 BROKERS_CHOICE if replicas is None else replicas,
-                config=dict(configs or {}),
+                config=_texts(configs or {}),
             ),
         )
         self._wait(name, lambda: self._client.create_topics([new], request_timeout=TIMEOUT_S)[name])
@@ -161,13 +162,11 @@ class Admin(OffsetAdmin):
         self._check_broker(broker_id)
         return self._configs(ResourceType.BROKER, str(broker_id))
 
-    def alter_topic_configs(self, name: str, *, sets: Mapping[str, str], unsets: Sequence[str] = ()) -> None:
+    def alter_topic_configs(self, name: str, *, sets: Configs, unsets: Sequence[str] = ()) -> None:
         """Set some of a topic's settings, and give others back to the broker's; all or none."""
         self._alter(ResourceType.TOPIC, name, sets, unsets)
 
-    def alter_broker_configs(
-        self, broker_id: int, *, sets: Mapping[str, str], unsets: Sequence[str] = ()
-    ) -> None:
+    def alter_broker_configs(self, broker_id: int, *, sets: Configs, unsets: Sequence[str] = ()) -> None:
         """The same for a broker's settings, while it runs."""
         self._check_broker(broker_id)
         self._alter(ResourceType.BROKER, str(broker_id), sets, unsets)
@@ -195,10 +194,10 @@ class Admin(OffsetAdmin):
             for each in sorted(found.values(), key=lambda each: str(each.name))
         ]
 
-    def _alter(self, kind: ResourceType, name: str, sets: Mapping[str, str], unsets: Sequence[str]) -> None:
+    def _alter(self, kind: ResourceType, name: str, sets: Configs, unsets: Sequence[str]) -> None:
         entries = [
             ConfigEntry(key, value, incremental_operation=AlterConfigOpType.SET)
-            for key, value in sets.items()
+            for key, value in _texts(sets).items()
         ]
         entries += [ConfigEntry(key, None, incremental_operation=AlterConfigOpType.DELETE) for key in unsets]
         resource = ConfigResource(kind, name, incremental_configs=entries)
@@ -206,6 +205,16 @@ class Admin(OffsetAdmin):
             name if kind is ResourceType.TOPIC else f"broker {name}",
             lambda: self._client.incremental_alter_configs([resource], request_timeout=TIMEOUT_S)[resource],
         )
+
+
+def _texts(configs: Configs) -> dict[str, str]:
+    """Values as Kafka has them, which are all text: True is "true"."""
+    for name, value in configs.items():
+        if value is None:
+            raise BadSetting(f"{name} has no value: what goes back to the default is among `unsets`")
+    return {
+        name: str(value).lower() if isinstance(value, bool) else str(value) for name, value in configs.items()
+    }
 
 
 _AS_KAFKA_WRITES_IDS: Final = str.maketrans("+/", "-_")

@@ -1,6 +1,6 @@
 """What stands where: the offsets of topics, how far groups are, and deleting what is old."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import cached_property
 from typing import Any, NamedTuple, Self
 
@@ -11,8 +11,9 @@ from headrace.client.connection import TIMEOUT_S, Connection, Place
 from headrace.client.errors import ClientError, NoSuchTopic
 from headrace.client.group_admin import GroupAdmin
 from headrace.client.groups import Group, GroupSummary
+from headrace.client.hints import ADMIN, Hints
 from headrace.client.reset import Reset
-from headrace.client.settings import BOOTSTRAP, Settings, bootstrap_of, gather
+from headrace.client.settings import BOOTSTRAP, Bootstrap, bootstrap_of, gather
 
 
 class Span(NamedTuple):
@@ -22,11 +23,13 @@ class Span(NamedTuple):
     next: int
 
 
-class OffsetAdmin(Connection):
+class OffsetAdmin(Hints, Connection):
     """Offsets and groups. Every call waits for its answer, or raises a ClientError."""
 
+    _hints = ADMIN
+
     def __init__(
-        self, bootstrap: str | Settings, options: Mapping[str, str] | None = None, **named: object
+        self, bootstrap: Bootstrap = None, options: Mapping[str, str] | None = None, **named: object
     ) -> None:
         """All but `bootstrap` are librdkafka's settings, dotted or as keywords: `sasl_username="me"`."""
         given = gather(bootstrap, defaults={}, settings=options, named=named)
@@ -60,10 +63,7 @@ class OffsetAdmin(Connection):
 
     def delete_records(self, topic: str, before: Mapping[int, int]) -> dict[int, int]:
         """Delete what is before these offsets, by partition; -1 is all. Returns where each begins now."""
-        there = {place.partition for place in self._places_of(topic)}
-        for index in before:
-            if index not in there:
-                raise ClientError(f"{topic} has no partition {index}, only 0 to {max(there)}")
+        self._check_places(Place(topic, index) for index in before)
         asked = [TopicPartition(topic, index, offset) for index, offset in before.items()]
         if not asked:
             return {}
@@ -72,6 +72,17 @@ class OffsetAdmin(Connection):
             each.partition: int(self._ask(str(Place(topic, each.partition)), future.result).low_watermark)
             for each, future in futures.items()
         }
+
+    def _check_places(self, places: Iterable[Place]) -> None:
+        """Refuse partitions that are not there: a broker says of them what it says of topics."""
+        by_topic: dict[str, list[int]] = {}
+        for place in places:
+            by_topic.setdefault(place.topic, []).append(place.partition)
+        for topic, indexes in by_topic.items():
+            there = {place.partition for place in self._places_of(topic)}
+            for index in indexes:
+                if index not in there:
+                    raise ClientError(f"{topic} has no partition {index}, only 0 to {max(there)}")
 
     def _places_of(self, topic: str) -> list[Place]:
         found = self._ask(topic, lambda: self._client.list_topics(timeout=TIMEOUT_S)).topics.get(topic)
@@ -104,6 +115,7 @@ class OffsetAdmin(Connection):
     def set_group_offsets(self, group: str, offsets: Mapping[Place | tuple[str, int], int]) -> None:
         """Have a group go on there; GroupActive while it has members. A new name is a new group."""
         self._groups.check_inactive([group], may_be_new=True)
+        self._check_places(Place(*place) for place in offsets)
         self._groups.reset(
             group,
             [

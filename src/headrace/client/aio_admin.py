@@ -9,21 +9,25 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import ParamSpec, Self, TypeVar
 
-from headrace.client.admin import Admin, Config, Topic, TopicSummary
+from headrace.client.admin import Admin, Config, Configs, Topic, TopicSummary
 from headrace.client.admin_offsets import Span
 from headrace.client.connection import Place
 from headrace.client.groups import Group, GroupSummary
-from headrace.client.settings import Settings
+from headrace.client.hints import ADMIN, Hints
+from headrace.client.settings import Bootstrap
 
 Answer = TypeVar("Answer")
 Arguments = ParamSpec("Arguments")
 
 
-class AsyncAdmin:
+class AsyncAdmin(Hints):
     """As `Admin`: every method of the same name does the same, in a thread."""
 
+    _hints = ADMIN
+    _opened = ("_admin",)
+
     def __init__(
-        self, bootstrap: str | Settings, options: Mapping[str, str] | None = None, **named: object
+        self, bootstrap: Bootstrap = None, options: Mapping[str, str] | None = None, **named: object
     ) -> None:
         self._make: Callable[[], Admin] = partial(Admin, bootstrap, options, **named)
         self._admin: Admin
@@ -41,7 +45,7 @@ class AsyncAdmin:
         *,
         partitions: int | None = None,
         replicas: int | None = None,
-        configs: Mapping[str, str] | None = None,
+        configs: Configs | None = None,
     ) -> Topic:
         return await _call(
             self._admin.create_topic, name, partitions=partitions, replicas=replicas, configs=configs
@@ -65,13 +69,11 @@ class AsyncAdmin:
     async def broker_configs(self, broker_id: int) -> list[Config]:
         return await _call(self._admin.broker_configs, broker_id)
 
-    async def alter_topic_configs(
-        self, name: str, *, sets: Mapping[str, str], unsets: Sequence[str] = ()
-    ) -> None:
+    async def alter_topic_configs(self, name: str, *, sets: Configs, unsets: Sequence[str] = ()) -> None:
         await _call(self._admin.alter_topic_configs, name, sets=sets, unsets=unsets)
 
     async def alter_broker_configs(
-        self, broker_id: int, *, sets: Mapping[str, str], unsets: Sequence[str] = ()
+        self, broker_id: int, *, sets: Configs, unsets: Sequence[str] = ()
     ) -> None:
         await _call(self._admin.alter_broker_configs, broker_id, sets=sets, unsets=unsets)
 

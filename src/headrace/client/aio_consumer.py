@@ -11,7 +11,7 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
-from typing import Any, Generic, Self, TypeVar
+from typing import Any, Generic, Never, Self, TypeVar
 
 from headrace.client.connection import Place
 from headrace.client.consumer import Consumer, Places, Start
@@ -20,21 +20,25 @@ from headrace.client.consumer_decoding import OnBad
 from headrace.client.consumer_message import Batch, K, Message, V
 from headrace.client.consumer_source import Listener
 from headrace.client.errors import ClientError, NotReadable
+from headrace.client.hints import CONSUMER, Hints
 from headrace.client.serializers import AnyFormat
-from headrace.client.settings import Settings
+from headrace.client.settings import Bootstrap, Settings
 
 Answer = TypeVar("Answer")
 
 
-class AsyncConsumer(Generic[K, V]):
+class AsyncConsumer(Hints, Generic[K, V]):
     """As `Consumer`, with the same arguments. Use it with `async with`, from one task at a time.
 
     Callbacks about partitions are plain functions, and are called in the consumer's thread.
     """
 
+    _hints = CONSUMER
+    _opened = ("_consumer",)
+
     def __init__(
         self,
-        bootstrap: str | Settings,
+        bootstrap: Bootstrap = None,
         topics: str | Sequence[str] = (),
         *,
         group: str | None = None,
@@ -170,8 +174,10 @@ class AsyncConsumer(Generic[K, V]):
     async def resume(self, places: Places | None = None) -> None:
         await self._call(self._consumer.resume, places)
 
-    async def commit(self, message: Message[K, V] | None = None, *, wait: bool = True) -> dict[Place, int]:
-        return await self._call(partial(self._consumer.commit, message, wait=wait))
+    async def commit(
+        self, message: Message[K, V] | None = None, *, wait: bool = True, **unknown: Never
+    ) -> dict[Place, int]:
+        return await self._call(partial(self._consumer.commit, message, wait=wait, **unknown))
 
     def position(self) -> dict[Place, int]:
         return self._consumer.position()

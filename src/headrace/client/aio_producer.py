@@ -9,7 +9,7 @@ AIOProducer gathers records in Python before it hands them on, and takes no head
 
 import asyncio
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import partial
 from threading import Event, Lock, Thread
 from typing import Any, Final, Self
@@ -17,20 +17,24 @@ from typing import Any, Final, Self
 from confluent_kafka import KafkaError
 
 from headrace.client.delivery import Counts, Delivered, delivered
-from headrace.client.errors import ClientError
+from headrace.client.errors import BadSetting, ClientError
+from headrace.client.hints import PRODUCER, Hints, refuse_callback
 from headrace.client.partitioning import Partitioner
 from headrace.client.producer import Headers, Producer
-from headrace.client.settings import Settings
+from headrace.client.settings import Bootstrap, Settings
 
 POLL_S: Final = 0.1
 
 
-class AsyncProducer:
+class AsyncProducer(Hints):
     """As `Producer`, with the same arguments. Use it in one event loop, with `async with`."""
+
+    _hints = PRODUCER
+    _opened = ("_producer", "_loop")
 
     def __init__(
         self,
-        bootstrap: str | Settings,
+        bootstrap: Bootstrap = None,
         *,
         key: object = None,
         value: object = None,
@@ -41,6 +45,10 @@ class AsyncProducer:
         settings: Settings | None = None,
         **named: object,
     ) -> None:
+        if "receipts" in named:
+            raise BadSetting(
+                "receipts= is for Producer: an AsyncProducer always gives them (`await post(...)`)"
+            )
         self._make: Callable[[], Producer] = partial(
             Producer,
             bootstrap,
@@ -86,12 +94,30 @@ class AsyncProducer:
         headers: Headers | None = None,
         partition: int | None = None,
         timestamp_ms: int = 0,
+        on_delivery: None = None,
     ) -> Delivered:
         """Send a record, and wait until it is acknowledged; raises what went wrong."""
+        if on_delivery is not None:
+            refuse_callback(on_delivery)
         posted = await self.post(
             topic, value, key, headers=headers, partition=partition, timestamp_ms=timestamp_ms
         )
         return await posted
+
+    async def send_all(self, topic: str, values: Iterable[Any]) -> int:
+        """Send many values without keys, wait until all are acknowledged, and return how many.
+
+        Raises what went wrong with the first that has failed; the others may be on their way.
+        """
+        sent, waiting = 0, deque[asyncio.Future[Delivered]]()  # no more than the buffer has room for
+        for value in values:
+            waiting.append(await self.post(topic, value))
+            sent += 1
+            while waiting and waiting[0].done():
+                waiting.popleft().result()
+        for each in waiting:
+            await each
+        return sent
 
     async def post(
         self,
@@ -141,10 +167,11 @@ class AsyncProducer:
 
     async def close(self, timeout_s: float | None = None) -> None:
         """Flush, and be done with it. May be called again."""
+        producer = self._producer
         self._ending.set()
         await asyncio.to_thread(self._poller.join)  # before that, nobody may take librdkafka from under it
         try:
-            await asyncio.to_thread(self._producer.close, timeout_s)
+            await asyncio.to_thread(producer.close, timeout_s)
         finally:
             self._deliver()
 

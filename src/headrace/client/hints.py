@@ -82,7 +82,7 @@ class Hints:
 
 
 class ConsumerHints(Hints):
-    """The same for a consumer, which is iterated, and is no iterator: a new loop begins with what is not done."""
+    """The same for a consumer, which is no iterator: what is iterated anew begins with what is not done."""
 
     _hints = CONSUMER
 

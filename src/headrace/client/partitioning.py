@@ -9,7 +9,8 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Any, Final, TypeVar
 
-from headrace.client.errors import ClientError
+from headrace.client.errors import ClientError, NoSuchTopic
+from headrace.client.errors_advice import why_no_topic
 
 T = TypeVar("T")
 
@@ -29,6 +30,11 @@ class _Known(dict[str, T]):
         self._now_s = now_s
         self._asked_at_s = now_s()
 
+    def _counted(self, topic: str) -> int:
+        if why_no_topic(topic):  # librdkafka would take no name for all of them
+            raise NoSuchTopic(topic)
+        return self._count(topic)
+
     def look_again(self) -> None:
         """Forget what is old. To be called now and then."""
         if self._now_s() - self._asked_at_s >= FRESH_S:
@@ -40,7 +46,7 @@ class Turns(_Known[Iterator[int]]):
     """For each topic its partitions, round and round: `next(turns[topic])`. Threads may share it."""
 
     def __missing__(self, topic: str) -> Iterator[int]:
-        count = self._count(topic)
+        count = self._counted(topic)
         if not count:  # made by the first record, perhaps: not to be remembered
             return iter((ANY,))
         turn = itertools.cycle(range(count))
@@ -58,7 +64,7 @@ class Chosen(_Known[int]):
         self._function = function
 
     def __missing__(self, topic: str) -> int:
-        count = self._count(topic)
+        count = self._counted(topic)
         if not count:
             raise ClientError(
                 f"topic {topic} is not there, so that no partition of it can be chosen: create it"

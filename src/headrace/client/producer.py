@@ -37,7 +37,15 @@ from headrace.client.hints import PRODUCER, Hints, refuse_callback
 from headrace.client.partitioning import ANY, Partitioner
 from headrace.client.producer_gate import Gate, Produce
 from headrace.client.producer_records import Preparation
-from headrace.client.settings import Bootstrap, Settings, bootstrap_of, build, delivery_timeout_ms, gather, said
+from headrace.client.settings import (
+    Bootstrap,
+    Settings,
+    bootstrap_of,
+    build,
+    delivery_timeout_ms,
+    gather,
+    said,
+)
 
 POLL_EVERY: Final = 1023  # a mask: after 1,024 records, a look at what has arrived
 LOOK_EVERY: Final = 63  # after 64, a look at the clock; and at what has arrived, if somebody waits for each

@@ -92,6 +92,7 @@ class _Function(Generic[T]):
 BYTES: Final = Bytes()
 STRING: Final = String()
 JSON: Final = Json()
+_MEANT: Final[dict[type, object]] = {str: STRING, bytes: BYTES}
 
 AnyFormat = Format[T] | Callable[[Any], T]
 
@@ -105,6 +106,7 @@ def close(*formats: object) -> None:
 
 def format_of(given: object, registry: object = None) -> Any:
     """The format that was asked for; None if bytes stay as they are, which is quicker than asking."""
+    given = _instance(given)
     if given is None or given is BYTES:
         return None
     if hasattr(given, "connect"):  # it needs a registry, and may have one
@@ -113,7 +115,26 @@ def format_of(given: object, registry: object = None) -> Any:
         return given
     if callable(given):
         return _Function(given)
-    raise BadSetting(
+    raise _no_format(given)
+
+
+def _instance(given: object) -> object:
+    """What is meant by a class: `str` would make "b'x'" of bytes, and `Avro` make nothing of them."""
+    if not isinstance(given, type):
+        return given
+    if given in _MEANT:
+        return _MEANT[given]
+    if not hasattr(given, "connect") and not (hasattr(given, "serialize") and hasattr(given, "deserialize")):
+        return given
+    try:
+        return given()
+    except TypeError as error:
+        name = given.__name__
+        raise BadSetting(f"{name} is a class, and wants to be told more: give {name}(...)") from error
+
+
+def _no_format(given: object) -> BadSetting:
+    return BadSetting(
         f"{given!r} is no format: give BYTES, STRING, JSON, Avro(...), JsonSchema(...), "
         "Protobuf(...) or a function"
     )

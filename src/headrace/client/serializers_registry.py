@@ -8,7 +8,6 @@ is new; `use.latest.version` and the like are among the `settings`. Reading need
 the id of its own. Given one, records come as this schema has them, by the rules of schema evolution.
 """
 
-import json
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from threading import Lock
@@ -19,6 +18,7 @@ from confluent_kafka.serialization import MessageField, SerializationContext
 from headrace.client.errors import BadSetting
 from headrace.client.registry_errors import check_asked
 from headrace.client.serializers import Field, Headers
+from headrace.client.serializers_schema import avro_schema, schema_text
 
 if TYPE_CHECKING:
     from confluent_kafka.schema_registry import Schema, SchemaRegistryClient
@@ -105,12 +105,12 @@ class Avro(RegistryFormat[Any]):
 
     def __init__(
         self,
-        schema: "str | Mapping[str, Any] | Schema | None" = None,
+        schema: "str | Mapping[str, Any] | list[Any] | Schema | None" = None,
         registry: object = None,
         settings: Mapping[str, Any] | None = None,
     ) -> None:
         super().__init__(registry, settings)
-        self._schema = _text(schema)
+        self._schema = avro_schema(schema)
 
     def _writer(self, client: "SchemaRegistryClient") -> Callable[..., bytes | None]:
         from confluent_kafka.schema_registry.avro import AvroSerializer  # noqa: PLC0415  a fifth of a second
@@ -133,7 +133,7 @@ class JsonSchema(RegistryFormat[Any]):
         settings: Mapping[str, Any] | None = None,
     ) -> None:
         super().__init__(registry, settings)
-        self._schema = _text(schema)
+        self._schema = schema_text(schema, "JsonSchema")
 
     def _writer(self, client: "SchemaRegistryClient") -> Callable[..., bytes | None]:
         from confluent_kafka.schema_registry.json_schema import JSONSerializer  # noqa: PLC0415
@@ -180,10 +180,6 @@ def client_of(registry: object) -> "SchemaRegistryClient":
         return SchemaRegistryClient.new_client(dict(registry))
     except (TypeError, ValueError) as error:
         raise BadSetting(f"the schema registry: {error}") from error
-
-
-def _text(schema: "str | Mapping[str, Any] | Schema | None") -> "str | Schema | None":
-    return json.dumps(schema) if isinstance(schema, Mapping) else schema
 
 
 def _needed(schema: T | None, name: str) -> T:

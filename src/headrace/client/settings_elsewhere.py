@@ -6,13 +6,7 @@ from typing import Any, Final
 from headrace.client.errors import BadSetting
 
 _ACKS: Final = {"all", "-1", "1", "0"}
-_OURS: Final = {  # librdkafka would take these, and we would overwrite them
-    "on_delivery": (
-        "post(..., on_delivery=FUNCTION) of a Producer(..., receipts=True) is called for each record, "
-        "Producer(..., on_failure=FUNCTION) for those that have failed"
-    ),
-}
-_OURS |= dict.fromkeys(("on.delivery", "dr_cb", "dr.cb", "dr_msg_cb", "dr.msg.cb"), _OURS["on_delivery"])
+_CALLED_FOR_EACH: Final = ("on_delivery", "on.delivery", "dr_cb", "dr.cb", "dr_msg_cb", "dr.msg.cb")
 _HERE: Final = {  # of Java's client and kafka-python; librdkafka has no such settings
     "value.serializer": "give value=FORMAT, such as value=JSON",
     "key.serializer": "give key=FORMAT, such as key=STRING",
@@ -30,9 +24,12 @@ _HERE: Final = {  # of Java's client and kafka-python; librdkafka has no such se
 
 def check(given: Mapping[str, Any]) -> None:
     """BadSetting for what librdkafka would take without a word, and nobody would keep to."""
-    for name, instead in _OURS.items():
+    for name in _CALLED_FOR_EACH:  # we would overwrite it
         if name in given:
-            raise BadSetting(f"{name} is no setting here: {instead}")
+            raise BadSetting(
+                f"{name} is no setting here: Producer(..., on_failure=FUNCTION) hears of what has failed, "
+                "post(..., on_delivery=FUNCTION) of a Producer(..., receipts=True) of each"
+            )
     for name in ("acks", "request.required.acks"):
         if str(given.get(name, "all")) not in _ACKS:
             raise BadSetting(f"acks is 'all', 1 or 0, not {given[name]!r}")
