@@ -8,6 +8,7 @@ import subprocess
 import sys
 import urllib.request
 from concurrent.futures import ThreadPoolExecutor
+from http.client import HTTPConnection
 from pathlib import Path
 
 import pytest
@@ -54,6 +55,24 @@ def test_the_gateway_starts_when_somebody_asks_and_again_after_it_was_killed(
         assert gateways(up) != [pid]
         up.stop()
         assert up.returncode == 0
+
+
+@pytest.mark.parametrize("kind", [UpProcess, ClusterProcess])
+def test_the_gateway_answers_to_a_name_that_a_setting_allows(tmp_path: Path, kind: type[UpProcess]) -> None:
+    with kind(tmp_path, settings={"http.hosts": "kafka.example"}) as up:
+        statuses = {name: asked_as(name, up.http) for name in ("kafka.example", "other.example")}
+
+    assert statuses == {"kafka.example": 200, "other.example": 403}
+
+
+def asked_as(name: str, url: str) -> int:
+    """The status of an answer to a request for that host."""
+    connection = HTTPConnection(url.removeprefix("http://"), timeout=30)
+    try:
+        connection.request("GET", "/healthz", headers={"host": name})
+        return connection.getresponse().status
+    finally:
+        connection.close()
 
 
 def test_a_gateway_that_cannot_be_started_is_tried_again(tmp_path: Path) -> None:

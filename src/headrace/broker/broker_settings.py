@@ -42,6 +42,12 @@ _HTTP: Final = _own(
     "",
     "HOST:PORT of the broker's gateway: REST proxy, schema registry, metrics and console. Empty: none.",
 )
+_HTTP_HOSTS: Final = _own(
+    "http.hosts",
+    Kind.LIST,
+    (),
+    "Names that the gateway may be asked by on the loopback, besides localhost and the machine's: a proxy's.",
+)
 
 _ACCEPTED: Final = [
     _accepted("num.network.threads", 3, "one event loop serves every connection", 1),
@@ -194,6 +200,7 @@ BROKER_SETTINGS: Final = Settings(
         *GROUP_SETTINGS,
         *REPLICATION_SETTINGS,
         _HTTP,
+        _HTTP_HOSTS,
         *_ACCEPTED,
         *_topic_defaults(),
     ]

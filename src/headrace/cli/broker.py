@@ -108,7 +108,8 @@ class _Runner:
                 async with AsyncExitStack() as serving:
                     where = {"bootstrap": self._broker.bootstrap}
                     if http is not None:
-                        door = Door(http, self._broker.bootstrap, log=None)
+                        hosts = self._broker.config.items("http.hosts")
+                        door = Door(http, self._broker.bootstrap, log=None, hosts=hosts)
                         await serving.enter_async_context(kept(door))
                         where["http"] = door.url
                     self._ready.say(**where)

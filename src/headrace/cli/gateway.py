@@ -13,11 +13,12 @@ from headrace.cli.session import Session, options
     "--port", type=click.IntRange(0, 65535), default=USUAL_PORT, show_default=True, help="0: any free one."
 )
 @click.option(
+    "--allowed-host",
     "--served-as",
     "names",
     metavar="NAME",
     multiple=True,
-    help="What a proxy on this machine calls it; browsers may ask for it by this name.",
+    help="A name, of a proxy on this machine, that it may be asked by on the loopback; repeat for more.",
 )
 @options
 @click.pass_obj

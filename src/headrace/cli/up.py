@@ -132,7 +132,8 @@ async def _serve_in_one_process(layout: Layout, hold: int, ready: process.Readin
         stack.push_async_callback(broker.stop)
         where = {"bootstrap": broker.bootstrap}
         if http is not None:
-            door = Door(http, broker.bootstrap, log=layout.directory.log("gateway"), holds=hold)
+            log, hosts = layout.directory.log("gateway"), layout.http_hosts
+            door = Door(http, broker.bootstrap, log=log, holds=hold, hosts=hosts)
             await stack.enter_async_context(kept(door))
             where["http"] = door.url
         ready.say(**where)

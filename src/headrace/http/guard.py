@@ -11,6 +11,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from headrace.http.problems import refusal
 
 _TOO_LARGE = HTTPStatus.REQUEST_ENTITY_TOO_LARGE
+MOST_TOLD = 100  # characters of a host
 _CHANGES_NOTHING = frozenset({"GET", "HEAD", "OPTIONS"})
 
 
@@ -21,31 +22,49 @@ class Guard:
     otherwise any page that somebody looks at could delete topics of the cluster on their machine. And a page
     whose name leads to the loopback, by whatever its owner has put into DNS, is not from here either, though
     its origin is the host that it asks for: on the loopback, that has to be an address, localhost, this
-    machine's name, or one among `hosts`. Browsers tell too little to ask this of them alone.
+    machine's name, or one among `hosts`. Browsers tell too little to ask this of them alone. Pages of `hosts`
+    are our own wherever a proxy has put another name into the request.
     """
 
     def __init__(self, app: ASGIApp, max_request_bytes: int, hosts: Collection[str] = ()) -> None:
         self._app = app
         self._limit = max_request_bytes
         machine = gethostname().lower()
-        self._hosts = frozenset((*hosts, machine, machine.partition(".")[0]))
+        self._allowed = frozenset(map(str.lower, hosts))
+        self._hosts = self._allowed | {machine, machine.partition(".")[0]}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
         headers = _first(scope["headers"])
-        if self._is_rebound(scope, headers) or (
-            scope["method"] not in _CHANGES_NOTHING and _is_foreign(headers)
-        ):
-            message = "this request comes from a page of another host, which has no business here"
-            await refusal(HTTPStatus.FORBIDDEN, 40301, message)(scope, receive, send)
+        why = self._why_not(scope, headers)
+        if why is not None:
+            await refusal(HTTPStatus.FORBIDDEN, 40301, why)(scope, receive, send)
             return
         length = headers.get(b"content-length", b"0")
         if not length.isdigit() or int(length) > self._limit:
             await self._too_large(scope, receive, send)
             return
         await self._app(scope, _Bounded(receive, self._limit).receive, send)
+
+    def _why_not(self, scope: Scope, headers: dict[bytes, bytes]) -> str | None:
+        if self._is_rebound(scope, headers):
+            host = _host_of(headers[b"host"])[:MOST_TOLD]
+            return (
+                f"it is asked for as {host!r}, which is no name of this machine: if it is a proxy's, "
+                "http.hosts of the broker or --allowed-host of the gateway has to say so"
+            )
+        if scope["method"] not in _CHANGES_NOTHING and self._is_foreign(headers):
+            return "this request comes from a page of another host, which has no business here"
+        return None
+
+    def _is_foreign(self, headers: dict[bytes, bytes]) -> bool:
+        origin = headers.get(b"origin")
+        if origin is None:
+            return False  # not a browser
+        page = origin.partition(b"://")[2]
+        return page != headers.get(b"host") and _host_of(page) not in self._allowed
 
     def _is_rebound(self, scope: Scope, headers: dict[bytes, bytes]) -> bool:
         server = scope.get("server")
@@ -97,13 +116,6 @@ def _is_address(name: str) -> bool:
 
 def _is_loopback(host: str) -> bool:
     return _is_address(host) and ip_address(host).is_loopback
-
-
-def _is_foreign(headers: dict[bytes, bytes]) -> bool:
-    origin = headers.get(b"origin")
-    if origin is None:
-        return False  # not a browser
-    return origin.partition(b"://")[2] != headers.get(b"host")
 
 
 def _host_of(address: bytes) -> str:

@@ -11,7 +11,7 @@ class GatewaySettings:
     bootstrap: str
     schemas_topic: str = "_schemas"
     hosts: Sequence[str] = ()
-    """Names, besides addresses and localhost, that browsers may ask for on the loopback: a proxy's."""
+    """Names, besides addresses, localhost and the machine's, that it may be asked by on the loopback."""
     max_request_bytes: int = 64 * 1024 * 1024
     max_connections: int = 1000
     """Fewer where the limit of open files is low."""

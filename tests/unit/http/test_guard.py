@@ -63,6 +63,30 @@ def test_a_page_whose_name_leads_to_the_loopback_may_not_even_read() -> None:
     assert client(server="192.0.2.7").get("/", headers=headers).status_code == 200  # its own name, it may be
 
 
+def test_a_refusal_names_the_host_and_the_setting_that_would_allow_it() -> None:
+    said = client().get("/", headers={"host": "kafka.example:8080"}).json()["message"]
+
+    assert "'kafka.example'" in said
+    assert "http.hosts" in said
+    assert "--allowed-host" in said
+
+
+@pytest.mark.parametrize(
+    ("host", "origin", "status"),
+    [
+        ("kafka.example", "https://kafka.example", 200),
+        ("Kafka.example", None, 200),
+        ("127.0.0.1:8080", "https://kafka.example", 200),  # a proxy that puts its own name for it in
+        ("127.0.0.1:8080", "https://evil.example", 403),
+        ("kafka.example", "https://evil.example", 403),
+    ],
+)
+def test_pages_of_an_allowed_host_may_change_things(host: str, origin: str | None, status: int) -> None:
+    headers = {"host": host} | ({"origin": origin} if origin else {})
+
+    assert client(hosts=("Kafka.Example",)).post("/", headers=headers).status_code == status
+
+
 def test_a_body_has_an_end() -> None:
     def chunks() -> Any:
         for _ in range(30):

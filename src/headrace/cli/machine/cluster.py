@@ -80,7 +80,8 @@ class Cluster:
         )
 
     def _door(self, http: socket.socket, bootstrap: str) -> Door:
-        return Door(http, bootstrap, log=self._directory.log("gateway"), holds=self._hold)
+        log, hosts = self._directory.log("gateway"), self._layout.http_hosts
+        return Door(http, bootstrap, log=log, holds=self._hold, hosts=hosts)
 
     def _coordination(self, stack: ExitStack) -> tuple[str, list[Member]]:
         """Where the brokers find their coordination, and the processes that are it."""

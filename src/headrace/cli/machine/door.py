@@ -29,9 +29,15 @@ class Door:
     """A gateway that is not there until it is wanted, and wanted again after it has died."""
 
     def __init__(
-        self, listening: socket.socket, bootstrap: str, *, log: Path | None, holds: int | None = None
+        self,
+        listening: socket.socket,
+        bootstrap: str,
+        *,
+        log: Path | None,
+        holds: int | None = None,
+        hosts: Collection[str] = (),
     ) -> None:
-        """`log` and `holds` are as for any member; bootstrap is where the gateway finds the cluster."""
+        """`log` and `holds` are as for any member; `bootstrap` and `hosts` are the gateway's settings."""
         self.url = url_of(listening)
         self._socket = listening
         inherited = [listening.fileno(), *([] if holds is None else [holds])]
@@ -40,7 +46,7 @@ class Door:
             log,
             inherited,
             module="headrace.cli.machine.gateway",
-            settings={"bootstrap": bootstrap, "listening": listening.fileno()},
+            settings={"bootstrap": bootstrap, "listening": listening.fileno(), "hosts": list(hosts)},
         )
 
     async def keep(self) -> None:

@@ -2,6 +2,7 @@
 
 import logging
 import socket
+from collections.abc import Sequence
 
 from headrace.cli.machine.log import pass_warnings_on
 from headrace.cli.machine.member import READY, say
@@ -14,10 +15,10 @@ from headrace.http.sockets import url_of
 logger = logging.getLogger("headrace")
 
 
-async def serve(bootstrap: str, listening: int) -> None:
+async def serve(bootstrap: str, listening: int, hosts: Sequence[str] = ()) -> None:
     """Run a gateway to the cluster at `bootstrap` until it is told to stop."""
     pass_warnings_on()
     with socket.socket(fileno=listening) as held:
         logger.info("the gateway serves at %s, for %s", url_of(held), bootstrap)
         say(f"{READY}http={url_of(held)}")
-        await leaving_within(STOP_S, serve_http(GatewaySettings(bootstrap=bootstrap), held))
+        await leaving_within(STOP_S, serve_http(GatewaySettings(bootstrap=bootstrap, hosts=hosts), held))

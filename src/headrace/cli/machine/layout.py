@@ -51,6 +51,11 @@ class Layout:
     def is_one_process(self) -> bool:
         return self.brokers == 1 and self.zookeeper != ENSEMBLE
 
+    @property
+    def http_hosts(self) -> tuple[str, ...]:
+        """Names that the gateway may be asked by."""
+        return BrokerConfig.of(self.broker(1, self.port, "")).items("http.hosts")
+
     @contextmanager
     def http_socket(self, brokers: Collection[int]) -> Iterator[socket.socket | None]:
         """The gateway's, for as long as the block runs; None if there is to be none.
