@@ -37,7 +37,7 @@ class Brokers:
     ) -> None:
         self._bootstrap = bootstrap
         self._connect = partial(Connection, answer_s=answer_s, client_id=client_id, security=security)
-        self._addresses = list(_addresses(bootstrap))
+        self._addresses = list(addresses_of(bootstrap))
         self._open: dict[Address, Connection] = {}
         self._has_answered = False
         self._silent: set[Address] = set()  # those that gave no answer when they were last asked
@@ -137,7 +137,8 @@ def raise_for(code: int, message: str | None, what: str | None = None) -> None:
     raise ClientError(said if what is None else f"{what}: {said}")
 
 
-def _addresses(bootstrap: str) -> Iterator[Address]:
+def addresses_of(bootstrap: str) -> Iterator[Address]:
+    """What is an address in `HOST:PORT,...`."""
     for text in bootstrap.split(","):
         host, colon, port = text.strip().rpartition(":")
         if colon and host and port.isdigit() and int(port) < 65536:

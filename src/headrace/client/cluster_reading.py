@@ -1,15 +1,15 @@
 """Reading a cluster's state: which requests that takes, and what their answers say."""
 
-from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Final
 
 from headrace.client.brokers import PATIENCE_S, Brokers, NoController
 from headrace.client.cluster_status import ClusterStatus, Node, PartitionState, cluster_status
-from headrace.client.connection import Place
 from headrace.client.moves import Reassignment
+from headrace.client.places import Place
+from headrace.client.places import by_topic as by_topic  # noqa: PLC0414  others look for it here
 from headrace.client.wire import Address, Connection, NoAnswer, NotKnown
 from headrace.protocol.message import Message
 from headrace.protocol.schema.describe_configs import (
@@ -100,14 +100,6 @@ def read_reassignments(brokers: Brokers, *, patience_s: float = PATIENCE_S) -> l
         for each in topic.partitions
     ]
     return sorted(reassignments, key=lambda each: each.place)
-
-
-def by_topic(places: Iterable[Place]) -> Mapping[str, list[int]]:
-    """The partitions of each topic, as requests want them."""
-    found: dict[str, list[int]] = defaultdict(list)
-    for place in places:
-        found[place.topic].append(place.partition)
-    return found
 
 
 # -- one question at a time --------------------------------------------------------------------

@@ -2,35 +2,23 @@
 
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Future
-from functools import partial
-from typing import Final, NamedTuple, TypeVar
+from functools import cached_property
+from typing import Any, Final, TypeVar
 
-from confluent_kafka import IsolationLevel, KafkaError, KafkaException, TopicPartition
+from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient, OffsetSpec
 
-from headrace.client.errors import ClientError, check_reachable, translate
+from headrace.client.errors import ClientError, Unreachable, check_reachable, translate
+from headrace.client.leader_offsets import read_offsets
+from headrace.client.live_brokers import QUESTION_S, LiveBrokers
+from headrace.client.places import Place as Place  # noqa: PLC0414  others look for it here
+from headrace.client.security import Security
+from headrace.client.settling import Patience
+from headrace.client.wire import CLIENT_ID
 
 TIMEOUT_S: Final = 30.0
 
 Answer = TypeVar("Answer")
-
-_NOT_THERE: Final = {
-    KafkaError.UNKNOWN_TOPIC_OR_PART,
-    KafkaError._UNKNOWN_TOPIC,  # noqa: SLF001  librdkafka's own codes begin with an underscore
-    KafkaError._UNKNOWN_PARTITION,  # noqa: SLF001
-    KafkaError.LEADER_NOT_AVAILABLE,
-    KafkaError.NOT_LEADER_FOR_PARTITION,  # it has a new one any moment
-}
-
-
-class Place(NamedTuple):
-    """A partition of a topic."""
-
-    topic: str
-    partition: int
-
-    def __str__(self) -> str:
-        return f"{self.topic}-{self.partition}"
 
 
 class Connection:
@@ -40,44 +28,35 @@ class Connection:
         """`options` are librdkafka's: what a secured cluster wants to know."""
         check_reachable(bootstrap)
         self._bootstrap = bootstrap
+        self._given = options or {}
         # Kept for as long as this object: futures of a client that is gone never come to an end.
-        self._client = AdminClient({"bootstrap.servers": bootstrap, "log_level": 0, **(options or {})})
+        self._client = AdminClient(
+            {
+                "bootstrap.servers": bootstrap,
+                "log_level": 0,
+                "allow.auto.create.topics": False,  # or a question about a topic may make it
+                **(options or {}),
+            }
+        )
+
+    @cached_property
+    def _live(self) -> LiveBrokers:
+        return live_brokers(self._bootstrap, self._given)
 
     def _offsets(self, places: Iterable[Place], which: OffsetSpec) -> Mapping[Place, int | None]:
-        """The offset that `which` stands for in each partition; None where it has no leader to ask."""
-        asked = {TopicPartition(*place): which for place in places}
-        if not asked:
-            return {}
-        futures = self._ask(
-            "the offsets",
-            lambda: self._client.list_offsets(
-                asked, isolation_level=IsolationLevel.READ_UNCOMMITTED, request_timeout=TIMEOUT_S
-            ),
-        )
-        return {
-            Place(asked.topic, asked.partition): self._offset(asked.topic, future)
-            for asked, future in futures.items()
-        }
+        """The offset that `which` stands for in each partition; None where it has no leader to ask.
 
-    def _offset(self, topic: str, future: "Future[object]") -> int | None:
-        try:
-            found = future.result(TIMEOUT_S + 5)
-        except KafkaException as error:
-            if error.args[0].code() in _NOT_THERE:
-                return None
-            raise translate(error, topic, self._bootstrap) from error
-        offset = int(getattr(found, "offset", -1))
-        return offset if offset >= 0 else None
+        Asked by ourselves: librdkafka would go on asking a leader that has gone, for half a minute.
+        """
+        time_ms = which._value  # noqa: SLF001  it has no other way out
+        settled = read_offsets(self._live, places, time_ms, Patience(QUESTION_S))
+        for place, missing in settled.missing.items():
+            if missing.soon:
+                raise Unreachable(f"{place}: {missing.why}")
+        return {**settled.answers, **dict.fromkeys(settled.missing)}
 
     def _wait(self, what: str, ask: Callable[[], "Future[Answer]"]) -> Answer:
         return self._ask(what, lambda: ask().result(TIMEOUT_S + 5))
-
-    def _wait_for_all(self, ask: Callable[[], "Mapping[str, Future[Answer]]"]) -> dict[str, Answer]:
-        """The answers to what was asked at once, each about what it is named for."""
-        futures = self._ask("the cluster", ask)
-        return {
-            what: self._ask(what, partial(future.result, TIMEOUT_S + 5)) for what, future in futures.items()
-        }
 
     def _ask(self, what: str, ask: Callable[[], Answer]) -> Answer:
         try:
@@ -86,3 +65,9 @@ class Connection:
             raise translate(error, what, self._bootstrap) from error
         except (ValueError, TypeError) as error:  # what librdkafka refuses to send
             raise ClientError(f"{what}: {error}") from error
+
+
+def live_brokers(bootstrap: str, options: Mapping[str, Any]) -> LiveBrokers:
+    """The brokers of a cluster, with what librdkafka's settings say of who we are and whom we believe."""
+    given = {name: str(value) for name, value in options.items()}
+    return LiveBrokers(bootstrap, client_id=given.get("client.id", CLIENT_ID), security=Security.of(given))

@@ -3,59 +3,100 @@
 GroupAdmin("127.0.0.1:9092").describe(["billing"])[0].total_lag
 """
 
+import logging
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from functools import partial
-from typing import Any, Final
+from typing import Final, TypeVar
 
-from confluent_kafka import (
-    ConsumerGroupState,
-    ConsumerGroupTopicPartitions,
-    KafkaError,
-    TopicCollection,
-    TopicPartition,
+from headrace.client.connection import live_brokers
+from headrace.client.errors import (
+    ClientError,
+    GroupActive,
+    NoSuchGroup,
+    NoSuchTopic,
+    Unreachable,
+    check_reachable,
 )
-from confluent_kafka.admin import OffsetSpec
-
-from headrace.client.connection import TIMEOUT_S, Connection, Place
-from headrace.client.errors import ClientError, GroupActive, NoSuchGroup, translate
-from headrace.client.groups import Group, GroupSummary, group, owners, state_of, summary, type_of
+from headrace.client.group_questions import MISSED_S, GroupQuestions, patience_for
+from headrace.client.groups import DEAD, Described, Group, GroupSummary, group, owners, summary
+from headrace.client.leader_offsets import EARLIEST, LATEST, read_offsets
+from headrace.client.live_brokers import QUESTION_S, Node
+from headrace.client.places import Place
 from headrace.client.reset import Reset, Standing, Target, ToTime, plan
+from headrace.client.settling import Patience, Settled
 
-ASKED_AT_ONCE: Final = 100  # groups; each is a request of its own
+LEFT_S: Final = 0.5  # for the ends of logs, however long the rest has taken
+
+logger = logging.getLogger(__name__)
+
+Key = TypeVar("Key")
+Answer = TypeVar("Answer")
 
 
-class GroupAdmin(Connection):
-    """Consumer groups. Every call waits for its answer, or raises a ClientError."""
+class Summaries(list[GroupSummary]):
+    """Groups, and a sentence about each broker that has not said which it coordinates."""
 
-    def list_groups(
-        self, states: Collection[str] = (), types: Collection[str] = ()
-    ) -> Sequence[GroupSummary]:
-        """Every group that has a name, by it; only of these states and types if any are given."""
-        listed = self._wait(
-            "the groups", lambda: self._client.list_consumer_groups(request_timeout=TIMEOUT_S)
+    missing: tuple[str, ...] = ()
+
+
+class GroupAdmin:
+    """Consumer groups. Every call waits for its answer, or raises a ClientError; any thread may call.
+
+    The cluster is asked anew each time, without librdkafka: that goes on asking coordinators and leaders that
+    have moved, waits half a minute for a broker that is away, and has aborted a process that listed groups.
+    """
+
+    def __init__(self, bootstrap: str, options: Mapping[str, str] | None = None) -> None:
+        """`options` are librdkafka's or Java's: what a secured cluster wants to know."""
+        check_reachable(bootstrap)
+        self._brokers = live_brokers(bootstrap, options or {})
+        self._ask = GroupQuestions(self._brokers)
+        self._told: tuple[str, ...] = ()  # which brokers have not answered, when it was last said
+
+    def close(self) -> None:
+        """Part from the brokers; not needed at the end of a process."""
+        self._brokers.close()
+
+    def list_groups(self, states: Collection[str] = (), types: Collection[str] = ()) -> Summaries:
+        """Every group that has a name, by it; only of these states and types if any are given.
+
+        Groups whose coordinator does not answer are missing, and `missing` says which broker that is.
+        """
+        listing = self._ask.listed()
+        if listing.missing and not listing.answered:
+            raise Unreachable(f"no broker tells of its groups: {'; '.join(listing.missing)}")
+        wanted = {
+            name: each.node
+            for name, each in sorted(listing.groups.items())
+            if (not states or each.state in {*states, ""}) and (not types or each.type in {*types, ""})
+        }
+        described = self._ask.described(wanted, patience_for(wanted), wanted)
+        found = Summaries(
+            summary(each)
+            for _, each in sorted(described.answers.items())
+            if each.state != DEAD
+            and each.state in (states or {each.state})
+            and each.type in (types or {each.type})
         )
-        for error in listed.errors:
-            raise translate(error, "the groups", self._bootstrap)
-        wanted = [
-            each.group_id
-            for each in listed.valid
-            if each.group_id  # Kafka lets clients commit for a group without a name; it cannot be asked for
-            and (not states or state_of(each) in states)
-            and (not types or type_of(each) in types)
-        ]
-        return [
-            summary(found)
-            for _, found in sorted(self._described(wanted).items())
-            if found.state is not ConsumerGroupState.DEAD  # it has gone meanwhile
-        ]
+        found.missing = tuple(
+            dict.fromkeys([*listing.missing, *(each.why for each in described.missing.values())])
+        )
+        self._tell(found.missing)
+        return found
 
     def describe(self, names: Iterable[str]) -> list[Group]:
-        """These groups with their members and offsets; NoSuchGroup if one of them is not there."""
-        described = self._existing(names)
-        committed = self._committed(described)
+        """These groups with their members and offsets; NoSuchGroup if one of them is not there.
+
+        Ends and lags are None in partitions whose leader does not answer.
+        """
+        wanted = _named(names)
+        patience = patience_for(wanted)
+        described = self._existing(wanted, patience)
+        at = {name: _node(found) for name, found in described.items()}
+        committed = _all(self._ask.committed(described, patience, at))
         places = {place for name, found in described.items() for place in (*committed[name], *owners(found))}
-        ends = self._offsets(places, OffsetSpec.latest())
-        return [group(found, committed[name], ends) for name, found in described.items()]
+        left_s = max(LEFT_S, patience.left_s)
+        ends = read_offsets(self._brokers, places, LATEST, Patience(left_s, retries_s=min(left_s, MISSED_S)))
+        return [group(found, committed[name], ends.answers) for name, found in described.items()]
 
     def plan_reset(
         self,
@@ -69,118 +110,95 @@ class GroupAdmin(Connection):
 
         The scope is some partitions of each topic, () for all of them; None is all that is committed.
         """
-        self.check_inactive([name], may_be_new=may_be_new)
-        committed = self._committed([name])[name]
+        patience = Patience(QUESTION_S)
+        self._check_inactive([name], patience, may_be_new=may_be_new)
+        committed = _all(self._ask.committed([name], patience))[name]
         places = sorted(committed) if scope is None else self._places(scope)
-        return plan(target, self._standings(places, committed, target))
+        return plan(target, self._standings(places, committed, target, patience))
 
     def reset(self, name: str, resets: Iterable[Reset]) -> None:
         """Commit what `plan_reset` has found; GroupActive if a member has come meanwhile."""
-        new = [TopicPartition(each.topic, each.partition, each.new) for each in resets]
-        if not new:
-            return
-        asked = [ConsumerGroupTopicPartitions(name, new)]
-        done = self._wait(
-            name,
-            lambda: self._client.alter_consumer_group_offsets(asked, request_timeout=TIMEOUT_S)[name],
-        )
-        for each in done.topic_partitions:
-            if each.error is None:
-                continue
-            if each.error.code() == KafkaError.UNKNOWN_MEMBER_ID:  # while there are members, only they commit
-                raise GroupActive(name)
-            raise translate(each.error, each.topic, self._bootstrap)
+        new = {Place(each.topic, each.partition): each.new for each in resets}
+        if new:
+            _all(self._ask.commit(name, new, Patience(QUESTION_S)))
 
     def delete(self, names: Iterable[str]) -> None:
         """Delete groups and their offsets; none of them if one is not there or has members."""
-        wanted = list(dict.fromkeys(names))
-        self.check_inactive(wanted)
-        if wanted:
-            self._wait_for_all(lambda: self._client.delete_consumer_groups(wanted, request_timeout=TIMEOUT_S))
+        wanted = _named(names)
+        patience = patience_for(wanted)
+        self._check_inactive(wanted, patience)
+        _all(self._ask.delete(wanted, patience))
 
     def check_inactive(self, names: Iterable[str], *, may_be_new: bool = False) -> None:
         """GroupActive if one of them has members, NoSuchGroup if it is not there and has to be."""
-        described = self._described(names) if may_be_new else self._existing(names)
+        wanted = _named(names)
+        self._check_inactive(wanted, patience_for(wanted), may_be_new=may_be_new)
+
+    # -- asking --------------------------------------------------------------------------------
+
+    def _check_inactive(self, names: Iterable[str], patience: Patience, *, may_be_new: bool = False) -> None:
+        wanted = _named(names)
+        described = (
+            _all(self._ask.described(wanted, patience)) if may_be_new else self._existing(wanted, patience)
+        )
         for name, found in described.items():
             if found.members:
                 raise GroupActive(name, len(found.members))
 
-    # -- asking --------------------------------------------------------------------------------
-
-    def _described(self, names: Iterable[str]) -> dict[str, Any]:
-        """Librdkafka's descriptions; a group that is not there is described as dead."""
-        wanted = list(dict.fromkeys(names))
-        if "" in wanted:
-            raise ClientError("a group without a name cannot be asked for")
-        found: dict[str, Any] = {}
-        for some in _portions(wanted):
-            ask = partial(self._client.describe_consumer_groups, some, request_timeout=TIMEOUT_S)
-            found |= self._wait_for_all(ask)
-        return found
-
-    def _existing(self, names: Iterable[str]) -> dict[str, Any]:
-        described = self._described(names)
-        for name, found in described.items():
-            if found.state is ConsumerGroupState.DEAD:
+    def _existing(self, names: Sequence[str], patience: Patience) -> dict[str, Described]:
+        described = _all(self._ask.described(names, patience))
+        for name in names:
+            if described[name].state == DEAD:
                 raise NoSuchGroup(name)
-        return described
-
-    def _committed(self, names: Iterable[str]) -> dict[str, dict[Place, int]]:
-        """What each group has committed, by partition."""
-
-        def ask(some: Sequence[str]) -> dict[str, Any]:
-            return {  # a call is for one group
-                name: self._client.list_consumer_group_offsets(
-                    [ConsumerGroupTopicPartitions(name)], request_timeout=TIMEOUT_S
-                )[name]
-                for name in some
-            }
-
-        found: dict[str, Any] = {}
-        for some in _portions(list(names)):
-            found |= self._wait_for_all(partial(ask, some))
-        return {
-            name: {
-                Place(each.topic, each.partition): each.offset
-                for each in answer.topic_partitions
-                if each.error is None and each.offset >= 0
-            }
-            for name, answer in found.items()
-        }
+        return {name: described[name] for name in names}
 
     def _standings(
-        self, places: Sequence[Place], committed: Mapping[Place, int], target: Target
+        self, places: Sequence[Place], committed: Mapping[Place, int], target: Target, patience: Patience
     ) -> Iterator[Standing]:
-        starts = self._offsets(places, OffsetSpec.earliest())
-        ends = self._offsets(places, OffsetSpec.latest())
+        starts = _all(read_offsets(self._brokers, places, EARLIEST, patience))
+        ends = _all(read_offsets(self._brokers, places, LATEST, patience))
         times: Mapping[Place, int | None] = {}
         if isinstance(target, ToTime):
-            times = self._offsets(places, OffsetSpec.for_timestamp(target.time_ms))
+            times = _all(read_offsets(self._brokers, places, target.time_ms, patience))
         for place in places:
             start, end, offset = starts[place], ends[place], committed.get(place)
             if start is None or end is None:
-                raise ClientError(f"{place} is not there, or has no leader")
+                raise ClientError(f"{place} is not there")
             yield Standing(place=place, committed=offset, start=start, end=end, at_time=times.get(place))
 
     def _places(self, scope: Mapping[str, Sequence[int]]) -> list[Place]:
         """The partitions in `scope`, if they are there."""
+        there = self._brokers.partitions(scope)
         places = []
         for topic, wanted in scope.items():
-            there = self._partitions_of(topic)
+            if not there.get(topic):
+                raise NoSuchTopic(topic)
             for index in wanted:
-                if index not in there:
-                    raise ClientError(f"{topic} has no partition {index}, only 0 to {max(there)}")
-            places += [Place(topic, index) for index in sorted(set(wanted) or there)]
+                if index not in there[topic]:
+                    raise ClientError(f"{topic} has no partition {index}, only 0 to {max(there[topic])}")
+            places += [Place(topic, index) for index in sorted(set(wanted) or there[topic])]
         return places
 
-    def _partitions_of(self, topic: str) -> set[int]:
-        asked = TopicCollection([topic])
-        found = self._wait(
-            topic, lambda: self._client.describe_topics(asked, request_timeout=TIMEOUT_S)[topic]
-        )
-        return {partition.id for partition in found.partitions}
+    def _tell(self, missing: tuple[str, ...]) -> None:
+        """Log who does not answer, when that changes."""
+        if missing and missing != self._told:
+            logger.warning("groups may be missing: %s", "; ".join(missing))
+        self._told = missing
 
 
-def _portions(names: Sequence[str]) -> Iterator[list[str]]:
-    for first in range(0, len(names), ASKED_AT_ONCE):
-        yield list(names[first : first + ASKED_AT_ONCE])
+def _all(settled: Settled[Key, Answer]) -> dict[Key, Answer]:
+    """The answers; Unreachable if one is missing."""
+    for key, missing in settled.missing.items():
+        raise Unreachable(missing.why if str(key) in missing.why else f"{key}: {missing.why}")
+    return settled.answers
+
+
+def _named(names: Iterable[str]) -> list[str]:
+    wanted = list(dict.fromkeys(names))
+    if "" in wanted:
+        raise ClientError("a group without a name cannot be asked for")
+    return wanted
+
+
+def _node(found: Described) -> Node:
+    return Node(found.coordinator.id, found.coordinator.host, found.coordinator.port)

@@ -1,15 +1,13 @@
 """What a consumer group is to those who look at it: its members, how far it is, what is left to read.
 
-From librdkafka's descriptions to ours. Pure: `group_admin` asks the cluster.
+Pure: `group_admin` asks the cluster, and `group_descriptions` reads what brokers answer.
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
-from confluent_kafka import ConsumerGroupState, ConsumerGroupType
-
-from headrace.client.connection import Place
+from headrace.client.places import Place
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,25 +79,33 @@ class Group:
     total_lag: int
 
 
-def summary(found: Any) -> GroupSummary:
-    """The line about a group that librdkafka has described."""
-    return GroupSummary(
-        name=found.group_id, state=state_of(found), type=type_of(found), members=len(found.members)
-    )
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Described:
+    """A group as its coordinator describes it, without offsets; one that is not there is Dead."""
+
+    name: str
+    state: str
+    type: str
+    assignor: str | None
+    coordinator: Coordinator
+    members: tuple[Member, ...]
 
 
-def group(found: Any, committed: Mapping[Place, int], ends: Mapping[Place, int | None]) -> Group:
-    """The group that librdkafka has described. Ends are asked for last, or a lag could be below zero."""
+def summary(found: Described) -> GroupSummary:
+    """The line about a group."""
+    return GroupSummary(name=found.name, state=found.state, type=found.type, members=len(found.members))
+
+
+def group(found: Described, committed: Mapping[Place, int], ends: Mapping[Place, int | None]) -> Group:
+    """The group with its offsets. Ends are asked for last, or a lag could be below zero."""
     partitions = _progress(committed, ends, owners(found))
-    members = tuple(sorted(map(_member, found.members), key=lambda member: member.member_id))
+    members = tuple(sorted(found.members, key=lambda member: member.member_id))
     return Group(
-        name=found.group_id,
-        state=state_of(found),
-        type=type_of(found),
-        assignor=found.partition_assignor or None,
-        coordinator=Coordinator(
-            id=found.coordinator.id, host=found.coordinator.host, port=found.coordinator.port
-        ),
+        name=found.name,
+        state=found.state,
+        type=found.type,
+        assignor=found.assignor,
+        coordinator=found.coordinator,
         members=members,
         idle_members=sum(not member.assignment for member in members),
         partitions=partitions,
@@ -107,28 +113,14 @@ def group(found: Any, committed: Mapping[Place, int], ends: Mapping[Place, int |
     )
 
 
-def _member(found: Any) -> Member:
-    by_topic: dict[str, list[int]] = {}
-    for each in sorted(_places_of(found)):
-        by_topic.setdefault(each.topic, []).append(each.partition)
-    return Member(
-        member_id=found.member_id,
-        instance_id=found.group_instance_id or None,
-        client_id=found.client_id,
-        host=found.host.removeprefix("/"),  # as Java prints an address without a name
-        assignment=tuple(
-            Assigned(topic=topic, partitions=tuple(partitions)) for topic, partitions in by_topic.items()
-        ),
-    )
-
-
-def _places_of(member: Any) -> list[Place]:
-    return [Place(each.topic, each.partition) for each in member.assignment.topic_partitions]
-
-
-def owners(found: Any) -> dict[Place, str]:
+def owners(found: Described) -> dict[Place, str]:
     """Which member has each partition."""
-    return {place: member.member_id for member in found.members for place in _places_of(member)}
+    return {
+        Place(each.topic, index): member.member_id
+        for member in found.members
+        for each in member.assignment
+        for index in each.partitions
+    }
 
 
 def _progress(
@@ -150,25 +142,6 @@ def _progress(
     return tuple(rows)
 
 
-def state_of(found: Any) -> str:
-    """Kafka's word. What librdkafka has no word for are the states of a consumer group that rebalances."""
-    if found.state is ConsumerGroupState.UNKNOWN and found.type is ConsumerGroupType.CONSUMER:
-        return "Reconciling"
-    return _STATES.get(found.state, "Unknown")
-
-
-def type_of(found: Any) -> str:
-    """Which protocol its members speak."""
-    return _TYPES.get(found.type, "unknown")
-
-
-_STATES: Final = {
-    ConsumerGroupState.EMPTY: "Empty",
-    ConsumerGroupState.STABLE: "Stable",
-    ConsumerGroupState.PREPARING_REBALANCING: "PreparingRebalance",
-    ConsumerGroupState.COMPLETING_REBALANCING: "CompletingRebalance",
-    ConsumerGroupState.DEAD: "Dead",
-}
-_TYPES: Final = {ConsumerGroupType.CLASSIC: "classic", ConsumerGroupType.CONSUMER: "consumer"}
+DEAD: Final = "Dead"  # the state of a group that is not there
 STATES: Final = ("Empty", "Stable", "PreparingRebalance", "CompletingRebalance", "Reconciling")
-TYPES: Final = tuple(_TYPES.values())
+TYPES: Final = ("classic", "consumer")

@@ -1,15 +1,21 @@
-"""Groups as we describe them, from what librdkafka says."""
+"""Groups as we describe them, from what their coordinators say."""
 
 from collections.abc import Sequence
 
 import pytest
-from confluent_kafka import ConsumerGroupState, ConsumerGroupType, Node, TopicPartition
-from confluent_kafka.admin import ConsumerGroupDescription, MemberAssignment, MemberDescription
 
-from headrace.client.connection import Place
+from headrace.client.group_descriptions import (
+    is_of_consumers,
+    of_classic_group,
+    of_consumer_group,
+    of_no_group,
+    state_of,
+)
 from headrace.client.groups import (
+    DEAD,
     Assigned,
     Coordinator,
+    Described,
     Group,
     GroupSummary,
     Member,
@@ -17,8 +23,16 @@ from headrace.client.groups import (
     group,
     summary,
 )
+from headrace.client.live_brokers import Node
+from headrace.client.places import Place
+from headrace.protocol.consumer_protocol import ConsumerProtocolAssignment, encode_assignment
+from headrace.protocol.schema import consumer_group_describe as consumer
+from headrace.protocol.schema import describe_groups as classic
+from headrace.protocol.schema.consumer_protocol_assignment import TopicPartition
+from headrace.protocol.schema.list_groups import ListedGroup
 
 A0, A1, B7 = Place("a", 0), Place("a", 1), Place("b", 7)
+NODE = Node(3, "h", 9092)
 
 
 def test_a_group_with_members_offsets_and_lag() -> None:
@@ -54,41 +68,100 @@ def test_a_topic_that_is_gone_has_an_offset_and_no_lag() -> None:
     assert (gone.committed, gone.log_end, gone.lag) == (5, None, None)
 
 
+def test_a_leader_that_does_not_answer_leaves_a_partition_without_lag() -> None:
+    known, unknown = group(described([]), committed={A0: 5, A1: 6}, ends={A0: 9}).partitions
+    assert (known.lag, unknown.committed, unknown.lag) == (4, 6, None)
+
+
+def test_a_group_of_the_new_protocol_is_described_by_its_broker() -> None:
+    topics = [consumer.TopicPartitions(topic_id=bytes(16), topic_name="a", partitions=[1, 0])]
+    found = of_consumer_group(
+        consumer.DescribedGroup(
+            group_id="new",
+            group_state="Assigning",
+            group_epoch=4,
+            assignment_epoch=3,
+            assignor_name="uniform",
+            members=[
+                consumer.Member(
+                    member_id="m",
+                    instance_id="i",
+                    member_epoch=3,
+                    client_id="c",
+                    client_host="/::1",
+                    subscribed_topic_names=["a"],
+                    assignment=consumer.Assignment(topic_partitions=topics),
+                    target_assignment=consumer.Assignment(topic_partitions=[]),
+                )
+            ],
+        ),
+        NODE,
+    )
+    assert summary(found) == GroupSummary(name="new", state="Reconciling", type="consumer", members=1)
+    assert (found.assignor, found.coordinator.id) == ("uniform", 3)
+    (only,) = found.members
+    assert (only.instance_id, only.host) == ("i", "::1")
+    assert only.assignment == (Assigned(topic="a", partitions=(0, 1)),)
+
+
+@pytest.mark.parametrize("assignment", [b"", b"\xff\xff", b"whatever Connect says"])
+def test_an_assignment_that_nobody_can_read_is_none(assignment: bytes) -> None:
+    found = described([classic_member("m", assignment)])
+    assert [each.assignment for each in found.members] == [()]
+
+
 @pytest.mark.parametrize(
-    ("state", "kind", "word"),
+    ("name", "kind", "shown"),
     [
-        (ConsumerGroupState.PREPARING_REBALANCING, ConsumerGroupType.CLASSIC, "PreparingRebalance"),
-        (ConsumerGroupState.COMPLETING_REBALANCING, ConsumerGroupType.CLASSIC, "CompletingRebalance"),
-        (ConsumerGroupState.EMPTY, ConsumerGroupType.CONSUMER, "Empty"),
-        (ConsumerGroupState.UNKNOWN, ConsumerGroupType.CONSUMER, "Reconciling"),
-        (ConsumerGroupState.UNKNOWN, ConsumerGroupType.CLASSIC, "Unknown"),
+        ("g", "consumer", True),
+        ("g", "", True),
+        ("", "consumer", False),
+        ("c", "connect", False),
+        ("s", "share", False),
     ],
 )
-def test_states_have_kafkas_names(state: ConsumerGroupState, kind: ConsumerGroupType, word: str) -> None:
-    found = described([member("m", [])], state=state, kind=kind)
-    assert summary(found) == GroupSummary(
-        name="g", state=word, type="classic" if kind is ConsumerGroupType.CLASSIC else "consumer", members=1
+def test_only_groups_of_consumers_that_have_a_name_are_shown(name: str, kind: str, shown: bool) -> None:
+    assert is_of_consumers(ListedGroup(group_id=name, protocol_type=kind)) is shown
+
+
+def test_a_group_that_is_not_there_is_dead() -> None:
+    assert of_no_group("g", NODE).state == DEAD
+
+
+def test_states_have_kafkas_names() -> None:
+    assert [state_of(each) for each in ("PreparingRebalance", "Empty", "Assigning", "Reconciling")] == [
+        "PreparingRebalance",
+        "Empty",
+        "Reconciling",
+        "Reconciling",
+    ]
+
+
+def member(member_id: str, places: Sequence[Place]) -> classic.DescribedGroupMember:
+    told = [TopicPartition(topic=place.topic, partitions=[place.partition]) for place in places]
+    return classic_member(
+        member_id, encode_assignment(ConsumerProtocolAssignment(assigned_partitions=told), 1)
     )
 
 
-def member(member_id: str, places: Sequence[Place]) -> MemberDescription:
-    assignment = MemberAssignment([TopicPartition(*place) for place in places])
-    return MemberDescription(member_id, "c", "/127.0.0.1", assignment)
+def classic_member(member_id: str, assignment: bytes) -> classic.DescribedGroupMember:
+    return classic.DescribedGroupMember(
+        member_id=member_id,
+        client_id="c",
+        client_host="/127.0.0.1",
+        member_metadata=b"",
+        member_assignment=assignment,
+    )
 
 
-def described(
-    members: Sequence[MemberDescription],
-    *,
-    assignor: str = "",
-    state: ConsumerGroupState = ConsumerGroupState.STABLE,
-    kind: ConsumerGroupType = ConsumerGroupType.CLASSIC,
-) -> ConsumerGroupDescription:
-    return ConsumerGroupDescription(
-        "g",
-        False,
-        list(members),
-        assignor,
-        state,
-        Node(3, "h", 9092),
-        type=kind,
+def described(members: Sequence[classic.DescribedGroupMember], *, assignor: str = "") -> Described:
+    return of_classic_group(
+        classic.DescribedGroup(
+            group_id="g",
+            group_state="Stable",
+            protocol_type="consumer",
+            protocol_data=assignor,
+            members=list(members),
+        ),
+        NODE,
     )
