@@ -120,9 +120,15 @@ def test_a_name_that_no_topic_can_have_is_told_as_such(
         producer.send(topic, b"x", key, partition=partition)
 
 
-def test_a_consumer_is_told_so_too(broker: BrokerProcess) -> None:
-    with told(NoSuchTopic, "1 to 249"):
-        Consumer(broker.bootstrap, "bad topic/!")
+@pytest.mark.parametrize("topics", ["bad topic/!", 5, [None]])
+def test_a_consumer_is_told_so_too(broker: BrokerProcess, topics: Any) -> None:
+    with told(NoSuchTopic, "there can be no topic"):
+        Consumer(broker.bootstrap, topics)
+
+
+def test_a_setting_that_there_is_not_is_named_by_an_admin_too(broker: BrokerProcess) -> None:
+    with told(BadSetting, "there is no setting no.such.thing"):
+        Admin(broker.bootstrap, no_such_thing=1)
 
 
 def test_a_pattern_that_is_none_is_named(broker: BrokerProcess) -> None:
@@ -160,6 +166,15 @@ def test_a_producer_names_the_registry_that_is_down(broker: BrokerProcess) -> No
     ):
         producer.send(topic, "tea")
     assert producer.counts.sent == 0
+
+
+def test_an_address_of_something_else_is_no_registry_s(broker: BrokerProcess) -> None:
+    topic, elsewhere = topic_of(broker.bootstrap, []), f"{broker.http}/nowhere"
+    with (
+        Producer(broker.bootstrap, value=Avro("string"), registry=elsewhere) as producer,
+        told(Unreachable, f"what answers at {elsewhere} is no schema registry"),
+    ):
+        producer.send(topic, "tea")
 
 
 def test_values_of_settings_become_text(broker: BrokerProcess) -> None:

@@ -1,7 +1,7 @@
 """What stands where: the offsets of topics, how far groups are, and deleting what is old."""
 
 from collections.abc import Iterable, Mapping
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, NamedTuple, Self
 
 from confluent_kafka import TopicPartition
@@ -13,7 +13,7 @@ from headrace.client.group_admin import GroupAdmin
 from headrace.client.groups import Group, GroupSummary
 from headrace.client.hints import ADMIN, Hints
 from headrace.client.reset import Reset
-from headrace.client.settings import BOOTSTRAP, Bootstrap, bootstrap_of, gather
+from headrace.client.settings import BOOTSTRAP, Bootstrap, bootstrap_of, build, gather
 
 
 class Span(NamedTuple):
@@ -35,7 +35,7 @@ class OffsetAdmin(Hints, Connection):
         given = gather(bootstrap, defaults={}, settings=options, named=named)
         where = bootstrap_of(given)
         self._options: dict[str, Any] = {key: value for key, value in given.items() if key not in BOOTSTRAP}
-        super().__init__(where, self._options)
+        build(partial(super().__init__, where), self._options)
 
     def __enter__(self) -> Self:
         return self

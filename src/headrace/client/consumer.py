@@ -27,7 +27,7 @@ from headrace.client.consumer_offsets import Offsets
 from headrace.client.consumer_source import POLL_S, Listener, Source, places_of
 from headrace.client.errors import BadSetting, ClientError, Closed, NoSuchTopic, NotReadable, check_reachable
 from headrace.client.hints import ConsumerHints, refuse_commit
-from headrace.client.patterns import naming_bad_patterns
+from headrace.client.patterns import names_of, naming_bad_patterns
 from headrace.client.serializers import AnyFormat
 from headrace.client.settings import Bootstrap, Settings, bootstrap_of, build, gather, said
 
@@ -132,7 +132,7 @@ class Consumer(ConsumerHints, Generic[K, V]):
     def subscribe(self, topics: str | Sequence[str]) -> None:
         """Read these from now on, and no others; NoSuchTopic if one is not there."""
         self._check_open()
-        wanted = [topics] if isinstance(topics, str) else list(topics)
+        wanted = names_of(topics)
         self._source.patterns = any(topic.startswith("^") for topic in wanted)
         there = self._offsets.ask("the topics", lambda: self._client.list_topics(timeout=30)).topics
         for topic in wanted:

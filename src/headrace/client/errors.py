@@ -26,7 +26,7 @@ class Refused(ClientError):
 class NoSuchTopic(ClientError):
     """There is no topic of this name, or cannot be."""
 
-    def __init__(self, topic: str) -> None:
+    def __init__(self, topic: object) -> None:
         why = why_no_topic(topic)
         super().__init__(f"there can be no topic {topic!r}: {why}" if why else f"there is no topic {topic}")
 

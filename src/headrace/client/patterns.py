@@ -1,12 +1,25 @@
-"""Topics by a regular expression: the one that is none is named."""
+"""Topics as a consumer is told of them: by name, or by a regular expression."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 
 from confluent_kafka import KafkaError, KafkaException
 
-from headrace.client.errors import BadSetting
+from headrace.client.errors import BadSetting, NoSuchTopic
+
+
+def names_of(topics: object) -> list[str]:
+    """The topics that are asked for: one, or several."""
+    if isinstance(topics, str):
+        return [topics]
+    if not isinstance(topics, Iterable):
+        raise NoSuchTopic(topics)
+    names = list(topics)
+    for name in names:
+        if not isinstance(name, str):
+            raise NoSuchTopic(name)
+    return names
 
 
 @contextmanager

@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 from headrace.client.errors import Unreachable, lowered
 
 _DEPTH: Final = 10  # of causes that are looked at
+_OWN_CODES: Final = 10_000  # from here on, a registry's error codes are its own, and not HTTP's
 _REFUSALS: Final = {  # these are about us or the moment; all else that is below 500 is about the schema
     HTTPStatus.UNAUTHORIZED,
     HTTPStatus.FORBIDDEN,
@@ -30,7 +31,11 @@ def registry_unreachable(error: BaseException, url: object = None) -> Unreachabl
     causes = list(_causes(error))
     for each in causes:
         status = getattr(each, "http_status_code", None)
-        if isinstance(status, int) and (status >= HTTPStatus.INTERNAL_SERVER_ERROR or status in _REFUSALS):
+        if not isinstance(status, int):
+            continue
+        if _is_elsewhere(status, getattr(each, "error_code", None)):
+            return Unreachable(f"what answers at {_address(url, causes)} is no schema registry: {status}")
+        if status >= HTTPStatus.INTERNAL_SERVER_ERROR or status in _REFUSALS:
             where, said = _address(url, causes), str(getattr(each, "error_message", "") or "no reason given")
             return Unreachable(
                 f"the schema registry at {where} answers {status}: {lowered(said)[:300]}{_advice(status)}"
@@ -54,6 +59,12 @@ def _causes(error: BaseException) -> Iterator[BaseException]:
         if cause is None:
             return
         error = cause
+
+
+def _is_elsewhere(status: int, code: object) -> bool:
+    """A path that is not there. What a registry does not have is 40401 and the like to it."""
+    missing = status in {HTTPStatus.NOT_FOUND, HTTPStatus.METHOD_NOT_ALLOWED}
+    return missing and (not isinstance(code, int) or code < _OWN_CODES)
 
 
 def _is_transport(error: BaseException) -> bool:

@@ -99,4 +99,4 @@ def test_a_name_that_no_topic_can_have_is_told_as_such(name: str) -> None:
 
 
 def test_a_topic_is_named_by_a_str() -> None:
-    assert str(NoSuchTopic(None)) == "there can be no topic None: a topic is named by a str, not by NoneType"  # type: ignore[arg-type]
+    assert str(NoSuchTopic(None)) == "there can be no topic None: a topic is named by a str, not by NoneType"
