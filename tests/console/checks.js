@@ -49,6 +49,11 @@ function nameless() {
     .map((each) => each.outerHTML);
 }
 
+function cut() {
+  return [...document.querySelectorAll(".scroll")]
+    .filter((each) => each.scrollWidth > each.clientWidth + 1)
+    .map((each) => `${each.id || each.parentElement.id}: ${each.scrollWidth} in ${each.clientWidth}`);
+}
 
 async function shifted() {
   let sum = 0;

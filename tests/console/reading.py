@@ -44,6 +44,11 @@ class Reader:
         found: list[str] = self.page.evaluate(f"() => {{ {_CHECKS.read_text()} return nameless(); }}")
         return found
 
+    def cut(self) -> list[str]:
+        """Tables that are wider than the card around them."""
+        found: list[str] = self.page.evaluate(f"() => {{ {_CHECKS.read_text()} return cut(); }}")
+        return found
+
     def shifted(self) -> float:
         """How far what was on the page has been pushed about by what came later."""
         found: float = self.page.evaluate(f"() => {{ {_CHECKS.read_text()} return shifted(); }}")

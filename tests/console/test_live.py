@@ -16,7 +16,7 @@ def test_throughput_is_drawn_as_it_happens(reader: Reader) -> None:
     expect(page.locator("#bytes .line").first).to_be_attached(timeout=20_000)
     expect(page.locator("#bytes .key")).to_have_count(2)
     expect(page.locator("#bytes svg")).to_have_attribute(
-        "aria-label", re.compile(r"Bytes per second: in \S+ \w+")
+        "aria-label", re.compile(r"Bytes per second, now: in \S+ \w+")
     )
     expect(page.locator("#records .key")).to_contain_text("broker 1")
     assert reader.shifted() == 0
@@ -55,6 +55,13 @@ def test_pipelines_show_rates_lag_and_the_last_error_as_text(reader: Reader) -> 
     assert reader.shifted() == 0
     expect(page.locator("#lags-1 tbody tr")).to_have_count(4)
     expect(page.locator("#lags-1 tbody tr").first).to_contain_text("truck-positions-0")
+
+
+def test_a_pipeline_that_has_gone_quiet_says_when_its_last_figures_were_true(reader: Reader) -> None:
+    page = reader.open("/ui/pipelines/shop")  # it failed minutes ago
+    expect(page.locator("#rates-1 .when")).to_have_text(re.compile(r"last at (\d+ \w{3} )?\d\d:\d\d:\d\d"))
+    chart = page.locator("#rates-1 svg")
+    expect(chart).to_have_attribute("aria-label", re.compile("Rows per second, last at"))
 
 
 def test_figures_are_renewed_and_what_was_closed_stays_closed(reader: Reader, bootstrap: str) -> None:

@@ -42,12 +42,12 @@ WITH_DIALOGS: Final = (
 )
 
 
-@pytest.fixture(params=["light", "dark", "phone"])
+@pytest.fixture(params=["light", "dark", "phone", "tablet"])
 def looked_at(request: pytest.FixtureRequest, browser: Browser, url: str) -> Iterator[Reader]:
     kind = request.param
     context = browser.new_context(
         color_scheme="dark" if kind == "dark" else "light",
-        viewport={"width": 375 if kind == "phone" else 1280, "height": 800},
+        viewport={"width": {"phone": 375, "tablet": 768}.get(kind, 1280), "height": 800},
     )
     reader = Reader(context.new_page(), url)
     yield reader
@@ -63,11 +63,28 @@ def test_every_page_is_whole_in_every_theme_and_width(looked_at: Reader) -> None
         expect(page.locator("h1")).to_have_text(heading)
         wide = page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
         assert wide <= 0, f"{path} sticks out by {wide} pixels"
+        assert looked_at.cut() == [], path
         assert looked_at.unreadable() == [], path
         assert looked_at.nameless() == [], path
         ids = page.evaluate("[...document.querySelectorAll('[id]')].map((each) => each.id)")
         assert len(ids) == len(set(ids)), path
         looked_at.check()
+
+
+def test_at_the_width_of_a_phone_tables_keep_what_matters(browser: Browser, url: str) -> None:
+    context = browser.new_context(viewport={"width": 390, "height": 800})
+    reader = Reader(context.new_page(), url)
+    for path, columns in (
+        ("/ui/topics", ["Topic", "Records", "Health"]),
+        ("/ui/groups", ["Group", "State", "Lag"]),
+        ("/ui/groups/billing", ["Partition", "Committed", "Lag"]),
+        ("/ui/schemas", ["Subject", "Versions", "Newest id"]),
+        ("/ui/pipelines", ["Query", "State", "Rows in/s", "Lag"]),
+    ):
+        heads = reader.open(path).locator("table").first.locator("thead th").all()
+        assert [each.inner_text().strip() for each in heads if each.is_visible()] == columns, path
+    reader.check()
+    context.close()
 
 
 def test_dialogs_can_be_read_in_every_theme_and_width(looked_at: Reader) -> None:

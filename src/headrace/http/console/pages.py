@@ -1,6 +1,7 @@
 """From a view to a page: templates that escape everything, headers that allow nothing from elsewhere."""
 
 import logging
+import re
 from collections.abc import Callable, Coroutine
 from functools import cache
 from http import HTTPStatus
@@ -36,6 +37,7 @@ HEADERS: Final = {
     "Cache-Control": "private, no-cache",
 }
 USUAL: Final = "127.0.0.1:9092"  # where commands look for a cluster if they are not told
+_BROKEN: Final = re.compile(r"[^._]*[._]|[^._]+")  # a name in parts that end with a dot or an underscore
 THEMES: Final = {"light", "dark"}
 
 
@@ -131,8 +133,8 @@ def _environment() -> Environment:
 
 
 def _dotted(name: str) -> Markup:
-    """A long name that may be broken after its dots."""
-    return Markup(".<wbr>").join(map(escape, name.split(".")))
+    """A long name that may be broken after its dots and underscores."""
+    return Markup("").join(Markup("{}<wbr>").format(each) for each in _BROKEN.findall(str(name)))
 
 
 def _ticks(text: str) -> Markup:

@@ -54,7 +54,7 @@ export async function ask(method, url, body) {
   } catch {
     throw new Error(`the gateway's answer cannot be read (status ${response.status})`);
   }
-  if (!response.ok) throw new Error(answer?.message ?? `refused with status ${response.status}`);
+  if (!response.ok) throw Object.assign(new Error(answer?.message ?? `refused with status ${response.status}`), { status: response.status });
   return answer;
 }
 

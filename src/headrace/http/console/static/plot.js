@@ -33,7 +33,15 @@ function draw(name, attributes, text) {
   return made;
 }
 
-const clock = (ms, seconds) => new Date(ms).toLocaleTimeString("en-GB", { hour: "2-digit", minute: "2-digit", ...(seconds && { second: "2-digit" }) });
+const STALE_MS = 60000;  // after which the last figures are not those of now
+const MONTHS = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
+
+// With its day if that is not the day of `now`.
+function clock(ms, seconds, now) {
+  const at = new Date(ms);
+  const time = at.toLocaleTimeString("en-GB", { hour: "2-digit", minute: "2-digit", ...(seconds && { second: "2-digit" }) });
+  return at.toDateString() === new Date(now).toDateString() ? time : `${at.getDate()} ${MONTHS[at.getMonth()]} ${time}`;
+}
 
 export class Plot {
   constructor(figure) {
@@ -45,6 +53,7 @@ export class Plot {
     this.unit = figure.dataset.unit;
     this.data = { times: [], series: [] };
     this.at = null;  // the point that is read, or the newest
+    this.now = Date.now();
     new ResizeObserver(() => this.draw()).observe(this.svg);
     this.svg.addEventListener("pointermove", (event) => this.read(this.nearest(event.offsetX)));
     this.svg.addEventListener("pointerleave", () => this.read(null));
@@ -52,8 +61,9 @@ export class Plot {
     this.svg.addEventListener("keydown", (event) => this.key(event));
   }
 
-  // {times: [ms], series: [{name, values: [number or null]}]}
-  show(data) {
+  // {times: [ms], series: [{name, values: [number or null]}]}; `now` by the clock that the times are of
+  show(data, now = Date.now()) {
+    this.now = now;
     const held = this.at === null ? null : this.data.times[this.at];
     this.data = data;
     const at = held === null ? -1 : data.times.indexOf(held);
@@ -69,7 +79,7 @@ export class Plot {
     event.preventDefault();
     this.read(Math.min(last, Math.max(0, to)));
     const values = this.data.series.map((each) => `${each.name} ${written(each.values[this.at], this.unit)}`);
-    this.said.textContent = `${clock(this.data.times[this.at], true)}: ${values.join(", ")}`;
+    this.said.textContent = `${this.time(this.at)}: ${values.join(", ")}`;
   }
 
   nearest(x) {
@@ -90,7 +100,7 @@ export class Plot {
     if (!width) return;
     const known = series.flatMap((each) => each.values.filter((value) => value != null));
     this.top = ceiling(Math.max(0, ...known), this.unit);
-    const [from, to] = times.length > 1 ? [Math.min(times[0], times.at(-1) - 60000), times.at(-1)] : [(times[0] ?? Date.now()) - 60000, times[0] ?? Date.now()];
+    const [from, to] = times.length > 1 ? [Math.min(times[0], times.at(-1) - 60000), times.at(-1)] : [(times[0] ?? this.now) - 60000, times[0] ?? this.now];
     this.x = (ms) => LEFT + ((ms - from) / (to - from)) * (width - LEFT - RIGHT);
     this.y = (value) => TOP + (1 - value / this.top) * (height - TOP - BOTTOM);
     this.svg.setAttribute("viewBox", `0 0 ${width} ${height}`);
@@ -113,7 +123,7 @@ export class Plot {
     for (let mark = 0; mark < marks; mark += 1) {
       const ms = from + ((to - from) * mark) / (marks - 1);
       const anchor = mark === 0 ? "start" : mark === marks - 1 ? "end" : "middle";
-      yield draw("text", { class: "axis", x: this.x(ms), y: height - 4, "text-anchor": anchor }, clock(ms, seconds));
+      yield draw("text", { class: "axis", x: this.x(ms), y: height - 4, "text-anchor": anchor }, clock(ms, seconds, this.now));
     }
   }
 
@@ -142,6 +152,16 @@ export class Plot {
     }
   }
 
+  time(at) {
+    return clock(this.data.times[at], true, this.now);
+  }
+
+  // A chart that nobody has told anything for a while says when that was.
+  newest() {
+    const last = this.data.times.length - 1;
+    return last < 0 || this.now - this.data.times[last] < STALE_MS ? "now" : `last at ${this.time(last)}`;
+  }
+
   legend() {
     const { times, series } = this.data;
     const at = this.at ?? times.length - 1;
@@ -155,9 +175,9 @@ export class Plot {
     });
     const when = document.createElement("span");
     when.className = "when";
-    when.textContent = this.at === null || times[at] === undefined ? "now" : clock(times[at], true);
+    when.textContent = this.at === null ? this.newest() : this.time(at);
     this.caption.replaceChildren(this.caption.querySelector("h3"), ...keys, when);
     const now = series.map((each) => `${each.name} ${written(each.values.at(-1), this.unit)}`).join(", ");
-    this.svg.setAttribute("aria-label", `${this.title}: ${now || "nothing yet"}. Arrow keys read it.`);
+    this.svg.setAttribute("aria-label", `${this.title}, ${this.newest()}: ${now || "nothing yet"}. Arrow keys read it.`);
   }
 }

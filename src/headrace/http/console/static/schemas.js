@@ -1,6 +1,7 @@
 // Registering schemas, and asking first whether they may be.
 
 import { ask, toastLater } from "./dom.js";
+import { check, forget, show } from "./verdict.js";
 
 const form = document.querySelector("form[data-register]");
 const compare = document.getElementById("compare");
@@ -22,23 +23,33 @@ function schema() {
 form.addEventListener("submit", async (event) => {
   event.preventDefault();
   const subject = form.dataset.register || form.elements.subject.value;
-  const problem = form.querySelector(".problem");
-  const well = form.querySelector(".well");
-  problem.textContent = "";
-  if (well) well.textContent = "";
+  forget(form);
   try {
     if (event.submitter?.value === "check") {
-      const { is_compatible: fits, messages } = await ask("POST", `${form.dataset.check}?verbose=true`, schema());
-      if (fits) well.textContent = "It may be the next version.";
-      else problem.textContent = ["It may not be the next version.", ...(messages ?? [])].join("\n");
+      const found = await check(subject, schema());
+      if (found.fits) form.querySelector(".well").textContent = "It may be the next version.";
+      else show(form, found);
       return;
     }
     const { id } = await ask("POST", `/subjects/${encodeURIComponent(subject)}/versions`, schema());
     toastLater(`Registered with id ${id}`);
     location.assign(`/ui/schemas/${encodeURIComponent(subject)}`);
   } catch (error) {
-    problem.textContent = error.message;
+    if (!await explained(subject, error)) form.querySelector(".problem").textContent = error.message;
   }
 });
 
-form.addEventListener("input", () => { for (const said of form.querySelectorAll(".well, .problem")) said.textContent = ""; });
+// A text that was refused because it does not fit is refused with the sentences of a check.
+async function explained(subject, error) {
+  if (error.status !== 409) return false;
+  try {
+    const found = await check(subject, schema());
+    if (!found.fits) show(form, found);
+    return !found.fits;
+  } catch {
+    return false;  // then with the registry's own words
+  }
+}
+
+form.addEventListener("input", () => forget(form));
+form.closest("dialog").addEventListener("opened", () => forget(form));
