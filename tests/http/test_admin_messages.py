@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from http_support.asking import Asking, quoted
+from http_support.asking import Asking, quoted, v2
 
 
 def test_what_is_written_is_found_as_it_was(gateway: Asking) -> None:
@@ -79,6 +79,19 @@ def test_messages_are_found_by_offset_time_and_from_the_end(gateway: Asking) -> 
     assert gateway.values(topic, f"time={int(time.time() * 1000) + 10**9}") == []
     assert gateway.values(topic, "last=3") == ["m9", "m8", "m7"]
     assert gateway.values(topic, "last=100&limit=2") == ["m9", "m8"]
+
+
+def test_a_key_is_found_as_text_and_as_the_json_that_the_proxy_makes_of_it(gateway: Asking) -> None:
+    topic = gateway.topic()
+    gateway.write(topic, "plain", key="Zoë")
+    gateway.write(topic, "empty", key="")
+    records = [{"key": key, "value": number} for number, key in enumerate(("Zoë", "", ["Zoë"], None))]
+    gateway.post(f"/topics/{topic}", {"records": records}, kind=v2("json"))
+    gateway.write(topic, "no JSON", key='"Zoë')
+
+    assert gateway.values(topic, f"key={quoted('Zoë')}") == ["plain", "0"]
+    assert gateway.values(topic, "key=") == ["empty", "1"]
+    assert gateway.values(topic, "key=nobody") == []
 
 
 def test_messages_are_found_by_key_and_by_what_is_in_them(gateway: Asking) -> None:

@@ -42,6 +42,19 @@ def test_the_list_has_every_topic_in_a_line(gateway: Asking) -> None:
     assert list(lines) == sorted(lines)
 
 
+def test_the_list_has_the_next_offset_of_every_partition_on_request(gateway: Asking) -> None:
+    topic = gateway.topic("next", 2)
+    gateway.write(topic, *"abc", partition=1)
+    lines = {each["name"]: each for each in gateway.get("/api/v1/topics?partitions=true")}
+
+    alone = {"leader": 1, "replicas": [1], "in_sync": [1], "start_offset": 0}
+    assert lines[topic]["by_partition"] == [
+        {"index": 0, "next_offset": 0, **alone},
+        {"index": 1, "next_offset": 3, **alone},
+    ]
+    assert {each["by_partition"] for each in gateway.get("/api/v1/topics")} == {None}
+
+
 def test_internal_topics_are_left_out_on_request(gateway: Asking) -> None:
     topic = gateway.topic()
     gateway.post(

@@ -33,7 +33,7 @@ def addresses(resource: Any) -> Iterator[str]:
 def test_every_address_in_an_answer_leads_to_what_has_it(gateway: Asking, cluster: str) -> None:
     topic = gateway.topic(partitions=2)
     todo, seen = {cluster, f"{cluster}/topics/{topic}"}, set[str]()
-    nowhere = ("/acls", "/broker-configs", "/reassignment")
+    nowhere = "/reassignment"  # while nothing moves
     while todo:
         address = todo.pop()
         seen.add(address)
@@ -63,6 +63,35 @@ def test_a_topic_from_its_first_day_to_its_last(gateway: Asking, cluster: str) -
     assert gateway.patch(at, {"partitions_count": 3})["partitions_count"] == 3
     gateway.delete(at)
     assert gateway.refused("GET", at) == (404, 40403, "there is no topic v3-life")
+
+
+def test_a_topic_may_be_checked_before_it_is_made(gateway: Asking, cluster: str) -> None:
+    body = {"topic_name": "v3-draft", "partitions_count": 4, "validate_only": True}
+    answer = gateway("POST", f"{cluster}/topics", body)
+    assert answer.status_code == 200
+    assert (answer.json()["partitions_count"], answer.json()["replication_factor"]) == (4, 1)
+    assert gateway.refused("GET", f"{cluster}/topics/v3-draft")[0] == 404
+
+    assert gateway.refused("POST", f"{cluster}/topics", body | {"replication_factor": 9})[0] == 400
+    taken = gateway.topic()
+    refused = gateway.refused("POST", f"{cluster}/topics", body | {"topic_name": taken})
+    assert refused == (400, 40002, f"topic {taken} exists already")
+
+
+def test_settings_of_all_brokers(gateway: Asking, cluster: str) -> None:
+    at = f"{cluster}/broker-configs"
+    name = "log.retention.bytes"
+    gateway("PUT", f"{at}/{name}", {"value": "123456789"})
+    wait_until(lambda: gateway("GET", f"{at}/{name}").ok, "it is not set")
+    found = gateway.get(f"{at}/{name}")
+    assert (found["value"], found["config_type"]) == ("123456789", "BROKER")
+    assert found["metadata"]["resource_name"].endswith(f"/broker-config={name}")
+    assert found in gateway.get(at)["data"]
+    assert gateway.get(f"{cluster}/brokers/1/configs/{name}")["source"] == "DYNAMIC_DEFAULT_BROKER_CONFIG"
+
+    assert gateway.refused("POST", f"{at}:alter", {"data": [{"name": name, "value": "many"}]})[0] == 400
+    gateway.post(f"{at}:alter", {"data": [{"name": name, "operation": "DELETE"}]})
+    wait_until(lambda: gateway("GET", f"{at}/{name}").status_code == 404, "it is not taken back")
 
 
 def test_settings_one_by_one_and_together(gateway: Asking, cluster: str) -> None:
@@ -107,7 +136,10 @@ def test_groups_members_and_lags(gateway: Asking, cluster: str, broker: UpProces
     (lag,) = [each for each in gateway.get(f"{at}/lags")["data"] if each["partition_id"] == 0]
     summary = gateway.get(group["lag_summary"]["related"])
     consumer.close()
+    wait_until(lambda: gateway.get(f"{at}/consumers")["data"] == [], "its member has not left")
+    assert "max_lag_consumer" not in gateway.get(f"{at}/lag-summary")
 
+    assert summary["max_lag_consumer"]["related"] == member["metadata"]["self"]
     assert (group["state"], group["type"], group["is_simple"]) == ("STABLE", "CLASSIC", False)
     assert [each["partition_id"] for each in assigned] == [0, 1]
     assert lag["log_end_offset"] - lag["current_offset"] == lag["lag"] == summary["total_lag"] > 0

@@ -4,7 +4,7 @@ Thousands of partitions take as many requests as there are brokers, and a few mo
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -35,6 +35,18 @@ _NOBODY: Final = -1  # of the brokers asks: a client does
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class PartitionOverview:
+    """A partition in one line; offsets are None while nobody who would know answers."""
+
+    index: int
+    leader: int | None
+    replicas: tuple[int, ...]
+    in_sync: tuple[int, ...]
+    start_offset: int | None
+    next_offset: int | None  # which the next record gets
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TopicOverview:
     """A topic in one line. Bytes and records are None while nobody who would know answers.
 
@@ -53,9 +65,10 @@ class TopicOverview:
     cleanup_policy: str | None
     retention_ms: int | None
     retention_bytes: int | None
+    by_partition: tuple[PartitionOverview, ...] | None = None  # if it was asked for
 
 
-def read_overview(brokers: Brokers) -> list[TopicOverview]:
+def read_overview(brokers: Brokers, *, by_partition: bool = False) -> list[TopicOverview]:
     """Every topic, by name."""
     found = brokers.metadata()
     partitions = read_partitions(found)
@@ -83,9 +96,24 @@ def read_overview(brokers: Brokers) -> list[TopicOverview]:
             cleanup_policy=settings.get((name, "cleanup.policy")),
             retention_ms=_whole(settings.get((name, "retention.ms"))),
             retention_bytes=_whole(settings.get((name, "retention.bytes"))),
+            by_partition=tuple(_partitions(parts, starts, ends)) if by_partition else None,
         )
         for name, parts in sorted(of_topic.items())
     ]
+
+
+def _partitions(
+    parts: Iterable[PartitionState], starts: Mapping[Place, int], ends: Mapping[Place, int]
+) -> Iterator[PartitionOverview]:
+    for each in sorted(parts, key=lambda each: each.place):
+        yield PartitionOverview(
+            index=each.place.partition,
+            leader=each.leader,
+            replicas=tuple(each.replicas),
+            in_sync=tuple(each.in_sync),
+            start_offset=starts.get(each.place),
+            next_offset=ends.get(each.place),
+        )
 
 
 def read_offsets(

@@ -74,7 +74,9 @@ class Search:
             Query(alias="from", description="Go on here: `next` of an answer.", examples=["0:120,1:88"]),
         ] = None,
         limit: Annotated[int, Query(description="At most so many messages.", ge=1, le=1000)] = 50,
-        key: Annotated[str | None, Query(description="Only messages with this key.")] = None,
+        key: Annotated[
+            str | None, Query(description="Only messages with this key, as text or as a JSON string.")
+        ] = None,
         text: Annotated[
             str | None, Query(description="Only with this in key, value or a header, in any case.")
         ] = None,

@@ -5,7 +5,7 @@ from typing import Any
 
 from headrace.client.records import Record
 from headrace.http.gateway.decoding import BySchema, cut, decode
-from headrace.http.gateway.plain_json import write_json
+from headrace.http.gateway.plain_json import NotJson, read_json, write_json
 
 MOST_HEADER_BYTES = 8 * 1024  # of one header's value that are shown
 
@@ -69,8 +69,19 @@ def _header(name: str, data: bytes | None) -> Header:
     return Header(name=name, value=decoded.value, encoding=decoded.encoding)
 
 
+def _json_text(data: bytes) -> str | None:
+    """The string whose JSON this is, as the REST proxy writes keys; None if it is something else."""
+    if not data.startswith(b'"'):
+        return None
+    try:
+        found = read_json(data)
+    except NotJson:
+        return None
+    return found if isinstance(found, str) else None
+
+
 class Matches:
-    """Whether a record is looked for: it has this key, and this text somewhere in it."""
+    """Whether a record is looked for: it has this key, plainly or as JSON, and this text somewhere in it."""
 
     def __init__(self, key: str | None, text: str | None, by_schema: BySchema | None = None) -> None:
         self._key = key
@@ -83,11 +94,11 @@ class Matches:
         )
 
     def _has_key(self, data: bytes | None, key: str) -> bool:
-        if data is None:
-            return False
+        if not data:
+            return data is not None and not key
         if data == key.encode("utf-8", "replace"):
             return True
-        return self._readable(data) == key
+        return self._readable(data) == key or _json_text(data) == key
 
     def _has_text(self, record: Record, text: str) -> bool:
         everything = [record.key, record.value, *(value for _, value in record.headers)]

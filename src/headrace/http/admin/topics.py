@@ -71,13 +71,18 @@ def topics(
     reach: Reached,
     *,
     internal: Annotated[bool, Query(description="Also those that the cluster keeps for itself.")] = True,
+    partitions: Annotated[
+        bool, Query(description="Also each partition's leader, replicas and next offset: `by_partition`.")
+    ] = False,
 ) -> list[TopicOverview]:
     """By name, each with its partitions, records, bytes and what it keeps.
 
     `records` are offsets that are in the log: where it is compacted, or has transactions, there are fewer.
     """
     with Brokers(reach.bootstrap, answer_s=SILENCE_S) as brokers:
-        return [each for each in read_overview(brokers) if internal or not each.internal]
+        return [
+            each for each in read_overview(brokers, by_partition=partitions) if internal or not each.internal
+        ]
 
 
 class TopicBody(Body):

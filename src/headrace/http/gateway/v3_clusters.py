@@ -98,7 +98,6 @@ def _metadata(reach: Reach) -> MetadataResponse:
 def _cluster(links: Links, controller: int | None) -> Fields:
     fields: Fields = {} if controller is None else {"controller": links.related("brokers", controller)}
     relations = {
-        "acls": ["acls"],
         "brokers": ["brokers"],
         "broker_configs": ["broker-configs"],
         "consumer_groups": ["consumer-groups"],

@@ -8,6 +8,7 @@ from fastapi import APIRouter, Path, Response
 from pydantic import Field, StrictStr
 
 from headrace.client.admin import Config
+from headrace.client.cluster_settings import ALL_BROKERS
 from headrace.http.gateway.asking import NO_NUL, SETTINGS, Body, BrokerId, Name, TopicName
 from headrace.http.gateway.v3_envelope import (
     REFUSALS,
@@ -26,7 +27,7 @@ router = APIRouter(prefix="/v3/clusters/{cluster_id}", tags=["REST proxy v3"], r
 ConfigName = Annotated[
     str, Path(description="A setting's name.", examples=["retention.ms"], max_length=249, pattern=NO_NUL)
 ]
-_NOTHING: Final[dict[str, Any]] = {"status_code": HTTPStatus.NO_CONTENT, "responses": REFUSALS}
+NOTHING: Final[dict[str, Any]] = {"status_code": HTTPStatus.NO_CONTENT, "responses": REFUSALS}
 _TOPIC: Final = "/topics/{topic_name}/configs"
 _BROKER: Final = "/brokers/{broker_id}/configs"
 
@@ -56,7 +57,7 @@ class Owner(NamedTuple):
 
     kind: str
     path: tuple[object, ...]
-    name: str
+    name: str  # what comes before a setting's resource name
     fields: Fields
     get: Callable[[], Sequence[Config]]
     alter: Callable[..., None]
@@ -66,7 +67,7 @@ def of_topic(reach: Reach, topic: str) -> Owner:
     return Owner(
         "TopicConfig",
         ("topics", topic, "configs"),
-        f"topic={topic}",
+        f"topic={topic}/",
         {"topic_name": topic},
         lambda: reach.admin.topic_configs(topic),
         lambda **changes: reach.admin.alter_topic_configs(topic, **changes),
@@ -82,7 +83,7 @@ def of_broker(reach: Reach, broker_id: int) -> Owner:
     return Owner(
         "BrokerConfig",
         ("brokers", broker_id, "configs"),
-        f"broker={broker_id}",
+        f"broker={broker_id}/",
         {"broker_id": broker_id},
         lambda: reach.admin.broker_configs(broker_id),
         lambda **changes: reach.admin.alter_broker_configs(broker_id, **changes),
@@ -92,87 +93,90 @@ def of_broker(reach: Reach, broker_id: int) -> Owner:
 @router.get(_TOPIC, response_model=Collection, responses=REFUSALS, summary="A topic's settings")
 def topic_configs(topic_name: TopicName, links: Linked, reach: Reached) -> Fields:
     """All of them, and who has set each."""
-    return _all(links, of_topic(reach, topic_name))
+    return every(links, of_topic(reach, topic_name))
 
 
-@router.post(f"{_TOPIC}:alter", **_NOTHING, summary="Change a topic's settings")
+@router.post(f"{_TOPIC}:alter", **NOTHING, summary="Change a topic's settings")
 def alter_topic(topic_name: TopicName, asked: AlterBody, links: Linked, reach: Reached) -> Response:
     """All of them, or none if one cannot be."""
-    return _alter(links, of_topic(reach, topic_name), asked.data)
+    return alter(links, of_topic(reach, topic_name), asked.data)
 
 
 @router.get(f"{_TOPIC}/{{name}}", response_model=Resource, responses=REFUSALS, summary="A topic's setting")
 def topic_config(topic_name: TopicName, name: ConfigName, links: Linked, reach: Reached) -> Fields:
     """Its value, and who has set it."""
-    return _one(links, of_topic(reach, topic_name), name)
+    return one(links, of_topic(reach, topic_name), name)
 
 
-@router.put(f"{_TOPIC}/{{name}}", **_NOTHING, summary="Set a topic's setting")
+@router.put(f"{_TOPIC}/{{name}}", **NOTHING, summary="Set a topic's setting")
 def set_topic_config(
     topic_name: TopicName, name: ConfigName, asked: ValueBody, links: Linked, reach: Reached
 ) -> Response:
     """From now on."""
-    return _alter(links, of_topic(reach, topic_name), [_set(name, asked)])
+    return alter(links, of_topic(reach, topic_name), [change_of(name, asked)])
 
 
-@router.delete(f"{_TOPIC}/{{name}}", **_NOTHING, summary="Give a topic's setting back")
+@router.delete(f"{_TOPIC}/{{name}}", **NOTHING, summary="Give a topic's setting back")
 def reset_topic_config(topic_name: TopicName, name: ConfigName, links: Linked, reach: Reached) -> Response:
     """It is what the brokers have from now on."""
-    return _alter(links, of_topic(reach, topic_name), [Change(name=name, operation="DELETE")])
+    return alter(links, of_topic(reach, topic_name), [Change(name=name, operation="DELETE")])
 
 
 @router.get(_BROKER, response_model=Collection, responses=REFUSALS, summary="A broker's settings")
 def broker_configs(broker_id: BrokerId, links: Linked, reach: Reached) -> Fields:
     """All of them, and who has set each."""
-    return _all(links, of_broker(reach, broker_id))
+    return every(links, of_broker(reach, broker_id))
 
 
-@router.post(f"{_BROKER}:alter", **_NOTHING, summary="Change a broker's settings")
+@router.post(f"{_BROKER}:alter", **NOTHING, summary="Change a broker's settings")
 def alter_broker(broker_id: BrokerId, asked: AlterBody, links: Linked, reach: Reached) -> Response:
     """All of them, or none if one cannot be."""
-    return _alter(links, of_broker(reach, broker_id), asked.data)
+    return alter(links, of_broker(reach, broker_id), asked.data)
 
 
 @router.get(f"{_BROKER}/{{name}}", response_model=Resource, responses=REFUSALS, summary="A broker's setting")
 def broker_config(broker_id: BrokerId, name: ConfigName, links: Linked, reach: Reached) -> Fields:
     """Its value, and who has set it."""
-    return _one(links, of_broker(reach, broker_id), name)
+    return one(links, of_broker(reach, broker_id), name)
 
 
-@router.put(f"{_BROKER}/{{name}}", **_NOTHING, summary="Set a broker's setting")
+@router.put(f"{_BROKER}/{{name}}", **NOTHING, summary="Set a broker's setting")
 def set_broker_config(
     broker_id: BrokerId, name: ConfigName, asked: ValueBody, links: Linked, reach: Reached
 ) -> Response:
     """While it runs."""
-    return _alter(links, of_broker(reach, broker_id), [_set(name, asked)])
+    return alter(links, of_broker(reach, broker_id), [change_of(name, asked)])
 
 
-@router.delete(f"{_BROKER}/{{name}}", **_NOTHING, summary="Give a broker's setting back")
+@router.delete(f"{_BROKER}/{{name}}", **NOTHING, summary="Give a broker's setting back")
 def reset_broker_config(broker_id: BrokerId, name: ConfigName, links: Linked, reach: Reached) -> Response:
     """It is what its file says, or the default."""
-    return _alter(links, of_broker(reach, broker_id), [Change(name=name, operation="DELETE")])
+    return alter(links, of_broker(reach, broker_id), [Change(name=name, operation="DELETE")])
 
 
-def _set(name: str, asked: ValueBody) -> Change:
+def change_of(name: str, asked: ValueBody) -> Change:
+    """What is asked for by giving a setting a value."""
     if asked.value is None:
         raise Problem(HTTPStatus.BAD_REQUEST, 40002, f"there is no value for {name}")
     return Change(name=name, value=asked.value)
 
 
-def _all(links: Links, owner: Owner) -> Fields:
+def every(links: Links, owner: Owner) -> Fields:
+    """All settings, as a list."""
     found = owner.get()
     return links.collection(owner.kind, owner.path, (_config(links, owner, each) for each in found))
 
 
-def _one(links: Links, owner: Owner, name: str) -> Fields:
+def one(links: Links, owner: Owner, name: str) -> Fields:
+    """A setting; a Problem if there is none of that name."""
     for each in owner.get():
         if each.name == name:
             return _config(links, owner, each)
     raise Problem(HTTPStatus.NOT_FOUND, 404, f"there is no setting {name}")
 
 
-def _alter(_links: Links, owner: Owner, changes: Sequence[Change]) -> Response:
-    """`_links` have been asked for so that the cluster is known to be ours."""
+def alter(_links: Links, owner: Owner, changes: Sequence[Change]) -> Response:
+    """All changes or none; `_links` have been asked for so that the cluster is known to be ours."""
     if len({each.name for each in changes}) != len(changes):
         raise Problem(HTTPStatus.BAD_REQUEST, 40002, "a setting is there twice")
     sets = {each.name: each.value or "" for each in changes if each.operation != "DELETE"}
@@ -186,7 +190,7 @@ def _config(links: Links, owner: Owner, found: Config) -> Fields:
     return links.resource(
         owner.kind,
         [*owner.path, found.name],
-        f"{owner.name}/config={found.name}",
+        f"{owner.name}config={found.name}",
         {
             **owner.fields,
             "name": found.name,
@@ -203,7 +207,7 @@ def _config(links: Links, owner: Owner, found: Config) -> Fields:
 _SOURCES: Final = {
     "topic": "DYNAMIC_TOPIC_CONFIG",
     "broker": "DYNAMIC_BROKER_CONFIG",
-    "all brokers": "DYNAMIC_DEFAULT_BROKER_CONFIG",
+    ALL_BROKERS: "DYNAMIC_DEFAULT_BROKER_CONFIG",
     "broker's file": "STATIC_BROKER_CONFIG",
     "default": "DEFAULT_CONFIG",
 }

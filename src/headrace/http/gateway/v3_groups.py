@@ -140,12 +140,17 @@ def lag_summary(name: GroupId, links: Linked, reach: Reached) -> Fields:
             "max_lag_partition_id": worst.partition,
             "max_lag": worst.lag,
             "total_lag": found.total_lag,
-            "max_lag_consumer": links.related(
-                "consumer-groups", name, "consumers", member.member_id if member else ""
-            ),
+            **_max_lag_consumer(links, name, member),
             "max_lag_partition": links.related("topics", worst.topic, "partitions", worst.partition),
         },
     )
+
+
+def _max_lag_consumer(links: Links, group: str, member: Member | None) -> Fields:
+    """Its address; nothing where nobody reads the partition."""
+    if member is None:
+        return {}
+    return {"max_lag_consumer": links.related("consumer-groups", group, "consumers", member.member_id)}
 
 
 def _described(reach: Reach, name: str) -> Group:

@@ -1,12 +1,14 @@
 """REST proxy, v3: topics."""
 
+from collections.abc import Mapping
 from http import HTTPStatus
 from typing import Annotated
 
 from fastapi import APIRouter, Response
-from pydantic import Field, StrictStr
+from pydantic import Field, StrictBool, StrictStr
 
 from headrace.client.admin import Topic
+from headrace.client.topic_check import check_topic
 from headrace.http.gateway.asking import PLACES, SETTINGS, Body, Index, Name, TopicName, example
 from headrace.http.gateway.v3_envelope import (
     REFUSALS,
@@ -17,7 +19,7 @@ from headrace.http.gateway.v3_envelope import (
     Resource,
     V3Route,
 )
-from headrace.http.reach import Reached
+from headrace.http.reach import Reach, Reached
 
 router = APIRouter(prefix="/v3/clusters/{cluster_id}/topics", tags=["REST proxy v3"], route_class=V3Route)
 
@@ -41,6 +43,9 @@ class TopicV3(Body):
         dict[str, list[Index]] | None, Field(description="Not supported: brokers choose.", max_length=0)
     ] = None
     configs: Annotated[list[ConfigV3], Field(default_factory=list, max_length=SETTINGS)]
+    validate_only: Annotated[
+        StrictBool, Field(description="Say what would come of it, and make nothing.")
+    ] = False
 
 
 class PartitionsV3(Body):
@@ -71,11 +76,18 @@ def topics(links: Linked, reach: Reached) -> Fields:
 
 
 @router.post(
-    "", status_code=HTTPStatus.CREATED, response_model=Resource, responses=REFUSALS, summary="Make a topic"
+    "",
+    status_code=HTTPStatus.CREATED,
+    response_model=Resource,
+    responses={HTTPStatus.OK: {"model": Resource, "description": "It could be made"}, **REFUSALS},
+    summary="Make a topic",
 )
-def create_topic(asked: TopicV3, links: Linked, reach: Reached) -> Fields:
-    """Returns the topic."""
+def create_topic(asked: TopicV3, links: Linked, reach: Reached, response: Response) -> Fields:
+    """Returns the topic; with `validate_only`, and status 200, the one that would be made."""
     configs = {each.name: each.value for each in asked.configs if each.value is not None}
+    if asked.validate_only:
+        response.status_code = HTTPStatus.OK
+        return _draft(links, reach, asked, configs)
     made = reach.admin.create_topic(
         asked.topic_name,
         partitions=asked.partitions_count,
@@ -106,6 +118,24 @@ def delete_topic(topic_name: TopicName, links: Linked, reach: Reached) -> Respon
     del links  # that the cluster is ours has been checked
     reach.admin.delete_topic(topic_name)
     return Response(status_code=HTTPStatus.NO_CONTENT)
+
+
+def _draft(links: Links, reach: Reach, asked: TopicV3, configs: Mapping[str, str]) -> Fields:
+    with reach.brokers() as brokers:
+        would_be = check_topic(
+            brokers,
+            asked.topic_name,
+            partitions=asked.partitions_count,
+            replicas=asked.replication_factor,
+            configs=configs,
+        )
+    return described(
+        links,
+        asked.topic_name,
+        internal=False,
+        partitions=would_be.num_partitions,
+        replicas=would_be.replication_factor,
+    )
 
 
 def described(links: Links, name: str, *, internal: bool, partitions: int, replicas: int) -> Fields:
