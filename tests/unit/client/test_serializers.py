@@ -10,6 +10,7 @@ from google.protobuf import descriptor_pb2, descriptor_pool, message_factory  # 
 from headrace.client.errors import BadSetting
 from headrace.client.serializers import BYTES, JSON, STRING, format_of
 from headrace.client.serializers_registry import Avro, JsonSchema, Protobuf, client_of
+from headrace.client.serializers_schema import avro_schema
 
 AVRO = {
     "type": "record",
@@ -111,3 +112,49 @@ def test_what_is_missing_is_told() -> None:
         format_of(5)
     with pytest.raises(BadSetting, match="the schema registry"):
         client_of({"url": 5})
+
+
+def test_python_s_own_types_stand_for_formats() -> None:
+    assert format_of(str) is STRING
+    assert format_of(bytes) is None
+
+
+def test_a_class_of_formats_is_made_one_if_it_wants_nothing() -> None:
+    assert isinstance(format_of(Avro, "http://r:1"), Avro)
+    assert isinstance(format_of(JsonSchema, "http://r:1"), JsonSchema)
+    with pytest.raises(BadSetting, match=r"give Protobuf\(\.\.\.\)"):
+        format_of(Protobuf, "http://r:1")
+
+
+def test_a_class_that_is_no_format_is_a_function() -> None:
+    assert format_of(int).deserialize(b"5", "orders", "value", None) == 5
+
+
+@pytest.mark.parametrize(
+    ("schema", "why"),
+    [
+        ({"type": "recor"}, "has a type that there is not: recor"),
+        ('{"type": "recor"}', "has a type that there is not: recor"),
+        ("recor", "has a type that there is not: recor"),
+        ({"type": "record", "fields": []}, "is not one: .*name"),
+        ('{"type":', "is no JSON"),
+        (5, "is JSON, as text or as a dict, not 5"),
+    ],
+)
+def test_what_is_no_avro_schema_is_told_where_it_is_given(schema: Any, why: str) -> None:
+    with pytest.raises(BadSetting, match=why):
+        Avro(schema)
+
+
+@pytest.mark.parametrize(
+    ("schema", "text"),
+    [
+        ("string", '"string"'),
+        ('"string"', '"string"'),
+        ({"type": "string"}, '{"type": "string"}'),
+        (["null", "string"], '["null", "string"]'),
+        (None, None),
+    ],
+)
+def test_a_schema_is_text_a_dict_or_a_union(schema: Any, text: str | None) -> None:
+    assert avro_schema(schema) == text

@@ -6,7 +6,7 @@ import confluent_kafka
 import pytest
 
 from headrace.client.errors import BadSetting
-from headrace.client.settings import bootstrap_of, build, gather
+from headrace.client.settings import bootstrap_of, build, delivery_timeout_ms, gather, said
 
 
 def gathered(bootstrap: Any = "x:1", **more: Any) -> dict[str, Any]:
@@ -45,14 +45,69 @@ def test_somebody_must_say_where_the_brokers_are() -> None:
 
 
 @pytest.mark.parametrize(
-    ("settings", "said"),
+    ("settings", "expected"),
     [
         ({"no.such.thing": 1}, "there is no setting no.such.thing"),
         ({"compression.type": "zip"}, "zip"),
         ({"acks": 1, "enable.idempotence": True}, "acks"),
         ({"error_cb": 5}, "error_cb"),
+        ({"value.serializer": str}, "give value=FORMAT"),
     ],
 )
-def test_a_bad_setting_is_named(settings: dict[str, Any], said: str) -> None:
-    with pytest.raises(BadSetting, match=said):
+def test_a_bad_setting_is_named(settings: dict[str, Any], expected: str) -> None:
+    with pytest.raises(BadSetting, match=expected):
         build(confluent_kafka.Producer, {"bootstrap.servers": "127.0.0.1:1", "log_level": 0, **settings})
+
+
+@pytest.mark.parametrize("bootstrap", [["x:1", "y:2"], ("x:1", "y:2"), {"bootstrap.servers": ["x:1", "y:2"]}])
+def test_addresses_may_be_a_list(bootstrap: Any) -> None:
+    assert gathered(bootstrap)["bootstrap.servers"] == "x:1,y:2"
+    assert gathered(None, named={"bootstrap_servers": ["x:1", "y:2"]})["bootstrap.servers"] == "x:1,y:2"
+
+
+@pytest.mark.parametrize("bootstrap", [None, "", [], {}, {"bootstrap.servers": None}])
+def test_no_address_is_told_as_such(bootstrap: Any) -> None:
+    with pytest.raises(BadSetting, match="where the brokers are"):
+        gathered(bootstrap)
+
+
+@pytest.mark.parametrize("bootstrap", [9092, b"x:1", [9092], {"bootstrap.servers": 9092}])
+def test_what_is_no_address_is_shown(bootstrap: Any) -> None:
+    with pytest.raises(BadSetting, match="HOST:PORT,... or a list of such, not at"):
+        gathered(bootstrap)
+
+
+def test_an_argument_that_was_not_given_leaves_the_setting_alone() -> None:
+    assert said(group_id=None, linger_ms=0) == {"linger_ms": 0}
+
+
+@pytest.mark.parametrize("acks", [2, -2, True, "most"])
+def test_acks_are_one_of_three(acks: object) -> None:
+    for name in ("acks", "request.required.acks"):
+        with pytest.raises(BadSetting, match="acks is 'all', 1 or 0"):
+            gathered(settings={name: acks})
+    assert gathered(settings={"acks": -1})["acks"] == -1
+
+
+@pytest.mark.parametrize("named", [{"on_delivery": print}, {"dr_cb": print}])
+def test_a_callback_for_each_record_is_not_a_setting(named: dict[str, Any]) -> None:
+    for given in ({"named": named}, {"settings": named}):
+        with pytest.raises(BadSetting, match="on_failure=FUNCTION"):
+            gathered(**given)
+
+
+def test_a_callback_about_commits_is() -> None:
+    assert gathered(settings={"on_commit": print})["on_commit"] is print
+
+
+@pytest.mark.parametrize(
+    ("settings", "timeout_ms"),
+    [
+        ({"delivery.timeout.ms": 5}, 5),
+        ({"message.timeout.ms": "7"}, 7),
+        ({}, None),
+        ({"delivery.timeout.ms": "x"}, None),
+    ],
+)
+def test_how_long_a_record_is_tried_has_two_names(settings: dict[str, Any], timeout_ms: int | None) -> None:
+    assert delivery_timeout_ms(settings) == timeout_ms
