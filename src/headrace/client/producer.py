@@ -85,7 +85,8 @@ class Producer(Hints):
     ) -> None:
         """`key` and `value` are formats (BYTES, STRING, JSON, Avro(...), a function); bytes if not said.
 
-        `acks` is "all", 1 or 0; with "all" the producer is idempotent: each record once, and in order.
+        `acks` is "all", 1 or 0; with "all" the producer is idempotent: each record once, and in order. With 0
+        nobody answers, and what was sent counts as acknowledged, also if the broker refuses it.
         `receipts` is for those who use `post`. `on_failure` hears of each record that has failed, in the
         thread that sends or flushes. All else are librdkafka's settings: `linger_ms=20`.
         """
