@@ -158,16 +158,10 @@ def test_on_a_terminal_a_deletion_is_asked_about(headrace: Command, answer: byte
     assert outcome in (out + err).decode()
 
 
-def test_where_nobody_can_be_asked_no_topic_is_deleted_without_a_yes(headrace: Command) -> None:
+def test_a_script_is_not_asked(headrace: Command) -> None:
     headrace.ok("topic", "create", "unasked-1")
     headrace.ok("topic", "create", "unasked-2")
-    refused = headrace("topic", "delete", "unasked-1", "unasked-2")
-    assert refused.status == 2
-    assert refused.complaint.startswith(
-        "Nobody is there to be asked: give --yes to delete 2 topics (unasked-1, unasked-2)."
-    )
-    assert {"unasked-1", "unasked-2"} <= names(headrace)
-    headrace.ok("topic", "delete", "unasked-1", "unasked-2", "--yes")
+    assert headrace.ok("topic", "delete", "unasked-1", "unasked-2").text == "deleted unasked-1, unasked-2\n"
     assert not {"unasked-1", "unasked-2"} & names(headrace)
 
 

@@ -1,5 +1,6 @@
 """`headrace topic`: create, list, describe, offsets, alter, delete-records, delete."""
 
+import sys
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
@@ -120,7 +121,7 @@ def alter(
 
 @topic.command()
 @click.argument("names", metavar="NAME...", nargs=-1, required=True, shell_complete=completing.topics)
-@click.option("--yes", is_flag=True, help="Do not ask.")
+@click.option("--yes", is_flag=True, help="Do not ask, on a terminal either.")
 @click.option("--if-exists", is_flag=True, help="Be content if it is not there.")
 @internal_option
 @options
@@ -131,7 +132,7 @@ def delete(session: Session, names: Sequence[str], *, yes: bool, if_exists: bool
     for each in found:
         refuse_internal(each.name, marked=each.internal, meant=internal)
     wanted = [each.name for each in found]
-    if wanted and not yes:
+    if wanted and not yes and sys.stdin.isatty():  # scripts say what they mean, as to Kafka's own tool
         _ask(wanted)
     for name in wanted:
         session.admin.delete_topic(name)
