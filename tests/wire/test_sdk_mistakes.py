@@ -222,7 +222,7 @@ def test_what_is_too_large_for_the_topic_is_not_to_be_sent_again(broker: BrokerP
 
 def test_a_partition_that_a_topic_does_not_have_is_told_as_such(broker: BrokerProcess) -> None:
     topic = topic_of(broker.bootstrap, [])
-    with told(ClientError, "leave partition= out"), Producer(broker.bootstrap) as producer:
+    with told(ClientError, "name none, or one that there is"), Producer(broker.bootstrap) as producer:
         producer.send(topic, b"x", partition=99)
 
 

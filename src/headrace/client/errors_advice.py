@@ -11,30 +11,28 @@ from typing import Final
 AGAIN: Final = "send them again"
 _MAKE_ANOTHER: Final = "this producer is of no more use: make another one, and send them again"
 _NOT_ALLOWED: Final = "this user may not do that, and whoever administers the cluster can allow it"
-_TOO_LARGE: Final = (
-    "raise max.message.bytes of the topic and message_max_bytes here, or make the records smaller"
-)
+_TOO_LARGE: Final = "raise max.message.bytes of the topic, or make the records smaller"
 _TOO_FEW: Final = (
     "too few replicas are in sync for min.insync.replicas: `headrace cluster status` says who is gone"
 )
-_CREDENTIALS: Final = "look at security_protocol, sasl_mechanism, sasl_username and sasl_password"
+_CREDENTIALS: Final = "look at security.protocol, sasl.mechanism, sasl.username and sasl.password"
 
 ADVICE: Final = {
     "MSG_SIZE_TOO_LARGE": _TOO_LARGE,
-    "RECORD_LIST_TOO_LARGE": "raise segment.bytes of the topic, or lower batch_size here",
+    "RECORD_LIST_TOO_LARGE": "raise segment.bytes of the topic, or lower the producer's batch.size",
     "TOPIC_AUTHORIZATION_FAILED": _NOT_ALLOWED,
     "GROUP_AUTHORIZATION_FAILED": _NOT_ALLOWED,
     "CLUSTER_AUTHORIZATION_FAILED": _NOT_ALLOWED,
     "TRANSACTIONAL_ID_AUTHORIZATION_FAILED": _NOT_ALLOWED,
     "SASL_AUTHENTICATION_FAILED": _CREDENTIALS,
     "_AUTHENTICATION": _CREDENTIALS,
-    "_UNKNOWN_PARTITION": "leave partition= out, or ask how many there are (`headrace topic describe`)",
+    "_UNKNOWN_PARTITION": "name none, or one that there is (`headrace topic describe` lists them)",
     "INVALID_REQUIRED_ACKS": "acks is 'all', 1 or 0",
     "INVALID_RECORD": (
         "the topic does not take such records: a compacted one wants a key, one with schema validation "
         "the id of a schema of its own"
     ),
-    "INVALID_TIMESTAMP": "timestamp_ms is further from now than message.timestamp.*.max.ms of the topic",
+    "INVALID_TIMESTAMP": "its time is further from now than message.timestamp.*.max.ms of the topic",
     "UNSUPPORTED_COMPRESSION_TYPE": "choose another compression: zstd, lz4, snappy, gzip or none",
     "POLICY_VIOLATION": "a policy of the cluster forbids it, and who made that knows why",
     "NOT_ENOUGH_REPLICAS": _TOO_FEW,

@@ -42,7 +42,7 @@ def error_of(name: str) -> KafkaError:
     [
         ("MSG_SIZE_TOO_LARGE", "raise max.message.bytes"),
         ("TOPIC_AUTHORIZATION_FAILED", "whoever administers the cluster can allow it"),
-        ("_UNKNOWN_PARTITION", "leave partition= out"),
+        ("_UNKNOWN_PARTITION", "name none, or one that there is"),
         ("INVALID_REQUIRED_ACKS", "acks is 'all', 1 or 0"),
         ("INVALID_RECORD", "the topic does not take such records"),
         ("NOT_ENOUGH_REPLICAS", "headrace cluster status"),
