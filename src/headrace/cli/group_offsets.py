@@ -9,10 +9,8 @@ from headrace.cli.asking import ask
 from headrace.cli.group_reset import parse_topics
 from headrace.cli.session import Session, options
 from headrace.cli.texts import count
-from headrace.client.brokers import Brokers
 from headrace.client.connection import Place
 from headrace.client.errors import ClientError
-from headrace.client.offset_admin import delete_offsets as forget
 
 
 @click.command("delete-offsets")
@@ -47,8 +45,7 @@ def delete_offsets(session: Session, name: str, topics: Sequence[str], *, yes: b
         raise ClientError(f"group {name} has committed nothing for {', '.join(topics)}")
     if not yes:
         _ask(name, places)
-    with Brokers(session.bootstrap) as brokers:
-        forget(brokers, name, places)
+    session.groups.delete_offsets(name, places)
     deleted = [{"topic": place.topic, "partition": place.partition} for place in places]
     session.show({"group": name, "deleted": deleted}, f"{name} has forgotten {', '.join(map(str, places))}")
 

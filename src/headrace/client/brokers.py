@@ -18,6 +18,18 @@ from headrace.protocol.schema.metadata import MetadataRequest, MetadataResponse
 
 PATIENCE_S: Final = 30.0  # with a cluster that is between two controllers
 RETRY_S: Final = 0.2
+_PASSES: Final = {
+    ErrorCode.LEADER_NOT_AVAILABLE,
+    ErrorCode.NOT_LEADER_OR_FOLLOWER,
+    ErrorCode.FENCED_LEADER_EPOCH,
+    ErrorCode.UNKNOWN_LEADER_EPOCH,
+    ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+    ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.NOT_COORDINATOR,
+    ErrorCode.NOT_CONTROLLER,
+    ErrorCode.NETWORK_EXCEPTION,
+    ErrorCode.REQUEST_TIMED_OUT,
+}
 
 
 class NoController(Unreachable):
@@ -130,11 +142,12 @@ class Brokers:
 
 
 def raise_for(code: int, message: str | None, what: str | None = None) -> None:
-    """ClientError in the broker's words if `code` is one."""
+    """ClientError in the broker's words if `code` is one; Unreachable if it will pass."""
     if code == ErrorCode.NONE:
         return
     said = message or ErrorCode(code).name.replace("_", " ").lower()
-    raise ClientError(said if what is None else f"{what}: {said}")
+    kind = Unreachable if code in _PASSES else ClientError
+    raise kind(said if what is None else f"{what}: {said}")
 
 
 def addresses_of(bootstrap: str) -> Iterator[Address]:

@@ -17,6 +17,7 @@ from headrace.client.errors import (
     check_reachable,
 )
 from headrace.client.group_questions import MISSED_S, GroupQuestions, patience_for
+from headrace.client.group_talks import Offsets
 from headrace.client.groups import DEAD, Described, Group, GroupSummary, group, owners, summary
 from headrace.client.leader_offsets import EARLIEST, LATEST, read_offsets
 from headrace.client.live_brokers import QUESTION_S, Node
@@ -91,12 +92,21 @@ class GroupAdmin:
         wanted = _named(names)
         patience = patience_for(wanted)
         described = self._existing(wanted, patience)
-        at = {name: _node(found) for name, found in described.items()}
-        committed = _all(self._ask.committed(described, patience, at))
-        places = {place for name, found in described.items() for place in (*committed[name], *owners(found))}
-        left_s = max(LEFT_S, patience.left_s)
-        ends = read_offsets(self._brokers, places, LATEST, Patience(left_s, retries_s=min(left_s, MISSED_S)))
-        return [group(found, committed[name], ends.answers) for name, found in described.items()]
+        committed = _all(self._ask.committed(described, patience, _coordinators(described)))
+        return self._with_ends(described, committed, patience)
+
+    def describe_there(self, names: Iterable[str]) -> list[Group]:
+        """Those of the groups that are there, and whose coordinators answer."""
+        wanted = _named(names)
+        patience = patience_for(wanted)
+        answers = self._ask.described(wanted, patience).answers
+        described = {
+            name: answers[name] for name in wanted if name in answers and answers[name].state != DEAD
+        }
+        committed = self._ask.committed(described, patience, _coordinators(described)).answers
+        return self._with_ends(
+            {name: each for name, each in described.items() if name in committed}, committed, patience
+        )
 
     def plan_reset(
         self,
@@ -129,6 +139,10 @@ class GroupAdmin:
         self._check_inactive(wanted, patience)
         _all(self._ask.delete(wanted, patience))
 
+    def delete_offsets(self, name: str, places: Iterable[Place]) -> None:
+        """Forget what a group has committed for these; refused while its members read the topic."""
+        _all(self._ask.forget(name, places, Patience(QUESTION_S)))
+
     def check_inactive(self, names: Iterable[str], *, may_be_new: bool = False) -> None:
         """GroupActive if one of them has members, NoSuchGroup if it is not there and has to be."""
         wanted = _named(names)
@@ -151,6 +165,14 @@ class GroupAdmin:
             if described[name].state == DEAD:
                 raise NoSuchGroup(name)
         return {name: described[name] for name in names}
+
+    def _with_ends(
+        self, described: Mapping[str, Described], committed: Mapping[str, Offsets], patience: Patience
+    ) -> list[Group]:
+        places = {place for name, found in described.items() for place in (*committed[name], *owners(found))}
+        left_s = max(LEFT_S, patience.left_s)
+        ends = read_offsets(self._brokers, places, LATEST, Patience(left_s, retries_s=min(left_s, MISSED_S)))
+        return [group(found, committed[name], ends.answers) for name, found in described.items()]
 
     def _standings(
         self, places: Sequence[Place], committed: Mapping[Place, int], target: Target, patience: Patience
@@ -200,5 +222,6 @@ def _named(names: Iterable[str]) -> list[str]:
     return wanted
 
 
-def _node(found: Described) -> Node:
-    return Node(found.coordinator.id, found.coordinator.host, found.coordinator.port)
+def _coordinators(described: Mapping[str, Described]) -> dict[str, Node]:
+    at = {name: found.coordinator for name, found in described.items()}
+    return {name: Node(each.id, each.host, each.port) for name, each in at.items()}

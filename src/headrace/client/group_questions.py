@@ -8,10 +8,11 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Final, TypeVar
 
+from headrace.client.group_changes import commit, delete, forget
 from headrace.client.group_descriptions import is_of_consumers, state_of
-from headrace.client.group_talks import Offsets, commit, committed, coordinators, delete, describe, listed
+from headrace.client.group_talks import Offsets, committed, coordinators, describe, listed
 from headrace.client.groups import Described
-from headrace.client.live_brokers import ANSWER_S, QUESTION_S, SILENT_S, LiveBrokers, Node
+from headrace.client.live_brokers import ANSWER_S, QUESTION_S, SILENT_S, LiveBrokers, Node, nodes_of
 from headrace.client.places import Place
 from headrace.client.settling import Again, Patience, Settled, settle
 from headrace.client.wire import Connection
@@ -54,8 +55,7 @@ class GroupQuestions:
         patience = Patience(QUESTION_S, retries_s=MISSED_S)
         while True:
             found = self._brokers.metadata([OFFSETS])
-            nodes = [Node(each.node_id, each.host, each.port) for each in found.brokers]
-            answers = self._brokers.scatter({node: [node] for node in nodes}, listed)
+            answers = self._brokers.scatter({node: [node] for node in nodes_of(found)}, listed)
             missing = [each.why for each in answers.values() if isinstance(each, Again)]
             missing += unled(found)
             if not missing or not patience.rest():
@@ -88,6 +88,10 @@ class GroupQuestions:
     def delete(self, names: Iterable[str], patience: Patience) -> Settled[str, bool]:
         """Delete groups; GroupActive if one of them has members."""
         return self._settled(list(names), delete, patience)
+
+    def forget(self, name: str, places: Iterable[Place], patience: Patience) -> Settled[str, bool]:
+        """Forget what a group has committed for some partitions."""
+        return self._settled([name], partial(forget, list(places)), patience)
 
     def _settled(
         self,

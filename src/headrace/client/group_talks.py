@@ -7,33 +7,25 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from headrace.client.brokers import raise_for
-from headrace.client.errors import ClientError, GroupActive, NoSuchTopic
+from headrace.client.errors import ClientError
 from headrace.client.group_descriptions import of_classic_group, of_consumer_group, of_no_group
 from headrace.client.groups import Described
 from headrace.client.live_brokers import Node
-from headrace.client.places import Place, by_topic
+from headrace.client.places import Place
 from headrace.client.settling import Again
 from headrace.client.wire import Connection, NotKnown
 from headrace.protocol.errors import ErrorCode
 from headrace.protocol.message import Message
 from headrace.protocol.schema.consumer_group_describe import ConsumerGroupDescribeRequest
-from headrace.protocol.schema.delete_groups import DeleteGroupsRequest
 from headrace.protocol.schema.describe_groups import DescribeGroupsRequest
 from headrace.protocol.schema.find_coordinator import FindCoordinatorRequest
 from headrace.protocol.schema.list_groups import ListedGroup, ListGroupsRequest
-from headrace.protocol.schema.offset_commit import (
-    OffsetCommitRequest,
-    OffsetCommitRequestPartition,
-    OffsetCommitRequestTopic,
-)
 from headrace.protocol.schema.offset_fetch import OffsetFetchRequest, OffsetFetchRequestGroup
 
 Offsets = Mapping[Place, int]
 _GROUP: Final = 0  # a kind of coordinator
 _SEVERAL_COORDINATORS, _SEVERAL_GROUPS = 4, 8  # since these versions
-_BY_NAME: Final = (
-    9  # the last version of commits that has topics by name: ids say nothing of those that are gone
-)
+_BY_NAME: Final = 9  # the last version that has topics by name
 _NOT_THIS_KIND: Final = {ErrorCode.GROUP_ID_NOT_FOUND, ErrorCode.UNSUPPORTED_VERSION}
 
 
@@ -50,7 +42,7 @@ def listed(_node: Node, nodes: list[Node], at: Connection) -> dict[Node, list[Li
     answer = at.ask(ListGroupsRequest())
     (node,) = nodes
     if answer.error_code != ErrorCode.NONE:
-        return {node: _again(answer.error_code, None, f"broker {node.id}")}
+        return {node: again(answer.error_code, None, f"broker {node.id}")}
     return {node: list(answer.groups)}
 
 
@@ -61,13 +53,13 @@ def describe(node: Node, names: list[str], at: Connection) -> dict[str, Describe
         if each.error_code == ErrorCode.NONE:
             found[each.group_id] = of_consumer_group(each, node)
         elif each.error_code not in _NOT_THIS_KIND:
-            found[each.group_id] = _again(each.error_code, each.error_message, each.group_id)
+            found[each.group_id] = again(each.error_code, each.error_message, each.group_id)
     rest = [name for name in names if name not in found]
     for each in at.ask(DescribeGroupsRequest(groups=rest)).groups if rest else ():
         if each.error_code == ErrorCode.GROUP_ID_NOT_FOUND:
             found[each.group_id] = of_no_group(each.group_id, node)
         elif each.error_code != ErrorCode.NONE:
-            found[each.group_id] = _again(each.error_code, each.error_message, each.group_id)
+            found[each.group_id] = again(each.error_code, each.error_message, each.group_id)
         elif each.protocol_type not in {"consumer", ""}:
             raise ClientError(
                 f"{each.group_id} is not a group of consumers: its type is {each.protocol_type}"
@@ -82,52 +74,10 @@ def committed(_node: Node, names: list[str], at: Connection) -> dict[str, Offset
     asked = [OffsetFetchRequestGroup(group_id=name, topics=None) for name in names]
     request = OffsetFetchRequest(groups=asked, topics=None)
     if at.version(request) >= _SEVERAL_GROUPS:
-        answers = {each.group_id: each for each in _by_name(request, at).groups}
+        answers = {each.group_id: each for each in by_name(request, at).groups}
     else:
-        answers = {name: _by_name(OffsetFetchRequest(group_id=name, topics=None), at) for name in names}
+        answers = {name: by_name(OffsetFetchRequest(group_id=name, topics=None), at) for name in names}
     return {name: _offsets(name, answer) for name, answer in answers.items()}
-
-
-def commit(
-    offsets: Offsets, _node: Node, names: list[str], at: Connection
-) -> dict[str, dict[Place, int] | Again]:
-    """Commit for a group that nobody is in; GroupActive if somebody is."""
-    (name,) = names
-    topics = [
-        OffsetCommitRequestTopic(
-            name=topic,
-            partitions=[
-                OffsetCommitRequestPartition(
-                    partition_index=index,
-                    committed_offset=offsets[Place(topic, index)],
-                    committed_metadata="",
-                )
-                for index in indexes
-            ],
-        )
-        for topic, indexes in by_topic(offsets).items()
-    ]
-    answer = _by_name(OffsetCommitRequest(group_id=name, member_id="", topics=topics), at)
-    for topic in answer.topics:
-        for each in topic.partitions:
-            if each.error_code == ErrorCode.UNKNOWN_MEMBER_ID:  # while there are members, only they commit
-                raise GroupActive(name)
-            if each.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
-                raise NoSuchTopic(topic.name)
-            if each.error_code != ErrorCode.NONE:
-                return {name: _again(each.error_code, None, topic.name)}
-    return {name: dict(offsets)}
-
-
-def delete(_node: Node, names: list[str], at: Connection) -> dict[str, bool | Again]:
-    """Delete groups; one that is not there is deleted already, perhaps by us, if an answer was lost."""
-    done: dict[str, bool | Again] = {}
-    for each in at.ask(DeleteGroupsRequest(groups_names=names)).results:
-        if each.error_code == ErrorCode.NON_EMPTY_GROUP:
-            raise GroupActive(each.group_id)
-        gone = each.error_code in {ErrorCode.NONE, ErrorCode.GROUP_ID_NOT_FOUND}
-        done[each.group_id] = gone or _again(each.error_code, None, each.group_id)
-    return done
 
 
 def _consumer_groups(names: list[str], at: Connection) -> Any:
@@ -138,13 +88,14 @@ def _consumer_groups(names: list[str], at: Connection) -> Any:
         return ()
 
 
-def _by_name(request: Message, at: Connection) -> Any:
+def by_name(request: Message, at: Connection) -> Any:
+    """The answer, in the newest version that has topics by name: ids say nothing of topics that are gone."""
     return at.receive(at.send(request, min(at.version(request), _BY_NAME)))
 
 
 def _offsets(name: str, answer: Any) -> Offsets | Again:
     if answer.error_code != ErrorCode.NONE:
-        return _again(answer.error_code, None, name)
+        return again(answer.error_code, None, name)
     return {
         Place(topic.name, each.partition_index): each.committed_offset
         for topic in answer.topics
@@ -155,11 +106,11 @@ def _offsets(name: str, answer: Any) -> Offsets | Again:
 
 def _node(name: str, found: Any) -> Node | Again:
     if found.error_code != ErrorCode.NONE:
-        return _again(found.error_code, found.error_message, name)
+        return again(found.error_code, found.error_message, name)
     return Node(found.node_id, found.host, found.port)
 
 
-def _again(code: int, message: str | None, what: str) -> Again:
+def again(code: int, message: str | None, what: str) -> Again:
     """That it is worth another try; ClientError in the broker's words if it is not."""
     if not ErrorCode(code).retriable:
         raise_for(code, message, what)

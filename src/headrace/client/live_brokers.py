@@ -45,7 +45,14 @@ class Node(NamedTuple):
 class LiveBrokers:
     """For any number of threads. Nothing that it has learned is believed for longer than a question."""
 
-    def __init__(self, bootstrap: str, *, client_id: str = CLIENT_ID, security: Security = PLAINTEXT) -> None:
+    def __init__(
+        self,
+        bootstrap: str,
+        *,
+        answer_s: float = ANSWER_S,
+        client_id: str = CLIENT_ID,
+        security: Security = PLAINTEXT,
+    ) -> None:
         self._bootstrap = bootstrap
         self._told = tuple(addresses_of(bootstrap))
         self._heard: tuple[
@@ -56,7 +63,7 @@ class LiveBrokers:
         self._failed: set[Address] = set()  # those that gave no answer when they were last asked
         self._silent: dict[Address, float] = {}  # since when
         self._connections = SpareConnections(
-            partial(Connection, answer_s=ANSWER_S, client_id=client_id, security=security)
+            partial(Connection, answer_s=answer_s, client_id=client_id, security=security)
         )
 
     def close(self) -> None:
@@ -72,7 +79,7 @@ class LiveBrokers:
 
     def nodes(self) -> list[Node]:
         """The brokers that are registered; one of them may be dead, and not known to be."""
-        return [Node(each.node_id, each.host, each.port) for each in self.metadata().brokers]
+        return nodes_of(self.metadata())
 
     def partitions(self, topics: Iterable[str]) -> dict[str, set[int]]:
         """The partitions of those topics that any broker knows: a new one is not known to all."""
@@ -181,6 +188,11 @@ class LiveBrokers:
 
     def _why(self, error: NoAnswer) -> str:
         return f"{error}; {error.doubt}" if error.doubt and not self._has_answered else str(error)
+
+
+def nodes_of(found: MetadataResponse) -> list[Node]:
+    """The brokers that are registered."""
+    return [Node(each.node_id, each.host, each.port) for each in found.brokers]
 
 
 @contextmanager

@@ -1,10 +1,10 @@
-"""What is cut off: the old records of a topic, and what a group has committed for some partitions."""
+"""What is cut off: the old records of a topic."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any, Final
 
 from headrace.client.brokers import Brokers, raise_for
-from headrace.client.cluster_reading import by_topic, read_partitions
+from headrace.client.cluster_reading import read_partitions
 from headrace.client.connection import Place
 from headrace.client.errors import ClientError, NoSuchTopic, Unreachable
 from headrace.client.wire import Address, NoAnswer
@@ -16,15 +16,7 @@ from headrace.protocol.schema.delete_records import (
     DeleteRecordsResponse,
     DeleteRecordsTopic,
 )
-from headrace.protocol.schema.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
-from headrace.protocol.schema.offset_delete import (
-    OffsetDeleteRequest,
-    OffsetDeleteRequestPartition,
-    OffsetDeleteRequestTopic,
-    OffsetDeleteResponse,
-)
 
-_GROUP: Final = 0  # a kind of coordinator
 _TIMEOUT_MS: Final = 30_000
 
 
@@ -68,36 +60,6 @@ def _delete_at(brokers: Brokers, address: Address, topic: str, offsets: Mapping[
         raise_for(each.error_code, None, str(place))
         begins[each.partition_index] = each.low_watermark
     return begins
-
-
-def delete_offsets(brokers: Brokers, group: str, places: Iterable[Place]) -> None:
-    """Forget what a group has committed for these; refused while its members read the topic."""
-    request = OffsetDeleteRequest(
-        group_id=group,
-        topics=[
-            OffsetDeleteRequestTopic(
-                name=topic,
-                partitions=[OffsetDeleteRequestPartition(partition_index=index) for index in indexes],
-            )
-            for topic, indexes in by_topic(places).items()
-        ],
-    )
-    answer: OffsetDeleteResponse = _at(brokers, _coordinator(brokers, group), request)
-    raise_for(answer.error_code, None, f"group {group}")
-    for topic in answer.topics:
-        for each in topic.partitions:
-            raise_for(each.error_code, None, str(Place(topic.name, each.partition_index)))
-
-
-def _coordinator(brokers: Brokers, group: str) -> Address:
-    request = FindCoordinatorRequest(key=group, key_type=_GROUP, coordinator_keys=[group])
-    answer: FindCoordinatorResponse = brokers.any(request)
-    if answer.coordinators:  # v4 and newer answer for many at once
-        found = answer.coordinators[0]
-        raise_for(found.error_code, found.error_message, f"group {group}")
-        return Address(found.host, found.port)
-    raise_for(answer.error_code, answer.error_message, f"group {group}")
-    return Address(answer.host, answer.port)
 
 
 def _at(brokers: Brokers, address: Address, request: Message) -> Any:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from headrace.client.cluster import Cluster
     from headrace.client.group_admin import GroupAdmin
 
+CHECK_S: Final = 3.0  # for a broker to say that it is there
 SPARE: Final = 8  # connections that are kept for the next request
 SILENCE_S: Final = 3.0  # after which another broker is asked what any of them knows
 
@@ -61,11 +62,11 @@ class Reach:
         """Consumer groups."""
         from headrace.client.group_admin import GroupAdmin  # noqa: PLC0415
 
-        self.check()
-        with self._lock:
-            if self._groups is None:
-                self._groups = GroupAdmin(self.bootstrap)
-            return self._groups
+        if self._groups is None:  # it looks for the cluster by itself, each time that it is asked something
+            groups = GroupAdmin(self.bootstrap)
+            with self._lock:
+                self._groups = self._groups or groups
+        return self._groups
 
     @contextmanager
     def cluster(self) -> "Iterator[Cluster]":

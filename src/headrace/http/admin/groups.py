@@ -11,7 +11,6 @@ from pydantic import Field, StrictInt
 from headrace.client.connection import Place
 from headrace.client.errors import ClientError
 from headrace.client.groups import STATES, TYPES, Group, GroupSummary
-from headrace.client.offset_admin import delete_offsets
 from headrace.client.reset import (
     Reset,
     ShiftBy,
@@ -28,6 +27,8 @@ from headrace.http.problems import Problem, answers
 from headrace.http.raw_names import RawRoute
 from headrace.http.reach import Reached
 
+MISSING: Final = "headrace-missing"  # a header: who has not answered
+
 router = APIRouter(tags=["groups"], route_class=RawRoute)
 _REFUSALS = answers(
     HTTPStatus.BAD_REQUEST, HTTPStatus.NOT_FOUND, HTTPStatus.CONFLICT, HTTPStatus.SERVICE_UNAVAILABLE
@@ -39,11 +40,19 @@ Scope = dict[Name, Annotated[list[Index], Field(max_length=PLACES)]]
 @router.get("/groups", responses=answers(HTTPStatus.SERVICE_UNAVAILABLE), summary="Every group")
 def groups(
     reach: Reached,
+    response: Response,
     state: Annotated[list[str], Query(description=f"Only in these states: {', '.join(STATES)}.")] = [],  # noqa: B006
     type: Annotated[list[str], Query(description=f"Only of these types: {', '.join(TYPES)}.")] = [],  # noqa: A002, B006
 ) -> list[GroupSummary]:
-    """By name, each with its state and how many members it has."""
-    return list(reach.groups.list_groups(state, type))
+    """By name, each with its state and how many members it has.
+
+    Groups whose coordinator does not answer are not among them: a header `headrace-missing` says which broker
+    that is, and why.
+    """
+    found = reach.groups.list_groups(state, type)
+    if found.missing:
+        response.headers[MISSING] = "; ".join(found.missing).encode("ascii", "replace").decode()
+    return list(found)
 
 
 @router.get("/groups/{name}", responses=_REFUSALS, summary="A group")
@@ -174,8 +183,7 @@ def delete_group_offsets(name: GroupName, asked: OffsetsBody, reach: Reached) ->
     for place in wanted:
         if place not in committed:
             raise ClientError(f"group {name} has committed nothing for {place}")
-    with reach.brokers() as brokers:
-        delete_offsets(brokers, name, wanted)
+    reach.groups.delete_offsets(name, wanted)
     return [
         Reset(topic=place.topic, partition=place.partition, old=committed[place], new=-1) for place in wanted
     ]

@@ -3,17 +3,17 @@
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from concurrent.futures import TimeoutError as TooLate
+from functools import partial
 from typing import Final, TypeVar
 
-from headrace.client.errors import ClientError
-from headrace.client.wire import Address, NoAnswer
+from headrace.client.live_brokers import LiveBrokers, nodes_of
+from headrace.client.wire import Connection, NoAnswer
 from headrace.http.reach import Reach
 from headrace.protocol.broker_metrics import BrokerMetricsRequest, BrokerMetricsResponse
-from headrace.protocol.schema.metadata import MetadataResponse
+from headrace.protocol.schema.metadata import MetadataRequest, MetadataResponse
 
 WITHIN_S: Final = 3.0
-THREADS: Final = 8
+THREADS: Final = 4
 
 logger = logging.getLogger(__name__)
 
@@ -22,33 +22,28 @@ Answer = TypeVar("Answer")
 
 
 class Counters:
-    """Asks, in threads of its own and with little patience: other requests have theirs for themselves."""
+    """Asks with little patience, and remembers who is silent: a scrape is not to wait for the same twice."""
 
     def __init__(self, reach: Reach) -> None:
-        self._reach = reach
+        self._brokers = LiveBrokers(reach.bootstrap, answer_s=WITHIN_S, client_id="headrace-gateway")
         self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="metrics")
 
     def metadata(self) -> MetadataResponse:
-        """Who is there; Unreachable if nobody says so in time."""
-        with self._reach.brokers(WITHIN_S) as brokers:
-            return brokers.metadata()
+        """Who is there, and all topics; Unreachable if nobody says so in time."""
+        return self._brokers.metadata(None, WITHIN_S)
 
     def count(
         self, found: MetadataResponse, prefixes: Sequence[str] = (), *, only: int | None = None
     ) -> Counted:
         """The answers of the brokers that give one in time, by broker."""
-        request = BrokerMetricsRequest(prefixes=list(prefixes))
-        asked = {
-            each.node_id: self.begin(lambda each=each: self._ask(Address(each.host, each.port), request))  # type: ignore[misc]
-            for each in found.brokers
-            if only is None or each.node_id == only
-        }
+        talk = partial(_counted, BrokerMetricsRequest(prefixes=list(prefixes)))
+        asked = {node: talk for node in nodes_of(found) if only is None or node.id == only}
         answers: dict[int, BrokerMetricsResponse] = {}
-        for broker_id, answer in asked.items():
-            try:
-                answers[broker_id] = answer.result(WITHIN_S)
-            except (NoAnswer, ClientError, TooLate) as error:
-                logger.info("broker %d counts nothing: %s", broker_id, error or "it takes too long")
+        for node, answer in self._brokers.each(asked, WITHIN_S).items():
+            if isinstance(answer, NoAnswer):
+                logger.info("broker %d counts nothing: %s", node.id, answer)
+            else:
+                answers[node.id] = answer
         return answers
 
     def begin(self, work: "Callable[[], Answer]") -> "Future[Answer]":
@@ -57,8 +52,16 @@ class Counters:
 
     def close(self) -> None:
         self._threads.shutdown(wait=False, cancel_futures=True)
+        self._brokers.close()
 
-    def _ask(self, address: Address, request: BrokerMetricsRequest) -> BrokerMetricsResponse:
-        with self._reach.brokers(WITHIN_S) as brokers:
-            answer: BrokerMetricsResponse = brokers.at(address, request)
-        return answer
+
+def _counted(request: BrokerMetricsRequest, at: Connection) -> BrokerMetricsResponse:
+    """What a broker has counted; nothing if it is Apache Kafka's, which hangs up when it is asked that."""
+    at.ask(MetadataRequest(topics=[], allow_auto_topic_creation=False))
+    try:
+        answer: BrokerMetricsResponse = at.ask(request)
+    except NoAnswer as error:
+        if isinstance(error.__cause__, TimeoutError):
+            raise
+        return BrokerMetricsResponse(broker_id=-1, at_ms=0, families=[])
+    return answer

@@ -2,14 +2,15 @@
 
 import logging
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as TooLate
+from threading import Lock
 from typing import Final
 
 from headrace.client.cluster_reading import read_partitions
 from headrace.client.cluster_status import PartitionState
-from headrace.client.errors import ClientError, NoSuchGroup
+from headrace.client.errors import ClientError
 from headrace.client.groups import Group
 from headrace.http.metrics.counters import WITHIN_S, Counted, Counters
 from headrace.http.metrics.exposition import gauge
@@ -19,7 +20,6 @@ from headrace.protocol.schema.metadata import MetadataResponse
 
 logger = logging.getLogger(__name__)
 
-_ATTEMPTS: Final = 3
 _PARTITION = ("topic", "partition")
 _GROUP = ("consumergroup", "topic", "partition")
 _OF_PARTITIONS: Final[dict[str, tuple[str, Callable[[PartitionState], float]]]] = {
@@ -31,48 +31,57 @@ _OF_PARTITIONS: Final[dict[str, tuple[str, Callable[[PartitionState], float]]]] 
 
 
 class Lags:
-    """Looks up how groups stand, in the background: what librdkafka takes too long for is left out once."""
+    """Looks up how groups stand, beside what brokers count; what takes too long is left out once."""
 
     def __init__(self, reach: Reach, counters: Counters) -> None:
         self._reach = reach
         self._counters = counters
         self._looking: Future[list[Group]] | None = None
+        self._lock = Lock()
 
-    def families(self, found: MetadataResponse, counted: Counted) -> Iterator[Family]:
-        """All of them, as the cluster is now."""
+    def begin(self) -> "Future[list[Group]]":
+        """Look, unless somebody does: a scrape waits for what takes longest, not for one after another."""
+        with self._lock:
+            if self._looking is None or self._looking.done():
+                self._looking = self._counters.begin(self._look)
+            return self._looking
+
+    def families(
+        self, found: MetadataResponse, counted: Counted, looking: "Future[list[Group]]"
+    ) -> Iterator[Family]:
+        """All of them, as the cluster is now; `looking` is what was begun."""
         yield gauge("kafka_brokers", "Brokers that are alive.", (), [((), len(found.brokers))])
+        partitions = read_partitions(found)
         yield gauge(
             "headrace_broker_up",
             "Whether a broker has answered.",
             ("broker",),
-            [((str(each.node_id),), each.node_id in counted) for each in found.brokers],
+            [((str(each),), each in counted) for each in known_brokers(found, partitions)],
         )
-        yield from _of_partitions(read_partitions(found), counted)
-        yield from _of_groups(self._groups())
-
-    def _groups(self) -> list[Group]:
-        if self._looking is None:
-            self._looking = self._counters.begin(self._look)
-        looking = self._looking
-        try:
-            groups = looking.result(WITHIN_S)
-        except TooLate:
-            return []  # it goes on, and is there for the next scrape
-        except ClientError as error:
-            logger.info("no groups: %s", error)
-            groups = []
-        self._looking = None
-        return groups
+        yield from _of_partitions(partitions, counted)
+        yield from _of_groups(_looked_up(looking))
 
     def _look(self) -> list[Group]:
-        """All groups; one that goes between its name and its offsets is none."""
-        for _ in range(_ATTEMPTS):
-            names = [each.name for each in self._reach.groups.list_groups()]
-            try:
-                return self._reach.groups.describe(names)
-            except NoSuchGroup:
-                continue
-        return []
+        """All groups that somebody tells of."""
+        groups = self._reach.groups
+        return groups.describe_there(each.name for each in groups.list_groups())
+
+
+def _looked_up(looking: "Future[list[Group]]") -> list[Group]:
+    try:
+        return looking.result(WITHIN_S)
+    except TooLate:
+        logger.info("no groups: it takes too long")
+    except ClientError as error:
+        logger.info("no groups: %s", error)
+    return []
+
+
+def known_brokers(found: MetadataResponse, partitions: Iterable[PartitionState]) -> list[int]:
+    """Those that are alive, and those that are not and have replicas on them."""
+    return sorted(
+        {each.node_id for each in found.brokers} | {each for of in partitions for each in of.replicas}
+    )
 
 
 def _of_partitions(partitions: list[PartitionState], counted: Counted) -> Iterator[Family]:

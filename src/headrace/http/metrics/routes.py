@@ -8,6 +8,7 @@ from fastapi.responses import PlainTextResponse
 
 from headrace.http.metrics.counters import Counters
 from headrace.http.metrics.exposition import CONTENT_TYPE, exposition
+from headrace.http.metrics.lags import Lags
 from headrace.http.metrics.rates import EVERY_S, Rates
 from headrace.http.problems import Problem, answers
 from headrace.http.reach import Reached
@@ -46,11 +47,13 @@ def metrics(
     waited for, and `headrace_broker_up` is 0 for it.
     """
     counters: Counters = request.app.state.counters
+    lags: Lags = request.app.state.lags
+    looking = lags.begin() if broker is None else None
     found = counters.metadata()
     counted = counters.count(found, only=broker)
     if broker is not None and broker not in counted:
         raise Problem(HTTPStatus.NOT_FOUND, 40404, f"there is no broker {broker} that answers")
-    more = request.app.state.lags.families(found, counted) if broker is None else ()
+    more = () if looking is None else lags.families(found, counted, looking)
     return PlainTextResponse(exposition(counted, more), media_type=CONTENT_TYPE)
 
 
