@@ -9,19 +9,16 @@ from collections.abc import Iterable, Mapping
 from itertools import islice
 from typing import TYPE_CHECKING, Final
 
-from headrace.broker.schema_claims import Ref
-from headrace.broker.schema_rules import Registered
+from headrace.registry.claims import Ref
+from headrace.registry.judging import NOBODYS, Registered
 
 if TYPE_CHECKING:
-    from headrace.registry.formats import Reference, Schema
     from headrace.registry.naming import RecordNames
-    from headrace.registry.records import SchemaValue
     from headrace.registry.state import State
 
 REMEMBERED: Final = 10_000  # schemas
 MOST_NAMES: Final = 100_000  # of all of them together
 _AT_ONCE: Final = 500  # schemas, before others are served
-_NOBODYS: Final = Registered(frozenset(), "it is not there")
 
 
 class SchemaNames:
@@ -56,15 +53,17 @@ class SchemaNames:
         return found
 
     async def _one(self, state: "State | None", ref: Ref) -> Registered:
-        live = [] if state is None else [each for each in _places(state, ref) if not each.deleted]
+        from headrace.registry.registered import live_places, names_of, referenced  # noqa: PLC0415  few need it
+
+        live = [] if state is None else live_places(state, ref)
         if state is None or not live:
-            return _NOBODYS
+            return NOBODYS
         read_of = (state, state.forgotten)
         if self._read_of != read_of:
             self._start(read_of)
         names = self._names.get(ref)
         if names is None:
-            names = await asyncio.to_thread(_read, live[0], _referenced(state, live[0]))
+            names = await asyncio.to_thread(names_of, live[0], referenced(state, live[0]))
             if self._read_of == read_of == (state, state.forgotten):
                 self._remember(ref, names)
         return Registered(frozenset(each.subject for each in live), names)
@@ -81,43 +80,3 @@ class SchemaNames:
             self._count = 0
         self._names[ref] = names
         self._count += size
-
-
-def _places(state: "State", ref: Ref) -> "list[SchemaValue]":
-    return state.places(ref) if isinstance(ref, int) else state.alike(ref)
-
-
-def _read(value: "SchemaValue", referenced: "Mapping[Reference, Schema]") -> "RecordNames | str":
-    from headrace.registry.formats import InvalidSchema  # noqa: PLC0415  few brokers need it
-    from headrace.registry.naming import record_names  # noqa: PLC0415
-
-    def resolve(reference: "Reference") -> "Schema":
-        if reference not in referenced:
-            raise InvalidSchema(f"the reference {reference.name} is to nothing")
-        return referenced[reference]
-
-    try:
-        return record_names(value.schema, resolve)
-    except InvalidSchema as error:
-        return str(error)
-
-
-def _referenced(state: "State", value: "SchemaValue") -> "dict[Reference, Schema]":
-    """All that the schema refers to: threads cannot ask the state, which changes."""
-    from headrace.registry.formats import InvalidSchema  # noqa: PLC0415
-    from headrace.registry.formats.limits import MAX_REFERENCES  # noqa: PLC0415
-    from headrace.registry.library import Library  # noqa: PLC0415
-
-    library = Library(state)
-    found: dict[Reference, Schema] = {}
-    waiting = list(value.schema.references)
-    while waiting and len(found) <= MAX_REFERENCES:
-        reference = waiting.pop()
-        if reference in found:
-            continue
-        try:
-            found[reference] = library.resolved(value.subject, reference)
-        except InvalidSchema:
-            continue  # whoever needs it will say so
-        waiting += found[reference].references
-    return found

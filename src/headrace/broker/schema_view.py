@@ -10,9 +10,7 @@ from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from headrace.broker.errors import TimedOut
-from headrace.broker.schema_claims import Ref
 from headrace.broker.schema_names import SchemaNames
-from headrace.broker.schema_rules import Registered
 from headrace.controller.channel import PeerGone
 from headrace.protocol.batch import read_header
 from headrace.protocol.errors import ErrorCode, KafkaError
@@ -32,6 +30,8 @@ from headrace.protocol.schema.list_offsets import (
     ListOffsetsResponse,
     ListOffsetsTopic,
 )
+from headrace.registry.claims import Ref
+from headrace.registry.judging import Registered
 
 if TYPE_CHECKING:
     from headrace.broker.peer import Peer
@@ -78,9 +78,9 @@ class SchemaView:
             return frozenset()
         found = self._refs.get(subject)
         if found is None:
-            versions = self._state.versions(subject)
-            prints = map(self._state.fingerprint_of, versions)
-            found = frozenset[Ref]((*(each.id for each in versions), *prints))
+            from headrace.registry.registered import refs_of  # noqa: PLC0415  loaded with the state
+
+            found = refs_of(self._state, subject)
             if len(self._refs) < _REMEMBERED:
                 self._refs[subject] = found
         return found
@@ -216,6 +216,7 @@ async def _new_state() -> "State":
     """An empty one, in a thread: what it is made of takes a tenth of a second to import."""
 
     def load() -> "State":
+        import headrace.registry.registered  # noqa: F401, PLC0415  which looks up in it
         from headrace.registry.state import State  # noqa: PLC0415
 
         return State()

@@ -7,15 +7,16 @@ from typing import TYPE_CHECKING, Final
 from weakref import WeakValueDictionary
 
 from headrace.broker.errors import TimedOut
-from headrace.broker.schema_claims import Ref
 from headrace.broker.schema_mirror import SchemaMirror
-from headrace.broker.schema_rules import Known, NotLookedUp, Registered, Rule, check
+from headrace.broker.schema_rules import check
 from headrace.broker.schema_view import SCHEMAS_TOPIC, SchemaView
 from headrace.broker.settings import Value
 from headrace.protocol.batch import HEADER_SIZE, read_header
 from headrace.protocol.compression import Compression
 from headrace.protocol.errors import KafkaError
 from headrace.protocol.fields import Buffer
+from headrace.registry.claims import Ref
+from headrace.registry.judging import Known, NotLookedUp, Registered, Rule
 
 if TYPE_CHECKING:
     from headrace.broker.image import TopicImage

@@ -3,9 +3,9 @@
 from collections.abc import Mapping
 from typing import Final
 
-from headrace.broker.schema_rules import Strategy
 from headrace.broker.settings import InvalidSetting, Kind, Scope, Setting, Settings, Value
 from headrace.protocol.batch import TimestampType
+from headrace.registry.judging import Strategy
 from headrace.storage.config import DAY_MS, MAX_INT32, NEVER, LogConfig
 
 _ANY_TIME: Final = dict[str, float](low=-1)

@@ -3,10 +3,10 @@
 import asyncio
 from collections.abc import Mapping
 
-from headrace.broker.schema_claims import Ref
 from headrace.broker.schema_names import SchemaNames
-from headrace.broker.schema_rules import Registered
+from headrace.registry.claims import Ref
 from headrace.registry.formats import Reference, Schema, SchemaType
+from headrace.registry.judging import Registered
 from headrace.registry.naming import RecordNames
 from headrace.registry.records import Record, SchemaKey, SchemaValue
 from unit.registry.registries import ARegistry, record_type

@@ -2,11 +2,12 @@
 
 import pytest
 
-from headrace.broker.schema_rules import MOST_NAMED, MOST_RECORDS, Known, Rule, Strategy, WrongSchema, check
+from headrace.broker.schema_rules import MOST_NAMED, MOST_RECORDS, WrongSchema, check
 from headrace.broker.settings import Value
 from headrace.protocol.compression import Compression
 from headrace.protocol.errors import InvalidRecord, KafkaError
 from headrace.protocol.records import Record, encode_batch
+from headrace.registry.judging import Known, Rule, Strategy
 
 VALUES, KEYS, BOTH = (
     Rule(keys=None, values=Strategy.TOPIC),

@@ -4,18 +4,10 @@ from collections.abc import Mapping
 
 import pytest
 
-from headrace.broker.schema_claims import Ref
-from headrace.broker.schema_rules import (
-    MOST_NAMED,
-    Known,
-    NotLookedUp,
-    Registered,
-    Rule,
-    Strategy,
-    WrongSchema,
-    check,
-)
+from headrace.broker.schema_rules import MOST_NAMED, WrongSchema, check
 from headrace.protocol.records import Record, encode_batch
+from headrace.registry.claims import Ref
+from headrace.registry.judging import Known, NotLookedUp, Registered, Rule, Strategy
 from headrace.registry.naming import RecordNames
 
 ORDER = RecordNames({(): frozenset({"acme.Order"})})

@@ -7,7 +7,7 @@ from confluent_kafka.schema_registry.common.serde import SchemaId
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headrace.broker.schema_claims import HEADERS, MOST_STEPS, NoClaim, claim, path_at, shown
+from headrace.registry.claims import HEADERS, MOST_STEPS, NoClaim, claim, path_at, shown
 
 VALUE, KEY = HEADERS["value"], HEADERS["key"]
 GUID = UUID("0a1b2c3d-0000-1111-2222-333344445555")
