@@ -26,9 +26,12 @@ class Refused(ClientError):
 class NoSuchTopic(ClientError):
     """There is no topic of this name, or cannot be."""
 
-    def __init__(self, topic: object) -> None:
+    def __init__(self, topic: object, *, said: str | None = None) -> None:
+        """`said` is the sentence, where it is not known which of several topics it is."""
         why = why_no_topic(topic)
-        super().__init__(f"there can be no topic {topic!r}: {why}" if why else f"there is no topic {topic}")
+        super().__init__(
+            said or (f"there can be no topic {topic!r}: {why}" if why else f"there is no topic {topic}")
+        )
 
 
 class TopicExists(ClientError):
@@ -140,8 +143,9 @@ def translate(
         return Unreachable(f"no broker answered in time at {bootstrap}")
     if code == KafkaError._MSG_TIMED_OUT:  # noqa: SLF001
         return _not_acknowledged(what, bootstrap, timeout_ms)
-    if code in _NO_TOPIC and not what.startswith(_NO_NAMES):
-        return NoSuchTopic(what)
+    if code in _NO_TOPIC:
+        some = f"{what}: a topic or a partition is not there (any more)"
+        return NoSuchTopic(what, said=some if what.startswith(_NO_NAMES) else None)
     if code == KafkaError.TOPIC_ALREADY_EXISTS:
         return TopicExists(what)
     if code == KafkaError.GROUP_ID_NOT_FOUND:
@@ -161,8 +165,6 @@ def _not_acknowledged(topic: str, bootstrap: str, timeout_ms: int | None) -> Unr
 
 
 def _sentence(error: KafkaError, what: str) -> str:
-    if error.code() in _NO_TOPIC:
-        return f"{what}: a topic or a partition is not there (any more)"
     said = lowered(str(error.str()).removeprefix("Broker: ").removeprefix("Local: "))
     if error.code() == KafkaError.TOPIC_EXCEPTION and said == "invalid topic":
         said = why_no_topic(what) or said

@@ -84,7 +84,7 @@ def test_only_a_topic_s_name_is_taken_for_one(code: str) -> None:
     assert (
         str(translate(error, "group d", "x:1")) == "group d: a topic or a partition is not there (any more)"
     )
-    assert not isinstance(translate(error, "the topics", "x:1"), NoSuchTopic)
+    assert isinstance(translate(error, "group d", "x:1"), NoSuchTopic)
 
 
 def test_a_group_is_named_once() -> None:

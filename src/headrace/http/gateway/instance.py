@@ -226,8 +226,10 @@ class Instance:
             self._call(lambda: self._consumer.commit(offsets=wanted, asynchronous=False))
         except NoSuchTopic:
             topics = sorted({place.topic for place in next_offsets})
-            named = topics[0] if len(topics) == 1 else f"by one of these names: {', '.join(topics[:10])}"
-            raise NoSuchTopic(named) from None
+            if len(topics) == 1:
+                raise NoSuchTopic(topics[0]) from None
+            named = ", ".join(topics[:10])
+            raise NoSuchTopic(named, said=f"there is no topic by one of these names: {named}") from None
 
     def committed(self, places: Iterable[Place]) -> dict[Place, int]:
         """What the group has committed for these, where it has."""
