@@ -49,6 +49,17 @@ function nameless() {
     .map((each) => each.outerHTML);
 }
 
+// What a page would sound like: tables that say what they are, headings without a step left out.
+function unspoken() {
+  const said = (each) => each.ariaLabel || document.getElementById(each.getAttribute("aria-labelledby"))?.textContent.trim();
+  const tables = [...document.querySelectorAll("table")].filter((each) => !said(each)).map((each) => `no name: ${each.outerHTML.slice(0, 80)}`);
+  const heads = [...document.querySelectorAll("th:not([scope])")].map((each) => `no scope: ${each.outerHTML}`);
+  const levels = [...document.querySelectorAll("main :is(h1, h2, h3, h4)")].filter((each) => each.checkVisibility()).map((each) => Number(each.tagName[1]));
+  const steps = levels.filter((level, at) => level - (levels[at - 1] ?? 0) > 1).map((level) => `a step to h${level}`);
+  const bars = document.querySelectorAll("main, nav, header").length < 3 ? ["no landmarks"] : [];
+  return [...tables, ...heads, ...steps, ...bars];
+}
+
 function cut() {
   return [...document.querySelectorAll(".scroll")]
     .filter((each) => each.scrollWidth > each.clientWidth + 1)

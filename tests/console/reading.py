@@ -44,6 +44,11 @@ class Reader:
         found: list[str] = self.page.evaluate(f"() => {{ {_CHECKS.read_text()} return nameless(); }}")
         return found
 
+    def unspoken(self) -> list[str]:
+        """What a screen reader would have no words for, and headings that leave out a step."""
+        found: list[str] = self.page.evaluate(f"() => {{ {_CHECKS.read_text()} return unspoken(); }}")
+        return found
+
     def cut(self) -> list[str]:
         """Tables that are wider than the card around them."""
         found: list[str] = self.page.evaluate(f"() => {{ {_CHECKS.read_text()} return cut(); }}")

@@ -94,3 +94,69 @@ def test_the_focus_stays_where_it_was_when_a_list_is_renewed(reader: Reader) -> 
     expect(page).to_have_url(re.compile("q=o"))
     expect(page.get_by_role("link", name="payments", exact=True)).to_have_count(0)
     assert page.evaluate("document.activeElement.closest('#topics') !== null")
+
+
+def test_the_focus_stays_on_a_topic_when_others_come_before_it(reader: Reader) -> None:
+    page = reader.open("/ui/topics")
+    page.get_by_role("link", name="payments", exact=True).focus()
+    assert page.request.post(f"{reader.url}/api/v1/topics", data={"name": "a-new-one"}).ok
+    page.evaluate("document.dispatchEvent(new Event('visibilitychange'))")
+    expect(page.get_by_role("link", name="a-new-one")).to_be_visible(timeout=15_000)
+    expect(page.get_by_role("link", name="payments", exact=True)).to_be_focused()
+    expect(page.locator("#count")).to_have_text(re.compile(r"\d+ topics"))
+    assert page.request.delete(f"{reader.url}/api/v1/topics/a-new-one").ok
+
+
+def test_pages_of_a_table_are_turned_without_losing_the_place(reader: Reader) -> None:
+    many = {"name": "of-many-parts", "partitions": 101}
+    assert reader.page.request.post(f"{reader.url}/api/v1/topics", data=many).ok
+    page = reader.open("/ui/topics/of-many-parts/partitions")
+    page.get_by_role("link", name="Next", exact=True).press("Enter")
+    expect(page.locator(".pager")).to_contain_text("2 of 2")
+    expect(page.get_by_role("link", name="Previous")).to_be_focused()  # there is no next one
+    page.keyboard.press("Enter")
+    expect(page.locator(".pager")).to_contain_text("1 of 2")
+    expect(page.get_by_role("link", name="Next", exact=True)).to_be_focused()
+    assert page.request.delete(f"{reader.url}/api/v1/topics/of-many-parts").ok
+
+
+def test_versions_are_compared_with_the_arrow_keys(reader: Reader) -> None:
+    page = reader.open("/ui/schemas/orders-value?version=2")
+    field = page.get_by_label("Compare with")
+    field.focus()
+    page.keyboard.press("ArrowDown")
+    expect(page.locator("#text-title")).to_contain_text("From version 1 to 2")
+    expect(page.locator(".diff .plus").first).to_be_visible()
+    expect(field).to_be_focused()
+    page.keyboard.press("ArrowUp")
+    expect(page.locator("pre.code")).to_be_visible()
+    expect(page).not_to_have_url(re.compile("against"))
+
+
+def test_a_topic_is_made_written_to_read_and_deleted_by_keyboard(reader: Reader) -> None:
+    page = reader.open("/ui/topics")
+    page.get_by_role("button", name="Create topic").press("Enter")
+    page.keyboard.type("by-keyboard")
+    page.keyboard.press("Enter")
+    expect(page.locator("h1")).to_have_text("by-keyboard")
+    page.get_by_role("button", name="Produce").press("Enter")
+    dialog = page.get_by_role("dialog", name="Produce to by-keyboard")
+    page.keyboard.type("k-1")
+    page.keyboard.press("Tab")
+    page.keyboard.press("Tab")
+    page.keyboard.type("typed, not clicked")
+    dialog.get_by_role("button", name="Produce").press("Enter")
+    expect(dialog.get_by_role("status")).to_contain_text("at offset 0")
+    page.keyboard.press("Escape")
+    page.keyboard.press("/")
+    page.keyboard.type("not clicked")
+    page.keyboard.press("Enter")
+    message = page.locator("#messages summary")
+    expect(message).to_have_count(1)
+    message.press("Enter")
+    expect(page.locator("#messages .value-full")).to_have_text("typed, not clicked")
+    page.get_by_role("button", name="Delete").press("Enter")
+    page.keyboard.type("by-keyboard")
+    page.keyboard.press("Enter")
+    expect(page).to_have_url(re.compile("/ui/topics$"))
+    expect(page.locator("#toast")).to_have_text("by-keyboard is deleted")

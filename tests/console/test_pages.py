@@ -66,6 +66,7 @@ def test_every_page_is_whole_in_every_theme_and_width(looked_at: Reader) -> None
         assert looked_at.cut() == [], path
         assert looked_at.unreadable() == [], path
         assert looked_at.nameless() == [], path
+        assert looked_at.unspoken() == [], path
         ids = page.evaluate("[...document.querySelectorAll('[id]')].map((each) => each.id)")
         assert len(ids) == len(set(ids)), path
         looked_at.check()

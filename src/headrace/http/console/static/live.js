@@ -62,7 +62,7 @@ function filtered(form) {
   return address.href;
 }
 
-async function swap(url, kept) {
+export async function swap(url, kept) {
   if (kept) history.pushState(null, "", url);
   else history.replaceState(null, "", url);
   shown = location.search;
@@ -112,15 +112,34 @@ function isMarked(part) {
   return !marked.isCollapsed && part.contains(marked.anchorNode);
 }
 
-const FOCUSABLE = "a[href], button, input, select, textarea, summary";
+const reach = (part) => [...part.querySelectorAll(FOCUSABLE)];
+const called = (each) => `${each.tagName} ${each.rel || each.getAttribute("aria-label") || each.textContent.trim() || each.name}`;
 
-// The focus stays on what is at the same place, wide tables stay scrolled, and what was closed stays closed.
+// The focus goes to what is called the same, or else to what is at the same place: rows come and go.
+function remembered(part) {
+  const before = reach(part);
+  const at = before.indexOf(document.activeElement);
+  if (at < 0) return null;
+  const name = called(before[at]);
+  const turned = before[at].rel;  // after the last page there is no next, but a previous one
+  const nth = before.slice(0, at).filter((each) => called(each) === name).length;
+  return () => {
+    const now = reach(part);
+    const same = now.filter((each) => called(each) === name);
+    const near = turned ? now.find((each) => each.rel) : now[Math.min(at, now.length - 1)];
+    (same[Math.min(nth, same.length - 1)] ?? near)?.focus({ preventScroll: true });
+  };
+}
+
+const FOCUSABLE = "a[href], button, input, select, textarea, summary, [tabindex=\"0\"]";
+
+// The focus stays where it was, wide tables stay scrolled, and what was closed stays closed.
 function keepingPlace(part, change) {
-  const at = [...part.querySelectorAll(FOCUSABLE)].indexOf(document.activeElement);
+  const refocus = remembered(part);
   const scrolled = [...part.querySelectorAll(".scroll")].map((each) => each.scrollLeft);
   const opened = [...part.querySelectorAll("details")].map((each) => each.open);
   change();
-  if (at >= 0) part.querySelectorAll(FOCUSABLE)[at]?.focus({ preventScroll: true });
+  refocus?.();
   const details = part.querySelectorAll("details");
   if (details.length === opened.length) details.forEach((each, index) => { each.open = opened[index]; });
   part.querySelectorAll(".scroll").forEach((each, index) => { each.scrollLeft = scrolled[index] ?? 0; });

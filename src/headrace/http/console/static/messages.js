@@ -73,8 +73,9 @@ function glow(on) {
   button.querySelector(".live-dot").classList.toggle("on", on);
 }
 
-// Said at most twice a second: somebody may be listening to it.
+// Written at most twice a second. Read out is what happens to the tail, and the first message; not every count.
 function tell(text) {
+  told.ariaLive = text || counts.shown <= 1 ? "polite" : "off";
   if (text) { told.textContent = text; return; }
   saying ||= setTimeout(() => {
     saying = 0;

@@ -1,14 +1,20 @@
 // Registering schemas, and asking first whether they may be.
 
 import { ask, toastLater } from "./dom.js";
+import { swap } from "./live.js";
 import { check, forget, show } from "./verdict.js";
 
 const form = document.querySelector("form[data-register]");
 const compare = document.getElementById("compare");
 
+// In place: whoever goes through the list with the arrow keys stays in it.
 compare?.addEventListener("change", () => {
-  for (const field of compare.elements) field.disabled = field.name === "against" && !field.value;
-  compare.submit();
+  const address = new URL(location.href);
+  for (const { name, value } of compare.elements) {
+    if (name && value) address.searchParams.set(name, value);
+    else if (name) address.searchParams.delete(name);
+  }
+  swap(address.href, false);
 });
 
 function schema() {
