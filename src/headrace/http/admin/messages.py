@@ -110,7 +110,7 @@ async def produce(name: TopicName, asked: OneOrSeveral, hub: Shared) -> ProduceA
     await hub.topics.partitions(name)
     for partition in {body.partition for body in bodies}:
         await hub.topics.check(name, partition)
-    outcomes = await hub.producers.send(name, [_record(body, at) for at, body in enumerate(bodies)])
+    outcomes = await hub.send(name, [_record(body, at) for at, body in enumerate(bodies)])
     failed = [each for each in outcomes if not isinstance(each, Delivered)]
     if len(failed) == len(outcomes):
         raise failed[0].error

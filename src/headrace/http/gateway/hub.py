@@ -1,5 +1,6 @@
 """What the requests to a gateway share: producers, consumers, tails, and what is known of topics."""
 
+from collections.abc import Sequence
 from functools import cached_property
 from http import HTTPStatus
 from typing import Annotated, Final
@@ -7,11 +8,14 @@ from typing import Annotated, Final
 from anyio import CapacityLimiter
 from fastapi import Depends, FastAPI, Request
 
-from headrace.http.gateway.delivery import Producers
+from headrace.client.errors import ClientError
+from headrace.client.records import Record
+from headrace.http.gateway.delivery import Failed, Outcome, Producers
 from headrace.http.gateway.instances import Instances
 from headrace.http.gateway.known_topics import KnownTopics
 from headrace.http.gateway.schemas import Schemas
 from headrace.http.gateway.tailing import Tails
+from headrace.http.gateway.validating import Validation
 from headrace.http.problems import Problem
 from headrace.http.reach import Reach
 
@@ -30,6 +34,7 @@ class Hub:
         self.cluster_id: str | None = None  # once it has been asked for
         self.topics = KnownTopics(reach)
         self.producers = Producers(lambda: reach.bootstrap)
+        self.validation = Validation(reach, lambda: app.state.registry)
         self.tails = Tails(lambda: reach.bootstrap)
         self.searching = CapacityLimiter(SEARCHES)
         self.instances = Instances(lambda: reach.bootstrap)
@@ -38,6 +43,16 @@ class Hub:
         reach.at_close(self.producers.close)
         reach.at_close(self.tails.close)
         reach.at_close(self.instances.close)
+
+    async def send(self, topic: str, records: Sequence[Record]) -> list[Outcome]:
+        """What has become of each record, in their order; those that lack a schema are not even sent."""
+        refused = await self.validation.refused(topic, records)
+        good = [each for place, each in enumerate(records) if place not in refused]
+        sent = iter(await self.producers.send(topic, good))
+        return [
+            _refused(topic, refused[place]) if place in refused else next(sent)
+            for place in range(len(records))
+        ]
 
     def end_streams(self) -> None:
         """Have tails and reads that wait come to an end soon: the gateway is about to stop."""
@@ -60,6 +75,10 @@ class Hub:
     def schemas(self) -> Schemas:
         """What writes and reads records by the registry's schemas."""
         return Schemas(self._app.state.registry)
+
+
+def _refused(topic: str, why: str) -> Failed:
+    return Failed(ClientError(f"{topic}: {why}"), retriable=False)
 
 
 def hub_of(request: Request) -> Hub:

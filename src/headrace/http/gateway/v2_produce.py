@@ -114,7 +114,7 @@ async def _produce(
         Record(key=key, value=value, partition=partition if each.partition is None else each.partition)
         for each, key, value in zip(asked.records, keys.data, values.data, strict=True)
     ]
-    outcomes = await hub.producers.send(topic, records)
+    outcomes = await hub.send(topic, records)
     answer = {
         "offsets": [_offset(outcome) for outcome in outcomes],
         "key_schema_id": keys.schema_id,

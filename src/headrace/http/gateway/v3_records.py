@@ -90,7 +90,7 @@ class Producing:
 
     async def send(self, prepared: Sequence[Prepared | Refused]) -> list[tuple[int, Fields]]:
         ready = [each for each in prepared if isinstance(each, Prepared)]
-        sent = await self._hub.producers.send(self._topic, [each.record for each in ready])
+        sent = await self._hub.send(self._topic, [each.record for each in ready])
         outcomes = iter(sent)
         reports: list[tuple[int, Fields]] = []
         for number, each in enumerate(prepared):

@@ -137,6 +137,11 @@ class Registry:
         """The answer by all that was written before it was asked."""
         return self._with_comparisons(lambda known: self._ask(question, known))
 
+    def recall(self, question: Callable[[State, Library], Answer]) -> Answer:
+        """The answer by what has been read so far, which may be nothing; no broker is asked."""
+        with self._lock:
+            return question(self._store.state, self._store.library)
+
     def _ask(self, question: Callable[[State, Library], Answer], known: Verdicts) -> Answer:
         asked = self._begun
         with self._lock:
