@@ -12,6 +12,7 @@ from typing import Final, Generic, NamedTuple, Protocol, TypeVar
 
 FIRST_PAUSE_S: Final = 0.05
 LONGEST_PAUSE_S: Final = 0.4
+LEAST: Final = 2  # times that one begins once more, however long the first took
 
 Key = TypeVar("Key", bound=Hashable)
 Answer = TypeVar("Answer")
@@ -54,14 +55,17 @@ class Patience:
         self._seconds = seconds
         self._retries_s = seconds if retries_s is None else retries_s
         self._pause_s = FIRST_PAUSE_S
+        self._rests = 0
 
     @property
     def left_s(self) -> float:
         return self._begun_s + self._seconds - time.monotonic()
 
     def rest(self) -> bool:
-        if time.monotonic() - self._begun_s + self._pause_s > min(self._retries_s, self._seconds):
+        over_s = time.monotonic() - self._begun_s + self._pause_s
+        if over_s > self._seconds or (over_s > self._retries_s and self._rests >= LEAST):
             return False
+        self._rests += 1
         time.sleep(self._pause_s)
         self._pause_s = min(self._pause_s * 2, LONGEST_PAUSE_S)
         return True

@@ -63,7 +63,7 @@ class Reach:
         from headrace.client.group_admin import GroupAdmin  # noqa: PLC0415
 
         if self._groups is None:  # it looks for the cluster by itself, each time that it is asked something
-            groups = GroupAdmin(self.bootstrap)
+            groups = GroupAdmin(self.bootstrap, {"client.id": "headrace-gateway"})
             with self._lock:
                 self._groups = self._groups or groups
         return self._groups
