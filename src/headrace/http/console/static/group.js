@@ -42,7 +42,7 @@ const shown = (value) => (value === null ? "–" : number.format(value));
 
 function row({ topic, partition, old, new: next, note }) {
   const difference = old === null ? "–" : `${next > old ? "+" : ""}${number.format(next - old)}`;
-  return element("tr", {}, element("th", { scope: "row", text: `${topic} ${partition}` }), cell(shown(old)), cell(shown(next)), cell(difference), cell(note ?? "", ""));
+  return element("tr", {}, element("th", { scope: "row", text: `${topic} ${partition}` }), cell(shown(old)), cell(shown(next)), cell(difference, "num extra"), cell(note ?? "", ""));
 }
 
 form.addEventListener("change", () => { show(); forget(); });

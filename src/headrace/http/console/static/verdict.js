@@ -26,7 +26,7 @@ export async function check(subject, schema) {
 }
 
 export function show(form, { why, reasons, raw }) {
-  const lines = reasons.map(([sentence, detail]) => element("li", {}, sentence, ...(detail ? [" ", element("small", { text: detail })] : [])));
+  const lines = reasons.map(([sentence, detail]) => element("li", {}, sentence, ...(detail && !sentence.includes(detail) ? [" ", element("small", { text: detail })] : [])));
   form.querySelector(".problem").replaceChildren(`It may not be the next version. ${why}`, element("ul", {}, ...lines));
   const folded = form.querySelector(".raw");
   folded.hidden = !raw.length;
