@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, ClassVar, Final, NoReturn
 
 from headrace.client.errors import BadSetting, ClientError
 
-ITERATE: Final = "it is `for message in consumer`, or `read(idle_s=...)`, which ends, here"
+ITERATE: Final = "it is `for message in consumer` (`async for`), or `read(idle_s=...)`, which ends, here"
 _LEAVES: Final = "the records that wait are in `counts.waiting`, and `flush` raises if they do not arrive"
 _NO_TRANSACTIONS: Final = "there are no transactions yet (docs/limits.md)"
 
