@@ -2,10 +2,10 @@
 
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Future
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, Final, TypeVar
 
-from confluent_kafka import KafkaException
+from confluent_kafka import KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient, OffsetSpec
 
 from headrace.client.errors import ClientError, Unreachable, check_reachable, translate
@@ -40,20 +40,38 @@ class Connection:
         )
 
     @cached_property
-    def _live(self) -> LiveBrokers:
-        return live_brokers(self._bootstrap, self._given)
+    def _live(self) -> LiveBrokers | None:
+        """None if librdkafka knows ways in that we do not, and has been told to take one."""
+        try:
+            return live_brokers(self._bootstrap, self._given)
+        except ClientError:
+            return None
 
     def _offsets(self, places: Iterable[Place], which: OffsetSpec) -> Mapping[Place, int | None]:
         """The offset that `which` stands for in each partition; None where it has no leader to ask.
 
         Asked by ourselves: librdkafka would go on asking a leader that has gone, for half a minute.
         """
+        if self._live is None:
+            return self._librdkafkas_offsets({TopicPartition(*place): which for place in places})
         time_ms = which._value  # noqa: SLF001  it has no other way out
         settled = read_offsets(self._live, places, time_ms, Patience(QUESTION_S))
         for place, missing in settled.missing.items():
             if missing.soon:
                 raise Unreachable(f"{place}: {missing.why}")
         return {**settled.answers, **dict.fromkeys(settled.missing)}
+
+    def _librdkafkas_offsets(self, asked: Mapping[TopicPartition, OffsetSpec]) -> dict[Place, int | None]:
+        if not asked:
+            return {}
+        futures = self._ask(
+            "the offsets", lambda: self._client.list_offsets(dict(asked), request_timeout=TIMEOUT_S)
+        )
+        found = {
+            Place(each.topic, each.partition): self._ask(each.topic, partial(future.result, TIMEOUT_S + 5))
+            for each, future in futures.items()
+        }
+        return {place: each.offset if each.offset >= 0 else None for place, each in found.items()}
 
     def _wait(self, what: str, ask: Callable[[], "Future[Answer]"]) -> Answer:
         return self._ask(what, lambda: ask().result(TIMEOUT_S + 5))
