@@ -27,6 +27,7 @@ def test_schemas_and_records_are_taken_although_their_leader_hangs(cluster: Clus
         hung = cluster.leader_of("_schemas")
         cluster.pause(hung)
         try:
+            assert asking.get("/readyz") == {"status": "ready"}
             assert asking.get("/subjects") == ["first-value"]
             asking.post("/subjects/second-value/versions", {"schema": '"int"'})
             _write_everywhere(asking, next_offset=2)

@@ -13,7 +13,7 @@ from headrace.http.gateway.media import AnswerType
 from headrace.http.gateway.plain_json import json_answer
 from headrace.http.gateway.v2_answers import v2
 from headrace.http.problems import Problem
-from headrace.http.reach import Reach, Reached
+from headrace.http.reach import SILENCE_S, Reach, Reached
 
 router = APIRouter(tags=["REST proxy v2"])
 
@@ -124,7 +124,7 @@ def offsets(name: TopicName, partition_id: PartitionId, media_type: AnswerType, 
 @router.get("/brokers", response_model=BrokersV2, responses=v2(), summary="Ids of all brokers")
 def brokers(media_type: AnswerType, reach: Reached) -> Response:
     """Those that are alive."""
-    with reach.brokers() as asked:
+    with reach.brokers(SILENCE_S) as asked:
         found = sorted(each.node_id for each in asked.metadata().brokers)
     return json_answer({"brokers": found}, media_type=media_type)
 

@@ -19,7 +19,7 @@ from headrace.http.gateway.v3_configs import (
     one,
 )
 from headrace.http.gateway.v3_envelope import REFUSALS, Collection, Fields, Linked, Resource, V3Route
-from headrace.http.reach import Reach, Reached
+from headrace.http.reach import SILENCE_S, Reach, Reached
 
 router = APIRouter(prefix="/v3/clusters/{cluster_id}", tags=["REST proxy v3"], route_class=V3Route)
 
@@ -28,7 +28,7 @@ _ALL: Final = "/broker-configs"
 
 def of_cluster(reach: Reach) -> Owner:
     def get() -> list[Config]:
-        with reach.brokers() as brokers:
+        with reach.brokers(SILENCE_S) as brokers:
             return cluster_settings(brokers)
 
     def change(**changes: Any) -> None:

@@ -19,7 +19,7 @@ from headrace.http.gateway.v3_envelope import (
 )
 from headrace.http.gateway.v3_partitions import replica
 from headrace.http.problems import Problem, answers
-from headrace.http.reach import Reach, Reached
+from headrace.http.reach import SILENCE_S, Reach, Reached
 from headrace.protocol.schema.metadata import MetadataResponse, MetadataResponseBroker
 
 clusters_router = APIRouter(prefix="/v3", tags=["REST proxy v3"], route_class=V3Route)
@@ -91,7 +91,7 @@ def the_broker(found: MetadataResponse, broker_id: int) -> MetadataResponseBroke
 
 
 def _metadata(reach: Reach) -> MetadataResponse:
-    with reach.brokers() as asked:
+    with reach.brokers(SILENCE_S) as asked:
         return asked.metadata()
 
 

@@ -20,7 +20,7 @@ from headrace.http.gateway.v3_envelope import (
     V3Route,
 )
 from headrace.http.problems import Problem
-from headrace.http.reach import Reach, Reached
+from headrace.http.reach import SILENCE_S, Reach, Reached
 
 router = APIRouter(prefix="/v3/clusters/{cluster_id}", tags=["REST proxy v3"], route_class=V3Route)
 
@@ -75,7 +75,7 @@ def of_topic(reach: Reach, topic: str) -> Owner:
 
 
 def of_broker(reach: Reach, broker_id: int) -> Owner:
-    with reach.brokers() as brokers:
+    with reach.brokers(SILENCE_S) as brokers:
         there = sorted(each.node_id for each in brokers.metadata().brokers)
     if broker_id not in there:
         said = f"there is no broker {broker_id}, only {', '.join(map(str, there))}"

@@ -13,6 +13,7 @@ from headrace.client.errors import NoSuchGroup, NoSuchTopic, TopicExists
 from headrace.http.gateway.hub import Hub, Shared
 from headrace.http.problems import Problem, answers
 from headrace.http.raw_names import RawRoute
+from headrace.http.reach import SILENCE_S
 
 Fields = dict[str, Any]
 
@@ -107,7 +108,7 @@ async def own_id(hub: Hub) -> str:
 
 
 def _ask_id(hub: Hub) -> str:
-    with hub.reach.brokers() as brokers:
+    with hub.reach.brokers(SILENCE_S) as brokers:
         return brokers.metadata().cluster_id or ""
 
 

@@ -19,7 +19,7 @@ from headrace.http.gateway.v3_envelope import (
     Resource,
     V3Route,
 )
-from headrace.http.reach import Reach, Reached
+from headrace.http.reach import SILENCE_S, Reach, Reached
 
 router = APIRouter(prefix="/v3/clusters/{cluster_id}/topics", tags=["REST proxy v3"], route_class=V3Route)
 
@@ -57,7 +57,7 @@ class PartitionsV3(Body):
 @router.get("", response_model=Collection, responses=REFUSALS, summary="Every topic")
 def topics(links: Linked, reach: Reached) -> Fields:
     """By name; those that the cluster keeps for itself among them."""
-    with reach.brokers() as brokers:
+    with reach.brokers(SILENCE_S) as brokers:
         found = [each for each in brokers.metadata().topics if each.name is not None]
     return links.collection(
         "Topic",
@@ -121,7 +121,7 @@ def delete_topic(topic_name: TopicName, links: Linked, reach: Reached) -> Respon
 
 
 def _draft(links: Links, reach: Reach, asked: TopicV3, configs: Mapping[str, str]) -> Fields:
-    with reach.brokers() as brokers:
+    with reach.brokers(SILENCE_S) as brokers:
         would_be = check_topic(
             brokers,
             asked.topic_name,

@@ -11,7 +11,7 @@ from headrace.http.metrics.exposition import CONTENT_TYPE, exposition
 from headrace.http.metrics.lags import Lags
 from headrace.http.metrics.rates import EVERY_S, Rates
 from headrace.http.problems import Problem, answers
-from headrace.http.reach import Reached
+from headrace.http.reach import SILENCE_S, Reached
 
 router = APIRouter(tags=["health"], responses=answers(HTTPStatus.SERVICE_UNAVAILABLE))
 
@@ -25,7 +25,7 @@ async def healthz() -> dict[str, str]:
 @router.get("/readyz", summary="Does it reach the cluster?")
 def readyz(reach: Reached) -> dict[str, str]:
     """That it reaches the cluster."""
-    with reach.brokers() as brokers:
+    with reach.brokers(SILENCE_S) as brokers:
         brokers.metadata()
     return {"status": "ready"}
 

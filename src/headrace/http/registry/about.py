@@ -7,7 +7,7 @@ from fastapi import APIRouter, Path, Query, Response
 
 from headrace import __version__
 from headrace.http.problems import answers
-from headrace.http.reach import Reached
+from headrace.http.reach import SILENCE_S, Reached
 from headrace.http.registry.bodies import Limit, Offset, page
 from headrace.http.registry.media import RegistryJSON, RegistryRoute
 from headrace.http.registry.registry import Asked
@@ -44,7 +44,7 @@ def remove_context(
 @router.get("/v1/metadata/id", responses=answers(HTTPStatus.SERVICE_UNAVAILABLE))
 def get_cluster_id(reach: Reached) -> dict[str, Any]:
     """Which cluster the registry belongs to."""
-    with reach.brokers() as brokers:
+    with reach.brokers(SILENCE_S) as brokers:
         cluster = brokers.metadata().cluster_id or ""
     scope = {"kafka-cluster": cluster, "schema-registry-cluster": "schema-registry"}
     return {"scope": {"path": [], "clusters": scope}, "id": ""}
