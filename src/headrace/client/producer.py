@@ -12,31 +12,22 @@ sent, has not failed and does not wait was acknowledged.
 """
 
 import itertools
-import math
-import time
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import ExitStack
 from typing import Any, Final, NoReturn, Self
 
 import confluent_kafka
 from confluent_kafka import KafkaError, KafkaException
 
 from headrace.client import producer_fork
-from headrace.client.delivery import Counts, Ledger, Receipt, Tally
-from headrace.client.errors import (
-    ClientError,
-    Closed,
-    NoSuchTopic,
-    NotSerializable,
-    check_reachable,
-    translate,
-)
-from headrace.client.errors_advice import why_no_topic
+from headrace.client.delivery import Counts, Ledger, Receipt
+from headrace.client.errors import ClientError, check_reachable, translate
 from headrace.client.hints import PRODUCER, Hints, refuse_callback
 from headrace.client.partitioning import ANY, Partitioner
+from headrace.client.producer_flight import Flight
 from headrace.client.producer_gate import Gate, Produce
 from headrace.client.producer_records import Preparation
+from headrace.client.producer_refusals import refusal
 from headrace.client.settings import (
     Bootstrap,
     Settings,
@@ -50,10 +41,7 @@ from headrace.client.settings import (
 POLL_EVERY: Final = 1023  # a mask: after 1,024 records, a look at what has arrived
 LOOK_EVERY: Final = 63  # after 64, a look at the clock; and at what has arrived, if somebody waits for each
 MANY: Final = 128  # records that are counted as one
-FLUSH_S: Final = 0.1  # how long to flush at a time before a look at what others do meanwhile
-ROOM_S: Final = 0.1  # how long to wait at a time for room in the buffer
 TIMEOUT_S: Final = 30.0  # for questions about topics
-_BREAKS: Final = 100  # errors in a row that come up among reports; one is usual, after which nothing works
 
 DEFAULTS: Final[Settings] = {
     "acks": "all",
@@ -111,20 +99,19 @@ class Producer(Hints):
             self._count_partitions,
             in_turn=in_turn,
         )
-        self._sent = Tally()
-        self._client: Any = build(confluent_kafka.Producer, given)
+        client = build(confluent_kafka.Producer, given)
         try:
             check_reachable(self.bootstrap)
         except ClientError:
-            self._client.close()
+            client.close()
             raise
         self._prepare = self._records.prepare if self._records.needed else None
         self._adds_headers = self._records.adds_headers
         self._turns = self._records.turns
         self._produce: Produce
-        self._gate = Gate(self._client.produce, lambda produce: setattr(self, "_produce", produce))
-        self._count = self._sent.add
-        self._final: Counts | None = None  # once it is closed
+        gate = Gate(client.produce, lambda produce: setattr(self, "_produce", produce))
+        self._flight = Flight(client, self._ledger, gate, receipts=receipts)
+        self._count = self._flight.sent.add
         producer_fork.tell(self._forked)
 
     def __enter__(self) -> Self:
@@ -139,10 +126,7 @@ class Producer(Hints):
             error.add_note(f"and besides: {failure}")
 
     def __del__(self) -> None:
-        client = getattr(self, "_client", _GONE)
-        gone = isinstance(client, _Gone | producer_fork.Elsewhere)
-        waiting = 0 if gone or not self._sent.total else len(client)
-        if waiting:
+        if waiting := self._flight.left_behind if hasattr(self, "_flight") else 0:
             warnings.warn(
                 f"a producer with {waiting} records on their way was not closed", ResourceWarning, 2
             )
@@ -205,7 +189,7 @@ class Producer(Hints):
                     self._insist(error, topic, value, None, partition, None, 0, None)
                 sent += 1
         finally:
-            self._sent.add_many(sent)
+            self._flight.sent.add_many(sent)
         return sent
 
     def post(
@@ -223,9 +207,9 @@ class Producer(Hints):
 
         `on_delivery` is called with it when it is known, by the thread that sends, flushes or waits next.
         """
-        receipt = Receipt(self._ledger, self._client.poll, on_delivery)
+        receipt = Receipt(self._ledger, self._flight.client.poll, on_delivery)
         while not self.offer(receipt.settle, topic, value, key, headers, partition, timestamp_ms):
-            self._wait_for_room()
+            self._flight.wait_for_room()
         return receipt
 
     def offer(  # noqa: PLR0917
@@ -252,7 +236,7 @@ class Producer(Hints):
         except BufferError:
             return False
         except (KafkaException, TypeError) as error:
-            self._refuse(error, topic, key, value)
+            self._refuse(error, topic, value, key)
         if not self._count() & LOOK_EVERY:
             self._look()
         return True
@@ -263,23 +247,9 @@ class Producer(Hints):
         Without a timeout, no longer than librdkafka tries: two minutes (`delivery_timeout_ms`). Threads that
         go on sending have to wait in the end, until nothing is queued: nobody says which records are.
         """
-        flush = self._client.flush
         if not self._receipts:  # whoever posts is told by `may_block` what is known, and that must not change
             self._records.look_again()
-        sent = self._sent.total
-        until_s = math.inf if timeout_s is None else time.monotonic() + timeout_s
-        shut = False
-        with ExitStack() as gate:
-            while waiting := self._served(flush, _slice(until_s)):
-                self._ledger.raise_what_callbacks_raised(at_once=False)
-                if time.monotonic() >= until_s:
-                    break
-                if not shut and waiting <= self._sent.total - sent:  # all of it may be of others
-                    gate.enter_context(self._gate.shut())
-                    shut = True
-        counts = self._counted(self._sent.total if waiting else sent, waiting)
-        self._ledger.check(counts)
-        return counts
+        return self._flight.flush(timeout_s)
 
     @property
     def counts(self) -> Counts:
@@ -287,103 +257,47 @@ class Producer(Hints):
 
         Between two flushes some that were acknowledged just now may still be among those that wait.
         """
-        if self._final is not None:
-            return self._final
-        self._served(self._client.poll, 0)
-        return self._counted(self._sent.total, len(self._client))
-
-    def _counted(self, sent: int, queued: int) -> Counts:
-        """`queued` is what librdkafka has left to do for us: records, and now and then a line for the log."""
-        failed = min(sent, self._ledger.failed)
-        if self._receipts:
-            acknowledged = min(sent - failed, self._ledger.acknowledged)
-            return Counts(sent, acknowledged, failed, min(queued, sent - failed - acknowledged))
-        waiting = min(queued, sent - failed)
-        return Counts(sent, sent - failed - waiting, failed, waiting)
+        return self._flight.counts
 
     def poll(self, timeout_s: float = 0) -> None:
         """See what has arrived, and call whom it concerns. Sending and flushing do so, too."""
-        self._served(self._client.poll, timeout_s)
-        self._ledger.raise_what_callbacks_raised()
+        self._flight.poll(timeout_s)
+
+    def close(self, timeout_s: float | None = None) -> None:
+        """Flush, and be done with it; may be called again. What is not acknowledged in time is given up."""
+        if self._flight.stop():
+            try:
+                self._flight.end(timeout_s)
+            finally:
+                self._records.close()
 
     def may_block(self, topic: str, key: object, partition: int | None) -> bool:
         """Whether sending such a record may have to ask a broker or a schema registry first."""
         return self._records.may_block(topic, key, partition)
-
-    def close(self, timeout_s: float | None = None) -> None:
-        """Flush, and be done with it; may be called again. What is not acknowledged in time is given up."""
-        if isinstance(self._client, producer_fork.Elsewhere) or not self._gate.end():
-            return
-        try:
-            self.flush(timeout_s)
-        finally:
-            self._client.purge()
-            self._served(self._client.flush, ROOM_S)
-            self._final = self.counts
-            self._client.close()
-            self._client = _GONE
-            self._records.close()
 
     # -- what is not everyday ------------------------------------------------------------------
 
     def _insist(self, error: Exception, topic: str, value: Any, key: Any, *rest: Any) -> None:
         """Wait for room, or say what is wrong with the record."""
         while isinstance(error, BufferError):
-            self._wait_for_room()
+            self._flight.wait_for_room()
             try:
                 self._produce(topic, value, key, rest[0], rest[1], None, *rest[2:])
             except (BufferError, KafkaException, TypeError) as again:
                 error = again
             else:
                 return
-        self._refuse(error, topic, key, value)
+        self._refuse(error, topic, value, key)
 
-    def _wait_for_room(self) -> None:
-        if not self._gate.wait(ROOM_S):
-            self.poll(ROOM_S)
-
-    def _refuse(self, error: Exception, topic: str, key: object, value: object) -> NoReturn:
-        if why_no_topic(topic):
-            raise NoSuchTopic(topic) from error
-        if isinstance(error, TypeError):
-            bytes_like = (bytes, str, type(None))
-            if isinstance(key, bytes_like) and isinstance(value, bytes_like):
-                raise error
-            field, bad = ("value", value) if isinstance(key, bytes_like) else ("key", key)
-            why = f"{type(bad).__name__} is not bytes: give the producer a format, such as {field}=JSON"
-            raise NotSerializable(topic, field, why) from error
-        code = error.args[0].code()
-        if code == KafkaError.MSG_SIZE_TOO_LARGE:
-            size = len(value or b"") + len(key or b"")  # type: ignore[arg-type]
-            raise ClientError(
-                f"a record of {size:,} bytes for topic {topic} is too large: "
-                "raise message_max_bytes here and max.message.bytes of the topic"
-            ) from error
+    def _refuse(self, error: Exception, topic: str, value: object, key: object) -> NoReturn:
         self._turns.clear()  # the number of partitions may be another by now
-        raise translate(error, topic, self.bootstrap) from error
-
-    def _served(self, serve: Callable[[float], int], timeout_s: float) -> int:
-        """What `serve` returns, which calls back for what has arrived.
-
-        A fatal error of librdkafka's comes up in the middle of confluent-kafka's reports about records. If it
-        breaks one of them off, the record that it was about has failed; the others come with the next call.
-        """
-        for _ in range(_BREAKS):
-            try:
-                return serve(timeout_s)
-            except SystemError as error:
-                if not isinstance(error.__cause__, KafkaException):
-                    raise
-                self._ledger.lost(error.__cause__.args[0])
-            except KafkaException:
-                continue  # it came up between two reports
-        raise Closed("producer")
+        why = refusal(error, topic, value, key, self.bootstrap)
+        raise why from (None if why is error else error)
 
     def _forked(self) -> None:
-        """We are in a child of the process that we were made in. Its locks may be held by nobody."""
-        if self._client is not _GONE:
-            producer_fork.leave_alone(self._client)
-            self._client, self._produce = producer_fork.Elsewhere(), producer_fork.refuse
+        """We are in a child of the process that we were made in."""
+        if self._flight.leave():
+            self._produce = producer_fork.refuse
 
     def _look(self, until_poll: int = 0) -> None:
         if not until_poll:
@@ -392,24 +306,10 @@ class Producer(Hints):
 
     def _count_partitions(self, topic: str) -> int:
         try:
-            found = self._client.list_topics(topic, timeout=TIMEOUT_S).topics[topic]
+            found = self._flight.client.list_topics(topic, timeout=TIMEOUT_S).topics[topic]
         except KafkaException as error:
             raise translate(error, topic, self.bootstrap) from error
         return len(found.partitions)
-
-
-class _Gone:
-    """What is left of a client that was closed."""
-
-    def __getattr__(self, _name: str) -> Any:
-        raise Closed("producer")
-
-
-_GONE: Final = _Gone()
-
-
-def _slice(until_s: float) -> float:
-    return max(0.0, min(FLUSH_S, until_s - time.monotonic()))
 
 
 def _own(headers: Headers | None) -> list[tuple[str, bytes | str | None]]:
