@@ -27,7 +27,8 @@ TWINS = [(Producer, AsyncProducer), (Consumer, AsyncConsumer), (Admin, AsyncAdmi
 
 
 def public(kind: type) -> dict[str, Any]:
-    return {name: getattr(kind, name) for name in dir(kind) if not name.startswith("_")}
+    names = (name for name in dir(kind) if not name.startswith("_") and not hints.is_missing(kind, name))
+    return {name: getattr(kind, name) for name in names}
 
 
 @pytest.mark.parametrize(("kind", "twin"), TWINS)
@@ -71,6 +72,13 @@ def test_a_hint_is_for_a_name_that_is_not_taken(kind: type, names: dict[str, str
 def test_a_name_of_another_client_s_is_told_what_it_is_here(kind: Any, name: str, hint: str) -> None:
     with pytest.raises(AttributeError, match=hint):
         getattr(kind.__new__(kind), name)
+
+
+def test_a_hint_is_no_attribute() -> None:
+    nothing = Producer.__new__(Producer)
+    assert not hasattr(nothing, "produce")
+    assert "produce" not in dir(nothing)
+    assert "send" in dir(nothing)
 
 
 @pytest.mark.parametrize("kind", [Producer, Consumer, Admin, AsyncProducer])
