@@ -11,7 +11,7 @@ from headrace.protocol.errors import ErrorCode
     "code", [ErrorCode.NOT_COORDINATOR, ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH]
 )
 def test_a_broker_that_is_the_wrong_one_just_now_is_nobodys_mistake(code: ErrorCode) -> None:
-    with pytest.raises(Unreachable, match="^g: "):
+    with pytest.raises(Unreachable, match=r"^g: "):
         raise_for(code, None, "g")
 
 
