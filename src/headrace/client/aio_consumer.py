@@ -16,9 +16,9 @@ from typing import Any, Generic, Never, Self, TypeVar
 from headrace.client.connection import Place
 from headrace.client.consumer import Consumer, Places, Start
 from headrace.client.consumer_buffer import Record
+from headrace.client.consumer_choice import Listener
 from headrace.client.consumer_decoding import OnBad
 from headrace.client.consumer_message import Batch, K, Message, V
-from headrace.client.consumer_source import Listener
 from headrace.client.errors import ClientError, NotReadable
 from headrace.client.hints import CONSUMER, Hints
 from headrace.client.serializers import AnyFormat

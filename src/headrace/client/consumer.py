@@ -16,18 +16,16 @@ from itertools import chain
 from typing import Any, Final, Generic, Literal, Never, Self, TypeVar
 
 import confluent_kafka
-from confluent_kafka import TopicPartition
 
 from headrace.client.connection import Place
 from headrace.client.consumer_buffer import Buffer, Pace, Record
+from headrace.client.consumer_choice import Choice, Listener, Listeners
 from headrace.client.consumer_decoding import Decoding, OnBad
 from headrace.client.consumer_message import Batch, K, Message, V
-from headrace.client.consumer_moves import with_ends
 from headrace.client.consumer_offsets import Offsets
-from headrace.client.consumer_source import POLL_S, Listener, Source, places_of
-from headrace.client.errors import BadSetting, ClientError, Closed, NoSuchTopic, NotReadable, check_reachable
+from headrace.client.consumer_source import POLL_S, Source
+from headrace.client.errors import BadSetting, ClientError, Closed, NotReadable, check_reachable
 from headrace.client.hints import ConsumerHints, refuse_commit
-from headrace.client.patterns import names_of, naming_bad_patterns
 from headrace.client.serializers import AnyFormat
 from headrace.client.settings import Bootstrap, Settings, bootstrap_of, build, gather, said
 
@@ -74,32 +72,33 @@ class Consumer(ConsumerHints, Generic[K, V]):
         named |= said(group_id=group, auto_offset_reset=start, enable_auto_commit=auto_commit)
         defaults = {**DEFAULTS, "auto.offset.reset": "earliest", "enable.auto.commit": True}
         given = gather(bootstrap, defaults=defaults, settings=settings, named=named)
-        self._group = _group_of(given, auto_commit)
+        group_id = _group_of(given, auto_commit)
         self._start = ENDS.get(str(given["auto.offset.reset"]), ENDS["earliest"])
         # What is committed is what we have stored, and the end of a partition is ours to interpret.
         given |= {"enable.auto.offset.store": False, "enable.partition.eof": True}
-        self._bootstrap = bootstrap_of(given)
+        address = bootstrap_of(given)
         self._source: Source
         if callable(on_commit := given.get("on_commit")):
             given["on_commit"] = lambda *told: self._source.call(on_commit, *told)
         self._decoding = Decoding(key, value, registry, on_bad)
-        self._listeners = (on_assigned, on_revoked, on_lost)
-        self._client: Any = build(confluent_kafka.Consumer, given)
-        self._closed = self._subscribed = False
+        client = build(confluent_kafka.Consumer, given)
+        self._closed = False
         try:
-            check_reachable(self._bootstrap)
+            check_reachable(address)
             self._buffer, self._pace = Buffer(), Pace()
             cooperative = "cooperative" in str(given.get("partition.assignment.strategy", ""))
             incremental = cooperative or given.get("group.protocol") == "consumer"
-            self._source = Source(
-                self._client, self._bootstrap, self._buffer, start=self._start, incremental=incremental
+            self._source = Source(client, address, self._buffer, start=self._start, incremental=incremental)
+            automatic = group_id is not None and _true(given["enable.auto.commit"])
+            self._offsets = Offsets(self._source, group_id, address, automatic=automatic)
+            listeners = Listeners(on_assigned, on_revoked, on_lost)
+            self._choice = Choice(
+                self._source, self._offsets, listeners, start=self._start, alone=group_id is None
             )
-            automatic = self._group is not None and _true(given["enable.auto.commit"])
-            self._offsets = Offsets(self._source, self._group, self._bootstrap, automatic=automatic)
             if topics:
                 self.subscribe(topics)
         except BaseException:
-            self._client.close()
+            client.close()
             raise
 
     def __enter__(self) -> Self:
@@ -132,42 +131,13 @@ class Consumer(ConsumerHints, Generic[K, V]):
     def subscribe(self, topics: str | Sequence[str]) -> None:
         """Read these from now on, and no others; NoSuchTopic if one is not there."""
         self._check_open()
-        wanted = names_of(topics)
-        self._source.patterns = any(topic.startswith("^") for topic in wanted)
-        there = self._offsets.ask("the topics", lambda: self._client.list_topics(timeout=30)).topics
-        for topic in wanted:
-            if not topic.startswith("^") and topic not in there:
-                raise NoSuchTopic(topic)
-        self._subscribed = self._group is not None
-        if self._group is not None:
-            with naming_bad_patterns(wanted):
-                self._client.subscribe(
-                    wanted, on_assign=self._gained, on_revoke=self._revoked, on_lost=self._lost
-                )
-        elif self._source.patterns:
-            raise ClientError("topics by a regular expression are for groups: give group=NAME")
-        else:
-            places = [Place(topic, index) for topic in wanted for index in there[topic].partitions]
-            self._assign(dict.fromkeys(places, self._start))
+        self._choice.subscribe(topics)
 
     def assign(self, places: "Places | Mapping[Place | tuple[str, int], int | Start]") -> None:
         """Read these partitions, whoever else does: ("orders", 0), from an offset if it is a mapping."""
         self._check_open()
         begin = places if isinstance(places, Mapping) else dict.fromkeys(places, self._start)
-        asked = {Place(*place): _offset(offset) for place, offset in begin.items()}
-        there = self._offsets.ask("the topics", lambda: self._client.list_topics(timeout=30)).topics
-        for place in asked:
-            if place.topic not in there:
-                raise NoSuchTopic(place.topic)
-            if place.partition not in (partitions := there[place.topic].partitions):
-                raise ClientError(f"there is no {place}: the topic has partitions 0 to {len(partitions) - 1}")
-        self._assign(asked)
-
-    def _assign(self, asked: Mapping[Place, int]) -> None:
-        wanted = self._offsets.ask("the partitions", lambda: with_ends(self._client, asked))
-        self._source.lost(list(self._source.assigned))
-        self._client.assign([TopicPartition(*place, offset) for place, offset in wanted.items()])
-        self._source.gained(wanted, wanted)
+        self._choice.assign({Place(*place): _offset(offset) for place, offset in begin.items()})
 
     @property
     def assignment(self) -> list[Place]:
@@ -237,7 +207,7 @@ class Consumer(ConsumerHints, Generic[K, V]):
         self._offsets.again(self._decoding.refused)
         while True:
             self._check_open()
-            if not self._subscribed and not self._source.assigned:
+            if not self._choice.made:
                 raise ClientError("there is nothing to read: give the consumer topics, subscribe or assign")
             self._pace.asked(now_s := time.monotonic())
             self._offsets.settle()
@@ -335,39 +305,14 @@ class Consumer(ConsumerHints, Generic[K, V]):
         self._check_open()
         return self._offsets.lag(from_start=self._start == ENDS["earliest"])
 
-    # -- rebalances ----------------------------------------------------------------------------
-
     def _mine(self, places: Places | None) -> list[Place]:
         """These, if they are read here, or all that are."""
         self._check_open()
-        named = self.assignment if places is None else [Place(*place) for place in places]
-        for place in named:
-            if place not in self._source.assigned:
-                raise ClientError(
-                    f"{place} is not read by this consumer, and only its own partitions are its business"
-                )
-        return named
+        return self._choice.own(self.assignment if places is None else [Place(*each) for each in places])
 
     def _check_open(self) -> None:
         if self._closed:
             raise Closed("consumer")
-
-    def _gained(self, _client: object, partitions: Sequence[TopicPartition]) -> None:
-        self._source.gained(places_of(partitions))
-        self._tell(0, partitions)
-
-    def _revoked(self, _client: object, partitions: Sequence[TopicPartition]) -> None:
-        self._tell(1, partitions)
-        self._offsets.leave(places_of(partitions))
-
-    def _lost(self, _client: object, partitions: Sequence[TopicPartition]) -> None:
-        self._tell(2 if self._listeners[2] is not None else 1, partitions)
-        self._offsets.leave(places_of(partitions))
-
-    def _tell(self, which: int, partitions: Sequence[TopicPartition]) -> None:
-        listener = self._listeners[which]
-        if listener is not None and not self._offsets.left:
-            self._source.call(listener, places_of(partitions))
 
 
 def _group_of(given: dict[str, Any], auto_commit: bool | None) -> str | None:

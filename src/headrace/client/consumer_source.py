@@ -18,8 +18,6 @@ IDLE_AFTER_S: Final = 15.0  # without an assignment: none will come
 
 _error_of: Final = confluent_kafka.Message.error
 
-Listener = Callable[[list[Place]], object]
-
 
 class Source:
     """Fetches records into a buffer, and keeps account of partitions."""

@@ -73,6 +73,7 @@ class Hints:
     _opened: ClassVar[tuple[str, ...]] = ()  # what a twin has from `async with` on
 
     def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
         for name, hint in cls._hints.items():
             if name not in dir(cls):
                 setattr(cls, name, Missing(AttributeError, f"{cls.__name__} has no `{name}`: {hint}"))
