@@ -13,13 +13,14 @@ from headrace.testing.process import ClusterProcess, UpProcess
 NOWHERE = "127.0.0.1:1"
 
 
-def test_a_broker_that_is_well_is_found_well(headrace: Command, up: UpProcess) -> None:
-    found = _diagnosis(headrace("doctor", "--data", str(up.data), "--json"))
+def test_a_broker_that_is_well_is_found_well(tmp_path: Path) -> None:
+    with UpProcess(tmp_path) as up:
+        found, pid = _diagnosis(Command(up.bootstrap)("doctor", "--data", str(up.data), "--json")), up.pid
     assert {"controller", "brokers", "partitions", "disk", "copies", "groups", "zookeeper"} <= set(
         _states(found, "cluster at")
     )
     (own,) = [each for each in found["findings"] if each["check"] == "in use"]
-    assert f"Process {up.pid} " in own["says"]
+    assert f"Process {pid} " in own["says"]
     assert found["problems"] == sum(each["state"] == "problem" for each in found["findings"])
     assert _states(found, "cluster at")["brokers"] == "ok"
 
