@@ -9,6 +9,7 @@ from compat.kafka_tools.java import KafkaJava, KafkaUnavailableError, find_kafka
 from compat.kafka_tools.server import KafkaServer
 from compat.kafka_tools.tools import KafkaTools
 from compat.kafka_tools.written import SETTINGS, WrittenDirectory, write_directory
+from compat.secured_kafka import Files, SecuredKafka
 
 
 @pytest.fixture(scope="session")
@@ -51,3 +52,21 @@ def kafka_killed_directory(
         written = write_directory(kafka)
         kafka.kill()
     return written
+
+
+@pytest.fixture(scope="session")
+def secured_files(tmp_path_factory: pytest.TempPathFactory) -> Files:
+    """Certificates, and what else a secured cluster and its clients need."""
+    return Files(tmp_path_factory.mktemp("certificates"))
+
+
+@pytest.fixture(scope="session")
+def secured_kafka(
+    kafka_java: KafkaJava, secured_files: Files, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[SecuredKafka]:
+    """An Apache Kafka that wants to know who asks, with some topics; nobody writes to `empty`."""
+    with SecuredKafka(kafka_java, tmp_path_factory.mktemp("secured-kafka"), secured_files) as server:
+        server.add_user()
+        for topic in ("orders", "large", "brief", "empty"):
+            server.create_topic(topic)
+        yield server

@@ -3,12 +3,10 @@
 import pickle
 import time
 import traceback
-from collections.abc import Iterator
 from typing import Final
 
 import pytest
 
-from compat.kafka_tools.java import KafkaJava
 from compat.secured_kafka import KEY_PASSWORD, PASSWORD, Files, SecuredKafka
 from compat.secured_settings import MISTAKES, TLS, USER, WAYS, WRONG
 from headrace.client.brokers import Brokers
@@ -27,22 +25,6 @@ from headrace.spark.producing import Producing
 ORDERS: Final = Place("orders", 0)
 LARGE: Final = Place("large", 0)
 BRIEF: Final = Place("brief", 0)
-
-
-@pytest.fixture(scope="module")
-def files(tmp_path_factory: pytest.TempPathFactory) -> Files:
-    return Files(tmp_path_factory.mktemp("certificates"))
-
-
-@pytest.fixture(scope="module")
-def kafka(
-    kafka_java: KafkaJava, files: Files, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[SecuredKafka]:
-    with SecuredKafka(kafka_java, tmp_path_factory.mktemp("kafka"), files) as server:
-        server.add_user()
-        for place in (ORDERS, LARGE, BRIEF):
-            server.create_topic(place.topic)
-        yield server
 
 
 def add(producing: Producing, place: Place, values: list[bytes]) -> None:
@@ -68,10 +50,12 @@ def read(cluster: Cluster, wanted: Range) -> list[bytes | None]:
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_a_topic_is_found_written_and_read(kafka: SecuredKafka, files: Files, way: str) -> None:
+def test_a_topic_is_found_written_and_read(
+    secured_kafka: SecuredKafka, secured_files: Files, way: str
+) -> None:
     listener, settings = WAYS[way]
-    given = {f"kafka.{name}": value for name, value in files.settings(settings).items()}
-    given |= {"kafka.bootstrap.servers": kafka.addresses[listener], "subscribe": ORDERS.topic}
+    given = {f"kafka.{name}": value for name, value in secured_files.settings(settings).items()}
+    given |= {"kafka.bootstrap.servers": secured_kafka.addresses[listener], "subscribe": ORDERS.topic}
     options = pickle.loads(pickle.dumps(SourceOptions.of(given, streaming=False)))  # as Spark sends them
     cluster = Cluster(options.bootstrap, options.security)
     try:
@@ -86,14 +70,14 @@ def test_a_topic_is_found_written_and_read(kafka: SecuredKafka, files: Files, wa
         cluster.close()
 
 
-def test_a_brokers_name_may_be_connected_to(kafka: SecuredKafka, files: Files) -> None:
-    by_name = kafka.addresses["TLS"].replace("127.0.0.1", "localhost")
-    with Brokers(by_name, security=Security.of(files.settings(TLS))) as brokers:
+def test_a_brokers_name_may_be_connected_to(secured_kafka: SecuredKafka, secured_files: Files) -> None:
+    by_name = secured_kafka.addresses["TLS"].replace("127.0.0.1", "localhost")
+    with Brokers(by_name, security=Security.of(secured_files.settings(TLS))) as brokers:
         assert [each.node_id for each in brokers.metadata().brokers] == [1]
 
 
-def test_many_megabytes_go_through_tls(kafka: SecuredKafka, files: Files) -> None:
-    cluster = Cluster(kafka.addresses["TLS"], Security.of(files.settings(TLS)))
+def test_many_megabytes_go_through_tls(secured_kafka: SecuredKafka, secured_files: Files) -> None:
+    cluster = Cluster(secured_kafka.addresses["TLS"], Security.of(secured_files.settings(TLS)))
     values = [number.to_bytes(2) * 25_000 for number in range(400)]
     try:
         written = write(cluster, LARGE, values, at_a_time=10)
@@ -103,9 +87,11 @@ def test_many_megabytes_go_through_tls(kafka: SecuredKafka, files: Files) -> Non
 
 
 def test_when_a_session_ends_another_is_begun_and_nothing_is_written_twice(
-    kafka: SecuredKafka, files: Files
+    secured_kafka: SecuredKafka, secured_files: Files
 ) -> None:
-    cluster = Cluster(kafka.addresses["BRIEF"], Security.of(files.settings(f"{USER} sasl.mechanism=PLAIN")))
+    cluster = Cluster(
+        secured_kafka.addresses["BRIEF"], Security.of(secured_files.settings(f"{USER} sasl.mechanism=PLAIN"))
+    )
     producing = Producing(cluster)
     values: list[bytes] = []
     connections: set[int] = set()  # Kafka hangs up on those whose session is over
@@ -127,30 +113,30 @@ def test_when_a_session_ends_another_is_begun_and_nothing_is_written_twice(
 
 @pytest.mark.parametrize("mistake", MISTAKES)
 def test_a_mistake_is_told_in_a_sentence_that_holds_no_secret(
-    kafka: SecuredKafka, files: Files, mistake: str
+    secured_kafka: SecuredKafka, secured_files: Files, mistake: str
 ) -> None:
     listener, settings, says = MISTAKES[mistake]
-    address = kafka.addresses[listener]
-    security = Security.of(files.settings(settings))
+    address = secured_kafka.addresses[listener]
+    security = Security.of(secured_files.settings(settings))
     with Brokers(address, security=security) as brokers, pytest.raises(ClientError) as raised:
         brokers.any(MetadataRequest(topics=[]))
 
-    assert str(raised.value).startswith(says.format(at=address, **files.words))
+    assert str(raised.value).startswith(says.format(at=address, **secured_files.words))
     for text in ("".join(traceback.format_exception(raised.value)), repr(security)):
         assert not [secret for secret in (PASSWORD, KEY_PASSWORD, WRONG, "PRIVATE KEY") if secret in text]
 
 
-def test_who_is_refused_is_told_so_at_once(kafka: SecuredKafka, files: Files) -> None:
+def test_who_is_refused_is_told_so_at_once(secured_kafka: SecuredKafka, secured_files: Files) -> None:
     settings = f"{USER} sasl.mechanism=PLAIN sasl.password={WRONG}"
-    cluster = Cluster(kafka.addresses["USERS"], Security.of(files.settings(settings)))
+    cluster = Cluster(secured_kafka.addresses["USERS"], Security.of(secured_files.settings(settings)))
     with pytest.raises(SparkError) as raised:
         cluster.topics()
 
     assert f"for {FIRST_PATIENCE_S:g} s" not in str(raised.value)  # which would tell of other attempts
-    assert str(raised.value).startswith(f"{kafka.addresses['USERS']} refuses ann=a,b: ")
+    assert str(raised.value).startswith(f"{secured_kafka.addresses['USERS']} refuses ann=a,b: ")
 
 
-def test_who_does_not_say_who_they_are_learns_what_may_be_missing(kafka: SecuredKafka) -> None:
-    cluster = Cluster(kafka.addresses["USERS"])
+def test_who_does_not_say_who_they_are_learns_what_may_be_missing(secured_kafka: SecuredKafka) -> None:
+    cluster = Cluster(secured_kafka.addresses["USERS"])
     with pytest.raises(SparkError, match=r"is security\.protocol=PLAINTEXT right\? \(for 5 s\)"):
         cluster.topics()

@@ -1,12 +1,10 @@
 """A pipeline's topics, groups and history on a cluster that wants to know who asks."""
 
-from collections.abc import Iterator
 from contextlib import closing
 from typing import Any, Final
 
 import pytest
 
-from compat.kafka_tools.java import KafkaJava
 from compat.secured_kafka import Files, SecuredKafka
 from compat.secured_settings import TLS_USER
 from headrace.client.errors import ClientError
@@ -22,21 +20,6 @@ from headrace.spark.errors import SparkError
 WITHOUT: Final[dict[str, str]] = {}
 
 
-@pytest.fixture(scope="module")
-def files(tmp_path_factory: pytest.TempPathFactory) -> Files:
-    return Files(tmp_path_factory.mktemp("certificates"))
-
-
-@pytest.fixture(scope="module")
-def kafka(
-    kafka_java: KafkaJava, files: Files, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[SecuredKafka]:
-    with SecuredKafka(kafka_java, tmp_path_factory.mktemp("kafka"), files) as server:
-        server.add_user()
-        server.create_topic("orders")
-        yield server
-
-
 def declared(client: dict[str, str]) -> Pipeline:
     pipeline = Pipeline("secured", client=client)
     pipeline.source("orders", topic="orders", decode=Json("n int"))
@@ -48,9 +31,11 @@ def declared(client: dict[str, str]) -> Pipeline:
     return pipeline
 
 
-def test_whoever_may_use_the_cluster_has_what_a_pipeline_needs(kafka: SecuredKafka, files: Files) -> None:
-    client = files.settings(f"{TLS_USER} sasl.mechanism=PLAIN")
-    at, pipeline = kafka.addresses["BOTH"], declared(client)
+def test_whoever_may_use_the_cluster_has_what_a_pipeline_needs(
+    secured_kafka: SecuredKafka, secured_files: Files
+) -> None:
+    client = secured_files.settings(f"{TLS_USER} sasl.mechanism=PLAIN")
+    at, pipeline = secured_kafka.addresses["BOTH"], declared(client)
 
     create(pipeline, at, missing_topics(pipeline, at))
     batch = Progress(
@@ -66,6 +51,6 @@ def test_whoever_may_use_the_cluster_has_what_a_pipeline_needs(kafka: SecuredKaf
     assert missing_topics(pipeline, at) == []
 
 
-def test_nobody_else_has(kafka: SecuredKafka) -> None:
+def test_nobody_else_has(secured_kafka: SecuredKafka) -> None:
     with pytest.raises((SparkError, ClientError)):
-        missing_topics(declared(WITHOUT), kafka.addresses["BOTH"])
+        missing_topics(declared(WITHOUT), secured_kafka.addresses["BOTH"])
