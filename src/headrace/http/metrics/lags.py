@@ -13,6 +13,7 @@ from headrace.client.cluster_status import PartitionState
 from headrace.client.errors import ClientError
 from headrace.client.groups import Group
 from headrace.http.metrics.counters import WITHIN_S, Counted, Counters
+from headrace.http.metrics.derived import of_brokers, of_coordinators, of_followers, sums
 from headrace.http.metrics.exposition import gauge
 from headrace.http.reach import Reach
 from headrace.protocol.broker_metrics import Family
@@ -26,6 +27,10 @@ _OF_PARTITIONS: Final[dict[str, tuple[str, Callable[[PartitionState], float]]]] 
     "leader": ("The broker that leads it, or -1.", lambda each: -1 if each.leader is None else each.leader),
     "replicas": ("Its replicas.", lambda each: len(each.replicas)),
     "in_sync_replica": ("Those in sync.", lambda each: len(each.in_sync)),
+    "leader_is_preferred": (
+        "Whether its first replica leads it.",
+        lambda each: each.leader is not None and each.leader == each.replicas[0],
+    ),
     "under_replicated_partition": ("Whether one is not.", lambda each: bool(each.lacks)),
 }
 
@@ -51,6 +56,7 @@ class Lags:
     ) -> Iterator[Family]:
         """All of them, as the cluster is now; `looking` is what was begun."""
         yield gauge("kafka_brokers", "Brokers that are alive.", (), [((), len(found.brokers))])
+        yield of_brokers(found)
         partitions = read_partitions(found)
         yield gauge(
             "headrace_broker_up",
@@ -59,7 +65,12 @@ class Lags:
             [((str(each),), each in counted) for each in known_brokers(found, partitions)],
         )
         yield from _of_partitions(partitions, counted)
-        yield from _of_groups(_looked_up(looking))
+        yield of_followers(partitions, counted)
+        groups = _looked_up(looking)
+        if groups is not None:
+            yield from _of_groups(groups)
+            yield from sums(groups)
+            yield of_coordinators(groups, counted)
 
     def _look(self) -> list[Group]:
         """All groups that somebody tells of."""
@@ -67,14 +78,15 @@ class Lags:
         return groups.describe_there(each.name for each in groups.list_groups())
 
 
-def _looked_up(looking: "Future[list[Group]]") -> list[Group]:
+def _looked_up(looking: "Future[list[Group]]") -> list[Group] | None:
+    """What was found; None if that takes too long, or nobody says."""
     try:
         return looking.result(WITHIN_S)
     except TooLate:
         logger.info("no groups: it takes too long")
     except ClientError as error:
         logger.info("no groups: %s", error)
-    return []
+    return None
 
 
 def known_brokers(found: MetadataResponse, partitions: Iterable[PartitionState]) -> list[int]:

@@ -7,6 +7,7 @@ from fastapi import APIRouter, FastAPI, Query, Request
 from fastapi.responses import PlainTextResponse
 
 from headrace.http.metrics.counters import Counters
+from headrace.http.metrics.derived import of_requests
 from headrace.http.metrics.exposition import CONTENT_TYPE, exposition
 from headrace.http.metrics.lags import Lags
 from headrace.http.metrics.rates import EVERY_S, Rates
@@ -54,7 +55,7 @@ def metrics(
     if broker is not None and broker not in counted:
         raise Problem(HTTPStatus.NOT_FOUND, 40404, f"there is no broker {broker} that answers")
     more = () if looking is None else lags.families(found, counted, looking)
-    return PlainTextResponse(exposition(counted, more), media_type=CONTENT_TYPE)
+    return PlainTextResponse(exposition(counted, [*of_requests(counted), *more]), media_type=CONTENT_TYPE)
 
 
 @router.get("/api/v1/rates", tags=["cluster"], summary="Throughput of the last ten minutes")

@@ -1,0 +1,99 @@
+"""Figures for dashboards that no broker counts."""
+
+from headrace.client.cluster_status import PartitionState
+from headrace.client.groups import Coordinator, Group, Progress
+from headrace.http.metrics.derived import of_coordinators, of_followers, of_requests, sums
+from headrace.protocol.broker_metrics import BrokerMetricsResponse, Family, Sample
+
+
+def counted(name: str, labels: list[str], of: dict[int, list[Sample]]) -> dict[int, BrokerMetricsResponse]:
+    return {
+        broker: BrokerMetricsResponse(
+            broker_id=broker,
+            at_ms=0,
+            families=[Family(name=name, kind="gauge", help="", labels=labels, samples=samples)],
+        )
+        for broker, samples in of.items()
+    }
+
+
+def ends(of: dict[int, dict[int, int]]) -> dict[int, BrokerMetricsResponse]:
+    """Of each broker the ends of its replicas of `orders`, by partition."""
+    samples = {
+        broker: [Sample(labels=["orders", str(index)], value=end) for index, end in found.items()]
+        for broker, found in of.items()
+    }
+    return counted("kafka_log_log_logendoffset", ["topic", "partition"], samples)
+
+
+def partition(index: int, leader: int | None, *replicas: int) -> PartitionState:
+    return PartitionState(topic="orders", partition=index, leader=leader, replicas=replicas, in_sync=replicas)
+
+
+def group(name: str, coordinator: int, *partitions: tuple[str, int | None, int | None]) -> Group:
+    return Group(
+        name=name,
+        state="Empty",
+        type="classic",
+        assignor=None,
+        coordinator=Coordinator(id=coordinator, host="h", port=1),
+        members=(),
+        idle_members=0,
+        partitions=tuple(
+            Progress(topic=topic, partition=index, committed=committed, log_end=None, lag=lag, member_id=None)
+            for index, (topic, committed, lag) in enumerate(partitions)
+        ),
+        total_lag=0,
+    )
+
+
+def read(family: Family) -> dict[tuple[str, ...], float]:
+    return {tuple(sample.labels): sample.value for sample in family.samples}
+
+
+def test_a_broker_is_as_far_behind_as_the_replica_that_lacks_most() -> None:
+    found = of_followers(
+        [partition(0, 1, 1, 2), partition(1, 1, 1, 2), partition(2, 2, 2, 1)],
+        ends({1: {0: 100, 1: 50, 2: 9}, 2: {0: 40, 1: 49, 2: 9}}),
+    )
+    assert read(found) == {("1", "Replica"): 0, ("2", "Replica"): 60}
+
+
+def test_nobody_is_behind_a_leader_that_does_not_answer_or_by_less_than_nothing() -> None:
+    found = of_followers(
+        [partition(0, 3, 3, 1), partition(1, None, 1, 2), partition(2, 1, 1, 2)],
+        ends({1: {0: 7, 1: 5, 2: 10}, 2: {1: 9, 2: 12}}),
+    )
+    assert read(found) == {("1", "Replica"): 0, ("2", "Replica"): 0}
+
+
+def test_of_a_broker_that_counts_nothing_nothing_is_said() -> None:
+    kafka = BrokerMetricsResponse(broker_id=-1, at_ms=0, families=[])
+    assert read(of_followers([partition(0, 1, 1, 2)], {1: kafka, 2: kafka})) == {}
+
+
+def test_groups_are_counted_where_they_are_kept() -> None:
+    answering = ends({1: {}, 2: {}})
+    groups = [group("a", 1), group("b", 1), group("c", 3)]
+    assert read(of_coordinators(groups, answering)) == {("1",): 2, ("2",): 0}
+
+
+def test_sums_are_of_a_topic_and_leave_out_what_nobody_knows() -> None:
+    offsets, lags = sums([group("billing", 1, ("orders", 5, 2), ("orders", 7, None), ("pay", None, None))])
+    assert offsets.name == "kafka_consumergroup_current_offset_sum"
+    assert read(offsets) == {("billing", "orders"): 12}
+    assert lags.name == "kafka_consumergroup_lag_sum"
+    assert read(lags) == {("billing", "orders"): 2}
+
+
+def test_requests_have_a_count_and_milliseconds() -> None:
+    samples = [
+        Sample(labels=["Fetch", "0.001024"], value=3),
+        Sample(labels=["Fetch", "+Inf"], value=4),
+        Sample(labels=["Fetch", "sum"], value=0.5),
+    ]
+    count, took = of_requests(counted("headrace_request_duration_seconds", ["request", "le"], {1: samples}))
+    assert count.name == "kafka_network_requestmetrics_totaltimems_count"
+    assert read(count) == {("1", "Fetch"): 4}
+    assert took.name == "kafka_network_requestmetrics_totaltimems_sum"
+    assert read(took) == {("1", "Fetch"): 500}
