@@ -47,6 +47,11 @@ def test_every_address_in_an_answer_leads_to_what_has_it(gateway: Asking, cluste
     assert f"{cluster}/brokers/1/partition-replicas" in seen
 
 
+def test_a_slash_at_the_end_says_nothing(gateway: Asking, cluster: str) -> None:
+    for path in ("/v3/clusters", cluster, f"{cluster}/topics", "/brokers"):
+        assert gateway.get(f"{path}/") == gateway.get(path)
+
+
 def test_a_topic_from_its_first_day_to_its_last(gateway: Asking, cluster: str) -> None:
     body = {
         "topic_name": "v3-life",

@@ -55,9 +55,7 @@ class LiveBrokers:
     ) -> None:
         self._bootstrap = bootstrap
         self._told = tuple(addresses_of(bootstrap))
-        self._heard: tuple[
-            Address, ...
-        ] = ()  # of these from the cluster: those that we were told may be gone
+        self._heard: tuple[Address, ...] = ()  # by the cluster: those that we were told may be gone
         self._turns = count()
         self._has_answered = False
         self._failed: set[Address] = set()  # those that gave no answer when they were last asked

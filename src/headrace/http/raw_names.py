@@ -9,13 +9,16 @@ from starlette.types import Scope
 
 
 class RawRoute(APIRoute):
-    """For names that clients choose as they like: groups, and instances in them."""
+    """For names that clients choose as they like: groups, and instances in them.
+
+    A slash at the end says nothing.
+    """
 
     def matches(self, scope: Scope) -> tuple[Match, Scope]:
         raw = scope.get("raw_path")
         if scope["type"] != "http" or raw is None:
             return super().matches(scope)
-        path = raw.decode("latin-1").partition("?")[0]
+        path = raw.decode("latin-1").partition("?")[0].removesuffix("/")
         match, found = super().matches({**scope, "path": path})
         if match is not Match.NONE:
             found["path_params"] = {name: _decoded(value) for name, value in found["path_params"].items()}
