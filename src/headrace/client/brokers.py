@@ -49,7 +49,7 @@ class Brokers:
     ) -> None:
         self._bootstrap = bootstrap
         self._connect = partial(Connection, answer_s=answer_s, client_id=client_id, security=security)
-        self._addresses = list(addresses_of(bootstrap))
+        self.addresses = list(addresses_of(bootstrap))  # of all that may be asked
         self._open: dict[Address, Connection] = {}
         self._has_answered = False
         self._silent: set[Address] = set()  # those that gave no answer when they were last asked
@@ -70,11 +70,15 @@ class Brokers:
     def any(self, request: Message) -> Any:
         """The answer of the first broker that gives one; Unreachable if there is none."""
         why = "expected HOST:PORT,..."
-        for address in sorted(self._addresses, key=self._silent.__contains__):
+        for address in sorted(self.addresses, key=self._silent.__contains__):
             try:
-                return self.at(address, request)
+                answer = self.at(address, request)
             except NoAnswer as error:
                 why = f"{error}; {error.doubt}" if error.doubt and not self._has_answered else str(error)
+            else:
+                if isinstance(answer, MetadataResponse):
+                    self.know(Address(each.host, each.port) for each in answer.brokers)
+                return answer
         raise Unreachable(f"no broker answers at {self._bootstrap}: {why}")
 
     def at(self, address: Address, request: Message) -> Any:
@@ -114,7 +118,6 @@ class Brokers:
         request = MetadataRequest(topics=None, allow_auto_topic_creation=False)
         found: MetadataResponse = self.any(request)
         brokers = {each.node_id: Address(each.host, each.port) for each in found.brokers}
-        self.know(brokers.values())
         controller = brokers.get(found.controller_id)
         if controller is None or controller in self._silent:
             return found
@@ -125,7 +128,7 @@ class Brokers:
 
     def know(self, addresses: Iterable[Address]) -> None:
         """These are brokers of the cluster, too: any of them may be asked."""
-        self._addresses = list(dict.fromkeys([*addresses, *self._addresses]))
+        self.addresses = list(dict.fromkeys([*addresses, *self.addresses]))
 
     def _controller(self, *, patient: bool) -> Address:
         found: MetadataResponse = self.any(MetadataRequest(topics=[], allow_auto_topic_creation=False))

@@ -10,7 +10,7 @@ from fastapi import Depends, Request
 from headrace.client.brokers import Brokers
 from headrace.client.wire import ANSWER_S, Address
 from headrace.http.settings import GatewaySettings
-from headrace.protocol.schema.metadata import MetadataRequest, MetadataResponse
+from headrace.protocol.schema.metadata import MetadataRequest
 
 if TYPE_CHECKING:
     from headrace.client.admin import Admin
@@ -33,18 +33,17 @@ class Reach:
         self._admin: Admin | None = None
         self._groups: GroupAdmin | None = None
         self._at_close: list[Callable[[], None]] = []
-        self._known: tuple[str, ...] = ()  # brokers that we have heard of
+        self._known: tuple[Address, ...] = ()  # brokers that any of our clients has heard of
 
     @property
     def bootstrap(self) -> str:
         """What we were told, and the brokers we have heard of since: those we were told may be gone."""
-        return ",".join(dict.fromkeys([*self.settings.bootstrap.split(","), *self._known]))
+        return ",".join(dict.fromkeys([*self.settings.bootstrap.split(","), *map(str, self._known)]))
 
     def check(self) -> None:
         """Unreachable if no broker answers, at once: librdkafka would go on asking for half a minute."""
         with self.brokers(SILENCE_S) as brokers:
-            found: MetadataResponse = brokers.any(MetadataRequest(topics=[], allow_auto_topic_creation=False))
-        self._known = tuple(str(Address(each.host, each.port)) for each in found.brokers)
+            brokers.any(MetadataRequest(topics=[], allow_auto_topic_creation=False))
 
     @property
     def admin(self) -> "Admin":
@@ -84,12 +83,14 @@ class Reach:
             brokers = spare.pop() if spare else None
         if brokers is None:
             brokers = Brokers(self.bootstrap, answer_s=answer_s, client_id="headrace-gateway")
+        brokers.know(self._known)
         try:
             yield brokers
         except BaseException:
             brokers.close()
             raise
         with self._lock:
+            self._known = tuple(brokers.addresses)
             if len(spare) < SPARE and not self._closed:
                 spare.append(brokers)
                 return
