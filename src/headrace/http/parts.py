@@ -5,11 +5,12 @@ for is left for later.
 """
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from threading import Lock
 from typing import Final
 
 from fastapi import FastAPI
+from fastapi.routing import iter_route_contexts
 from starlette.routing import BaseRoute
 from starlette.types import ASGIApp, Receive, Scope, Send
 
@@ -87,6 +88,7 @@ class Parts:
         routes = self._app.router.routes
         there = len(routes)
         install(self._app)
+        _make(routes[there:])
         added = {**self._added, install: routes[there:]}
         # In their order, whichever was asked for first: of two that fit, the first is taken.
         routes[:] = [*self._first, *(route for part in PARTS for route in added.get(part, ()))]
@@ -114,3 +116,10 @@ def install_all(app: FastAPI) -> None:
     with _MAKING:
         for install in PARTS:
             install(app)
+        _make(app.router.routes)
+
+
+def _make(routes: Sequence[BaseRoute]) -> None:
+    """Have FastAPI make of routers now what it would at a first request, when others may be at it too."""
+    for _ in iter_route_contexts(routes):
+        pass

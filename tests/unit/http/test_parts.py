@@ -10,7 +10,7 @@ from fastapi.routing import iter_route_contexts
 from starlette.testclient import TestClient
 
 from headrace.http.app import create_app
-from headrace.http.parts import PARTS, Install
+from headrace.http.parts import PARTS, Install, Parts
 from headrace.http.settings import GatewaySettings
 
 NOWHERE = "127.0.0.1:1"
@@ -53,6 +53,17 @@ def test_a_request_has_only_those_parts_installed_that_may_answer_it(app: FastAP
     added = set(paths(app)) - before
     assert "/healthz" in added
     assert not any(path.startswith(("/ui", "/topics", "/subjects")) for path in added)
+
+
+def test_what_routes_need_is_made_when_they_are_installed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """FastAPI would make it at the first request, of functions that another app's first may be at as well."""
+    app = FastAPI()
+    parts = Parts(app)
+    for path in IN_EVERY_PART:
+        parts.complete(path)
+    monkeypatch.setattr("fastapi.routing.get_dependant", None)
+
+    assert {"/healthz", "/subjects", "/topics"} <= set(paths(app))
 
 
 def test_a_part_is_installed_once(app: FastAPI) -> None:
