@@ -3,6 +3,9 @@ PYTHON ?= python3
 BIN := .venv/bin
 STAMP := .venv/installed
 
+# Tests start hundreds of processes: what Python has compiled for one of them is there for the next.
+export PYTHONDONTWRITEBYTECODE :=
+
 .DEFAULT_GOAL := help
 .PHONY: help install demo test lint format unit simulate wire http console cli coordination kazoo cluster cluster-matrix spark spark-long compat compat-long schema docs site bench compare spark-compare groups lock clean
 
@@ -43,7 +46,7 @@ wire: install  ## a real broker on loopback: three clients, raw requests, hostil
 	$(BIN)/pytest -q -n 4 tests/wire
 
 http: install  ## the gateway, the schema registry and metrics, over HTTP: other people's clients, any request at all
-	$(BIN)/pytest -q -n 2 tests/http
+	$(BIN)/pytest -q -n 4 tests/http
 
 console: install  ## the web console in a real Chromium (which is installed if it is missing and we are root on Debian)
 	@command -v chromium >/dev/null || { test "$$(id -u)" = 0 && command -v apt-get >/dev/null && apt-get install -qq -y chromium >/dev/null 2>&1; } || true
@@ -53,7 +56,7 @@ cli: install  ## every command, as a process of its own, against a real broker
 	$(BIN)/pytest -q -n 4 -m "not long" tests/cli
 
 coordination: install  ## the embedded coordinator and Apache ZooKeeper, through kazoo: one suite for both
-	$(BIN)/pytest -q --ignore=tests/coordination/test_kazoo_suite.py tests/coordination
+	$(BIN)/pytest -q -n 2 --ignore=tests/coordination/test_kazoo_suite.py tests/coordination
 
 kazoo: install  ## kazoo's own test suite against the embedded coordinator
 	$(BIN)/pytest -q tests/coordination/test_kazoo_suite.py
