@@ -122,6 +122,19 @@ def test_what_hears_of_failures_may_raise(broker: Broker) -> None:
     assert "ZeroDivisionError" in told.value.__notes__[0]
 
 
+def test_a_listener_that_raises_is_heard_also_if_there_are_no_records(broker: Broker) -> None:
+    topic = topic_of(broker.bootstrap, [])
+
+    def complain(_places: list[Place]) -> None:
+        raise LookupError("of the user's")
+
+    with (
+        Consumer(broker.bootstrap, topic, group=fresh("group"), on_assigned=complain, **QUICK) as consumer,
+        pytest.raises(LookupError, match="of the user's"),
+    ):
+        list(consumer.read(idle_s=10))
+
+
 @pytest.mark.parametrize("which", ["on_assigned", "on_revoked"])
 def test_a_listener_that_raises_is_heard_and_no_record_is_lost(broker: Broker, which: str) -> None:
     topic, group = topic_of(broker.bootstrap, numbers(10)), fresh("group")

@@ -104,9 +104,9 @@ class Source:
             if self._moves:
                 self._begins |= self._moves.go(self._resolved)
             first = self.client.poll(min(wait_s, POLL_S))
-            if first is None:
-                return []
-            found = [first, *self.client.consume(most - 1, timeout=0)] if most > 1 else [first]
+            found = [] if first is None else [first]
+            if found and most > 1:
+                found += self.client.consume(most - 1, timeout=0)
         except KafkaException as error:
             self._go_back(first)
             raise translate(error, "the topics", self._bootstrap) from error
