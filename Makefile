@@ -43,17 +43,17 @@ simulate: install  ## the brokers' own code in simulated clusters that go wrong:
 	PYTHONPATH=tests $(BIN)/python -m simulation $(if $(SEED),--seed $(SEED),--seeds $(or $(SEEDS),2000)) $(ARGS)
 
 wire: install  ## a real broker on loopback: three clients, raw requests, hostile bytes, kill -9
-	$(BIN)/pytest -q -n 4 tests/wire
+	$(BIN)/pytest -q -n 4 --dist worksteal tests/wire
 
 http: install  ## the gateway, the schema registry and metrics, over HTTP: other people's clients, any request at all
-	$(BIN)/pytest -q -n 4 tests/http
+	$(BIN)/pytest -q -n 4 --dist worksteal tests/http
 
 console: install  ## the web console in a real Chromium (which is installed if it is missing and we are root on Debian)
 	@command -v chromium >/dev/null || { test "$$(id -u)" = 0 && command -v apt-get >/dev/null && apt-get install -qq -y chromium >/dev/null 2>&1; } || true
 	$(BIN)/pytest -q -n 2 tests/console
 
 cli: install  ## every command, as a process of its own, against a real broker
-	$(BIN)/pytest -q -n 4 -m "not long" tests/cli
+	$(BIN)/pytest -q -n 4 --dist worksteal -m "not long" tests/cli
 
 coordination: install  ## the embedded coordinator and Apache ZooKeeper, through kazoo: one suite for both
 	$(BIN)/pytest -q -n 2 --ignore=tests/coordination/test_kazoo_suite.py tests/coordination
