@@ -209,7 +209,7 @@ def test_a_delayed_answer_comes_later_and_what_it_is_about_is_done(
     assert len(served.records(topic)) == 1
     client.receive(produce_request(topic), 9)
 
-    assert time.monotonic() - began > 0.29  # an event loop counts in milliseconds
+    assert time.monotonic() - began >= 0.3
 
 
 def test_answers_keep_their_order_behind_a_delayed_one(served: Broker, client: RawClient, topic: str) -> None:

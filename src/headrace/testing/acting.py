@@ -16,6 +16,7 @@ from headrace.testing.refusals import refusal, replaced
 Act = Callable[[Question, str | None], Any]
 """Returns what a handler would: a reply, or something to await. It is told the topic it is for, if any."""
 
+EARLY_S = 0.002  # loops count in milliseconds, and may wake somebody before his time
 _NO_SESSION = -1
 
 
@@ -26,7 +27,7 @@ def delay(seconds: float) -> Act:
 
 async def _answer_late(reply: Any, seconds: float) -> Any:
     answer = await finished(reply)
-    await asyncio.sleep(seconds)
+    await asyncio.sleep(seconds + EARLY_S)
     return answer
 
 
