@@ -75,7 +75,9 @@ def test_what_does_not_fit_is_told_before_it_is_tried(registry: Registry) -> Non
     assert refused.err.endswith("cannot be the next version of fit-value: 1 reason\n")
     machine = registry("check", "fit-value", registry.order(ITEM), "--json")
     assert (machine.status, machine.json["compatible"]) == (1, False)
-    tried = registry("register", "fit-value", registry.order(ITEM)).complaint
+    registering = registry("register", "fit-value", registry.order(ITEM))
+    assert registering.status == 1
+    tried = registering.complaint
     assert "cannot be the next version of fit-value: " in tried
     assert "'item'" in tried
     assert "oldSchema" not in tried

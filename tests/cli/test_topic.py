@@ -19,7 +19,7 @@ def test_a_topic_from_its_creation_to_its_end(headrace: Command) -> None:
         *("alter", "life", "--partitions", "3", "--unset", "segment.bytes", "--config", "retention.ms=9"),
     )
     assert altered.text == "altered life: 3 partitions, 1 replica each, retention.ms=9\n"
-    assert headrace.ok("topic", "delete", "life", "--yes").text == "deleted life\n"
+    assert headrace.ok("topic", "delete", "life").text == "deleted life\n"
     assert "life" not in [each["name"] for each in headrace.ok("topic", "list", "--json").json]
 
 

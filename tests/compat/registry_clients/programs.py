@@ -6,18 +6,17 @@ A question is {"verb": "register", "remove", "write" or "read", "http": URL, "bo
 user's cache; every later run finds it there and needs no network.
 """
 
-import fcntl
 import hashlib
 import json
 import os
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, Self
 
+from compat.locking import only_one_process
 from headrace.testing.pipe import lines
 
 HERE: Final = Path(__file__).parent
@@ -125,7 +124,7 @@ def _kept(inputs: Sequence[Path], make: Callable[[Path], None]) -> Path:
     """The directory that `make` fills, made anew when the inputs change."""
     digest = hashlib.sha256(b"".join(each.read_bytes() for each in inputs)).hexdigest()[:12]
     kept = CACHE / digest
-    with _only_one_process():
+    with only_one_process(CACHE):
         if not kept.is_dir():
             with tempfile.TemporaryDirectory(dir=CACHE) as scratch:
                 filled = Path(scratch) / "filled"
@@ -133,14 +132,3 @@ def _kept(inputs: Sequence[Path], make: Callable[[Path], None]) -> Path:
                 make(filled)
                 filled.rename(kept)  # all of it or none
     return kept
-
-
-@contextmanager
-def _only_one_process() -> Iterator[None]:
-    CACHE.mkdir(parents=True, exist_ok=True)
-    lock = os.open(CACHE / "lock", os.O_CREAT | os.O_RDWR, 0o644)
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        yield
-    finally:
-        os.close(lock)  # which also unlocks
