@@ -6,16 +6,17 @@ import signal
 import socket
 import subprocess
 import sys
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 
 from headrace.cli.machine.directory import LARGEST_LOG_BYTES, DataDirectory
 from headrace.cli.machine.door import Door, kept
-from headrace.cli.machine.ports import reserved
 from headrace.cli.machine.process import Ended, Program
 from headrace.cli.process import Refused
 from headrace.http.sockets import bound
+from headrace.ports import PortsTaken, reserved
 
 LOOPBACK = "127.0.0.1"
 
@@ -30,16 +31,26 @@ def test_a_reserved_port_is_there_for_who_asks_for_it_and_for_nobody_else() -> N
             socket.create_connection((LOOPBACK, ports[1]), 1)
 
 
+def test_ports_that_somebody_keeps_are_not_any_free_ones() -> None:
+    """Who takes several in a row takes all but the first by number, and meets those of others."""
+    taken: set[int] = set()
+    with ExitStack() as stack:
+        for _ in range(100):
+            ports = stack.enter_context(reserved(LOOPBACK, 0, 20))
+            assert taken.isdisjoint(ports)
+            taken.update(ports)
+
+
 def test_a_port_on_which_something_listens_cannot_be_reserved() -> None:
     with socket.create_server((LOOPBACK, 0)) as listening:
         port = listening.getsockname()[1]
-        with pytest.raises(Refused, match=f"cannot listen on 127.0.0.1:{port}: something listens there"):
+        with pytest.raises(PortsTaken, match=f"cannot listen on 127.0.0.1:{port}: something listens there"):
             reserved(LOOPBACK, port, 1).__enter__()
 
 
 def test_a_host_that_is_not_here_is_refused() -> None:
     for port in (0, 9092):
-        with pytest.raises(Refused, match=r"cannot listen on 192\.0\.2\.1"):
+        with pytest.raises(PortsTaken, match=r"cannot listen on 192\.0\.2\.1"):
             reserved("192.0.2.1", port, 1).__enter__()
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from cli.command import Command
 from cli.members import wait_until
-from headrace.testing.process import ClusterProcess
+from headrace.testing.process import ClusterProcess, ServerProcess
 
 STOP_S = 15.0  # what TERM may take on a busy machine; one that hangs is killed after 20
 
@@ -18,6 +18,15 @@ def test_all_brokers_are_named_when_all_are_ready(cluster: ClusterProcess) -> No
     assert cluster.bootstrap == ",".join(f"127.0.0.1:{port}" for port in range(first, first + 3))
     for port in range(first, first + 3):
         assert Command(f"127.0.0.1:{port}").ok("topic", "list").out is not None
+
+
+def test_without_a_port_it_takes_any_that_are_free(tmp_path: Path) -> None:
+    arguments = ["up", f"--data={tmp_path / 'data'}", "--port=0", "--brokers=2"]
+    with ServerProcess(arguments, tmp_path / "up.log") as up:
+        first, second = up.address.split(",")
+        for each in (first, second):
+            assert Command(each).ok("topic", "list").out
+        up.stop()
 
 
 def test_each_process_has_its_directory_and_its_log(cluster: ClusterProcess) -> None:

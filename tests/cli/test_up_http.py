@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 
 from cli.command import Command
-from headrace.cli.machine.ports import reserved
 from headrace.testing.process import ClusterProcess, ServerProcess, UpProcess
+from ports import free_ports
 
 STOP_S = 15.0  # what TERM may take on a busy machine; what hangs would be waited for longer
 
@@ -115,8 +115,7 @@ def test_on_every_address_of_ipv6_it_is_found_where_it_says(tmp_path: Path, kind
 
 @pytest.mark.parametrize("brokers", [1, 3])
 def test_http_leaves_the_usual_port_to_a_broker_that_has_it(tmp_path: Path, brokers: int) -> None:
-    with reserved("127.0.0.1", 0, brokers) as ports:
-        pass
+    ports = free_ports(brokers)
     # Tests that run at the same time may have the port that is really the usual one.
     script = (
         "from headrace.cli.machine import door; from headrace.cli.main import main; "
@@ -135,8 +134,7 @@ def test_http_leaves_the_usual_port_to_a_broker_that_has_it(tmp_path: Path, brok
 
 @pytest.mark.parametrize("brokers", [1, 3])
 def test_a_port_cannot_be_a_brokers_and_that_of_http(tmp_path: Path, brokers: int) -> None:
-    with reserved("127.0.0.1", 0, brokers) as ports:
-        pass
+    ports = free_ports(brokers)
     data = f"--data={tmp_path / 'data'}"
     refused = Command("")(
         "up", data, f"--port={ports[0]}", f"--http-port={ports[-1]}", f"--brokers={brokers}"

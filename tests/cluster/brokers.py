@@ -5,8 +5,9 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from cluster.places import HERE, Place
-from cluster.waiting import free_port, until
+from cluster.waiting import until
 from headrace.testing.process import ServerProcess
+from ports import free_port
 
 
 class BrokerProcess(ServerProcess):

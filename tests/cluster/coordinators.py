@@ -8,9 +8,9 @@ from types import TracebackType
 from typing import Final, Protocol, Self
 
 from cluster.places import HERE, Place
-from cluster.waiting import free_port, is_free
-from headrace.coordination.zookeeper import ELECTION_OFFSET, QUORUM_OFFSET, Server, ZooKeeper
+from headrace.coordination.zookeeper import PORTS_EACH, Server, ZooKeeper
 from headrace.testing.process import ServerProcess
+from ports import free_port, free_ports
 
 TICK_MS: Final = 500  # a session may last from 2 to 20 of them
 SERVERS: Final = 3
@@ -82,7 +82,9 @@ class Ensemble(ZooKeeper):
     """Apache ZooKeeper, three servers on this machine."""
 
     def __init__(self, root: Path) -> None:
-        super().__init__(root / "zookeeper", servers=SERVERS, port=_free_ports(), tick_ms=TICK_MS)
+        super().__init__(
+            root / "zookeeper", servers=SERVERS, port=free_ports(PORTS_EACH * SERVERS), tick_ms=TICK_MS
+        )
 
     @property
     def running(self) -> bool:
@@ -109,13 +111,3 @@ class Ensemble(ZooKeeper):
             if server.pid is not None:
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(server.pid, number)
-
-
-def _free_ports() -> int:
-    """The first of an ensemble's ports; the others are above it at ZooKeeper's usual distances."""
-    offsets = (QUORUM_OFFSET, ELECTION_OFFSET)
-    others = [offset + server for offset in offsets for server in range(SERVERS)]
-    while True:
-        first = free_port(room=SERVERS)
-        if all(is_free("127.0.0.1", first + each) for each in others):
-            return first

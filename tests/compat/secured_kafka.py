@@ -7,7 +7,8 @@ from confluent_kafka.admin import ScramCredentialInfo, ScramMechanism, UserScram
 
 from compat.certificates import Authority
 from compat.kafka_tools.java import KafkaJava
-from compat.kafka_tools.server import KafkaServer, _free_ports
+from compat.kafka_tools.server import KafkaServer
+from ports import free_ports
 
 USER: Final = "ann=a,b"  # SCRAM has words of its own for both signs
 PASSWORD: Final = r'so "very" se\cret;'
@@ -97,7 +98,7 @@ class SecuredKafka(KafkaServer):
 
     def _configure(self) -> None:
         super()._configure()
-        ports = _free_ports(len(LISTENERS))
+        ports = free_ports(len(LISTENERS))
         self.addresses = {name: f"127.0.0.1:{port}" for name, port in zip(LISTENERS, ports, strict=True)}
         self.addresses["PLAINTEXT"] = self.bootstrap
         more = "".join(f",{name}://{self.addresses[name]}" for name in LISTENERS)

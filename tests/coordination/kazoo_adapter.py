@@ -9,7 +9,6 @@ import gc
 import os
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
@@ -19,6 +18,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
+from ports import free_port
 
 # The harness reads the version to know what the server can do.
 os.environ.setdefault("ZOOKEEPER_VERSION", "3.9.5")
@@ -35,8 +36,7 @@ class ManagedCoordinator:
         self.working_path = tempfile.mkdtemp(prefix="kazoo-suite-")
         self.host = "127.0.0.1"
         self.process: subprocess.Popen[str] | None = None
-        with socket.create_server((self.host, 0)) as free:
-            self.client_port: int = free.getsockname()[1]
+        self.client_port = free_port()
 
     @property
     def running(self) -> bool:

@@ -6,6 +6,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
 
+from ports import free_port
+
 HEADRACE: Final = Path(sys.executable).with_name("headrace")
 STOP_TIMEOUT_S: Final = 20
 
@@ -15,7 +17,7 @@ class CoordinatorProcess:
 
     def __init__(self, data_dir: Path, *, tick_ms: int = 2000, options: tuple[str, ...] = ()) -> None:
         self._arguments = ["--data", str(data_dir), "--tick-ms", str(tick_ms), *options]
-        self._port = 0
+        self._port = free_port()
         self._process: subprocess.Popen[str] | None = None
         self.data_dir = data_dir
         self.log = data_dir.with_suffix(".log")

@@ -11,7 +11,6 @@ from confluent_kafka.schema_registry import SchemaRegistryClient
 from confluent_kafka.serialization import MessageField, SerializationContext, Serializer
 from pyspark.sql import SparkSession
 
-from cluster.waiting import free_port
 from headrace.client.schemas import Reference, Schema
 from headrace.client.schemas import Registry as Client
 from headrace.http.serving import serve_in_thread
@@ -19,6 +18,7 @@ from headrace.pipeline import Pipeline
 from headrace.pipeline.creating import create, missing_topics
 from headrace.pipeline.running import Runner
 from headrace.pipeline.state import State
+from ports import free_port
 from wire.confluent import read, send
 
 PATIENCE_S: Final = 240

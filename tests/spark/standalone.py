@@ -2,7 +2,6 @@
 
 import os
 import signal
-import socket
 import subprocess
 import time
 from pathlib import Path
@@ -13,6 +12,7 @@ import pyspark
 
 from headrace.spark.launcher import prepare
 from headrace.testing.process import NotReady
+from ports import free_port
 
 START_TIMEOUT_S: Final = 120.0
 _SPARK_CLASS: Final = Path(pyspark.__file__).parent / "bin" / "spark-class"
@@ -23,7 +23,7 @@ class Standalone:
     """`master` is what a session connects to; workers may be killed."""
 
     def __init__(self, root: Path, workers: int) -> None:
-        self.master = f"spark://127.0.0.1:{_free_port()}"
+        self.master = f"spark://127.0.0.1:{free_port()}"
         self._root = root
         self._count = workers
         self._master: subprocess.Popen[bytes]
@@ -85,9 +85,3 @@ def _wait_for(log: Path, text: str) -> None:
         if time.monotonic() > deadline:
             raise NotReady(f"{log.name} does not say {text!r}:\n{log.read_text(errors='replace')[-2000:]}")
         time.sleep(0.1)
-
-
-def _free_port() -> int:
-    with socket.socket() as sock:
-        sock.bind(("127.0.0.1", 0))
-        return int(sock.getsockname()[1])

@@ -121,6 +121,7 @@ def known_errors() -> tuple[type[Exception], ...]:
     from headrace.cli.process import Refused  # noqa: PLC0415
     from headrace.client.errors import ClientError  # noqa: PLC0415
     from headrace.coordination.errors import CoordinationError  # noqa: PLC0415
+    from headrace.ports import PortsTaken  # noqa: PLC0415
     from headrace.protocol.errors import KafkaError  # noqa: PLC0415
     from headrace.spark.errors import SparkError  # noqa: PLC0415
     from headrace.storage.errors import StorageError  # noqa: PLC0415
@@ -131,6 +132,7 @@ def known_errors() -> tuple[type[Exception], ...]:
         InvalidSetting,
         KafkaError,
         OSError,
+        PortsTaken,
         Refused,
         SparkError,
         StartRefused,

@@ -11,9 +11,9 @@ from headrace.cli import process, settings
 from headrace.cli.machine.directory import DataDirectory
 from headrace.cli.machine.door import Door, kept
 from headrace.cli.machine.layout import EMBEDDED, Layout
-from headrace.cli.machine.ports import reserved
 from headrace.cli.session import Session, as_json_option
 from headrace.cli.texts import pairs
+from headrace.ports import reserved
 
 
 @click.command()

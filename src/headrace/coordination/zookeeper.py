@@ -20,11 +20,13 @@ from typing import Final, Self
 
 from headrace.coordination.errors import CoordinationError, ZooKeeperUnavailable
 from headrace.coordination.java import find_java
+from headrace.ports import reserved
 
 MAIN_CLASS: Final = "org.apache.zookeeper.server.quorum.QuorumPeerMain"
 # Enough for the server: protocol, logging, metrics, and the libraries its classes mention.
 JARS: Final = ("zookeeper-", "slf4j-api-", "log4j-", "metrics-core-", "netty-", "snappy-java-", "commons-io-")
 HEAP: Final = "-Xmx256m"
+PORTS_EACH: Final = 3  # for clients, for the others, and to elect a leader
 QUORUM_OFFSET: Final = 707  # 2888 for a client port of 2181, and 3888 for the election: ZooKeeper's usual
 ELECTION_OFFSET: Final = 1707
 START_TIMEOUT_S: Final = 60
@@ -51,14 +53,20 @@ class ZooKeeper:
         *,
         servers: int = 1,
         host: str = "127.0.0.1",
-        port: int = 2181,
+        port: int | Sequence[int] = 2181,
         tick_ms: int = 2000,
         java_options: Sequence[str] = (),
     ) -> None:
-        """`port` is the first server's, the next have the next; 0 takes whatever ports are free."""
+        """`port` is the first server's, the next have the next; 0 takes whatever ports are free now.
+
+        Or all of them, PORTS_EACH for each server, if somebody keeps them for this ensemble.
+        """
         require_odd(servers)
         command = [str(find_java()), HEAP, *java_options, "-cp", os.pathsep.join(map(str, find_jars()))]
-        ports = _free_ports(servers) if port == 0 else _ports_from(port, servers)
+        if isinstance(port, int):
+            ports = _free_ports(servers) if port == 0 else _ports_from(port, servers)
+        else:
+            ports = _ports_of(port)
         self.servers = [
             Server(command, data_dir / str(number), number, host=host, ports=ports, tick_ms=tick_ms)
             for number in range(1, servers + 1)
@@ -260,11 +268,12 @@ def _ports_from(first: int, servers: int) -> list[Ports]:
 
 
 def _free_ports(servers: int) -> list[Ports]:
-    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(3 * servers)]
-    numbers = [each.getsockname()[1] for each in sockets]
-    for each in sockets:
-        each.close()
-    return [Ports(*numbers[index : index + 3]) for index in range(0, len(numbers), 3)]
+    with reserved("127.0.0.1", 0, PORTS_EACH * servers) as numbers:
+        return _ports_of(numbers)
+
+
+def _ports_of(numbers: Sequence[int]) -> list[Ports]:
+    return [Ports(*numbers[first : first + PORTS_EACH]) for first in range(0, len(numbers), PORTS_EACH)]
 
 
 LOG_CONFIG: Final = """\

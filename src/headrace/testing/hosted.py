@@ -5,7 +5,6 @@ import atexit
 import itertools
 import os
 import shutil
-import socket
 import tempfile
 from collections.abc import Callable, Coroutine, Iterator
 from contextlib import ExitStack
@@ -15,6 +14,7 @@ from types import TracebackType
 from typing import Any, Final, Self, TypeVar
 
 from headrace.coordination.embedded.server import Coordinator
+from headrace.ports import reserved
 from headrace.testing.captured_log import CapturedLog
 from headrace.testing.embedded import EmbeddedBroker
 from headrace.testing.faults import Faults
@@ -119,12 +119,14 @@ class Hosted:
     def _make_nodes(self, root: Path, zookeeper: str) -> None:
         self._stack.callback(self._end_nodes)
         self._ports.clear()
-        for broker_id in range(1, self._count + 1):
-            self._ports[broker_id] = self._stack.enter_context(_bound()).getsockname()[1]
+        # A broker that is stopped finds its port again: nobody else's meanwhile.
+        ports = self._stack.enter_context(reserved(HOST, 0, self._count))
+        self._ports.update(enumerate(ports, start=1))
+        for broker_id, port in self._ports.items():
             settings = broker_settings(self._count, self._given) | {
                 "broker.id": str(broker_id),
                 "log.dirs": str(root / f"broker-{broker_id}"),
-                "listeners": f"PLAINTEXT://{HOST}:{self._ports[broker_id]}",
+                "listeners": f"PLAINTEXT://{HOST}:{port}",
                 "zookeeper.connect": zookeeper,
             }
             self._nodes[broker_id] = (
@@ -182,11 +184,3 @@ async def _all(work: Iterator[Coroutine[Any, Any, None]]) -> None:
     for ended in await asyncio.gather(*work, return_exceptions=True):
         if isinstance(ended, BaseException):
             raise ended
-
-
-def _bound() -> socket.socket:
-    """A port that stays the broker's between two lives: a socket that is bound and does not listen."""
-    bound = socket.socket()
-    bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    bound.bind((HOST, 0))
-    return bound

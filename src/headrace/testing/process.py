@@ -6,11 +6,13 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from signal import Signals
 from types import TracebackType
 from typing import Final, Self
 
+from headrace.ports import reserved
 from headrace.testing.pipe import lines
 
 START_TIMEOUT_S: Final = 30.0
@@ -139,7 +141,7 @@ class ServerProcess:
 
 
 class UpProcess(ServerProcess):
-    """`headrace up` in a directory of its own.
+    """`headrace up` in a directory of its own, on ports that stay its own while it is down.
 
     with UpProcess(tmp_path) as up:
         Producer({"bootstrap.servers": up.bootstrap})
@@ -157,7 +159,8 @@ class UpProcess(ServerProcess):
         root.mkdir(parents=True, exist_ok=True)
         self.data = root / "data"
         self._options = [*arguments, *(f"--set={name}={value}" for name, value in (settings or {}).items())]
-        super().__init__(self._arguments(port=0), root / "up.log", environment)
+        self._ports = ExitStack()
+        super().__init__(["up"], root / "up.log", environment)
 
     @property
     def bootstrap(self) -> str:
@@ -168,13 +171,23 @@ class UpProcess(ServerProcess):
         """Of the first broker."""
         return int(self.address.partition(",")[0].rpartition(":")[2])
 
-    def start(self) -> None:
-        """Start it, at the port it had before if there was one, and return once clients can connect."""
-        super().start()
-        self.arguments = self._arguments(self.port)
+    def launch(self) -> None:
+        """Start it, at the port it had before if there was one, and do not wait until it is ready."""
+        if self.arguments == ["up"]:
+            host, brokers = self._option("--host", "127.0.0.1"), int(self._option("--brokers", "1"))
+            first, *_ = self._ports.enter_context(reserved(host, 0, brokers))
+            self.arguments = ["up", f"--data={self.data}", f"--port={first}", "--http-port=0", *self._options]
+        super().launch()
 
-    def _arguments(self, port: int) -> list[str]:
-        return ["up", f"--data={self.data}", f"--port={port}", *self._options]
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        super().__exit__(kind, error, trace)
+        self._ports.close()
+
+    def _option(self, name: str, default: str) -> str:
+        given = [each.partition("=")[2] for each in self._options if each.startswith(f"{name}=")]
+        return given[-1] if given else default
 
 
 class ClusterProcess(UpProcess):

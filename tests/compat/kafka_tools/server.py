@@ -1,7 +1,6 @@
 """Apache Kafka itself: one broker that is its own controller, on loopback, in a directory of its own."""
 
 import shutil
-import socket
 import subprocess
 import time
 from collections.abc import Mapping
@@ -20,6 +19,7 @@ from confluent_kafka.admin import (
 )
 
 from compat.kafka_tools.java import KafkaJava
+from ports import free_ports
 
 CLUSTER_ID: Final = "headraceTestCluster000"  # 22 characters of base64: any 16 bytes will do
 START_TIMEOUT_S: Final = 60
@@ -141,7 +141,7 @@ class KafkaServer:
         self.start()
 
     def _configure(self) -> None:
-        broker, controller = _free_ports(2)
+        broker, controller = free_ports(2)
         self.bootstrap = f"127.0.0.1:{broker}"
         # The server keeps the client, because an AdminClient's futures never finish once it is collected.
         self.admin = AdminClient(client_settings(self.bootstrap))
@@ -167,17 +167,6 @@ class KafkaServer:
         state = "is not ready" if process.returncode is None else f"exited with {process.returncode}"
         last_lines = "\n".join(self.server_log.read_text().splitlines()[-20:])
         raise ChildProcessError(f"Apache Kafka {state}; the end of its log:\n{last_lines}")
-
-
-def _free_ports(count: int) -> list[int]:
-    sockets = [socket.socket() for _ in range(count)]
-    try:
-        for each in sockets:
-            each.bind(("127.0.0.1", 0))
-        return [each.getsockname()[1] for each in sockets]
-    finally:
-        for each in sockets:
-            each.close()
 
 
 def client_settings(bootstrap: str) -> dict[str, str | int]:

@@ -11,11 +11,11 @@ from headrace.cli.log_format import formatter
 from headrace.cli.machine.door import Door, kept
 from headrace.cli.machine.layout import EMBEDDED, ENSEMBLE, Layout
 from headrace.cli.machine.left_out import refuse_loss
-from headrace.cli.machine.ports import reserved
 from headrace.cli.machine.process import Member, Program, Service
 from headrace.cli.machine.supervisor import Supervisor
 from headrace.cli.process import Readiness
-from headrace.coordination.zookeeper import Server, ZooKeeper
+from headrace.coordination.zookeeper import PORTS_EACH, Server, ZooKeeper
+from headrace.ports import reserved
 
 LOOPBACK: Final = "127.0.0.1"
 ZOOKEEPER_SERVERS: Final = 3
@@ -89,7 +89,10 @@ class Cluster:
             (port,) = stack.enter_context(reserved(LOOPBACK, 0, 1))
             return f"{LOOPBACK}:{port}", [self._coordinator(port)]
         if self._layout.zookeeper == ENSEMBLE:
-            ensemble = ZooKeeper(self._directory.zookeeper, servers=ZOOKEEPER_SERVERS, host=LOOPBACK, port=0)
+            ports = stack.enter_context(reserved(LOOPBACK, 0, PORTS_EACH * ZOOKEEPER_SERVERS))
+            ensemble = ZooKeeper(
+                self._directory.zookeeper, servers=ZOOKEEPER_SERVERS, host=LOOPBACK, port=ports
+            )
             return ensemble.address, [
                 self._zookeeper(number, server) for number, server in enumerate(ensemble.servers, start=1)
             ]
