@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from headrace.client.brokers import Brokers
+from headrace.client.wire.brokers import Brokers
 from headrace.testing import Broker, Cluster
 
 STARTS: Final = 20

@@ -13,14 +13,14 @@ from typing import Any, Final
 __version__ = "0.1.0.dev0"
 
 _FROM: Final = {
-    "admin": ("Admin",),
-    "aio_admin": ("AsyncAdmin",),
-    "aio_consumer": ("AsyncConsumer",),
-    "aio_producer": ("AsyncProducer",),
+    "admin.admin": ("Admin",),
+    "admin.aio": ("AsyncAdmin",),
+    "consuming.aio": ("AsyncConsumer",),
+    "producing.aio": ("AsyncProducer",),
     "connection": ("Place",),
-    "consumer": ("Consumer",),
-    "consumer_message": ("Batch", "Message"),
-    "delivery": ("Counts", "Delivered", "Receipt"),
+    "consuming.consumer": ("Consumer",),
+    "consuming.message": ("Batch", "Message"),
+    "producing.delivery": ("Counts", "Delivered", "Receipt"),
     "errors": (
         "BadSetting",
         "ClientError",
@@ -35,9 +35,9 @@ _FROM: Final = {
         "TopicExists",
         "Unreachable",
     ),
-    "producer": ("Producer",),
-    "serializers": ("BYTES", "JSON", "STRING"),
-    "serializers_registry": ("Avro", "JsonSchema", "Protobuf"),
+    "producing.producer": ("Producer",),
+    "serializers.formats": ("BYTES", "JSON", "STRING"),
+    "serializers.registry": ("Avro", "JsonSchema", "Protobuf"),
 }
 _MODULES: Final = {name: f"headrace.client.{module}" for module, names in _FROM.items() for name in names}
 

@@ -1,11 +1,9 @@
-from headrace.client.admin import Admin
-from headrace.client.aio_admin import AsyncAdmin
-from headrace.client.aio_consumer import AsyncConsumer
-from headrace.client.aio_producer import AsyncProducer
+from headrace.client.admin.admin import Admin
+from headrace.client.admin.aio import AsyncAdmin
 from headrace.client.connection import Place
-from headrace.client.consumer import Consumer
-from headrace.client.consumer_message import Batch, Message
-from headrace.client.delivery import Counts, Delivered, Receipt
+from headrace.client.consuming.aio import AsyncConsumer
+from headrace.client.consuming.consumer import Consumer
+from headrace.client.consuming.message import Batch, Message
 from headrace.client.errors import (
     BadSetting,
     ClientError,
@@ -20,9 +18,11 @@ from headrace.client.errors import (
     TopicExists,
     Unreachable,
 )
-from headrace.client.producer import Producer
-from headrace.client.serializers import BYTES, JSON, STRING
-from headrace.client.serializers_registry import Avro, JsonSchema, Protobuf
+from headrace.client.producing.aio import AsyncProducer
+from headrace.client.producing.delivery import Counts, Delivered, Receipt
+from headrace.client.producing.producer import Producer
+from headrace.client.serializers.formats import BYTES, JSON, STRING
+from headrace.client.serializers.registry import Avro, JsonSchema, Protobuf
 
 __version__: str
 

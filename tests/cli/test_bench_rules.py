@@ -4,7 +4,7 @@ import pytest
 
 from headrace.cli.bench_cpu import limited_by
 from headrace.cli.bench_tables import says
-from headrace.client.load import Latency, Task, Used, latency, limit, throughput, values
+from headrace.client.load.figures import Latency, Task, Used, latency, limit, throughput, values
 
 RESTING = Used(cores=0.2, busiest=0.1)
 BUSY = Used(cores=1.2, busiest=0.95)

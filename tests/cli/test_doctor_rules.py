@@ -2,16 +2,19 @@
 
 from dataclasses import replace
 
-from headrace.client import doctor_cluster, doctor_data, doctor_groups, doctor_machine
-from headrace.client.cluster_status import Node, PartitionState, cluster_status
-from headrace.client.doctor import OK, PROBLEM, WARNING, Area, Finding, diagnosis, some
-from headrace.client.doctor_cluster import ClusterFacts, Reached, View
-from headrace.client.doctor_data import BrokerDirectory, Damage
-from headrace.client.doctor_disk import Disk
-from headrace.client.doctor_groups import GroupFacts
-from headrace.client.doctor_machine import Machine, Port
-from headrace.client.doctor_safety import TopicSafety
-from headrace.client.log_dirs import LogDir
+from headrace.client.cluster.log_dirs import LogDir
+from headrace.client.cluster.status import Node, PartitionState, cluster_status
+from headrace.client.doctor import cluster as doctor_cluster
+from headrace.client.doctor import data as doctor_data
+from headrace.client.doctor import groups as doctor_groups
+from headrace.client.doctor import machine as doctor_machine
+from headrace.client.doctor.cluster import ClusterFacts, Reached, View
+from headrace.client.doctor.data import BrokerDirectory, Damage
+from headrace.client.doctor.diagnosis import OK, PROBLEM, WARNING, Area, Finding, diagnosis, some
+from headrace.client.doctor.disk import Disk
+from headrace.client.doctor.groups import GroupFacts
+from headrace.client.doctor.machine import Machine, Port
+from headrace.client.doctor.safety import TopicSafety
 
 AREA = Area("cluster")
 GIB = 1024**3

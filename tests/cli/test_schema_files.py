@@ -3,8 +3,8 @@
 import pytest
 
 from headrace.client.errors import ClientError
-from headrace.client.schemas import Reference, Registered, Schema
-from headrace.client.schemas_files import compare, pretty, read_reference, read_schema, reasons
+from headrace.client.schemas.files import compare, pretty, read_reference, read_schema, reasons
+from headrace.client.schemas.registry import Reference, Registered, Schema
 
 
 @pytest.mark.parametrize(

@@ -3,10 +3,10 @@
 import pytest
 
 from compat.kafka_tools.server import KafkaServer
-from headrace.client.cluster import Cluster
+from headrace.client.cluster.cluster import Cluster
+from headrace.client.cluster.moves import Move
 from headrace.client.connection import Place
 from headrace.client.errors import ClientError
-from headrace.client.moves import Move
 
 
 def test_kafka_answers_all_that_is_asked_of_a_cluster(kafka_server: KafkaServer) -> None:

@@ -10,11 +10,11 @@ from confluent_kafka import Consumer
 
 from compat.kafka_tools.server import KafkaServer
 from headrace.client.errors import GroupActive, NoSuchGroup, NoSuchTopic
-from headrace.client.group_admin import GroupAdmin
-from headrace.client.groups import Group
+from headrace.client.groups.admin import GroupAdmin
+from headrace.client.groups.group import Group
+from headrace.client.groups.reset import ToEarliest, ToTime
 from headrace.client.places import Place
-from headrace.client.producer import Producer
-from headrace.client.reset import ToEarliest, ToTime
+from headrace.client.producing.producer import Producer
 from headrace.http.serving import serve_in_thread
 from http_support.asking import Asking
 

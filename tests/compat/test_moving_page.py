@@ -7,7 +7,7 @@ from pathlib import Path
 
 from compat.kafka_tools.server import KafkaServer
 from headrace import Admin, Consumer, Producer
-from headrace.client.brokers import Brokers
+from headrace.client.wire.brokers import Brokers
 from headrace.protocol.schema.describe_producers import DescribeProducersRequest, TopicRequest
 from headrace.testing.process import UpProcess
 

@@ -4,8 +4,8 @@ import pytest
 
 from compat.secured_kafka import Files, SecuredKafka
 from compat.secured_settings import TLS, TLS_USER
-from headrace.client.admin import Admin
-from headrace.client.admin_offsets import Span
+from headrace.client.admin.admin import Admin
+from headrace.client.admin.offsets import Span
 
 
 @pytest.mark.parametrize(

@@ -9,9 +9,9 @@ import pytest
 
 from compat.secured_kafka import KEY_PASSWORD, PASSWORD, Files, SecuredKafka
 from compat.secured_settings import MISTAKES, TLS, USER, WAYS, WRONG
-from headrace.client.brokers import Brokers
 from headrace.client.errors import ClientError
-from headrace.client.security import Security
+from headrace.client.wire.brokers import Brokers
+from headrace.client.wire.security import Security
 from headrace.protocol.batch import HEADER_SIZE
 from headrace.protocol.records import Record, encode_batch, keys_and_values
 from headrace.protocol.schema.metadata import MetadataRequest

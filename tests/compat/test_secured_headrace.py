@@ -5,9 +5,9 @@ from typing import Final
 
 import pytest
 
-from headrace.client.brokers import Brokers
 from headrace.client.errors import ClientError
-from headrace.client.security import Security
+from headrace.client.wire.brokers import Brokers
+from headrace.client.wire.security import Security
 from headrace.protocol.schema.metadata import MetadataRequest
 from wire.process import BrokerProcess
 

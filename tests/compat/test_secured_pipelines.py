@@ -8,8 +8,8 @@ import pytest
 from compat.secured_kafka import Files, SecuredKafka
 from compat.secured_settings import TLS_USER
 from headrace.client.errors import ClientError
-from headrace.client.group_admin import GroupAdmin
-from headrace.client.security import Security
+from headrace.client.groups.admin import GroupAdmin
+from headrace.client.wire.security import Security
 from headrace.pipeline import Json, Pipeline, Topic
 from headrace.pipeline.creating import create, missing_topics
 from headrace.pipeline.observing import Groups, History

@@ -11,7 +11,7 @@ from urllib.request import Request, urlopen
 
 from confluent_kafka import Consumer, Producer, TopicPartition
 
-from headrace.client.admin import Admin
+from headrace.client.admin.admin import Admin
 from headrace.pipeline.progress import TOPIC, Progress
 
 HOSTILE: Final = """<script>window.hurt=1</script><img src=x onerror="window.hurt=1">"""

@@ -9,7 +9,7 @@ from playwright.sync_api import expect
 from console.reading import Reader
 from console.seed import HOSTILE, commit, member
 from headrace.client.errors import NoSuchGroup
-from headrace.client.group_admin import GroupAdmin
+from headrace.client.groups.admin import GroupAdmin
 
 
 @pytest.fixture(scope="module")

@@ -7,7 +7,7 @@ from playwright.sync_api import Browser, expect
 
 from console.reading import Reader
 from console.seed import HOSTILE
-from headrace.client.records import Record, Writer
+from headrace.client.records.one_by_one import Record, Writer
 from headrace.pipeline.progress import TOPIC, Progress
 
 

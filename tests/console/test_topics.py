@@ -7,9 +7,9 @@ import pytest
 from playwright.sync_api import expect
 
 from console.reading import Reader
-from headrace.client.admin import Admin
+from headrace.client.admin.admin import Admin
 from headrace.client.errors import NoSuchTopic
-from headrace.client.records import Record, Writer
+from headrace.client.records.one_by_one import Record, Writer
 
 
 @pytest.fixture(scope="module")

@@ -8,7 +8,7 @@ from urllib.parse import quote
 import pytest
 from confluent_kafka import Consumer
 
-from headrace.client.brokers import Brokers
+from headrace.client.wire.brokers import Brokers
 from headrace.protocol.schema.metadata import MetadataRequest, MetadataRequestTopic
 from headrace.protocol.schema.offset_commit import (
     OffsetCommitRequest,

@@ -8,7 +8,7 @@ from typing import Any
 
 import requests
 
-from headrace.client.records import END, Record
+from headrace.client.records.one_by_one import END, Record
 from headrace.http.gateway.tailing import BUFFERED, MOST, Tails, Taken
 from headrace.http.serving import serve_in_thread
 from headrace.testing.process import UpProcess

@@ -3,7 +3,7 @@
 import asyncio
 import threading
 
-from headrace.client.records import END
+from headrace.client.records.one_by_one import END
 from headrace.http.gateway.instance import Wanted
 from headrace.http.gateway.instances import Instances
 from headrace.http.gateway.tailing import Tails

@@ -7,10 +7,10 @@ import pytest
 import requests
 from prometheus_client.parser import text_string_to_metric_families
 
-from headrace.client.group_questions import GroupQuestions
-from headrace.client.live_brokers import LiveBrokers
+from headrace.client.groups.questions import GroupQuestions
 from headrace.client.places import Place
-from headrace.client.settling import Patience
+from headrace.client.wire.live_brokers import LiveBrokers
+from headrace.client.wire.settling import Patience
 from headrace.testing import Cluster
 from http_support.asking import wait_until
 

@@ -10,9 +10,9 @@ from confluent_kafka import KafkaError, Producer
 from confluent_kafka.schema_registry import Schema, SchemaRegistryClient
 from kazoo.client import KazooClient
 
-from headrace.client.admin import Admin
-from headrace.client.brokers import Brokers
-from headrace.client.wire import Address, Connection
+from headrace.client.admin.admin import Admin
+from headrace.client.wire.brokers import Brokers
+from headrace.client.wire.connection import Address, Connection
 from headrace.protocol.errors import ErrorCode
 from headrace.protocol.records import Record, encode_batch
 from headrace.protocol.schema.produce import PartitionProduceData, ProduceRequest, TopicProduceData

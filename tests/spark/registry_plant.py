@@ -11,8 +11,8 @@ from confluent_kafka.schema_registry import SchemaRegistryClient
 from confluent_kafka.serialization import MessageField, SerializationContext, Serializer
 from pyspark.sql import SparkSession
 
-from headrace.client.schemas import Reference, Schema
-from headrace.client.schemas import Registry as Client
+from headrace.client.schemas.registry import Reference, Schema
+from headrace.client.schemas.registry import Registry as Client
 from headrace.http.serving import serve_in_thread
 from headrace.pipeline import Pipeline
 from headrace.pipeline.creating import create, missing_topics

@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
 from cluster.waiting import until
-from headrace.client.group_admin import GroupAdmin
+from headrace.client.groups.admin import GroupAdmin
 from headrace.pipeline import Json, Parquet, Pipeline, PipelineError, Text, Topic
 from headrace.pipeline.creating import create, missing_topics
 from headrace.pipeline.observing import Groups, History, history

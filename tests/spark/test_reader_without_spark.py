@@ -11,7 +11,7 @@ from confluent_kafka import TopicPartition
 from pyspark.sql.datasource import InputPartition
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxRows
 
-from headrace.client.wire import Asked, Connection
+from headrace.client.wire.connection import Asked, Connection
 from headrace.protocol.batch import BatchHeader, read_header
 from headrace.protocol.message import Message
 from headrace.protocol.schema.fetch import FetchRequest

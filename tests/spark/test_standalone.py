@@ -14,7 +14,7 @@ import pytest
 from deltalake import DeltaTable
 from deltalake.exceptions import TableNotFoundError
 
-from headrace.client.records import Record, Writer
+from headrace.client.records.one_by_one import Record, Writer
 from spark.standalone import Standalone
 from wire.confluent import make_topic
 from wire.process import BrokerProcess

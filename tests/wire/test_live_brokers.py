@@ -7,8 +7,8 @@ from typing import Any, Final
 import pytest
 
 from headrace.client.errors import Unreachable
-from headrace.client.live_brokers import LiveBrokers, Node
-from headrace.client.wire import Connection, NoAnswer
+from headrace.client.wire.connection import Connection, NoAnswer
+from headrace.client.wire.live_brokers import LiveBrokers, Node
 from headrace.protocol.schema.list_groups import ListGroupsRequest
 from headrace.testing import Cluster
 

@@ -15,7 +15,7 @@ import pytest
 from confluent_kafka import Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 
-from headrace.client.admin import Admin
+from headrace.client.admin.admin import Admin
 from headrace.http.reach import Reach
 from headrace.http.registry.registry import Registry
 from headrace.http.serving import serve_in_thread

@@ -15,9 +15,9 @@ from headrace.cli.bench_run import Bench, Plan
 from headrace.cli.bench_tables import draw
 from headrace.cli.session import Session, options
 from headrace.cli.texts import count
-from headrace.client.cluster import Cluster
+from headrace.client.cluster.cluster import Cluster
 from headrace.client.errors import ClientError
-from headrace.client.load import COMPRESSIONS, Phase
+from headrace.client.load.figures import COMPRESSIONS, Phase
 
 PHASES: Final = get_args(Phase)
 MOST_REPLICAS: Final = 3

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from headrace.client.load import Throughput, Used
+from headrace.client.load.figures import Throughput, Used
 
 _TICKS: Final = os.sysconf("SC_CLK_TCK")
 _HEADRACE: Final = b"headrace"

@@ -10,11 +10,11 @@ from typing import Final
 from headrace.cli.bench_cpu import Meter, are_here, limited_by
 from headrace.cli.progress import bar
 from headrace.cli.texts import size
-from headrace.client.admin import Admin
-from headrace.client.cluster import Cluster
+from headrace.client.admin.admin import Admin
+from headrace.client.cluster.cluster import Cluster
 from headrace.client.errors import NoSuchTopic
-from headrace.client.load import Latency, Phase, Task, Throughput, latency, throughput
-from headrace.client.load_run import Workers
+from headrace.client.load.figures import Latency, Phase, Task, Throughput, latency, throughput
+from headrace.client.load.run import Workers
 
 PREFIX: Final = "headrace-bench"
 

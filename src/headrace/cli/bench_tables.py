@@ -7,7 +7,7 @@ from headrace.cli.bench_cpu import OTHERS
 from headrace.cli.bench_run import Outcome
 from headrace.cli.session import UNKNOWN, table, together
 from headrace.cli.texts import count, size
-from headrace.client.load import Latency, Throughput, Used
+from headrace.client.load.figures import Latency, Throughput, Used
 
 if TYPE_CHECKING:
     from rich.console import RenderableType

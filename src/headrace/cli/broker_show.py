@@ -9,12 +9,12 @@ import click
 from headrace.cli import completing
 from headrace.cli.session import UNKNOWN, Session, options, table, together
 from headrace.cli.texts import size
-from headrace.client.admin import Config
-from headrace.client.brokers import Brokers
-from headrace.client.cluster_reading import SILENCE_S
-from headrace.client.cluster_status import UP, Broker
+from headrace.client.admin.admin import Config
+from headrace.client.cluster.log_dirs import LogDir, read_log_dirs
+from headrace.client.cluster.reading import SILENCE_S
+from headrace.client.cluster.status import UP, Broker
 from headrace.client.errors import ClientError
-from headrace.client.log_dirs import LogDir, read_log_dirs
+from headrace.client.wire.brokers import Brokers
 from headrace.protocol.schema.unregister_broker import UnregisterBrokerRequest
 
 if TYPE_CHECKING:

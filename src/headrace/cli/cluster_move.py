@@ -11,11 +11,11 @@ from headrace.cli import completing
 from headrace.cli.cluster_tables import draw_moves, draw_reassignments
 from headrace.cli.progress import follow
 from headrace.cli.session import Session, options
-from headrace.client.cluster import Cluster
+from headrace.client.cluster.cluster import Cluster
+from headrace.client.cluster.moves import Move, plan_of, read_plan
+from headrace.client.cluster.throttle import throttled
 from headrace.client.connection import Place
 from headrace.client.errors import ClientError
-from headrace.client.moves import Move, plan_of, read_plan
-from headrace.client.throttle import throttled
 
 ROUNDS: Final = 10  # of a drain: topics may be made on the broker meanwhile
 

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Final
 
 from headrace.cli.session import UNKNOWN, table, together
 from headrace.cli.texts import count
-from headrace.client.cluster import Election
-from headrace.client.cluster_status import Broker, ClusterStatus, PartitionState
+from headrace.client.cluster.cluster import Election
+from headrace.client.cluster.moves import Move, Reassignment
+from headrace.client.cluster.status import Broker, ClusterStatus, PartitionState
 from headrace.client.connection import Place
-from headrace.client.moves import Move, Reassignment
 
 if TYPE_CHECKING:
     from rich.console import RenderableType

@@ -14,7 +14,7 @@ from click.shell_completion import CompletionItem
 from headrace.cli.session import Session
 
 if TYPE_CHECKING:
-    from headrace.client.brokers import Brokers
+    from headrace.client.wire.brokers import Brokers
     from headrace.protocol.schema.metadata import MetadataResponse
 
 PATIENCE_S: Final = 1.0
@@ -51,7 +51,7 @@ def groups(context: click.Context, _parameter: click.Parameter, begun: str) -> l
     """Groups: every broker is asked, for each knows its own."""
 
     def ask(brokers: "Brokers") -> list[str]:
-        from headrace.client.wire import Address  # noqa: PLC0415
+        from headrace.client.wire.connection import Address  # noqa: PLC0415
         from headrace.protocol.schema.list_groups import ListGroupsRequest  # noqa: PLC0415
 
         found: list[str] = []
@@ -92,7 +92,7 @@ def broker_settings(_context: click.Context, _parameter: click.Parameter, begun:
 
 def subjects(context: click.Context, _parameter: click.Parameter, begun: str) -> list[CompletionItem]:
     """The subjects of the registry."""
-    from headrace.client.schemas import Registry  # noqa: PLC0415
+    from headrace.client.schemas.registry import Registry  # noqa: PLC0415
 
     registry = _session(context).registry
     return _items(_in_time(lambda: Registry(registry, timeout_s=PATIENCE_S).subjects()), begun)
@@ -118,7 +118,7 @@ def _session(context: click.Context) -> Session:
 
 
 def _asked(context: click.Context, ask: Callable[["Brokers"], Sequence[Answer]]) -> Sequence[Answer]:
-    from headrace.client.brokers import Brokers  # noqa: PLC0415
+    from headrace.client.wire.brokers import Brokers  # noqa: PLC0415
 
     bootstrap = _session(context).bootstrap
 
@@ -132,7 +132,7 @@ def _asked(context: click.Context, ask: Callable[["Brokers"], Sequence[Answer]])
 def _in_time(ask: Callable[[], Sequence[Answer]]) -> Sequence[Answer]:
     """The answer, or nothing when the time is up; a thread that still waits ends with the process."""
     from headrace.client.errors import ClientError  # noqa: PLC0415
-    from headrace.client.wire import NoAnswer  # noqa: PLC0415
+    from headrace.client.wire.connection import NoAnswer  # noqa: PLC0415
 
     answer: list[Answer] = []
 

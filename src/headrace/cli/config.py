@@ -9,7 +9,7 @@ from headrace.cli import completing
 from headrace.cli.lazy import LazyGroup
 from headrace.cli.session import Session, options, table
 from headrace.cli.texts import pairs
-from headrace.client import admin
+from headrace.client.admin import admin
 
 if TYPE_CHECKING:
     from rich.console import RenderableType

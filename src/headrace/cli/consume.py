@@ -13,8 +13,8 @@ import click
 from headrace.cli import completing, formats
 from headrace.cli.session import Session, options
 from headrace.cli.texts import INTERRUPTED, time_ms
-from headrace.client.group_reader import GroupReader
-from headrace.client.records import BEGINNING, END, Reader, Record, Start
+from headrace.client.records.group_reader import GroupReader
+from headrace.client.records.one_by_one import BEGINNING, END, Reader, Record, Start
 
 _TIME: Final = re.compile(r"@\d+|\d{4}-\d\d-\d\d.*")
 

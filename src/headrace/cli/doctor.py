@@ -14,15 +14,15 @@ from headrace.cli import doctor_data, doctor_machine
 from headrace.cli.progress import bar
 from headrace.cli.session import REGISTRY, Session, options
 from headrace.cli.texts import count
-from headrace.client import doctor_cluster as cluster_rules
-from headrace.client import doctor_data as data_rules
-from headrace.client import doctor_groups as group_rules
-from headrace.client import doctor_machine as machine_rules
-from headrace.client.doctor import OK, PROBLEM, WARNING, Area, Diagnosis, Finding, diagnosis
+from headrace.client.doctor import cluster as cluster_rules
+from headrace.client.doctor import data as data_rules
+from headrace.client.doctor import groups as group_rules
+from headrace.client.doctor import machine as machine_rules
+from headrace.client.doctor.diagnosis import OK, PROBLEM, WARNING, Area, Diagnosis, Finding, diagnosis
 from headrace.client.errors import ClientError
 
 if TYPE_CHECKING:
-    from headrace.client.doctor_cluster import ClusterFacts
+    from headrace.client.doctor.cluster import ClusterFacts
 
 PORTS: Final = (9092, 8080)
 _COLOURS: Final = {OK: "green", WARNING: "yellow", PROBLEM: "red"}
@@ -83,13 +83,13 @@ def _examine(
 
 
 def _cluster(session: Session) -> "ClusterFacts":
-    from headrace.client.doctor_reading import read_cluster  # noqa: PLC0415  not with --no-cluster
+    from headrace.client.doctor.reading import read_cluster  # noqa: PLC0415  not with --no-cluster
 
     return read_cluster(session.bootstrap, [os.environ.get("HEADRACE_REGISTRY") or REGISTRY])
 
 
 def _groups(session: Session, area: Area, apart_s: float) -> Iterator[Finding]:
-    from headrace.client.doctor_reading import read_groups  # noqa: PLC0415
+    from headrace.client.doctor.reading import read_groups  # noqa: PLC0415
 
     try:
         groups = read_groups(session.bootstrap, apart_s)

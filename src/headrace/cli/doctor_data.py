@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Final
 
-from headrace.client.doctor_data import BrokerDirectory, Damage
+from headrace.client.doctor.data import BrokerDirectory, Damage
 from headrace.storage.directory import CLEAN_SHUTDOWN
 from headrace.storage.errors import StorageError
 from headrace.storage.files import CLEANED, DELETED, SWAP, TEMPORARY

@@ -13,8 +13,8 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Final
 
-from headrace.client.doctor_disk import Disk
-from headrace.client.doctor_machine import Machine, Port
+from headrace.client.doctor.disk import Disk
+from headrace.client.doctor.machine import Machine, Port
 
 PARTS: Final = ("pyspark", "deltalake", "pyiceberg")
 _SYNCS: Final = 15

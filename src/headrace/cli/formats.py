@@ -9,7 +9,7 @@ from typing import IO, Any, Final
 
 import click
 
-from headrace.client.records import Record
+from headrace.client.records.one_by_one import Record
 
 LONGEST: Final = 100 * 1024**2  # bytes of one record on standard input; no broker takes more
 _CHUNK: Final = 64 * 1024

@@ -13,7 +13,7 @@ from headrace.cli.lazy import Lazy, LazyGroup
 from headrace.cli.session import Session, options, together
 from headrace.cli.texts import count
 from headrace.client.errors import NoSuchGroup
-from headrace.client.groups import STATES, TYPES
+from headrace.client.groups.group import STATES, TYPES
 
 if TYPE_CHECKING:
     from rich.console import RenderableType

@@ -13,7 +13,7 @@ from headrace.cli.formats import BadInput
 from headrace.cli.session import UNKNOWN, Session, grouped, options, table, together
 from headrace.cli.texts import count, duration_ms, time_ms
 from headrace.client.connection import Place
-from headrace.client.reset import (
+from headrace.client.groups.reset import (
     Reset,
     ShiftBy,
     Target,

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Final
 
 from headrace.cli.session import UNKNOWN, grouped, table, together
 from headrace.cli.texts import count
-from headrace.client.groups import Group, GroupSummary, Member
+from headrace.client.groups.group import Group, GroupSummary, Member
 
 if TYPE_CHECKING:
     from rich.console import RenderableType

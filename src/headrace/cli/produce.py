@@ -13,7 +13,7 @@ from headrace.cli import completing, formats
 from headrace.cli.session import Halfway, Session, options
 from headrace.cli.texts import count
 from headrace.client.errors import ClientError, Unreachable
-from headrace.client.records import Receipt, Record, Writer
+from headrace.client.records.one_by_one import Receipt, Record, Writer
 
 
 @click.command()

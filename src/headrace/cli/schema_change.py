@@ -17,9 +17,9 @@ from headrace.cli.schema_session import (
 from headrace.cli.session import Session
 from headrace.cli.texts import count
 from headrace.client.errors import ClientError
-from headrace.client.schemas import LATEST
-from headrace.client.schemas_files import reasons
-from headrace.client.schemas_http import INCOMPATIBLE, RegistryError
+from headrace.client.schemas.files import reasons
+from headrace.client.schemas.http import INCOMPATIBLE, RegistryError
+from headrace.client.schemas.registry import LATEST
 
 
 @click.command()

@@ -4,7 +4,7 @@ import click
 
 from headrace.cli.schema_session import any_subject_argument, options, registry_of
 from headrace.cli.session import Session
-from headrace.client.schemas import LEVELS, MODES
+from headrace.client.schemas.registry import LEVELS, MODES
 
 EVERYBODY = "all subjects"
 

@@ -11,8 +11,8 @@ import click
 from headrace.cli import completing
 from headrace.cli.session import REGISTRY, Session, as_json_option
 from headrace.client.errors import ClientError
-from headrace.client.schemas import LATEST, Registry, Schema
-from headrace.client.schemas_files import TYPES, read_schema
+from headrace.client.schemas.files import TYPES, read_schema
+from headrace.client.schemas.registry import LATEST, Registry, Schema
 
 LARGEST_BYTES: Final = 16 * 1024 * 1024  # of a file; no registry takes as much
 

@@ -17,8 +17,8 @@ from headrace.cli.schema_session import (
 from headrace.cli.session import Session, table
 from headrace.cli.texts import count
 from headrace.client.errors import ClientError
-from headrace.client.schemas import LATEST, Registered, Registry
-from headrace.client.schemas_files import compare, pretty
+from headrace.client.schemas.files import compare, pretty
+from headrace.client.schemas.registry import LATEST, Registered, Registry
 
 if TYPE_CHECKING:
     from rich.console import RenderableType

@@ -16,9 +16,9 @@ from headrace.cli.texts import ready_line
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from headrace.client.admin import Admin
-    from headrace.client.cluster import Cluster
-    from headrace.client.group_admin import GroupAdmin
+    from headrace.client.admin.admin import Admin
+    from headrace.client.cluster.cluster import Cluster
+    from headrace.client.groups.admin import GroupAdmin
 
 BOOTSTRAP: Final = "127.0.0.1:9092"
 REGISTRY: Final = "http://127.0.0.1:8080"
@@ -54,19 +54,19 @@ class Session:
 
     @cached_property
     def admin(self) -> "Admin":
-        from headrace.client.admin import Admin  # noqa: PLC0415  many commands do without
+        from headrace.client.admin.admin import Admin  # noqa: PLC0415  many commands do without
 
         return Admin(self.bootstrap)
 
     @cached_property
     def groups(self) -> "GroupAdmin":
-        from headrace.client.group_admin import GroupAdmin  # noqa: PLC0415
+        from headrace.client.groups.admin import GroupAdmin  # noqa: PLC0415
 
         return GroupAdmin(self.bootstrap)
 
     @cached_property
     def cluster(self) -> "Cluster":
-        from headrace.client.cluster import Cluster  # noqa: PLC0415
+        from headrace.client.cluster.cluster import Cluster  # noqa: PLC0415
 
         return Cluster(self.bootstrap)
 

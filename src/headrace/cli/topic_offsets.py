@@ -12,12 +12,12 @@ from headrace.cli.asking import ask, internal_option, refuse_internal
 from headrace.cli.formats import BadInput
 from headrace.cli.session import UNKNOWN, Session, options, table
 from headrace.cli.texts import count, time_ms
-from headrace.client.brokers import Brokers, raise_for
-from headrace.client.cluster_reading import read_partitions
+from headrace.client.cluster.deletion import delete_records as delete_before
+from headrace.client.cluster.reading import read_partitions
 from headrace.client.connection import Place
 from headrace.client.errors import ClientError, NoSuchTopic, Unreachable
-from headrace.client.offset_admin import delete_records as delete_before
-from headrace.client.wire import Address, NoAnswer
+from headrace.client.wire.brokers import Brokers, raise_for
+from headrace.client.wire.connection import Address, NoAnswer
 from headrace.protocol.schema.list_offsets import (
     ListOffsetsPartition,
     ListOffsetsRequest,

@@ -9,12 +9,12 @@ from confluent_kafka import KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient, OffsetSpec
 
 from headrace.client.errors import ClientError, Unreachable, check_reachable, translate
-from headrace.client.leader_offsets import read_offsets
-from headrace.client.live_brokers import QUESTION_S, LiveBrokers
 from headrace.client.places import Place as Place  # noqa: PLC0414  others look for it here
-from headrace.client.security import Security
-from headrace.client.settling import Patience
-from headrace.client.wire import CLIENT_ID
+from headrace.client.wire.connection import CLIENT_ID
+from headrace.client.wire.leader_offsets import read_offsets
+from headrace.client.wire.live_brokers import QUESTION_S, LiveBrokers
+from headrace.client.wire.security import Security
+from headrace.client.wire.settling import Patience
 
 TIMEOUT_S: Final = 30.0
 

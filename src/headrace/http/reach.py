@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 from fastapi import Depends, Request
 
-from headrace.client.brokers import Brokers
-from headrace.client.wire import ANSWER_S, Address
+from headrace.client.wire.brokers import Brokers
+from headrace.client.wire.connection import ANSWER_S, Address
 from headrace.http.settings import GatewaySettings
 from headrace.protocol.schema.metadata import MetadataRequest
 
 if TYPE_CHECKING:
-    from headrace.client.admin import Admin
-    from headrace.client.cluster import Cluster
-    from headrace.client.group_admin import GroupAdmin
+    from headrace.client.admin.admin import Admin
+    from headrace.client.cluster.cluster import Cluster
+    from headrace.client.groups.admin import GroupAdmin
 
 CHECK_S: Final = 3.0  # for a broker to say that it is there
 SPARE: Final = 8  # connections that are kept for the next request
@@ -48,7 +48,7 @@ class Reach:
     @property
     def admin(self) -> "Admin":
         """Topics and settings."""
-        from headrace.client.admin import Admin  # noqa: PLC0415  as the others: a gateway starts without
+        from headrace.client.admin.admin import Admin  # noqa: PLC0415  as the others: a gateway starts without
 
         self.check()
         with self._lock:
@@ -59,7 +59,7 @@ class Reach:
     @property
     def groups(self) -> "GroupAdmin":
         """Consumer groups."""
-        from headrace.client.group_admin import GroupAdmin  # noqa: PLC0415
+        from headrace.client.groups.admin import GroupAdmin  # noqa: PLC0415
 
         if self._groups is None:  # it looks for the cluster by itself, each time that it is asked something
             groups = GroupAdmin(self.bootstrap, {"client.id": "headrace-gateway"})
@@ -70,7 +70,7 @@ class Reach:
     @contextmanager
     def cluster(self) -> "Iterator[Cluster]":
         """Brokers, leaders and moves."""
-        from headrace.client.cluster import Cluster  # noqa: PLC0415
+        from headrace.client.cluster.cluster import Cluster  # noqa: PLC0415
 
         with Cluster(self.bootstrap) as cluster:
             yield cluster

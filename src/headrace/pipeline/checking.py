@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from headrace.client.errors import ClientError
-from headrace.client.security import Security
+from headrace.client.wire.security import Security
 from headrace.pipeline.building import RECORD, Builder, Query
 from headrace.pipeline.checkpoints import check_files
 from headrace.pipeline.creating import partitions_of

@@ -5,9 +5,9 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from headrace.client.admin import Admin
+from headrace.client.admin.admin import Admin
 from headrace.client.errors import TopicExists
-from headrace.client.security import Security
+from headrace.client.wire.security import Security
 from headrace.pipeline.declaring import Pipeline, Sink, Source
 from headrace.pipeline.targets import Topic
 from headrace.spark.cluster import Cluster

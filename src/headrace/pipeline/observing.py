@@ -5,10 +5,10 @@ from collections.abc import Iterator, Mapping
 from itertools import chain
 from typing import Final
 
-from headrace.client.admin import Admin
+from headrace.client.admin.admin import Admin
 from headrace.client.errors import ClientError, TopicExists
-from headrace.client.records import BEGINNING, Reader, Record, Start, Writer
-from headrace.client.security import Security
+from headrace.client.records.one_by_one import BEGINNING, Reader, Record, Start, Writer
+from headrace.client.wire.security import Security
 from headrace.pipeline.creating import MOST_REPLICAS
 from headrace.pipeline.progress import TOPIC, Progress
 from headrace.spark.cluster import Cluster

@@ -8,10 +8,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, Final, TypeVar
 
-from headrace.client.brokers import Brokers
 from headrace.client.errors import ClientError, Unreachable
-from headrace.client.security import PLAINTEXT, Security
-from headrace.client.wire import Address, Connection, NoAnswer
+from headrace.client.wire.brokers import Brokers
+from headrace.client.wire.connection import Address, Connection, NoAnswer
+from headrace.client.wire.security import PLAINTEXT, Security
 from headrace.protocol.errors import ErrorCode
 from headrace.protocol.schema.list_offsets import (
     ListOffsetsPartition,

@@ -9,7 +9,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
-from headrace.client.wire import Asked, Connection, NoAnswer
+from headrace.client.wire.connection import Asked, Connection, NoAnswer
 from headrace.protocol.batch import BatchHeader, read_batch, read_header, read_offset_and_size
 from headrace.protocol.control_records import ControlRecordType, decode_control_key
 from headrace.protocol.errors import CorruptMessage, ErrorCode

@@ -1,6 +1,6 @@
 """How far a query has come, told to a consumer group: every tool that shows lag shows Spark's then, too."""
 
-from headrace.client.wire import Address
+from headrace.client.wire.connection import Address
 from headrace.protocol.errors import ErrorCode
 from headrace.protocol.schema.find_coordinator import FindCoordinatorRequest
 from headrace.protocol.schema.offset_commit import (

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final, TypeVar
 
 from headrace.client.errors import ClientError
-from headrace.client.security import Security
+from headrace.client.wire.security import Security
 from headrace.spark.cluster import CLIENT_ID
 from headrace.spark.errors import InvalidOption
 from headrace.spark.offsets import EARLIEST, LATEST, Place, parse, parse_assignment

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from headrace.client.wire import Address, Asked, Connection, NoAnswer
+from headrace.client.wire.connection import Address, Asked, Connection, NoAnswer
 from headrace.protocol.batch import build_batch
 from headrace.protocol.compression import Compression, compress
 from headrace.protocol.errors import ErrorCode

@@ -6,7 +6,7 @@ from typing import Final, TypeVar
 
 from pyspark.sql.types import StructType
 
-from headrace.client.security import Security
+from headrace.client.wire.security import Security
 from headrace.protocol.compression import Compression
 from headrace.spark.errors import InvalidOption, SparkError
 from headrace.spark.options import client_settings, required_servers, security_of

@@ -3,10 +3,10 @@
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from headrace.client.brokers import Brokers, raise_for
 from headrace.client.errors import NoSuchTopic, TopicExists
-from headrace.client.records import Headers, Receipt, Record, Writer
-from headrace.client.wire import Address
+from headrace.client.records.one_by_one import Headers, Receipt, Record, Writer
+from headrace.client.wire.brokers import Brokers, raise_for
+from headrace.client.wire.connection import Address
 from headrace.protocol.errors import ErrorCode
 from headrace.protocol.schema.create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
 from headrace.protocol.schema.metadata import MetadataRequest

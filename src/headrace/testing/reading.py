@@ -4,10 +4,10 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Final, TypeVar
 
-from headrace.client.brokers import Brokers
 from headrace.client.errors import NoSuchTopic, Unreachable
-from headrace.client.records import Record
-from headrace.client.wire import Address, NoAnswer
+from headrace.client.records.one_by_one import Record
+from headrace.client.wire.brokers import Brokers
+from headrace.client.wire.connection import Address, NoAnswer
 from headrace.protocol.batch import BatchHeader, read_batch
 from headrace.protocol.errors import ErrorCode
 from headrace.protocol.fields import Buffer

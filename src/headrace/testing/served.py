@@ -10,8 +10,8 @@ from headrace.testing.hosted import Hosted
 from headrace.testing.settings import Settings, as_text
 
 if TYPE_CHECKING:  # confluent-kafka is imported when it is first needed: a test may have another client
-    from headrace.client.admin import Admin
-    from headrace.client.records import Headers, Receipt, Record
+    from headrace.client.admin.admin import Admin
+    from headrace.client.records.one_by_one import Headers, Receipt, Record
     from headrace.testing.asking import Asking, Text
 
 PATIENCE_S: Final = 10.0
@@ -80,8 +80,8 @@ class Served(Hosted):
 
     @cached_property
     def admin(self) -> "Admin":
-        """Topics, settings, offsets: `headrace.client.admin.Admin`."""
-        from headrace.client.admin import Admin  # noqa: PLC0415
+        """Topics, settings, offsets: `headrace.client.admin.admin.Admin`."""
+        from headrace.client.admin.admin import Admin  # noqa: PLC0415
 
         return Admin(self.bootstrap)
 

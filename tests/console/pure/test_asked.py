@@ -3,7 +3,7 @@
 import pytest
 
 from headrace.client.errors import ClientError
-from headrace.client.records import Start
+from headrace.client.records.one_by_one import Start
 from headrace.http.console.asked import SCANNED, read
 
 

@@ -1,6 +1,6 @@
 """What is wrong with a cluster, in sentences, the worst first."""
 
-from headrace.client.cluster_status import Broker, ClusterStatus, PartitionState
+from headrace.client.cluster.status import Broker, ClusterStatus, PartitionState
 from headrace.http.console.views.cluster import needing_care, troubles
 
 

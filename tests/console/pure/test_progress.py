@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from headrace.client.records import Record
+from headrace.client.records.one_by_one import Record
 from headrace.http.console.progress import read
 from headrace.pipeline.progress import Progress
 

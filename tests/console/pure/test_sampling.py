@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import pytest
 
 from headrace.client.errors import NoSuchGroup, Unreachable
-from headrace.client.groups import Coordinator, Group, Progress
+from headrace.client.groups.group import Coordinator, Group, Progress
 from headrace.http.console.sampling import KEPT, TOPICS, WATCHED, Crowded, LagSampler, Sample, sample
 from headrace.http.console.views.group import history_of
 

@@ -5,9 +5,9 @@ from io import StringIO
 from rich.console import Console, RenderableType
 
 from headrace.cli.cluster_tables import draw_elections, draw_moves, draw_status
-from headrace.client.cluster import Election
-from headrace.client.cluster_status import Node, PartitionState, cluster_status
-from headrace.client.moves import Move, Reassignment
+from headrace.client.cluster.cluster import Election
+from headrace.client.cluster.moves import Move, Reassignment
+from headrace.client.cluster.status import Node, PartitionState, cluster_status
 
 
 def lines(drawn: RenderableType) -> list[str]:

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headrace.cli import formats
-from headrace.client.records import Record
+from headrace.client.records.one_by_one import Record
 
 RECORD = Record(
     value=b"v", key=None, headers=[("h", b"1"), ("i", None)], partition=2, timestamp_ms=5, topic="t", offset=7

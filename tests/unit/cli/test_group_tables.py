@@ -15,7 +15,7 @@ from headrace.cli.group_tables import (
     short_names,
     spans,
 )
-from headrace.client.groups import Assigned, Coordinator, Group, Member, Progress
+from headrace.client.groups.group import Assigned, Coordinator, Group, Member, Progress
 
 
 @pytest.mark.parametrize(

@@ -2,8 +2,8 @@
 
 import pytest
 
-from headrace.client.brokers import raise_for
 from headrace.client.errors import ClientError, Unreachable
+from headrace.client.wire.brokers import raise_for
 from headrace.protocol.errors import ErrorCode
 
 

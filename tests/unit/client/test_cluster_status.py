@@ -1,8 +1,8 @@
 """What state a cluster is in, by what its brokers have answered."""
 
-from headrace.client.cluster_status import ClusterStatus, Node, PartitionState, cluster_status
+from headrace.client.cluster.moves import Reassignment
+from headrace.client.cluster.status import ClusterStatus, Node, PartitionState, cluster_status
 from headrace.client.connection import Place
-from headrace.client.moves import Reassignment
 
 
 def node(broker_id: int, *, answers: bool = True) -> Node:

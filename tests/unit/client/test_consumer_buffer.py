@@ -5,7 +5,7 @@ from itertools import islice
 from confluent_kafka import Message
 
 from headrace.client.connection import Place
-from headrace.client.consumer_buffer import FIRST, LARGEST, Buffer, Pace
+from headrace.client.consuming.buffer import FIRST, LARGEST, Buffer, Pace
 
 A, B = Place("t", 0), Place("t", 1)
 

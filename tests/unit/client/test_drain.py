@@ -4,10 +4,10 @@ from collections import Counter
 
 import pytest
 
-from headrace.client.cluster_status import PartitionState
-from headrace.client.drain import drain
+from headrace.client.cluster.drain import drain
+from headrace.client.cluster.moves import Move
+from headrace.client.cluster.status import PartitionState
 from headrace.client.errors import ClientError
-from headrace.client.moves import Move
 
 
 def partition(index: int, *replicas: int, leader: int | None = 0, topic: str = "orders") -> PartitionState:

@@ -1,7 +1,7 @@
 """When a member of a group has read everything."""
 
 from headrace.client.connection import Place
-from headrace.client.ends import IDLE_AFTER_S, Ends
+from headrace.client.records.ends import IDLE_AFTER_S, Ends
 
 ONE, TWO = Place("orders", 1), Place("orders", 2)
 

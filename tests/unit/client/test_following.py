@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headrace.client.errors import ClientError
-from headrace.client.following import PACKED, read_positions, written, written_short
+from headrace.client.records.following import PACKED, read_positions, written, written_short
 
 
 @given(st.dictionaries(st.integers(0, 2**31 - 1), st.integers(0, 2**63 - 1), min_size=1, max_size=5))

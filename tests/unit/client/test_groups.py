@@ -4,14 +4,14 @@ from collections.abc import Sequence
 
 import pytest
 
-from headrace.client.group_descriptions import (
+from headrace.client.groups.descriptions import (
     is_of_consumers,
     of_classic_group,
     of_consumer_group,
     of_no_group,
     state_of,
 )
-from headrace.client.groups import (
+from headrace.client.groups.group import (
     DEAD,
     Assigned,
     Coordinator,
@@ -23,8 +23,8 @@ from headrace.client.groups import (
     group,
     summary,
 )
-from headrace.client.live_brokers import Node
 from headrace.client.places import Place
+from headrace.client.wire.live_brokers import Node
 from headrace.protocol.consumer_protocol import ConsumerProtocolAssignment, encode_assignment
 from headrace.protocol.schema import consumer_group_describe as consumer
 from headrace.protocol.schema import describe_groups as classic

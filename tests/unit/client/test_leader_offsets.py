@@ -3,10 +3,10 @@
 import pytest
 
 from headrace.client.errors import ClientError
-from headrace.client.leader_offsets import leaders
-from headrace.client.live_brokers import Node
 from headrace.client.places import Place
-from headrace.client.settling import Again, Given
+from headrace.client.wire.leader_offsets import leaders
+from headrace.client.wire.live_brokers import Node
+from headrace.client.wire.settling import Again, Given
 from headrace.protocol.errors import ErrorCode
 from headrace.protocol.schema.metadata import (
     MetadataResponse,

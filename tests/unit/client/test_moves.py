@@ -4,9 +4,9 @@ import json
 
 import pytest
 
+from headrace.client.cluster.moves import Move, Reassignment, plan_of, read_plan
+from headrace.client.cluster.throttle import throttled_replicas
 from headrace.client.errors import ClientError
-from headrace.client.moves import Move, Reassignment, plan_of, read_plan
-from headrace.client.throttle import throttled_replicas
 
 
 def test_a_plan_is_read_as_it_is_written() -> None:

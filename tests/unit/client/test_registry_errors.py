@@ -10,9 +10,9 @@ from confluent_kafka.schema_registry.error import SchemaRegistryError
 from confluent_kafka.serialization import SerializationError
 
 from headrace.client.errors import Unreachable
-from headrace.client.registry_errors import registry_unreachable
-from headrace.client.serializers import format_of
-from headrace.client.serializers_registry import Avro
+from headrace.client.serializers.formats import format_of
+from headrace.client.serializers.registry import Avro
+from headrace.client.serializers.registry_errors import registry_unreachable
 
 URL = "http://me:secret@127.0.0.1:{port}"
 

@@ -4,7 +4,7 @@ import pytest
 
 from headrace.client.connection import Place
 from headrace.client.errors import ClientError
-from headrace.client.reset import (
+from headrace.client.groups.reset import (
     Reset,
     ShiftBy,
     Standing,

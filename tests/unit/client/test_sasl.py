@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from headrace.client.errors import ClientError, Refused
-from headrace.client.sasl import Sasl, Scram, jaas_options
+from headrace.client.wire.sasl import Sasl, Scram, jaas_options
 from headrace.protocol.schema.sasl_authenticate import SaslAuthenticateResponse
 from headrace.protocol.schema.sasl_handshake import SaslHandshakeRequest, SaslHandshakeResponse
 

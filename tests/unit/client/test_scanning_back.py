@@ -6,10 +6,10 @@ from typing import cast
 
 import pytest
 
-from headrace.client.following import Follower
-from headrace.client.records import Record
-from headrace.client.scan_bounds import Bounds
-from headrace.client.scanning_back import Backwards
+from headrace.client.records.following import Follower
+from headrace.client.records.one_by_one import Record
+from headrace.client.records.scan_bounds import Bounds
+from headrace.client.records.scanning_back import Backwards
 
 LARGE = 10**9
 

@@ -3,7 +3,7 @@
 import pytest
 
 from headrace.client.errors import ClientError
-from headrace.client.security import PLAINTEXT, Security
+from headrace.client.wire.security import PLAINTEXT, Security
 
 TLS = {"security.protocol": "SSL"}
 

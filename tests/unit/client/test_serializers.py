@@ -8,9 +8,9 @@ from confluent_kafka.serialization import IntegerDeserializer, IntegerSerializer
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory  # type: ignore[import-untyped]
 
 from headrace.client.errors import BadSetting
-from headrace.client.serializers import BYTES, JSON, STRING, format_of
-from headrace.client.serializers_registry import Avro, JsonSchema, Protobuf, client_of
-from headrace.client.serializers_schema import avro_schema
+from headrace.client.serializers.formats import BYTES, JSON, STRING, format_of
+from headrace.client.serializers.registry import Avro, JsonSchema, Protobuf, client_of
+from headrace.client.serializers.schemas import avro_schema
 
 AVRO = {
     "type": "record",

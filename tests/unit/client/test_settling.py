@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from headrace.client.settling import Again, Given, Settled, settle
+from headrace.client.wire.settling import Again, Given, Settled, settle
 
 Located = dict[str, str | Again | Given[str]]
 

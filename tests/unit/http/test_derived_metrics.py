@@ -1,7 +1,7 @@
 """Figures for dashboards that no broker counts."""
 
-from headrace.client.cluster_status import PartitionState
-from headrace.client.groups import Coordinator, Group, Progress
+from headrace.client.cluster.status import PartitionState
+from headrace.client.groups.group import Coordinator, Group, Progress
 from headrace.http.metrics.derived import of_coordinators, of_followers, of_requests, sums
 from headrace.protocol.broker_metrics import BrokerMetricsResponse, Family, Sample
 

@@ -1,7 +1,7 @@
 """Which brokers a scrape tells of, and which groups a list cannot have."""
 
-from headrace.client.cluster_reading import read_partitions
-from headrace.client.group_questions import unled
+from headrace.client.cluster.reading import read_partitions
+from headrace.client.groups.questions import unled
 from headrace.http.metrics.lags import known_brokers
 from headrace.protocol.schema.metadata import (
     MetadataResponse,

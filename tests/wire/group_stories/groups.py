@@ -11,7 +11,7 @@ from confluent_kafka import (
 )
 from confluent_kafka.admin import AdminClient
 
-from headrace.client.wire import Address, Connection
+from headrace.client.wire.connection import Address, Connection
 from headrace.protocol.schema.offset_fetch import OffsetFetchRequest, OffsetFetchRequestTopic
 from wire.confluent import settings
 from wire.group_stories.reading import Place

@@ -16,7 +16,7 @@ from headrace.cli.demo.show import Figures, Show
 from headrace.cli.demo.story import BROKERS, PARTITIONS, Crash, Story, ends_of
 from headrace.cli.process import Refused
 from headrace.cli.session import Session, as_json_option
-from headrace.client.admin import Admin
+from headrace.client.admin.admin import Admin
 from headrace.spark import launcher
 
 SAFE: Final = {"min.insync.replicas": "2"}

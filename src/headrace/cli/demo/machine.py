@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Final, Self
 
 from headrace.cli.process import Refused
-from headrace.client.cluster import Cluster
-from headrace.client.cluster_status import ClusterStatus
+from headrace.client.cluster.cluster import Cluster
+from headrace.client.cluster.status import ClusterStatus
 
 _STOP_TIMEOUT_S: Final = 30
 

@@ -7,11 +7,11 @@ from typing import Annotated
 from fastapi import APIRouter
 from pydantic import Field
 
-from headrace.client.admin import Config
-from headrace.client.brokers import Brokers
-from headrace.client.cluster_reading import SILENCE_S
-from headrace.client.cluster_status import Broker
-from headrace.client.log_dirs import LogDir, read_log_dirs
+from headrace.client.admin.admin import Config
+from headrace.client.cluster.log_dirs import LogDir, read_log_dirs
+from headrace.client.cluster.reading import SILENCE_S
+from headrace.client.cluster.status import Broker
+from headrace.client.wire.brokers import Brokers
 from headrace.http.gateway.asking import SETTINGS, Body, BrokerId, Name, Value, settings
 from headrace.http.problems import Problem, answers
 from headrace.http.reach import Reach, Reached

@@ -7,11 +7,11 @@ from typing import Annotated, Literal
 from fastapi import APIRouter
 from pydantic import Field
 
-from headrace.client.cluster import Cluster, Election
-from headrace.client.cluster_status import Broker, ClusterStatus, PartitionState
+from headrace.client.cluster.cluster import Cluster, Election
+from headrace.client.cluster.moves import Move, Reassignment
+from headrace.client.cluster.status import Broker, ClusterStatus, PartitionState
 from headrace.client.connection import Place
 from headrace.client.errors import ClientError
-from headrace.client.moves import Move, Reassignment
 from headrace.http.gateway.asking import PLACES, Body, BrokerId, Index, Name
 from headrace.http.problems import answers
 from headrace.http.reach import Reached

@@ -10,8 +10,8 @@ from pydantic import Field, StrictInt
 
 from headrace.client.connection import Place
 from headrace.client.errors import ClientError
-from headrace.client.groups import STATES, TYPES, Group, GroupSummary
-from headrace.client.reset import (
+from headrace.client.groups.group import STATES, TYPES, Group, GroupSummary
+from headrace.client.groups.reset import (
     Reset,
     ShiftBy,
     Target,

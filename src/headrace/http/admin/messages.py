@@ -8,7 +8,7 @@ from typing import Annotated, Any, Final, Literal
 from fastapi import APIRouter
 from pydantic import Discriminator, Field, StrictStr, Tag
 
-from headrace.client.records import Record
+from headrace.client.records.one_by_one import Record
 from headrace.http.gateway.asking import Body, Index, TimeMs, TopicName, example
 from headrace.http.gateway.delivery import Delivered, Outcome
 from headrace.http.gateway.encoding import BadValue, as_binary, as_given, as_json, as_text

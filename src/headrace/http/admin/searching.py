@@ -8,9 +8,9 @@ from typing import Annotated, Any, Final, Literal
 from anyio import to_thread
 from fastapi import APIRouter, Depends, Query, Response
 
-from headrace.client.following import read_positions, written
-from headrace.client.records import Start
-from headrace.client.scanning import Bounds, Scan, scan
+from headrace.client.records.following import read_positions, written
+from headrace.client.records.one_by_one import Start
+from headrace.client.records.scanning import Bounds, Scan, scan
 from headrace.http.admin.showing import Matches, Message, shown
 from headrace.http.gateway.asking import INT64, PartitionQuery, TopicName
 from headrace.http.gateway.hub import Hub, Shared

@@ -3,7 +3,7 @@
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from headrace.client.records import Record
+from headrace.client.records.one_by_one import Record
 from headrace.http.gateway.decoding import BySchema, cut, decode
 from headrace.http.gateway.plain_json import NotJson, read_json, write_json
 

@@ -8,8 +8,8 @@ from fastapi import APIRouter, Header, Query
 from fastapi.concurrency import run_in_threadpool
 from fastapi.responses import StreamingResponse
 
-from headrace.client.following import read_positions, written, written_short
-from headrace.client.records import Record, Start
+from headrace.client.records.following import read_positions, written, written_short
+from headrace.client.records.one_by_one import Record, Start
 from headrace.http.admin.presence import Presence, Watched
 from headrace.http.admin.showing import Matches, shown
 from headrace.http.gateway.asking import INT64, PartitionQuery, TopicName

@@ -7,13 +7,13 @@ from typing import Annotated
 from fastapi import APIRouter, Query, Response
 from pydantic import Field
 
-from headrace.client.admin import Config, Topic
-from headrace.client.brokers import Brokers
-from headrace.client.cluster_reading import SILENCE_S
+from headrace.client.admin.admin import Config, Topic
+from headrace.client.cluster.deletion import delete_records
+from headrace.client.cluster.log_dirs import read_log_dirs, sizes
+from headrace.client.cluster.reading import SILENCE_S
+from headrace.client.cluster.topic_overview import TopicOverview, read_overview
 from headrace.client.connection import Place
-from headrace.client.log_dirs import read_log_dirs, sizes
-from headrace.client.offset_admin import delete_records
-from headrace.client.topic_overview import TopicOverview, read_overview
+from headrace.client.wire.brokers import Brokers
 from headrace.http.admin.brokers import ConfigsBody, check
 from headrace.http.gateway.asking import (
     INT32,

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Final
 
 from headrace.client.errors import ClientError
-from headrace.client.records import Start
+from headrace.client.records.one_by_one import Start
 
 LIMITS: Final = (20, 50, 100, 500)
 SCANNED: Final = 200_000  # messages that one search looks at

@@ -11,8 +11,8 @@ from threading import Lock
 from typing import Final
 
 from headrace.client.errors import NoSuchTopic
-from headrace.client.following import Follower
-from headrace.client.records import Record, Start
+from headrace.client.records.following import Follower
+from headrace.client.records.one_by_one import Record, Start
 from headrace.pipeline.progress import TOPIC, Progress
 from headrace.pipeline.standing import TAIL
 

@@ -11,7 +11,7 @@ from threading import Event, Lock, Thread
 from typing import Final
 
 from headrace.client.errors import ClientError, NoSuchGroup
-from headrace.client.groups import Group
+from headrace.client.groups.group import Group
 
 EVERY_S: Final = 2.0
 KEPT: Final = 300  # samples of a group: ten minutes

@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 
-from headrace.client.groups import Group
-from headrace.client.topic_overview import TopicOverview
+from headrace.client.cluster.topic_overview import TopicOverview
+from headrace.client.groups.group import Group
 from headrace.http.console.lately import Lately
 from headrace.http.console.progress import Pipelines
 from headrace.http.console.sampling import LagSampler

@@ -7,11 +7,11 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from headrace.client.brokers import Brokers
-from headrace.client.cluster_reading import TOPIC, read_partitions
-from headrace.client.cluster_status import PartitionState
-from headrace.client.log_dirs import read_log_dirs, sizes
-from headrace.client.topic_overview import EARLIEST, LATEST, SHOWN, TopicOverview, read_offsets
+from headrace.client.cluster.log_dirs import read_log_dirs, sizes
+from headrace.client.cluster.reading import TOPIC, read_partitions
+from headrace.client.cluster.status import PartitionState
+from headrace.client.cluster.topic_overview import EARLIEST, LATEST, SHOWN, TopicOverview, read_offsets
+from headrace.client.wire.brokers import Brokers
 from headrace.protocol.schema.describe_configs import (
     DescribeConfigsRequest,
     DescribeConfigsResource,

@@ -14,7 +14,7 @@ from typing import Any, Final, Literal
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
 from headrace.client.errors import ClientError, Unreachable, translate
-from headrace.client.records import ANY_PARTITION, Record
+from headrace.client.records.one_by_one import ANY_PARTITION, Record
 
 DELIVERY_S: Final = 30.0  # then a record has failed; a new leader is found in less
 QUEUED: Final = 100_000  # records on their way at a time

@@ -9,7 +9,7 @@ from anyio import CapacityLimiter
 from fastapi import Depends, FastAPI, Request
 
 from headrace.client.errors import ClientError
-from headrace.client.records import Record
+from headrace.client.records.one_by_one import Record
 from headrace.http.gateway.delivery import Failed, Outcome, Producers
 from headrace.http.gateway.instances import Instances
 from headrace.http.gateway.known_topics import KnownTopics

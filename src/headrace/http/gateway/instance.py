@@ -11,10 +11,10 @@ from typing import Final, TypeVar
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 
 from headrace.client.connection import Place
-from headrace.client.consumer_moves import Moves, with_ends
-from headrace.client.consumer_source import places_of
+from headrace.client.consuming.moves import Moves, with_ends
+from headrace.client.consuming.source import places_of
 from headrace.client.errors import NoSuchTopic, translate
-from headrace.client.records import Record, record_of
+from headrace.client.records.one_by_one import Record, record_of
 from headrace.http.problems import Problem
 
 ANSWER_S: Final = 10.0  # for the brokers to answer what is not a read

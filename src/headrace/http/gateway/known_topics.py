@@ -8,8 +8,8 @@ from typing import Final
 
 from starlette.concurrency import run_in_threadpool
 
-from headrace.client.brokers import raise_for
 from headrace.client.errors import NoSuchTopic
+from headrace.client.wire.brokers import raise_for
 from headrace.http.problems import Problem
 from headrace.http.reach import SILENCE_S, Reach
 from headrace.protocol.errors import ErrorCode

@@ -12,8 +12,8 @@ from functools import partial
 from typing import Final, NamedTuple
 
 from headrace.client.errors import ClientError
-from headrace.client.following import Follower
-from headrace.client.records import Record, Start
+from headrace.client.records.following import Follower
+from headrace.client.records.one_by_one import Record, Start
 
 MOST: Final = 32  # tails at a time: each has a thread and a consumer
 BUFFERED: Final = 1000  # records of a tail that its client has not taken yet

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Final
 from fastapi import APIRouter, Depends, Response
 from fastapi import Body as InBody
 
-from headrace.client.records import Record
+from headrace.client.records.one_by_one import Record
 from headrace.http.gateway.asking import PartitionId, TopicName
 from headrace.http.gateway.delivery import Delivered, Outcome
 from headrace.http.gateway.encoding import BadValue, as_binary, as_json

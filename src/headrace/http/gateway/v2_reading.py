@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Header, Query, Response
 
-from headrace.client.records import Record
+from headrace.client.records.one_by_one import Record
 from headrace.http.gateway.asking import INT64, GroupName
 from headrace.http.gateway.encoding import BadValue
 from headrace.http.gateway.hub import Hub, Shared

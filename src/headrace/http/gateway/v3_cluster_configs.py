@@ -4,8 +4,8 @@ from typing import Any, Final
 
 from fastapi import APIRouter, Response
 
-from headrace.client.admin import Config
-from headrace.client.cluster_settings import alter_cluster_settings, cluster_settings
+from headrace.client.admin.admin import Config
+from headrace.client.cluster.settings import alter_cluster_settings, cluster_settings
 from headrace.http.gateway.v3_configs import (
     NOTHING,
     AlterBody,

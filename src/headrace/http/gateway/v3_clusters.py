@@ -4,7 +4,7 @@ from http import HTTPStatus
 
 from fastapi import APIRouter, Request
 
-from headrace.client.cluster_reading import read_partitions
+from headrace.client.cluster.reading import read_partitions
 from headrace.http.gateway.asking import BrokerId
 from headrace.http.gateway.hub import Shared
 from headrace.http.gateway.v3_envelope import (

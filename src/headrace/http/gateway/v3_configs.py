@@ -7,8 +7,8 @@ from typing import Annotated, Any, Final, Literal, NamedTuple
 from fastapi import APIRouter, Path, Response
 from pydantic import Field, StrictStr
 
-from headrace.client.admin import Config
-from headrace.client.cluster_settings import ALL_BROKERS
+from headrace.client.admin.admin import Config
+from headrace.client.cluster.settings import ALL_BROKERS
 from headrace.http.gateway.asking import NO_NUL, SETTINGS, Body, BrokerId, Name, TopicName
 from headrace.http.gateway.v3_envelope import (
     REFUSALS,

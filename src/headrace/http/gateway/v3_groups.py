@@ -6,7 +6,7 @@ from typing import Annotated
 
 from fastapi import APIRouter, Path
 
-from headrace.client.groups import Group, Member, Progress
+from headrace.client.groups.group import Group, Member, Progress
 from headrace.http.gateway.asking import GROUP, NO_NUL, PartitionId, TopicName
 from headrace.http.gateway.v3_envelope import (
     REFUSALS,

@@ -6,9 +6,9 @@ from http import HTTPStatus
 
 from fastapi import APIRouter
 
-from headrace.client.admin import Partition
+from headrace.client.admin.admin import Partition
+from headrace.client.cluster.moves import Reassignment
 from headrace.client.connection import Place
-from headrace.client.moves import Reassignment
 from headrace.http.gateway.asking import BrokerId, PartitionId, TopicName
 from headrace.http.gateway.v2_topics import the_partition
 from headrace.http.gateway.v3_envelope import (

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Final, Literal
 from pydantic import AwareDatetime, Field, StrictInt, StrictStr, ValidationError
 
 from headrace.client.errors import ClientError, NoSuchTopic
-from headrace.client.records import Record
+from headrace.client.records.one_by_one import Record
 from headrace.http.gateway.asking import INT32, Body, Index, example
 from headrace.http.gateway.delivery import Delivered
 from headrace.http.gateway.encoding import BadValue, as_binary, as_json, as_text

@@ -7,8 +7,8 @@ from typing import Annotated
 from fastapi import APIRouter, Response
 from pydantic import Field, StrictBool, StrictStr
 
-from headrace.client.admin import Topic
-from headrace.client.topic_check import check_topic
+from headrace.client.admin.admin import Topic
+from headrace.client.cluster.topic_check import check_topic
 from headrace.http.gateway.asking import PLACES, SETTINGS, Body, Index, Name, TopicName, example
 from headrace.http.gateway.v3_envelope import (
     REFUSALS,

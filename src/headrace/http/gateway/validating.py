@@ -12,7 +12,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Final, Protocol, TypeVar
 
 from headrace.client.errors import ClientError
-from headrace.client.records import Headers, Record
+from headrace.client.records.one_by_one import Headers, Record
 from headrace.http.gateway.topic_rules import TopicRules
 from headrace.http.problems import Problem
 from headrace.http.reach import Reach

@@ -6,8 +6,8 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
 from typing import Final, TypeVar
 
-from headrace.client.live_brokers import LiveBrokers, nodes_of
-from headrace.client.wire import Connection, NoAnswer
+from headrace.client.wire.connection import Connection, NoAnswer
+from headrace.client.wire.live_brokers import LiveBrokers, nodes_of
 from headrace.http.reach import Reach
 from headrace.protocol.broker_metrics import BrokerMetricsRequest, BrokerMetricsResponse
 from headrace.protocol.schema.metadata import MetadataRequest, MetadataResponse

@@ -3,8 +3,8 @@
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 
-from headrace.client.cluster_status import PartitionState
-from headrace.client.groups import Group
+from headrace.client.cluster.status import PartitionState
+from headrace.client.groups.group import Group
 from headrace.http.metrics.exposition import SUM, gauge
 from headrace.protocol.broker_metrics import COUNTER, BrokerMetricsResponse, Family, Sample
 from headrace.protocol.schema.metadata import MetadataResponse

@@ -8,10 +8,10 @@ from concurrent.futures import TimeoutError as TooLate
 from threading import Lock
 from typing import Final
 
-from headrace.client.cluster_reading import read_partitions
-from headrace.client.cluster_status import PartitionState
+from headrace.client.cluster.reading import read_partitions
+from headrace.client.cluster.status import PartitionState
 from headrace.client.errors import ClientError
-from headrace.client.groups import Group
+from headrace.client.groups.group import Group
 from headrace.http.metrics.counters import WITHIN_S, Counted, Counters
 from headrace.http.metrics.derived import of_brokers, of_coordinators, of_followers, sums
 from headrace.http.metrics.exposition import gauge

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Final, NamedTuple
 
-from headrace.client.brokers import Brokers
-from headrace.client.wire import Address
+from headrace.client.wire.brokers import Brokers
+from headrace.client.wire.connection import Address
 from headrace.http.problems import Problem
 from headrace.protocol.batch import read_batch, read_header, read_offset_and_size
 from headrace.protocol.errors import ErrorCode, KafkaError

@@ -15,9 +15,9 @@ from collections.abc import Callable, Sequence
 from http import HTTPStatus
 from typing import Final, NamedTuple, TypeVar
 
-from headrace.client.brokers import Brokers
 from headrace.client.errors import Unreachable
-from headrace.client.wire import NoAnswer
+from headrace.client.wire.brokers import Brokers
+from headrace.client.wire.connection import NoAnswer
 from headrace.http.problems import Problem
 from headrace.http.reach import SILENCE_S, Reach
 from headrace.http.registry.asking import Appended, Led, Passing, Read, Rewritten, append, earliest, fetch

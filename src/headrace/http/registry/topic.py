@@ -4,9 +4,9 @@ import logging
 from http import HTTPStatus
 from typing import Final
 
-from headrace.client.brokers import Brokers
 from headrace.client.errors import ClientError, NoSuchTopic, TopicExists
-from headrace.client.wire import Address
+from headrace.client.wire.brokers import Brokers
+from headrace.client.wire.connection import Address
 from headrace.http.problems import Problem
 from headrace.http.reach import Reach
 from headrace.http.registry.asking import Led, Passing, ensure_all_is_shown

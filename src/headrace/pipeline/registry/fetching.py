@@ -8,9 +8,9 @@ from typing import Final, TypeVar
 from uuid import UUID
 
 from headrace.client.errors import ClientError, Unreachable
-from headrace.client.schemas import Registered
-from headrace.client.schemas import Registry as Client
-from headrace.client.schemas_http import RegistryError
+from headrace.client.schemas.http import RegistryError
+from headrace.client.schemas.registry import Registered
+from headrace.client.schemas.registry import Registry as Client
 from headrace.pipeline.errors import PipelineError
 from headrace.pipeline.registry.whole import Whole
 from headrace.registry.formats import InvalidSchema, Reference, Schema, SchemaType

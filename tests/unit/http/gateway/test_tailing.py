@@ -3,7 +3,7 @@
 import asyncio
 import threading
 
-from headrace.client.records import Record
+from headrace.client.records.one_by_one import Record
 from headrace.http.gateway.tailing import Tail
 
 RECORDS = [Record(value=b"v", partition=0, offset=offset) for offset in range(3)]

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from fastapi import APIRouter, Request
 from fastapi.responses import Response
 
-from headrace.client.admin import Config
-from headrace.client.cluster_status import UP
+from headrace.client.admin.admin import Config
+from headrace.client.cluster.status import UP
 from headrace.http.admin import brokers
 from headrace.http.console.pages import PageRoute, page
 from headrace.http.console.tables import Table, table_of

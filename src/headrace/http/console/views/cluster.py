@@ -7,10 +7,10 @@ from typing import Final
 from fastapi import APIRouter, Request
 from fastapi.responses import RedirectResponse, Response
 
-from headrace.client.brokers import Brokers
-from headrace.client.cluster_reading import SILENCE_S
-from headrace.client.cluster_status import DOWN, SILENT, UP, ClusterStatus, PartitionState
-from headrace.client.log_dirs import read_log_dirs
+from headrace.client.cluster.log_dirs import read_log_dirs
+from headrace.client.cluster.reading import SILENCE_S
+from headrace.client.cluster.status import DOWN, SILENT, UP, ClusterStatus, PartitionState
+from headrace.client.wire.brokers import Brokers
 from headrace.http.console.formats import plural
 from headrace.http.console.pages import PageRoute, page
 from headrace.http.console.tables import table_of

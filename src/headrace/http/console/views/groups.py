@@ -7,7 +7,7 @@ from fastapi import APIRouter, Request
 from fastapi.responses import Response
 
 from headrace.client.errors import NoSuchGroup
-from headrace.client.groups import Group, GroupSummary
+from headrace.client.groups.group import Group, GroupSummary
 from headrace.http.console.pages import PageRoute, page
 from headrace.http.console.tables import table_of
 from headrace.http.reach import Reach, Reached

@@ -10,8 +10,8 @@ from fastapi import APIRouter, Request
 from fastapi.responses import Response
 
 from headrace.client.errors import ClientError, NoSuchTopic, Unreachable
-from headrace.client.following import written
-from headrace.client.scanning import Scan
+from headrace.client.records.following import written
+from headrace.client.records.scanning import Scan
 from headrace.http.admin import topics
 from headrace.http.admin.searching import Search
 from headrace.http.admin.topics import TopicAnswer

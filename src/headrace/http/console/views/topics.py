@@ -6,9 +6,9 @@ from typing import Final
 from fastapi import APIRouter, Request
 from fastapi.responses import Response
 
-from headrace.client.brokers import Brokers
-from headrace.client.cluster_reading import SILENCE_S
-from headrace.client.topic_overview import TopicOverview
+from headrace.client.cluster.reading import SILENCE_S
+from headrace.client.cluster.topic_overview import TopicOverview
+from headrace.client.wire.brokers import Brokers
 from headrace.http.console.pages import PageRoute, page
 from headrace.http.console.state import Console
 from headrace.http.console.tables import Table, table_of

@@ -1,0 +1,1 @@
+"""`headrace.Admin`: topics, settings, offsets."""

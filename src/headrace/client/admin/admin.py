@@ -1,0 +1,228 @@
+"""Administration of a cluster: `headrace.Admin`, and what `headrace topic` and `headrace config` do.
+
+with Admin("127.0.0.1:9092") as admin:
+    admin.create_topic("orders", partitions=6)
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from confluent_kafka import TopicCollection
+from confluent_kafka.admin import (
+    AlterConfigOpType,
+    ConfigEntry,
+    ConfigResource,
+    ConfigSource,
+    NewPartitions,
+    NewTopic,
+    OffsetSpec,
+    ResourceType,
+)
+
+from headrace.client.admin.offsets import OffsetAdmin
+from headrace.client.connection import TIMEOUT_S, Place
+from headrace.client.errors import BadSetting, ClientError
+
+Configs = Mapping[str, str | float | bool]
+BROKERS_CHOICE: Final = -1  # how many partitions or replicas: what the brokers are configured for
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Partition:
+    """One partition and where it stands; offsets are None while it has no leader."""
+
+    index: int
+    leader: int | None
+    replicas: tuple[int, ...]
+    in_sync: tuple[int, ...]
+    start_offset: int | None = None
+    next_offset: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Topic:
+    """A topic, and what it sets itself."""
+
+    name: str
+    topic_id: str
+    internal: bool
+    partitions: tuple[Partition, ...]
+    configs: Mapping[str, str]
+
+    @property
+    def replicas(self) -> int:
+        return max((len(partition.replicas) for partition in self.partitions), default=0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TopicSummary:
+    """A line in the list of topics."""
+
+    name: str
+    partitions: int
+    replicas: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Config:
+    """A setting as a topic or broker has it, and who said so."""
+
+    name: str
+    value: str | None
+    source: str
+    is_default: bool
+    read_only: bool
+
+
+class Admin(OffsetAdmin):
+    """Topics and settings, offsets and groups. Every call waits for its answer, or raises a ClientError."""
+
+    # -- topics --------------------------------------------------------------------------------
+
+    def create_topic(
+        self,
+        name: str,
+        *,
+        partitions: int | None = None,
+        replicas: int | None = None,
+        configs: Configs | None = None,
+    ) -> Topic:
+        """Make a topic and return it; TopicExists if it is there. None: as the brokers are configured."""
+        new = self._ask(
+            name,
+            lambda: NewTopic(
+                name,
+                BROKERS_CHOICE if partitions is None else partitions,
+                BROKERS_CHOICE if replicas is None else replicas,
+                config=_texts(configs or {}),
+            ),
+        )
+        self._wait(name, lambda: self._client.create_topics([new], request_timeout=TIMEOUT_S)[name])
+        return self.describe_topic(name)
+
+    def list_topics(self) -> list[TopicSummary]:
+        """Every topic, by name."""
+        found = self._ask("the topics", lambda: self._client.list_topics(timeout=TIMEOUT_S))
+        return [
+            TopicSummary(
+                name=name,
+                partitions=len(topic.partitions),
+                replicas=max((len(part.replicas) for part in topic.partitions.values()), default=0),
+            )
+            for name, topic in sorted(found.topics.items())
+        ]
+
+    def describe_topic(self, name: str) -> Topic:
+        """A topic with its partitions, their offsets and its own settings; NoSuchTopic if there is none."""
+        found = self._wait(
+            name,
+            lambda: self._client.describe_topics(TopicCollection([name]), request_timeout=TIMEOUT_S)[name],
+        )
+        led = [Place(name, part.id) for part in found.partitions if part.leader is not None]
+        starts = self._offsets(led, OffsetSpec.earliest())
+        ends = self._offsets(led, OffsetSpec.latest())
+        return Topic(
+            name=found.name,
+            topic_id=str(found.topic_id).translate(_AS_KAFKA_WRITES_IDS),
+            internal=found.is_internal,
+            partitions=tuple(
+                Partition(
+                    index=part.id,
+                    leader=None if part.leader is None else part.leader.id,
+                    replicas=tuple(node.id for node in part.replicas),
+                    in_sync=tuple(node.id for node in part.isr),
+                    start_offset=starts.get(Place(name, part.id)),
+                    next_offset=ends.get(Place(name, part.id)),
+                )
+                for part in found.partitions
+            ),
+            configs={
+                each.name: each.value or "" for each in self.topic_configs(name) if each.source == "topic"
+            },
+        )
+
+    def add_partitions(self, name: str, total: int) -> None:
+        """Have the topic split into `total` partitions from now on."""
+        more = NewPartitions(name, total)
+        self._wait(name, lambda: self._client.create_partitions([more], request_timeout=TIMEOUT_S)[name])
+
+    def delete_topic(self, name: str) -> None:
+        """Remove a topic and everything in it."""
+        self._wait(name, lambda: self._client.delete_topics([name], request_timeout=TIMEOUT_S)[name])
+
+    # -- settings ------------------------------------------------------------------------------
+
+    def topic_configs(self, name: str) -> list[Config]:
+        """Every setting of a topic, by name."""
+        return self._configs(ResourceType.TOPIC, name)
+
+    def broker_configs(self, broker_id: int) -> list[Config]:
+        """Every setting of a broker, by name."""
+        self._check_broker(broker_id)
+        return self._configs(ResourceType.BROKER, str(broker_id))
+
+    def alter_topic_configs(self, name: str, *, sets: Configs, unsets: Sequence[str] = ()) -> None:
+        """Set some of a topic's settings, and give others back to the broker's; all or none."""
+        self._alter(ResourceType.TOPIC, name, sets, unsets)
+
+    def alter_broker_configs(self, broker_id: int, *, sets: Configs, unsets: Sequence[str] = ()) -> None:
+        """The same for a broker's settings, while it runs."""
+        self._check_broker(broker_id)
+        self._alter(ResourceType.BROKER, str(broker_id), sets, unsets)
+
+    def _check_broker(self, broker_id: int) -> None:
+        """Refuse a broker that is not there: librdkafka would try to connect until its time is up."""
+        brokers = self._ask("the brokers", lambda: self._client.list_topics(timeout=TIMEOUT_S)).brokers
+        if broker_id not in brokers:
+            there = ", ".join(str(each) for each in sorted(brokers))
+            raise ClientError(f"there is no broker {broker_id}, only {there}")
+
+    def _configs(self, kind: ResourceType, name: str) -> list[Config]:
+        resource = ConfigResource(kind, name)
+        found: Mapping[str, Any] = self._wait(
+            name, lambda: self._client.describe_configs([resource], request_timeout=TIMEOUT_S)[resource]
+        )
+        return [
+            Config(
+                name=each.name,
+                value=each.value,
+                source=_SOURCES.get(ConfigSource(each.source), "unknown"),
+                is_default=ConfigSource(each.source) is ConfigSource.DEFAULT_CONFIG,
+                read_only=bool(each.is_read_only),
+            )
+            for each in sorted(found.values(), key=lambda each: str(each.name))
+        ]
+
+    def _alter(self, kind: ResourceType, name: str, sets: Configs, unsets: Sequence[str]) -> None:
+        entries = [
+            ConfigEntry(key, value, incremental_operation=AlterConfigOpType.SET)
+            for key, value in _texts(sets).items()
+        ]
+        entries += [ConfigEntry(key, None, incremental_operation=AlterConfigOpType.DELETE) for key in unsets]
+        resource = ConfigResource(kind, name, incremental_configs=entries)
+        self._wait(
+            name if kind is ResourceType.TOPIC else f"broker {name}",
+            lambda: self._client.incremental_alter_configs([resource], request_timeout=TIMEOUT_S)[resource],
+        )
+
+
+def _texts(configs: Configs) -> dict[str, str]:
+    """Values as Kafka has them, which are all text: True is "true"."""
+    for name, value in configs.items():
+        if value is None:
+            raise BadSetting(f"{name} has no value: what goes back to the default is among `unsets`")
+    return {
+        name: str(value).lower() if isinstance(value, bool) else str(value) for name, value in configs.items()
+    }
+
+
+_AS_KAFKA_WRITES_IDS: Final = str.maketrans("+/", "-_")
+
+_SOURCES: Final = {
+    ConfigSource.DYNAMIC_TOPIC_CONFIG: "topic",
+    ConfigSource.DYNAMIC_BROKER_CONFIG: "broker",
+    ConfigSource.DYNAMIC_DEFAULT_BROKER_CONFIG: "all brokers",
+    ConfigSource.STATIC_BROKER_CONFIG: "broker's file",
+    ConfigSource.DEFAULT_CONFIG: "default",
+}

@@ -1,0 +1,129 @@
+"""What stands where: the offsets of topics, how far groups are, and deleting what is old."""
+
+from collections.abc import Iterable, Mapping
+from functools import cached_property, partial
+from typing import Any, NamedTuple, Self
+
+from confluent_kafka import TopicPartition
+from confluent_kafka.admin import OffsetSpec
+
+from headrace.client.connection import TIMEOUT_S, Connection, Place
+from headrace.client.errors import ClientError, NoSuchTopic
+from headrace.client.groups.admin import GroupAdmin
+from headrace.client.groups.group import Group, GroupSummary
+from headrace.client.groups.reset import Reset
+from headrace.client.hints import ADMIN, Hints
+from headrace.client.settings import BOOTSTRAP, Bootstrap, bootstrap_of, build, gather
+
+
+class Span(NamedTuple):
+    """What a partition has: from `start`, which is included, to `next`, which is the next one written."""
+
+    start: int
+    next: int
+
+
+class OffsetAdmin(Hints, Connection):
+    """Offsets and groups. Every call waits for its answer, or raises a ClientError."""
+
+    _hints = ADMIN
+
+    def __init__(
+        self, bootstrap: Bootstrap = None, options: Mapping[str, str] | None = None, **named: object
+    ) -> None:
+        """All but `bootstrap` are librdkafka's settings, dotted or as keywords: `sasl_username="me"`."""
+        given = gather(bootstrap, defaults={}, settings=options, named=named)
+        where = bootstrap_of(given)
+        self._options: dict[str, Any] = {key: value for key, value in given.items() if key not in BOOTSTRAP}
+        build(partial(super().__init__, where), self._options)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, _kind: object, _error: BaseException | None, _trace: object) -> None:
+        """Nothing is left open that Python would not close by itself."""
+
+    # -- topics --------------------------------------------------------------------------------
+
+    def offsets(self, topic: str) -> dict[int, Span]:
+        """Where each partition of a topic begins and ends; those without a leader are left out."""
+        places = self._places_of(topic)
+        starts = self._offsets(places, OffsetSpec.earliest())
+        ends = self._offsets(places, OffsetSpec.latest())
+        return {
+            place.partition: Span(start, end)
+            for place in places
+            if (start := starts.get(place)) is not None and (end := ends.get(place)) is not None
+        }
+
+    def offsets_at(self, topic: str, time_ms: int) -> dict[int, int | None]:
+        """The first offset of each partition written at this time or later; None if there is none."""
+        found = self._offsets(self._places_of(topic), OffsetSpec.for_timestamp(time_ms))
+        return {place.partition: offset for place, offset in found.items()}
+
+    def delete_records(self, topic: str, before: Mapping[int, int]) -> dict[int, int]:
+        """Delete what is before these offsets, by partition; -1 is all. Returns where each begins now."""
+        self._check_places(Place(topic, index) for index in before)
+        asked = [TopicPartition(topic, index, offset) for index, offset in before.items()]
+        if not asked:
+            return {}
+        futures = self._ask(topic, lambda: self._client.delete_records(asked, request_timeout=TIMEOUT_S))
+        return {
+            each.partition: int(self._ask(str(Place(topic, each.partition)), future.result).low_watermark)
+            for each, future in futures.items()
+        }
+
+    def _check_places(self, places: Iterable[Place]) -> None:
+        """Refuse partitions that are not there: a broker says of them what it says of topics."""
+        by_topic: dict[str, list[int]] = {}
+        for place in places:
+            by_topic.setdefault(place.topic, []).append(place.partition)
+        for topic, indexes in by_topic.items():
+            there = {place.partition for place in self._places_of(topic)}
+            for index in indexes:
+                if index not in there:
+                    raise ClientError(f"{topic} has no partition {index}, only 0 to {max(there)}")
+
+    def _places_of(self, topic: str) -> list[Place]:
+        found = self._ask(topic, lambda: self._client.list_topics(timeout=TIMEOUT_S)).topics.get(topic)
+        if found is None:
+            raise NoSuchTopic(topic)
+        return [Place(topic, index) for index in sorted(found.partitions)]
+
+    # -- groups --------------------------------------------------------------------------------
+
+    @cached_property
+    def _groups(self) -> GroupAdmin:
+        return GroupAdmin(self._bootstrap, self._options)
+
+    def list_groups(self) -> list[GroupSummary]:
+        """Every group, by name."""
+        return list(self._groups.list_groups())
+
+    def describe_group(self, name: str) -> Group:
+        """A group with its members and offsets; NoSuchGroup if there is none."""
+        return self._groups.describe([name])[0]
+
+    def lag(self, group: str) -> dict[Place, int]:
+        """How many records the group has not committed yet, in each partition of which it has any."""
+        return {
+            Place(each.topic, each.partition): each.lag
+            for each in self.describe_group(group).partitions
+            if each.lag is not None
+        }
+
+    def set_group_offsets(self, group: str, offsets: Mapping[Place | tuple[str, int], int]) -> None:
+        """Have a group go on there; GroupActive while it has members. A new name is a new group."""
+        self._groups.check_inactive([group], may_be_new=True)
+        self._check_places(Place(*place) for place in offsets)
+        self._groups.reset(
+            group,
+            [
+                Reset(topic=topic, partition=index, old=None, new=offset)
+                for (topic, index), offset in offsets.items()
+            ],
+        )
+
+    def delete_group(self, name: str) -> None:
+        """Forget a group and its offsets; GroupActive while it has members."""
+        self._groups.delete([name])

@@ -1,0 +1,1 @@
+"""Brokers and partitions: their state, and how it is changed."""

@@ -1,0 +1,225 @@
+"""A cluster's brokers and partitions: what `headrace cluster` does.
+
+with Cluster("127.0.0.1:9092") as cluster:
+    cluster.status().under_replicated
+"""
+
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from types import TracebackType
+from typing import Final, Self
+
+from headrace.client.cluster.drain import drain
+from headrace.client.cluster.moves import Move, Reassignment
+from headrace.client.cluster.reading import by_topic, read_partitions, read_reassignments, read_status
+from headrace.client.cluster.status import ClusterStatus, PartitionState
+from headrace.client.connection import Place
+from headrace.client.errors import ClientError, NoSuchTopic
+from headrace.client.wire.brokers import Brokers, raise_for
+from headrace.protocol.errors import ErrorCode
+from headrace.protocol.schema.alter_partition_reassignments import (
+    AlterPartitionReassignmentsRequest,
+    AlterPartitionReassignmentsResponse,
+    ReassignablePartition,
+    ReassignableTopic,
+)
+from headrace.protocol.schema.elect_leaders import ElectLeadersRequest, ElectLeadersResponse, TopicPartitions
+
+POLL_S: Final = 0.25
+SETTLED_S: Final = 10.0  # for all brokers to have heard that a move is over
+TIMEOUT_MS: Final = 30_000
+PREFERRED, UNCLEAN = 0, 1  # kinds of elections
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Election:
+    """What has become of a partition that was to have another leader; `refused` says why it has not."""
+
+    topic: str
+    partition: int
+    leader: int | None
+    needed: bool
+    refused: str | None = None
+
+
+class Cluster:
+    """Every call waits for its answer, or raises a ClientError."""
+
+    def __init__(self, bootstrap: str) -> None:
+        self._bootstrap = bootstrap
+        self._brokers = Brokers(bootstrap)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._brokers.close()
+
+    def status(self) -> ClusterStatus:
+        """Brokers, and the partitions that are not as they should be."""
+        return read_status(self._bootstrap)
+
+    def brokers(self) -> list[int]:
+        """The brokers that are alive."""
+        return sorted(each.node_id for each in self._brokers.metadata().brokers)
+
+    def partitions_of(self, topic: str) -> list[PartitionState]:
+        """The partitions of a topic; NoSuchTopic if there is none."""
+        found = [each for each in self._partitions() if each.topic == topic]
+        if not found:
+            raise NoSuchTopic(topic)
+        return found
+
+    # -- moving --------------------------------------------------------------------------------
+
+    def reassignments(self) -> list[Reassignment]:
+        """The partitions that are on their way to other brokers."""
+        return read_reassignments(self._brokers)
+
+    def check(self, moves: Sequence[Move]) -> dict[Place, tuple[int, ...]]:
+        """Where the partitions are that are to move; ClientError if one cannot, as far as one can tell.
+
+        The controller would refuse one after it had begun with another.
+        """
+        found = self._brokers.metadata()
+        racks = {each.node_id: each.rack for each in found.brokers}
+        partitions = {each.place: each for each in read_partitions(found)}
+        topics = {place.topic for place in partitions}
+        for move in moves:
+            if move.topic not in topics:
+                raise NoSuchTopic(move.topic)
+            if move.place not in partitions:
+                raise ClientError(f"{move.topic} has no partition {move.partition}")
+            if len(set(move.replicas)) != len(move.replicas):
+                raise ClientError(f"{move.place}: brokers {_listed(move.replicas)}: one is there twice")
+            for broker_id in move.replicas:
+                if broker_id not in racks and broker_id not in partitions[move.place].replicas:
+                    raise ClientError(f"{move.place}: {_no_broker(broker_id, racks)}")
+        return {move.place: partitions[move.place].replicas for move in moves}
+
+    def reassign(self, moves: Sequence[Move]) -> dict[Place, tuple[int, ...]]:
+        """Have partitions begin to move, and return where they were.
+
+        None of them does if one cannot, as far as one can tell beforehand.
+        """
+        before = self.check(moves)
+        self._alter({move.place: move.replicas for move in moves})
+        return before
+
+    def cancel(self, places: Iterable[Place] | None = None) -> list[Reassignment]:
+        """Have these partitions, or all, stay where they were; return those that were on their way."""
+        under_way = {each.place: each for each in self.reassignments()}
+        wanted = list(under_way) if places is None else list(places)
+        for place in wanted:
+            if place not in under_way:
+                raise ClientError(f"{place} is not being moved")
+        self._alter(dict.fromkeys(wanted))
+        return [under_way[place] for place in wanted]
+
+    def wait(self, moves: Sequence[Move]) -> Iterator[int]:
+        """How many are still on their way, until none is; ClientError if one has gone elsewhere."""
+        wanted = {move.place: move for move in moves}
+        while left := sum(each.place in wanted for each in self.reassignments()):
+            yield left
+            time.sleep(POLL_S)
+        deadline = time.monotonic() + SETTLED_S
+        while elsewhere := self._elsewhere(moves):
+            if time.monotonic() > deadline:
+                raise ClientError(f"{elsewhere}: somebody has cancelled the move, or begun another")
+            time.sleep(POLL_S)
+        yield 0
+
+    def _elsewhere(self, moves: Sequence[Move]) -> str | None:
+        """A partition that is not on the brokers it was to move to, and where it is."""
+        found = {each.place: each.replicas for each in self._partitions()}
+        for move in moves:
+            replicas = found.get(move.place, move.replicas)  # a topic that is gone needs no brokers
+            if set(replicas) != set(move.replicas):
+                return f"{move.place} is on brokers {_listed(replicas)}"
+        return None
+
+    def plan_drain(self, broker_id: int) -> list[Move]:
+        """What has to move, or to go on moving, for no replica to be left on a broker."""
+        found = self._brokers.metadata()
+        racks = {each.node_id: each.rack for each in found.brokers}
+        reassignments = self.reassignments()
+        under_way = {each.place: each.target for each in reassignments}
+        partitions = [
+            replace(each, replicas=under_way.get(each.place, each.replicas))
+            for each in read_partitions(found)
+        ]
+        if broker_id not in racks and not any(broker_id in each.replicas for each in partitions):
+            raise ClientError(_no_broker(broker_id, racks))
+        leaving = [each.goes_on for each in reassignments if broker_id in each.removing]
+        return [*leaving, *drain(broker_id, partitions, racks)]
+
+    # -- leading -------------------------------------------------------------------------------
+
+    def elect(self, places: Iterable[Place] | None = None, *, unclean: bool = False) -> list[Election]:
+        """Have the preferred replicas lead, or with `unclean` any replica where nobody does.
+
+        Of these partitions, or of all that need it. An unclean leader may lack acknowledged records.
+        """
+        asked = [
+            TopicPartitions(topic=topic, partitions=indexes)
+            for topic, indexes in by_topic(places or ()).items()
+        ]
+        request = ElectLeadersRequest(
+            election_type=UNCLEAN if unclean else PREFERRED,
+            topic_partitions=None if places is None else asked,
+            timeout_ms=TIMEOUT_MS,
+        )
+        response: ElectLeadersResponse = self._brokers.controller(request)
+        leaders = {each.place: each.leader for each in self._partitions()}
+        return [
+            Election(
+                topic=topic.topic,
+                partition=each.partition_id,
+                leader=leaders.get(Place(topic.topic, each.partition_id)),
+                needed=each.error_code != ErrorCode.ELECTION_NOT_NEEDED,
+                refused=_refusal(each.error_code, each.error_message),
+            )
+            for topic in response.replica_election_results
+            for each in topic.partition_result
+        ]
+
+    # -- asking --------------------------------------------------------------------------------
+
+    def _partitions(self) -> list[PartitionState]:
+        return read_partitions(self._brokers.metadata())
+
+    def _alter(self, targets: Mapping[Place, Sequence[int] | None]) -> None:
+        request = AlterPartitionReassignmentsRequest(
+            timeout_ms=TIMEOUT_MS,
+            topics=[
+                ReassignableTopic(
+                    name=topic,
+                    partitions=[
+                        ReassignablePartition(partition_index=index, replicas=targets[Place(topic, index)])
+                        for index in indexes
+                    ],
+                )
+                for topic, indexes in by_topic(targets).items()
+            ],
+        )
+        response: AlterPartitionReassignmentsResponse = self._brokers.controller(request)
+        for topic in response.responses:
+            for each in topic.partitions:
+                raise_for(each.error_code, each.error_message, f"{topic.name}-{each.partition_index}")
+
+
+def _refusal(code: int, message: str | None) -> str | None:
+    if code in {ErrorCode.NONE, ErrorCode.ELECTION_NOT_NEEDED}:
+        return None
+    return message or ErrorCode(code).name.replace("_", " ").lower()
+
+
+def _no_broker(broker_id: int, brokers: Iterable[int]) -> str:
+    return f"there is no broker {broker_id}, only {_listed(sorted(brokers))}"
+
+
+def _listed(brokers: Iterable[int]) -> str:
+    return ", ".join(map(str, brokers))

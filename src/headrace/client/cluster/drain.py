@@ -1,0 +1,72 @@
+"""Where the replicas of a broker go that is to have none. Pure."""
+
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
+
+from headrace.client.cluster.moves import Move
+from headrace.client.cluster.status import PartitionState
+from headrace.client.errors import ClientError
+
+Racks = Mapping[int, str | None]
+"""The brokers that are alive, each with its rack."""
+
+
+def drain(broker_id: int, partitions: Sequence[PartitionState], brokers: Racks) -> list[Move]:
+    """Moves after which no replica is on `broker_id`: each goes to another broker, the others stay.
+
+    A rack that has no replica of the partition comes first, then whoever has the fewest partitions. The new
+    replica takes the old one's place, so what the broker was preferred to lead is spread as well.
+    ClientError if a partition can go nowhere, or nobody could copy it.
+    """
+    loads = _Loads(partitions, {each: rack for each, rack in brokers.items() if each != broker_id})
+    moves = []
+    for partition in sorted(partitions, key=lambda each: each.place):
+        if broker_id in partition.replicas:
+            _check(broker_id, partition, loads.brokers)
+            chosen = loads.place(partition, instead_of=broker_id)
+            moves.append(
+                Move(
+                    topic=partition.topic,
+                    partition=partition.partition,
+                    replicas=tuple(chosen if each == broker_id else each for each in partition.replicas),
+                )
+            )
+    return moves
+
+
+class _Loads:
+    """How many partitions each broker has, and how many of them it is to lead."""
+
+    def __init__(self, partitions: Sequence[PartitionState], brokers: Racks) -> None:
+        self.brokers = brokers
+        self._holds = Counter(each for partition in partitions for each in partition.replicas)
+        self._prefers = Counter(partition.replicas[0] for partition in partitions)
+
+    def place(self, partition: PartitionState, *, instead_of: int) -> int:
+        """The broker that gets the replica; it counts from now on."""
+        stay = [each for each in partition.replicas if each != instead_of]
+        taken = {self.brokers.get(each) for each in stay} - {None}
+        leads = partition.replicas[0] == instead_of
+
+        def cost(each: int) -> tuple[bool, int, int, int]:
+            to_lead = self._prefers[each] if leads else 0
+            return self.brokers[each] in taken, to_lead, self._holds[each], each
+
+        chosen = min((each for each in self.brokers if each not in stay), key=cost)
+        self._holds[chosen] += 1
+        self._prefers[chosen] += leads
+        return chosen
+
+
+def _check(broker_id: int, partition: PartitionState, others: Collection[int]) -> None:
+    if partition.leader is None:
+        raise ClientError(
+            f"{partition.place} has no leader, so nobody can copy its replica on broker {broker_id}: "
+            "`headrace cluster status` says what it waits for"
+        )
+    if not set(others) - set(partition.replicas):
+        raise ClientError(
+            f"{partition.place} has {len(partition.replicas)} replicas, and besides broker {broker_id} only "
+            f"{len(others)} {'is' if len(others) == 1 else 'are'} alive: start another broker first, or have "
+            f"fewer replicas (`headrace cluster reassign --topic {partition.topic} --to ...`)"
+        )

@@ -1,0 +1,104 @@
+"""What partitions take on the brokers' disks.
+
+with Brokers("127.0.0.1:9092") as brokers:
+    read_log_dirs(brokers, brokers.metadata().brokers)[1]  # broker 1's directories
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from headrace.client.connection import Place
+from headrace.client.wire.brokers import Brokers
+from headrace.client.wire.connection import Address, NoAnswer
+from headrace.protocol.errors import ErrorCode
+from headrace.protocol.schema.describe_log_dirs import (
+    DescribableLogDirTopic,
+    DescribeLogDirsRequest,
+    DescribeLogDirsResponse,
+    DescribeLogDirsResult,
+)
+from headrace.protocol.schema.metadata import MetadataResponseBroker
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stored:
+    """A replica in a directory."""
+
+    topic: str
+    partition: int
+    size_bytes: int
+    lag: int  # records that the leader has and this replica has not
+
+    @property
+    def place(self) -> Place:
+        return Place(self.topic, self.partition)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogDir:
+    """A directory of a broker, and what is in it; the disk's sizes are None if the broker does not say."""
+
+    path: str
+    size_bytes: int
+    total_bytes: int | None
+    usable_bytes: int | None
+    error: str | None
+    replicas: tuple[Stored, ...]
+
+
+def read_log_dirs(
+    brokers: Brokers,
+    nodes: Iterable[MetadataResponseBroker],
+    topics: Mapping[str, Sequence[int]] | None = None,
+) -> dict[int, tuple[LogDir, ...]]:
+    """Each broker's directories, with these partitions or all; who does not answer is left out."""
+    asked = None
+    if topics is not None:
+        asked = [DescribableLogDirTopic(topic=name, partitions=parts) for name, parts in topics.items()]
+    found: dict[int, tuple[LogDir, ...]] = {}
+    for node in nodes:
+        try:
+            answer: DescribeLogDirsResponse = brokers.at(
+                Address(node.host, node.port), DescribeLogDirsRequest(topics=asked)
+            )
+        except NoAnswer:
+            continue
+        found[node.node_id] = tuple(map(_log_dir, answer.results))
+    return found
+
+
+def sizes(log_dirs: Mapping[int, Iterable[LogDir]]) -> dict[tuple[int, Place], int]:
+    """How many bytes each replica takes, by broker and partition."""
+    taken: Counter[tuple[int, Place]] = Counter()
+    for broker_id, directories in log_dirs.items():
+        for directory in directories:
+            for each in directory.replicas:
+                taken[broker_id, each.place] += each.size_bytes
+    return taken
+
+
+def _log_dir(found: DescribeLogDirsResult) -> LogDir:
+    replicas = tuple(
+        Stored(
+            topic=topic.name,
+            partition=each.partition_index,
+            size_bytes=each.partition_size,
+            lag=each.offset_lag,
+        )
+        for topic in found.topics
+        for each in topic.partitions
+    )
+    failed = found.error_code != ErrorCode.NONE
+    return LogDir(
+        path=found.log_dir,
+        size_bytes=sum(each.size_bytes for each in replicas),
+        total_bytes=_known(found.total_bytes),
+        usable_bytes=_known(found.usable_bytes),
+        error=ErrorCode(found.error_code).name.replace("_", " ").lower() if failed else None,
+        replicas=tuple(sorted(replicas, key=lambda each: each.place)),
+    )
+
+
+def _known(number: int) -> int | None:
+    return None if number < 0 else number

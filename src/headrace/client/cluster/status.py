@@ -1,0 +1,143 @@
+"""What state a cluster is in: its brokers, and the partitions that somebody should look at. Pure."""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from headrace.client.cluster.moves import Reassignment
+from headrace.client.connection import Place
+
+UP, SILENT, DOWN = "up", "silent", "down"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Broker:
+    """A broker: up, silent (it counts as alive, and does not answer), or down with replicas on it."""
+
+    id: int
+    host: str | None
+    port: int | None
+    rack: str | None
+    state: str
+    controller: bool
+    pid: int | None  # None: it does not say
+    leads: int  # partitions
+    follows: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartitionState:
+    """A partition, who leads it and who is in sync."""
+
+    topic: str
+    partition: int
+    leader: int | None
+    replicas: tuple[int, ...]
+    in_sync: tuple[int, ...]
+    min_in_sync: int = 1
+    eligible: tuple[int, ...] = ()  # replicas that may lead though they are not in sync (KIP-966)
+
+    @property
+    def place(self) -> Place:
+        return Place(self.topic, self.partition)
+
+    @property
+    def lacks(self) -> tuple[int, ...]:
+        """Replicas that are not in sync."""
+        return tuple(each for each in self.replicas if each not in self.in_sync)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClusterStatus:
+    """All there is to know at three in the morning.
+
+    Nobody leads a partition that is offline or leaderless: an offline one has no replica alive, a leaderless
+    one has, but none that is known to have everything. The lists may overlap otherwise.
+    """
+
+    cluster_id: str | None
+    controller: int | None
+    brokers: tuple[Broker, ...]
+    topics: int
+    partitions: int
+    under_replicated: tuple[PartitionState, ...]
+    under_min_isr: tuple[PartitionState, ...]
+    offline: tuple[PartitionState, ...]
+    leaderless: tuple[PartitionState, ...]
+    not_preferred: tuple[PartitionState, ...]  # led by another though their first replica is in sync
+    reassignments: tuple[Reassignment, ...]
+
+    @property
+    def is_healthy(self) -> bool:
+        sick = self.under_replicated or self.under_min_isr or self.offline or self.leaderless
+        return not sick and all(broker.state == UP for broker in self.brokers)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Node:
+    """A broker that is registered, and the process it says it is: None if it does not answer."""
+
+    id: int
+    host: str
+    port: int
+    rack: str | None
+    answers: bool
+    pid: int | None
+
+
+def cluster_status(
+    *,
+    cluster_id: str | None,
+    controller: int | None,
+    nodes: Sequence[Node],
+    partitions: Sequence[PartitionState],
+    reassignments: Sequence[Reassignment] = (),
+) -> ClusterStatus:
+    """The status that follows from what the cluster has answered."""
+    live = {node.id for node in nodes}
+    adding = {each.place: set(each.adding) for each in reassignments}
+
+    def missing(partition: PartitionState) -> set[int]:
+        """Replicas that should be alive and in sync; those on their way need not be yet."""
+        there = live & set(partition.in_sync)
+        return set(partition.replicas) - there - adding.get(partition.place, set())
+
+    unled = [each for each in partitions if each.leader is None]
+    return ClusterStatus(
+        cluster_id=cluster_id,
+        controller=controller,
+        brokers=tuple(_brokers(nodes, partitions, controller)),
+        topics=len({each.topic for each in partitions}),
+        partitions=len(partitions),
+        under_replicated=tuple(each for each in partitions if missing(each)),
+        under_min_isr=tuple(each for each in partitions if len(each.in_sync) < each.min_in_sync),
+        offline=tuple(each for each in unled if not live & set(each.replicas)),
+        leaderless=tuple(each for each in unled if live & set(each.replicas)),
+        not_preferred=tuple(
+            each
+            for each in partitions
+            if each.leader not in {None, each.replicas[0]} and each.replicas[0] in live & set(each.in_sync)
+        ),
+        reassignments=tuple(reassignments),
+    )
+
+
+def _brokers(
+    nodes: Sequence[Node], partitions: Sequence[PartitionState], controller: int | None
+) -> Iterator[Broker]:
+    known: Mapping[int, Node] = {node.id: node for node in nodes}
+    holds = Counter(each for partition in partitions for each in partition.replicas)
+    leads = Counter(partition.leader for partition in partitions)
+    for broker_id in sorted(known.keys() | holds.keys()):
+        node = known.get(broker_id)
+        yield Broker(
+            id=broker_id,
+            host=None if node is None else node.host,
+            port=None if node is None else node.port,
+            rack=None if node is None else node.rack,
+            state=DOWN if node is None else UP if node.answers else SILENT,
+            controller=broker_id == controller,
+            pid=None if node is None else node.pid,
+            leads=leads[broker_id],
+            follows=holds[broker_id] - leads[broker_id],
+        )

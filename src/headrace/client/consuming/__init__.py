@@ -1,0 +1,1 @@
+"""`headrace.Consumer`: what is read, how far, and as what."""

@@ -1,0 +1,192 @@
+"""Reading records from asyncio: `headrace.AsyncConsumer`.
+
+async with AsyncConsumer("127.0.0.1:9092", "orders", group="billing") as consumer:
+    async for message in consumer:
+        print(message.value)
+
+A `Consumer` in a thread of its own, one call after the other. Records come from there many at a time.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from functools import partial
+from typing import Any, Generic, Never, Self, TypeVar
+
+from headrace.client.connection import Place
+from headrace.client.consuming.buffer import Record
+from headrace.client.consuming.choice import Listener
+from headrace.client.consuming.consumer import Consumer, Places, Start
+from headrace.client.consuming.decoding import OnBad
+from headrace.client.consuming.message import Batch, K, Message, V
+from headrace.client.errors import ClientError, NotReadable
+from headrace.client.hints import CONSUMER, Hints
+from headrace.client.serializers.formats import AnyFormat
+from headrace.client.settings import Bootstrap, Settings
+
+Answer = TypeVar("Answer")
+
+
+class AsyncConsumer(Hints, Generic[K, V]):
+    """As `Consumer`, with the same arguments. Use it with `async with`, from one task at a time.
+
+    Callbacks about partitions are plain functions, and are called in the consumer's thread.
+    """
+
+    _hints = CONSUMER
+    _opened = ("_consumer",)
+
+    def __init__(
+        self,
+        bootstrap: Bootstrap = None,
+        topics: str | Sequence[str] = (),
+        *,
+        group: str | None = None,
+        key: AnyFormat[K] | None = None,
+        value: AnyFormat[V] | None = None,
+        start: Start | None = None,
+        auto_commit: bool | None = None,
+        on_bad: OnBad = "raise",
+        on_assigned: Listener | None = None,
+        on_revoked: Listener | None = None,
+        on_lost: Listener | None = None,
+        registry: object = None,
+        settings: Settings | None = None,
+        **named: object,
+    ) -> None:
+        self._make: Callable[[], Consumer[K, V]] = partial(
+            Consumer,
+            bootstrap,
+            topics,
+            group=group,
+            key=key,
+            value=value,
+            start=start,
+            auto_commit=auto_commit,
+            on_bad=on_bad,
+            on_assigned=on_assigned,
+            on_revoked=on_revoked,
+            on_lost=on_lost,
+            registry=registry,
+            settings=settings,
+            **named,
+        )
+        self._consumer: Consumer[K, V]
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="headrace-consumer")
+
+    async def __aenter__(self) -> Self:
+        self._consumer = await self._call(self._make)
+        return self
+
+    async def __aexit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
+        try:
+            await self.close()
+        except ClientError as failure:
+            if error is None:
+                raise
+            error.add_note(f"and besides: {failure}")
+
+    async def close(self) -> None:
+        """Commit what is done, and leave the group. May be called again."""
+        try:
+            await self._call(self._consumer.close)
+        finally:
+            self._thread.shutdown(wait=False)
+
+    # -- reading -------------------------------------------------------------------------------
+
+    def __aiter__(self) -> AsyncIterator[Message[K, V]]:
+        return self.read()
+
+    async def read(
+        self, *, stop_at_end: bool = False, idle_s: float | None = None, limit_s: float | None = None
+    ) -> AsyncIterator[Message[K, V]]:
+        """Records one by one, for ever, or until what `Consumer.read` says."""
+        fetches = self._consumer.fetches(stop_at_end=stop_at_end, idle_s=idle_s, limit_s=limit_s, beats=True)
+        while (step := await self._step(fetches, self._consumer.decoded)) is not None:
+            for message in self._consumer.handing_out(*step):
+                if isinstance(message, NotReadable):
+                    raise message
+                if message is not None:
+                    yield message
+
+    async def batches(
+        self,
+        most: int = 500,
+        *,
+        stop_at_end: bool = False,
+        idle_s: float | None = None,
+        limit_s: float | None = None,
+    ) -> AsyncIterator[Batch[K, V]]:
+        """Records as they come, up to `most` at a time. A batch is done when the next one is asked for."""
+        fetches = self._consumer.fetches(
+            most, stop_at_end=stop_at_end, idle_s=idle_s, limit_s=limit_s, beats=True
+        )
+        while (step := await self._step(fetches, self._consumer.decoded_batch)) is not None:
+            for batch in self._consumer.handing_out_batch(*step):
+                yield batch
+
+    async def _step(
+        self, fetches: Iterator[list[Record]], decode: Callable[[list[Record]], Answer]
+    ) -> tuple[list[Record], Answer] | None:
+        """The next records as they came and as they are handed out; None at the end.
+
+        Whoever waits may be cancelled while the thread fetches. What it has by then is put back, or it
+        would be committed by and by without having been seen.
+        """
+
+        def fetch() -> tuple[list[Record], Answer] | None:
+            batch = next(fetches, None)
+            return None if batch is None else (batch, decode(batch))
+
+        job = self._thread.submit(fetch)
+        fetched = asyncio.wrap_future(job)
+        fetched.add_done_callback(lambda done: done.cancelled() or done.exception())  # raised or not: seen
+        try:
+            return await asyncio.shield(fetched)
+        except asyncio.CancelledError:
+            self._thread.submit(self._put_back, job)  # runs after the fetch, and before anything else
+            raise
+
+    def _put_back(self, job: "Future[tuple[list[Record], Any] | None]") -> None:
+        step = None if job.exception() is not None else job.result()
+        if step is not None:
+            self._consumer.put_back(step[0])
+
+    # -- as the consumer does ------------------------------------------------------------------
+
+    async def subscribe(self, topics: str | Sequence[str]) -> None:
+        await self._call(self._consumer.subscribe, topics)
+
+    async def assign(self, places: "Places | Mapping[Place | tuple[str, int], int | Start]") -> None:
+        await self._call(self._consumer.assign, places)
+
+    @property
+    def assignment(self) -> list[Place]:
+        return self._consumer.assignment
+
+    async def seek(self, topic: str, partition: int, offset: int | Start) -> None:
+        await self._call(self._consumer.seek, topic, partition, offset)
+
+    async def pause(self, places: Places | None = None) -> None:
+        await self._call(self._consumer.pause, places)
+
+    async def resume(self, places: Places | None = None) -> None:
+        await self._call(self._consumer.resume, places)
+
+    async def commit(
+        self, message: Message[K, V] | None = None, *, wait: bool = True, **unknown: Never
+    ) -> dict[Place, int]:
+        return await self._call(partial(self._consumer.commit, message, wait=wait, **unknown))
+
+    def position(self) -> dict[Place, int]:
+        return self._consumer.position()
+
+    async def committed(self, places: Places | None = None) -> dict[Place, int | None]:
+        return await self._call(self._consumer.committed, places)
+
+    async def lag(self) -> dict[Place, int]:
+        return await self._call(self._consumer.lag)
+
+    async def _call(self, function: Callable[..., Answer], *arguments: Any) -> Answer:
+        return await asyncio.get_running_loop().run_in_executor(self._thread, function, *arguments)

@@ -1,0 +1,112 @@
+"""Which partitions a consumer reads: those of topics that its group gives it, or those that it was told."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final, NamedTuple
+
+from confluent_kafka import TopicPartition
+
+from headrace.client.connection import Place
+from headrace.client.consuming.moves import with_ends
+from headrace.client.consuming.offsets import Offsets
+from headrace.client.consuming.patterns import names_of, naming_bad_patterns
+from headrace.client.consuming.source import Source, places_of
+from headrace.client.errors import ClientError, NoSuchTopic
+
+TIMEOUT_S: Final = 30.0  # for the topics that there are
+
+Listener = Callable[[list[Place]], object]
+
+
+class Listeners(NamedTuple):
+    """Who is told of partitions that come and go."""
+
+    assigned: Listener | None
+    revoked: Listener | None
+    lost: Listener | None
+
+
+class Choice:
+    """Of one consumer."""
+
+    def __init__(
+        self, source: Source, offsets: Offsets, listeners: Listeners, *, start: int, alone: bool
+    ) -> None:
+        """`start` is where to begin if nobody says so; `alone` is who has no group."""
+        self._source, self._offsets, self._client = source, offsets, source.client
+        self._listeners = listeners
+        self._start = start
+        self._alone = alone
+        self._subscribed = False
+
+    @property
+    def made(self) -> bool:
+        """Whether there is anything that records may come of."""
+        return self._subscribed or bool(self._source.assigned)
+
+    def subscribe(self, topics: str | Sequence[str]) -> None:
+        """Read these topics, and no others."""
+        wanted = names_of(topics)
+        self._source.patterns = any(topic.startswith("^") for topic in wanted)
+        there = self._topics()
+        for topic in wanted:
+            if not topic.startswith("^") and topic not in there:
+                raise NoSuchTopic(topic)
+        if not self._alone:
+            with naming_bad_patterns(wanted):
+                self._client.subscribe(
+                    wanted, on_assign=self._gained, on_revoke=self._revoked, on_lost=self._lost
+                )
+            self._subscribed = True
+        elif self._source.patterns:
+            raise ClientError("topics by a regular expression are for groups: give group=NAME")
+        else:
+            places = [Place(topic, index) for topic in wanted for index in there[topic].partitions]
+            self._read(dict.fromkeys(places, self._start))
+
+    def assign(self, begin: Mapping[Place, int]) -> None:
+        """Read these partitions from there on, and no others."""
+        there = self._topics()
+        for place in begin:
+            if place.topic not in there:
+                raise NoSuchTopic(place.topic)
+            if place.partition not in (partitions := there[place.topic].partitions):
+                raise ClientError(f"there is no {place}: the topic has partitions 0 to {len(partitions) - 1}")
+        self._read(begin)
+
+    def own(self, places: list[Place]) -> list[Place]:
+        """These, all of which must be read here."""
+        for place in places:
+            if place not in self._source.assigned:
+                raise ClientError(
+                    f"{place} is not read by this consumer, and only its own partitions are its business"
+                )
+        return places
+
+    def _read(self, begin: Mapping[Place, int]) -> None:
+        wanted = self._offsets.ask("the partitions", lambda: with_ends(self._client, begin))
+        self._source.lost(list(self._source.assigned))
+        self._client.assign([TopicPartition(*place, offset) for place, offset in wanted.items()])
+        self._source.gained(wanted, wanted)
+
+    def _topics(self) -> Mapping[str, Any]:
+        found = self._offsets.ask("the topics", lambda: self._client.list_topics(timeout=TIMEOUT_S))
+        topics: Mapping[str, Any] = found.topics
+        return topics
+
+    # -- rebalances: librdkafka calls back from within a fetch ---------------------------------
+
+    def _gained(self, _client: object, partitions: Sequence[TopicPartition]) -> None:
+        self._source.gained(places_of(partitions))
+        self._tell(self._listeners.assigned, partitions)
+
+    def _revoked(self, _client: object, partitions: Sequence[TopicPartition]) -> None:
+        self._tell(self._listeners.revoked, partitions)
+        self._offsets.leave(places_of(partitions))
+
+    def _lost(self, _client: object, partitions: Sequence[TopicPartition]) -> None:
+        self._tell(self._listeners.lost or self._listeners.revoked, partitions)
+        self._offsets.leave(places_of(partitions))
+
+    def _tell(self, listener: Listener | None, partitions: Sequence[TopicPartition]) -> None:
+        if listener is not None and not self._offsets.left:
+            self._source.call(listener, places_of(partitions))

@@ -1,0 +1,340 @@
+"""Reading records: `headrace.Consumer`.
+
+with Consumer("127.0.0.1:9092", "orders", group="billing", value=JSON) as consumer:
+    for message in consumer:
+        print(message.value)
+
+A record is done when the same loop asks for the next one, and what is done is committed once a second and at
+the end. What raises in the loop is therefore not committed, and comes again: to the next loop, or to whoever
+reads after us. Each record at least once.
+"""
+
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from itertools import chain
+from typing import Any, Final, Generic, Literal, Never, Self, TypeVar
+
+import confluent_kafka
+
+from headrace.client.connection import Place
+from headrace.client.consuming.buffer import Buffer, Pace, Record
+from headrace.client.consuming.choice import Choice, Listener, Listeners
+from headrace.client.consuming.decoding import Decoding, OnBad
+from headrace.client.consuming.message import Batch, K, Message, V
+from headrace.client.consuming.offsets import Offsets
+from headrace.client.consuming.source import POLL_S, Source
+from headrace.client.errors import BadSetting, ClientError, Closed, NotReadable, check_reachable
+from headrace.client.hints import ConsumerHints, refuse_commit
+from headrace.client.serializers.formats import AnyFormat
+from headrace.client.settings import Bootstrap, Settings, bootstrap_of, build, gather, said
+
+NOBODY: Final = "headrace-nobody"  # librdkafka wants a group's name also where there is none
+ENDS: Final = {"earliest": confluent_kafka.OFFSET_BEGINNING, "latest": confluent_kafka.OFFSET_END}
+DEFAULTS: Final[Settings] = {
+    "auto.commit.interval.ms": 1000,  # what is done in this time is done again after a kill -9
+    "fetch.queue.backoff.ms": 10,  # librdkafka would rest a second whenever its queue is full
+}
+
+Answer = TypeVar("Answer")
+Start = Literal["earliest", "latest"]
+Places = Sequence[Place | tuple[str, int]]
+
+
+class Consumer(ConsumerHints, Generic[K, V]):
+    """Reads topics: as a member of a group, or alone. For one thread at a time."""
+
+    def __init__(
+        self,
+        bootstrap: Bootstrap = None,
+        topics: str | Sequence[str] = (),
+        *,
+        group: str | None = None,
+        key: AnyFormat[K] | None = None,
+        value: AnyFormat[V] | None = None,
+        start: Start | None = None,
+        auto_commit: bool | None = None,
+        on_bad: OnBad = "raise",
+        on_assigned: Listener | None = None,
+        on_revoked: Listener | None = None,
+        on_lost: Listener | None = None,
+        registry: object = None,
+        settings: Settings | None = None,
+        **named: object,
+    ) -> None:
+        """With a group, its members share the partitions, and it goes on where it was. Without, all are read.
+
+        `topics` may be regular expressions: "^orders-.*" (with a group). `start` is where to begin if nobody
+        has committed anything: "earliest" (the default) or "latest". `key` and `value` are formats, as
+        for the producer; what they cannot read is raised, skipped, or handed to `on_bad`. Callbacks are told
+        which partitions have come and gone. All else are librdkafka's settings: `fetch_min_bytes=1000`.
+        """
+        named |= said(group_id=group, auto_offset_reset=start, enable_auto_commit=auto_commit)
+        defaults = {**DEFAULTS, "auto.offset.reset": "earliest", "enable.auto.commit": True}
+        given = gather(bootstrap, defaults=defaults, settings=settings, named=named)
+        group_id = _group_of(given, auto_commit)
+        self._start = ENDS.get(str(given["auto.offset.reset"]), ENDS["earliest"])
+        # What is committed is what we have stored, and the end of a partition is ours to interpret.
+        given |= {"enable.auto.offset.store": False, "enable.partition.eof": True}
+        address = bootstrap_of(given)
+        self._source: Source
+        if callable(on_commit := given.get("on_commit")):
+            given["on_commit"] = lambda *told: self._source.call(on_commit, *told)
+        self._decoding = Decoding(key, value, registry, on_bad)
+        client = build(confluent_kafka.Consumer, given)
+        self._closed = False
+        try:
+            check_reachable(address)
+            self._buffer, self._pace = Buffer(), Pace()
+            cooperative = "cooperative" in str(given.get("partition.assignment.strategy", ""))
+            incremental = cooperative or given.get("group.protocol") == "consumer"
+            self._source = Source(client, address, self._buffer, start=self._start, incremental=incremental)
+            automatic = group_id is not None and _true(given["enable.auto.commit"])
+            self._offsets = Offsets(self._source, group_id, address, automatic=automatic)
+            listeners = Listeners(on_assigned, on_revoked, on_lost)
+            self._choice = Choice(
+                self._source, self._offsets, listeners, start=self._start, alone=group_id is None
+            )
+            if topics:
+                self.subscribe(topics)
+        except BaseException:
+            client.close()
+            raise
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
+        try:
+            self.close()
+        except ClientError as failure:
+            if error is None:
+                raise
+            error.add_note(f"and besides: {failure}")
+
+    def close(self) -> None:
+        """Commit what is done, and leave the group, so that others take over at once. May be called again.
+
+        If no broker takes the commit within a few seconds, Unreachable is raised.
+        """
+        if self._closed:
+            return
+        self._closed = True
+        try:
+            self._offsets.finish()
+        finally:
+            self._decoding.close()
+        self._source.raise_what_callbacks_raised()
+
+    # -- what to read --------------------------------------------------------------------------
+
+    def subscribe(self, topics: str | Sequence[str]) -> None:
+        """Read these from now on, and no others; NoSuchTopic if one is not there."""
+        self._check_open()
+        self._choice.subscribe(topics)
+
+    def assign(self, places: "Places | Mapping[Place | tuple[str, int], int | Start]") -> None:
+        """Read these partitions, whoever else does: ("orders", 0), from an offset if it is a mapping."""
+        self._check_open()
+        begin = places if isinstance(places, Mapping) else dict.fromkeys(places, self._start)
+        self._choice.assign({Place(*place): _offset(offset) for place, offset in begin.items()})
+
+    @property
+    def assignment(self) -> list[Place]:
+        """The partitions that are read now."""
+        return sorted(self._source.assigned)
+
+    def seek(self, topic: str, partition: int, offset: int | Start) -> None:
+        """Go on at this offset, or at an end of the partition: "latest" is where it ends now."""
+        (place,) = self._mine([(topic, partition)])
+        self._offsets.move(place, _offset(offset))
+
+    def pause(self, places: Places | None = None) -> None:
+        """Hand out nothing more of these partitions, or of all, until `resume`; go on iterating meanwhile."""
+        self._offsets.pause(self._mine(places))
+
+    def resume(self, places: Places | None = None) -> None:
+        """Go on with these partitions, or with all, where they were paused."""
+        self._offsets.resume(self._mine(places))
+
+    # -- reading -------------------------------------------------------------------------------
+
+    def __iter__(self) -> Iterator[Message[K, V]]:
+        return self.read()
+
+    def read(
+        self, *, stop_at_end: bool = False, idle_s: float | None = None, limit_s: float | None = None
+    ) -> Iterator[Message[K, V]]:
+        """Records one by one, for ever; or to the end of all partitions, until none has come for `idle_s`,
+        or for `limit_s` altogether.
+        """
+        batches = self.fetches(stop_at_end=stop_at_end, idle_s=idle_s, limit_s=limit_s)
+        return chain.from_iterable(
+            self._decoding.messages(self._buffer.put(batch), batch) for batch in batches
+        )
+
+    def batches(
+        self,
+        most: int = 500,
+        *,
+        stop_at_end: bool = False,
+        idle_s: float | None = None,
+        limit_s: float | None = None,
+    ) -> Iterator[Batch[K, V]]:
+        """Records as they come, up to `most` at a time. A batch is done when the next one is asked for."""
+        for batch in self.fetches(most, stop_at_end=stop_at_end, idle_s=idle_s, limit_s=limit_s):
+            yield from self.handing_out_batch(batch, self.decoded_batch(batch))
+
+    def fetches(
+        self,
+        most: int | None = None,
+        *,
+        stop_at_end: bool = False,
+        idle_s: float | None = None,
+        limit_s: float | None = None,
+        beats: bool = False,
+    ) -> Iterator[list[Record]]:
+        """Librdkafka's messages as they come. Asking for more says that all before are done; asking anew,
+        that what was in work is not, and it comes again.
+
+        With `beats` an empty list comes a few times a second while there is nothing.
+        """
+        if most is not None and most < 1:
+            raise ClientError(f"a batch has at least one record, not {most}")
+        now_s = time.monotonic()
+        until_s = None if limit_s is None else now_s + limit_s
+        idle_until_s = None if idle_s is None else now_s + idle_s
+        self._offsets.again(self._decoding.refused)
+        while True:
+            self._check_open()
+            if not self._choice.made:
+                raise ClientError("there is nothing to read: give the consumer topics, subscribe or assign")
+            self._pace.asked(now_s := time.monotonic())
+            self._offsets.settle()
+            if until_s is not None and now_s >= until_s:
+                return
+            size = most or self._pace.size
+            found = self._buffer.rest() or ([] if stop_at_end and self._source.at_end else None)
+            if found is None:
+                found = self._source.fetch(size, POLL_S if until_s is None else until_s - now_s)
+            elif not found:
+                return
+            if found:
+                self._buffer.keep(found[size:])
+                self._pace.given(time.monotonic())
+                yield found[:size]
+                idle_until_s = None if idle_s is None else time.monotonic() + idle_s
+            elif idle_until_s is not None and time.monotonic() >= idle_until_s:
+                return
+            elif beats:
+                yield []
+
+    # -- the same in steps, for the asyncio twin -----------------------------------------------
+
+    def decoded(self, batch: list[Record]) -> "list[Message[K, V] | NotReadable | None]":
+        """What `fetches` gave, with what would be raised in its place, and None for what is passed over."""
+        with self._put_back_if_raised(batch):
+            return self._decoding.all(batch)
+
+    def decoded_batch(self, batch: list[Record]) -> "tuple[Batch[K, V], NotReadable | None]":
+        """What `fetches` gave, up to the first that is to be raised."""
+        with self._put_back_if_raised(batch):
+            return self._decoding.batch(batch)
+
+    @contextmanager
+    def _put_back_if_raised(self, batch: list[Record]) -> Iterator[None]:
+        """Nobody has seen these if, say, the schema registry is out of reach: they come another time."""
+        try:
+            yield
+        except BaseException:
+            self.put_back(batch)
+            raise
+
+    def handing_out(self, batch: list[Record], found: Sequence[Answer]) -> Iterator[Answer]:
+        """`found`, which was made of `batch`, one by one; each is done when the next is asked for."""
+        return (each for _, each in zip(self._buffer.put(batch), found, strict=True))
+
+    def handing_out_batch(
+        self, batch: list[Record], found: "tuple[Batch[K, V], NotReadable | None]"
+    ) -> Iterator[Batch[K, V]]:
+        """The same as one; then what is to be raised, and what is behind it comes another time."""
+        good, bad = found
+        count = len(batch) if bad is None else batch.index(bad.raw)
+        self._buffer.keep(batch[count + 1 :])
+        self._buffer.hand_out(batch[:count])
+        if good:
+            yield good
+        if bad is not None:
+            self._buffer.settle()
+            self._buffer.hand_out([bad.raw])
+            raise bad
+
+    def put_back(self, batch: list[Record]) -> None:
+        """Nobody has waited for these: have them handed out next."""
+        self._buffer.settle()
+        self._buffer.keep(batch)
+
+    # -- how far it is -------------------------------------------------------------------------
+
+    def commit(
+        self, message: Message[K, V] | None = None, *, wait: bool = True, **unknown: Never
+    ) -> dict[Place, int]:
+        """Commit all that was handed out, the record in work included, or all up to `message`.
+
+        Returns the next offset of each partition that was committed. Without `wait` it returns at once,
+        and the setting `on_commit` may name a function that hears what became of it.
+        """
+        if unknown:
+            refuse_commit(unknown)
+        self._check_open()
+        return self._offsets.commit(message, wait=wait)
+
+    def position(self) -> dict[Place, int]:
+        """The next offset of each partition of which a record was handed out, or that was moved by `seek`."""
+        return self._offsets.position()
+
+    def committed(self, places: Places | None = None) -> dict[Place, int | None]:
+        """What the group has committed for these partitions, or for all that are read here."""
+        self._check_open()
+        return self._offsets.committed(
+            self.assignment if places is None else [Place(*each) for each in places]
+        )
+
+    def lag(self) -> dict[Place, int]:
+        """How many records each partition has that were not handed out yet."""
+        self._check_open()
+        return self._offsets.lag(from_start=self._start == ENDS["earliest"])
+
+    def _mine(self, places: Places | None) -> list[Place]:
+        """These, if they are read here, or all that are."""
+        self._check_open()
+        return self._choice.own(self.assignment if places is None else [Place(*each) for each in places])
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise Closed("consumer")
+
+
+def _group_of(given: dict[str, Any], auto_commit: bool | None) -> str | None:
+    """The group's name. An empty one would have librdkafka abort the process."""
+    group = given.setdefault("group.id", NOBODY)
+    if group != NOBODY:
+        if not isinstance(group, str) or not group:
+            raise BadSetting("a group needs a name: group='billing', or none at all to read alone")
+        return group
+    if auto_commit:
+        raise BadSetting("auto_commit needs a group to commit for: give group=NAME")
+    given["enable.auto.commit"] = False
+    return None
+
+
+def _offset(wanted: int | Start) -> int:
+    if wanted in ENDS:
+        return int(ENDS[str(wanted)])
+    if not isinstance(wanted, int) or (wanted < 0 and wanted not in ENDS.values()):
+        raise ClientError(f"an offset is a number from 0 on, 'earliest' or 'latest', not {wanted!r}")
+    return wanted
+
+
+def _true(setting: object) -> bool:
+    return str(setting).lower() in {"true", "t", "1"}

@@ -1,0 +1,156 @@
+"""Is a cluster well? Rules only: facts in, findings out."""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from headrace.client.cluster.log_dirs import LogDir
+from headrace.client.cluster.status import DOWN, SILENT, ClusterStatus
+from headrace.client.doctor.diagnosis import Area, Finding, some
+from headrace.client.doctor.safety import TopicSafety, examine_copies, examine_disks
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class View:
+    """The cluster as one broker sees it."""
+
+    controller: int
+    brokers: tuple[int, ...]
+    leaders: frozenset[tuple[str, int, int]]  # topic, partition, broker
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reached:
+    """Something beside the brokers, and whether it answers."""
+
+    address: str
+    answers: bool
+    why: str = ""
+    other: str = ""  # the cluster that it belongs to, if it is not this one
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClusterFacts:
+    """What a cluster has answered."""
+
+    status: ClusterStatus
+    views: Mapping[int, View]  # of those that answer
+    log_dirs: Mapping[int, tuple[LogDir, ...]]
+    topics: Mapping[str, TopicSafety]
+    coordination: tuple[Reached, ...] = ()
+    http: tuple[Reached, ...] = ()
+
+
+def examine(area: Area, facts: ClusterFacts) -> Iterator[Finding]:
+    """Everything there is to say about it."""
+    yield _controller(area, facts.status)
+    yield _brokers(area, facts.status)
+    yield from _views(area, facts.views)
+    yield from _partitions(area, facts.status)
+    yield from examine_disks(area, facts.log_dirs)
+    yield from examine_copies(area, len(facts.status.brokers), facts.topics)
+    for each in facts.coordination:
+        yield _beside(area, "zookeeper", each, "Start it: without it nothing is created, moved or elected.")
+    for each in facts.http:
+        yield _beside(area, "http", each, "See its log: `headrace up` has logs/gateway.log in its directory.")
+
+
+def _controller(area: Area, status: ClusterStatus) -> Finding:
+    if status.controller is None:
+        return area.problem(
+            "controller",
+            "No broker is the controller: nothing can be created, moved or elected.",
+            "Look whether ZooKeeper answers; a new one is chosen within seconds if it does.",
+        )
+    return area.ok("controller", f"Broker {status.controller}.")
+
+
+def _brokers(area: Area, status: ClusterStatus) -> Finding:
+    down = [each.id for each in status.brokers if each.state == DOWN]
+    silent = [each.id for each in status.brokers if each.state == SILENT]
+    if down:
+        return area.problem(
+            "brokers",
+            f"Down, with partitions on them: broker {some(down)}.",
+            "Start them again; if it is gone for good, `headrace cluster drain` gives them to others.",
+        )
+    if silent:
+        return area.problem(
+            "brokers",
+            f"Broker {some(silent)} counts as alive and does not answer.",
+            "Look at its log, its machine and the network to it; restart it if it hangs.",
+        )
+    return area.ok("brokers", f"{len(status.brokers)} of {len(status.brokers)} answer.")
+
+
+def _views(area: Area, views: Mapping[int, View]) -> Iterator[Finding]:
+    if len(views) < 2:
+        return
+    usual, _ = Counter(views.values()).most_common(1)[0]
+    others = [broker_id for broker_id, view in views.items() if view != usual]
+    if not others:
+        yield area.ok("views", "All brokers see the same brokers, controller and leaders.")
+        return
+    view = views[others[0]]
+    what = (
+        "another controller"
+        if view.controller != usual.controller
+        else "other brokers"
+        if view.brokers != usual.brokers
+        else f"other leaders of {some(sorted({f'{t}-{p}' for t, p, _ in view.leaders ^ usual.leaders}))}"
+    )
+    yield area.problem(
+        "views",
+        f"Broker {some(others)} sees {what} than the rest, and not just for a moment.",
+        "Look whether it reaches ZooKeeper and the controller reaches it; restart it if so.",
+    )
+
+
+def _partitions(area: Area, status: ClusterStatus) -> Iterator[Finding]:
+    sick = (
+        (
+            status.offline,
+            "offline",
+            "none of their replicas is alive",
+            "Start the brokers that have them.",
+        ),
+        (
+            status.leaderless,
+            "leaderless",
+            "no replica alive surely has every record",
+            "Start the broker it waits for; `headrace cluster elect --unclean` gives up what only that has.",
+        ),
+        (
+            status.under_min_isr,
+            "under min ISR",
+            "producers with acks=all are refused",
+            "Start the brokers that lack; `headrace cluster status` names them.",
+        ),
+    )
+    for partitions, check, means, do in sick:
+        if partitions:
+            yield area.problem(check, f"{some(each.place for each in partitions)}: {means}.", do)
+    worse = {each.place for partitions, *_ in sick for each in partitions}
+    behind = [each.place for each in status.under_replicated if each.place not in worse]
+    if behind:
+        yield area.warning(
+            "under-replicated",
+            f"{some(behind)}: some replicas are not in sync, so fewer brokers may fail.",
+            "Wait if a broker has just come back; else look at its log and its disk.",
+        )
+    if not worse and not behind:
+        yield area.ok("partitions", f"All replicas of {status.partitions:,} partitions are in sync.")
+    if status.not_preferred:
+        yield area.warning(
+            "leaders",
+            f"{len(status.not_preferred):,} partitions are not led by the preferred replica: load is uneven.",
+            "headrace cluster elect",
+        )
+
+
+def _beside(area: Area, check: str, reached: Reached, do: str) -> Finding:
+    if reached.other:
+        return area.ok(check, f"{reached.address} answers, and belongs to another cluster, {reached.other}.")
+    if reached.answers:
+        return area.ok(check, f"{reached.address} answers.")
+    return area.problem(check, f"{reached.address} does not answer: {reached.why}.", do)

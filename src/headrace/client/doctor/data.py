@@ -1,0 +1,88 @@
+"""Is a broker's directory in order, while nobody runs it or while somebody does? Rules only."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from headrace.client.doctor.diagnosis import Area, Finding, some
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Damage:
+    """What is wrong with a file; `last` if it is in the newest segment, where a crash leaves torn ends."""
+
+    path: str
+    says: str
+    last: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BrokerDirectory:
+    """A broker's log directory."""
+
+    path: str
+    broker_id: int | None
+    cluster_id: str | None
+    held_by: int | None  # the process that has locked it
+    clean: bool  # it was stopped in order
+    partitions: int
+    verified: int  # partitions, of those
+    damages: tuple[Damage, ...] = ()
+    leftovers: tuple[str, ...] = ()  # files that a start puts away
+    strangers: tuple[str, ...] = ()  # directories that are no logs: a broker refuses to start
+    unreadable: str = ""  # why nothing could be found out
+
+
+def examine(directory: BrokerDirectory) -> Iterator[Finding]:
+    """Everything there is to say about it."""
+    area = Area(directory.path)
+    if directory.unreadable:
+        yield area.problem("owner", f"{directory.unreadable}.", "Restore it, or choose another directory.")
+        return
+    if directory.broker_id is None:
+        yield area.ok("owner", "It is nobody's yet.")
+    else:
+        yield area.ok("owner", f"Broker {directory.broker_id} of cluster {directory.cluster_id}.")
+    yield _in_use(area, directory)
+    if directory.strangers:
+        yield area.problem(
+            "strangers",
+            f"{some(directory.strangers)} is no partition's: a broker refuses to start.",
+            "Move it away.",
+        )
+    if directory.held_by is None:
+        yield from _files(area, directory)
+
+
+def _in_use(area: Area, directory: BrokerDirectory) -> Finding:
+    if directory.held_by is not None:
+        return area.ok("in use", f"Process {directory.held_by} runs it: its files are not looked at.")
+    if directory.clean or not directory.partitions:
+        return area.ok("stopped", "Nobody runs it, and it was stopped in order.")
+    return area.warning(
+        "stopped",
+        "It was not stopped in order: the next start looks through the newest files, and may take a while.",
+        "Nothing, unless it was you: Ctrl-C or TERM stops a broker in order, kill -9 does not.",
+    )
+
+
+def _files(area: Area, directory: BrokerDirectory) -> Iterator[Finding]:
+    if directory.leftovers:
+        yield area.ok("left over", f"{some(directory.leftovers)}: the next start puts that away.")
+    torn = [each for each in directory.damages if each.last and not directory.clean]
+    broken = [each for each in directory.damages if each not in torn]
+    if torn:
+        yield area.warning(
+            "torn ends",
+            f"{some(each.path for each in torn)}: the end was being written when it stopped.",
+            "Nothing: the next start cuts it off, and other replicas have what was acknowledged.",
+        )
+    if broken:
+        yield area.problem(
+            "damage",
+            f"{some(each.path for each in broken)}: {broken[0].says}.",
+            "Have other replicas copy it: move that partition's directory away before the broker starts.",
+        )
+    if not directory.damages and directory.verified:
+        left = directory.partitions - directory.verified
+        rest = f"; {left:,} more have not been looked at, `headrace log verify` does" if left else ""
+        yield area.ok("files", f"{directory.verified:,} partitions are sound{rest}.")

@@ -1,0 +1,66 @@
+"""Do consumer groups get on? Rules only: how they stood twice, a moment apart."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from headrace.client.doctor.diagnosis import Area, Finding, some
+from headrace.client.groups.group import Group
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupFacts:
+    """A group, and a moment later again."""
+
+    name: str
+    members: int
+    state: str
+    lag_before: int
+    lag: int
+    committed_before: int  # the sum of all its offsets: it grows with whatever is read
+    committed: int
+
+
+def between(before: Group, after: Group) -> GroupFacts:
+    """What two looks at a group come to."""
+    return GroupFacts(
+        name=after.name,
+        members=len(after.members),
+        state=after.state,
+        lag_before=before.total_lag,
+        lag=after.total_lag,
+        committed_before=sum(each.committed or 0 for each in before.partitions),
+        committed=sum(each.committed or 0 for each in after.partitions),
+    )
+
+
+def examine(area: Area, groups: Sequence[GroupFacts]) -> Iterator[Finding]:
+    """What to say of them: those that fall behind, and those that nobody is in."""
+    stuck = [each for each in groups if each.members and each.lag and each.committed <= each.committed_before]
+    growing = [each for each in groups if each.members and each not in stuck and each.lag > each.lag_before]
+    left = [each for each in groups if not each.members and each.lag]
+    if growing:
+        yield area.warning(
+            "lag",
+            f"{_named(growing)} reads, and falls further behind: records come faster than it takes them.",
+            "Start more consumers, up to one for each partition, or look at what they spend their time on.",
+        )
+    if stuck:
+        yield area.warning(
+            "lag",
+            f"{_named(stuck)} has members and has committed nothing meanwhile.",
+            "Look again in a minute; if that is the same, its consumers hang or do not commit.",
+        )
+    if left:
+        yield area.warning(
+            "abandoned",
+            f"{_named(left)} has records to read, and no consumer.",
+            "Start its consumers, or `headrace group delete` it if nobody needs it any more.",
+        )
+    if not growing and not stuck and not left:
+        said = "There are none." if not groups else f"{len(groups):,} of {len(groups):,} keep up."
+        yield area.ok("groups", said)
+
+
+def _named(groups: Sequence[GroupFacts]) -> str:
+    worst = sorted(groups, key=lambda each: -each.lag)
+    return some(f"{each.name} (lag {each.lag:,})" for each in worst)

@@ -1,0 +1,196 @@
+"""Reading what the doctor has to know of a cluster: which requests that takes."""
+
+import json
+import socket
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterable, Iterator, Sequence
+from http import HTTPStatus
+from json import JSONDecodeError
+from typing import Final
+
+from headrace.client.cluster.log_dirs import read_log_dirs
+from headrace.client.cluster.reading import BROKER, SILENCE_S, TOPIC, read_partitions, read_status
+from headrace.client.cluster.status import UP
+from headrace.client.doctor.cluster import ClusterFacts, Reached, View
+from headrace.client.doctor.groups import GroupFacts, between
+from headrace.client.doctor.safety import TopicSafety
+from headrace.client.errors import NoSuchGroup, lowered
+from headrace.client.groups.admin import GroupAdmin
+from headrace.client.groups.group import Group
+from headrace.client.wire.brokers import Brokers
+from headrace.client.wire.connection import Address, NoAnswer
+from headrace.protocol.schema.describe_configs import (
+    DescribeConfigsRequest,
+    DescribeConfigsResource,
+    DescribeConfigsResponse,
+)
+from headrace.protocol.schema.metadata import MetadataRequest, MetadataResponse, MetadataResponseBroker
+
+MOST_GROUPS: Final = 500  # that are looked at
+MOST_TOPICS: Final = 500  # asked about at a time
+REACH_S: Final = 2.0
+START_S: Final = 15.0  # a gateway is started by the first that asks it something
+MOST_BYTES: Final = 100_000  # of a gateway's answer
+SETTLE_S: Final = 1.0  # what brokers see may differ for a moment
+_KEYS: Final = ("min.insync.replicas", "unclean.leader.election.enable")
+
+
+def read_cluster(bootstrap: str, http: Iterable[str] = ()) -> ClusterFacts:
+    """Ask for everything; `http` are addresses of gateways to look at, if somebody listens there."""
+    status = read_status(bootstrap)
+    with Brokers(bootstrap, answer_s=SILENCE_S) as brokers:
+        found = brokers.metadata()
+        up = {each.id for each in status.brokers if each.state == UP}
+        nodes = [each for each in found.brokers if each.node_id in up]  # who is silent is waited for once
+        views = dict(_views(brokers, nodes))
+        if len(set(views.values())) > 1:
+            time.sleep(SETTLE_S)
+            views = dict(_views(brokers, nodes))
+        told = _broker_settings(brokers, nodes)
+        gateways = [*http, *(f"http://{value}" for value in told.get("http.listener", ()) if value)]
+        reached = (_gateway(url, found.cluster_id) for url in dict.fromkeys(gateways))
+        return ClusterFacts(
+            status=status,
+            views=views,
+            log_dirs=read_log_dirs(brokers, nodes),
+            topics=_topics(brokers, found),
+            coordination=tuple(_zookeepers(told.get("zookeeper.connect", ()))),
+            http=tuple(each for each in reached if each is not None),
+        )
+
+
+def read_groups(bootstrap: str, apart_s: float) -> list[GroupFacts]:
+    """How groups stand, and how they stand a moment later."""
+    admin = GroupAdmin(bootstrap)
+    names = [each.name for each in admin.list_groups()][:MOST_GROUPS]
+    before = _described(admin, names)
+    if any(each.total_lag for each in before.values()):
+        time.sleep(apart_s)
+    after = _described(admin, list(before)) if before else {}
+    return [between(before[name], group) for name, group in after.items()]
+
+
+def _described(admin: GroupAdmin, names: Sequence[str]) -> dict[str, Group]:
+    try:
+        return {each.name: each for each in admin.describe(names)}
+    except NoSuchGroup:  # one has gone meanwhile
+        there = {each.name for each in admin.list_groups()}
+        return {each.name: each for each in admin.describe([name for name in names if name in there])}
+
+
+def _views(brokers: Brokers, nodes: Iterable[MetadataResponseBroker]) -> Iterator[tuple[int, View]]:
+    request = MetadataRequest(topics=None, allow_auto_topic_creation=False)
+    for node in nodes:
+        try:
+            seen: MetadataResponse = brokers.at(Address(node.host, node.port), request)
+        except NoAnswer:
+            continue
+        yield (
+            node.node_id,
+            View(
+                controller=seen.controller_id,
+                brokers=tuple(sorted(each.node_id for each in seen.brokers)),
+                leaders=frozenset(
+                    (each.topic, each.partition, -1 if each.leader is None else each.leader)
+                    for each in read_partitions(seen)
+                ),
+            ),
+        )
+
+
+def _topics(brokers: Brokers, found: MetadataResponse) -> dict[str, TopicSafety]:
+    replicas: dict[str, int] = {}
+    for each in read_partitions(found):
+        replicas[each.topic] = min(replicas.get(each.topic, len(each.replicas)), len(each.replicas))
+    settings: dict[str, dict[str, str]] = {}
+    names = sorted(replicas)
+    for first in range(0, len(names), MOST_TOPICS):
+        some = names[first : first + MOST_TOPICS]
+        settings |= _settings(brokers.any(_configs(TOPIC, some, _KEYS)))
+    return {
+        name: TopicSafety(
+            replicas=count,
+            min_in_sync=int(settings.get(name, {}).get(_KEYS[0]) or 1),
+            unclean=settings.get(name, {}).get(_KEYS[1]) == "true",
+        )
+        for name, count in replicas.items()
+    }
+
+
+def _broker_settings(brokers: Brokers, nodes: Iterable[MetadataResponseBroker]) -> dict[str, set[str]]:
+    """What brokers say of their surroundings; Kafka's own may not know these names."""
+    told: dict[str, set[str]] = {}
+    for node in nodes:
+        request = _configs(BROKER, [str(node.node_id)], ("zookeeper.connect", "http.listener"))
+        try:
+            answer: DescribeConfigsResponse = brokers.at(Address(node.host, node.port), request)
+        except NoAnswer:
+            continue
+        for settings in _settings(answer).values():
+            for name, value in settings.items():
+                told.setdefault(name, set()).add(value)
+    return told
+
+
+def _configs(kind: int, names: Iterable[str], keys: Sequence[str]) -> DescribeConfigsRequest:
+    return DescribeConfigsRequest(
+        resources=[
+            DescribeConfigsResource(resource_type=kind, resource_name=name, configuration_keys=list(keys))
+            for name in names
+        ]
+    )
+
+
+def _settings(answer: DescribeConfigsResponse) -> dict[str, dict[str, str]]:
+    return {
+        result.resource_name: {each.name: each.value or "" for each in result.configs}
+        for result in answer.results
+    }
+
+
+def _zookeepers(connects: Iterable[str]) -> Iterator[Reached]:
+    """Every server in zookeeper.connect, of which a path may be the end."""
+    addresses = {each.strip() for text in connects for each in text.partition("/")[0].split(",")}
+    for address in sorted(addresses - {""}):
+        host, _, port = address.rpartition(":")
+        try:
+            with socket.create_connection((host.strip("[]"), int(port)), REACH_S) as asked:
+                asked.sendall(b"srvr")  # any word of an answer will do
+                asked.recv(1)
+        except (OSError, ValueError) as error:
+            yield Reached(address=address, answers=False, why=_why(error))
+        else:
+            yield Reached(address=address, answers=True)
+
+
+def _gateway(url: str, cluster_id: str | None) -> Reached | None:
+    """Whether a gateway serves, and whom; None if none listens: nobody or another program is nothing bad."""
+    try:
+        _get(f"{url.rstrip('/')}/readyz")
+        served = json.loads(_get(f"{url.rstrip('/')}/v1/metadata/id"))["scope"]["clusters"]["kafka-cluster"]
+        return Reached(address=url, answers=True, other=served if served != cluster_id else "")
+    except urllib.error.HTTPError as error:
+        if error.code == HTTPStatus.NOT_FOUND:
+            return None
+        return Reached(address=url, answers=False, why=f"{error.code} {error.reason}")
+    except urllib.error.URLError as error:
+        if isinstance(error.reason, ConnectionRefusedError):
+            return None
+        return Reached(address=url, answers=False, why=_why(error))
+    except (KeyError, TypeError, JSONDecodeError):
+        return None
+    except (OSError, ValueError) as error:
+        return Reached(address=url, answers=False, why=_why(error))
+
+
+def _get(url: str) -> bytes:
+    with urllib.request.urlopen(url, timeout=START_S) as answer:  # noqa: S310  a user's own
+        return bytes(answer.read(MOST_BYTES))
+
+
+def _why(error: Exception) -> str:
+    reason = getattr(error, "reason", error)
+    said = str(getattr(reason, "strerror", None) or reason)
+    return lowered(said)

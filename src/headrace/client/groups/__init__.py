@@ -1,0 +1,1 @@
+"""Consumer groups as those see them who are no members."""

@@ -1,0 +1,1 @@
+"""Load on a cluster, and what it took."""

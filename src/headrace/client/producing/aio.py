@@ -1,0 +1,221 @@
+"""Writing records from asyncio: `headrace.AsyncProducer`.
+
+async with AsyncProducer("127.0.0.1:9092", value=JSON) as producer:
+    await producer.send("orders", {"item": "tea"})
+
+A thread polls librdkafka, and wakes the loop once for all reports that have come together. (confluent_kafka's
+AIOProducer gathers records in Python before it hands them on, and takes no headers.)
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import Callable, Iterable
+from functools import partial
+from threading import Event, Lock, Thread
+from typing import Any, Final, Self
+
+from confluent_kafka import KafkaError
+
+from headrace.client.errors import BadSetting, ClientError
+from headrace.client.hints import PRODUCER, Hints, refuse_callback
+from headrace.client.producing.delivery import Counts, Delivered, delivered
+from headrace.client.producing.partitioning import Partitioner
+from headrace.client.producing.producer import Headers, Producer
+from headrace.client.settings import Bootstrap, Settings
+
+POLL_S: Final = 0.1
+
+
+class AsyncProducer(Hints):
+    """As `Producer`, with the same arguments. Use it in one event loop, with `async with`."""
+
+    _hints = PRODUCER
+    _opened = ("_producer", "_loop")
+
+    def __init__(
+        self,
+        bootstrap: Bootstrap = None,
+        *,
+        key: object = None,
+        value: object = None,
+        acks: int | str | None = None,
+        compression: str | None = None,
+        partitioner: str | Partitioner | None = None,
+        registry: object = None,
+        settings: Settings | None = None,
+        **named: object,
+    ) -> None:
+        if "receipts" in named:
+            raise BadSetting(
+                "receipts= is for Producer: an AsyncProducer always gives them (`await post(...)`)"
+            )
+        self._make: Callable[[], Producer] = partial(
+            Producer,
+            bootstrap,
+            key=key,
+            value=value,
+            acks=acks,
+            compression=compression,
+            partitioner=partitioner,
+            registry=registry,
+            receipts=True,
+            settings=settings,
+            **named,  # type: ignore[arg-type]
+        )
+        self._producer: Producer
+        self._loop: asyncio.AbstractEventLoop
+        self._reports: deque[tuple[asyncio.Future[Delivered], Delivered | ClientError]] = deque()
+        self._woken = False  # whether the loop will look at the reports; threads settle at the same time
+        self._lock = Lock()
+        self._room = asyncio.Event()  # set when records have left the buffer
+        self._ending = Event()
+        self._poller = Thread(target=self._poll, name="headrace-producer", daemon=True)
+
+    async def __aenter__(self) -> Self:
+        self._loop = asyncio.get_running_loop()
+        self._producer = await asyncio.to_thread(self._make)
+        self._poller.start()
+        return self
+
+    async def __aexit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
+        try:
+            await self.close()
+        except ClientError as failure:
+            if error is None:
+                raise
+            error.add_note(f"and besides: {failure}")
+
+    async def send(
+        self,
+        topic: str,
+        value: Any = None,
+        key: Any = None,
+        *,
+        headers: Headers | None = None,
+        partition: int | None = None,
+        timestamp_ms: int = 0,
+        on_delivery: None = None,
+    ) -> Delivered:
+        """Send a record, and wait until it is acknowledged; raises what went wrong."""
+        if on_delivery is not None:
+            refuse_callback(on_delivery)
+        posted = await self.post(
+            topic, value, key, headers=headers, partition=partition, timestamp_ms=timestamp_ms
+        )
+        return await posted
+
+    async def send_all(self, topic: str, values: Iterable[Any]) -> int:
+        """Send many values without keys, wait until all are acknowledged, and return how many.
+
+        Raises what went wrong with the first that has failed; the others may be on their way.
+        """
+        sent, waiting = 0, deque[asyncio.Future[Delivered]]()  # no more than the buffer has room for
+        for value in values:
+            waiting.append(await self.post(topic, value))
+            sent += 1
+            while waiting and waiting[0].done():
+                waiting.popleft().result()
+        for each in waiting:
+            await each
+        return sent
+
+    async def post(
+        self,
+        topic: str,
+        value: Any = None,
+        key: Any = None,
+        *,
+        headers: Headers | None = None,
+        partition: int | None = None,
+        timestamp_ms: int = 0,
+    ) -> "asyncio.Future[Delivered]":
+        """Have a record sent soon, waiting only for room in the buffer; the future is its receipt.
+
+        Nobody has to wait for it: what has failed is raised by `flush`, and when the block is left.
+        """
+        future: asyncio.Future[Delivered] = self._loop.create_future()
+        future.add_done_callback(_seen)
+        offer = partial(
+            self._producer.offer,
+            partial(self._settle, future),
+            topic,
+            value,
+            key,
+            headers,
+            partition,
+            timestamp_ms,
+        )
+        # What may have to ask a broker or a registry must not do so in the event loop.
+        ask = self._producer.may_block(topic, key, partition)
+        while True:
+            self._room.clear()
+            if await asyncio.to_thread(offer) if ask else offer():
+                return future
+            await self._room.wait()
+
+    async def flush(self, timeout_s: float | None = None) -> Counts:
+        """Wait until every record posted so far is acknowledged; DeliveryFailed if one is not.
+
+        Tasks that go on posting have to wait in the end, as for a full buffer.
+        """
+        return await asyncio.to_thread(self._flush, timeout_s)
+
+    @property
+    def counts(self) -> Counts:
+        """How many records were sent, acknowledged, have failed, and are waiting."""
+        return self._producer.counts
+
+    async def close(self, timeout_s: float | None = None) -> None:
+        """Flush, and be done with it. May be called again."""
+        producer = self._producer
+        self._ending.set()
+        await asyncio.to_thread(self._poller.join)  # before that, nobody may take librdkafka from under it
+        try:
+            await asyncio.to_thread(producer.close, timeout_s)
+        finally:
+            self._deliver()
+
+    # -- in the poller's thread, or whichever flushes ------------------------------------------
+
+    def _poll(self) -> None:
+        while not self._ending.is_set():
+            self._producer.poll(POLL_S)
+
+    def _flush(self, timeout_s: float | None) -> Counts:
+        try:
+            return self._producer.flush(timeout_s)
+        finally:
+            self._loop.call_soon_threadsafe(self._room.set)  # also if whoever waited for it has gone
+
+    def _settle(self, future: "asyncio.Future[Delivered]", error: KafkaError | None, message: Any) -> None:
+        self._producer.count(error, message)
+        if error is None:
+            found: Delivered | ClientError = delivered(message)
+        else:
+            found = self._producer.why(error, message)
+        self._reports.append((future, found))
+        with self._lock:
+            wake, self._woken = not self._woken, True
+        if wake:
+            self._loop.call_soon_threadsafe(self._deliver)
+
+    # -- in the event loop ---------------------------------------------------------------------
+
+    def _deliver(self) -> None:
+        with self._lock:
+            self._woken = False  # before the look: who comes after it wakes us again
+        self._room.set()
+        while self._reports:
+            future, found = self._reports.popleft()
+            if future.done():  # whoever waited has gone
+                continue
+            if isinstance(found, ClientError):
+                future.set_exception(found)
+            else:
+                future.set_result(found)
+
+
+def _seen(future: "asyncio.Future[Delivered]") -> None:
+    """Asyncio would complain of an exception that nobody has asked for; `flush` raises it."""
+    if not future.cancelled():
+        future.exception()

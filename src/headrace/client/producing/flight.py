@@ -1,0 +1,138 @@
+"""The records of a producer that are on their way: serving librdkafka, waiting for them, counting them."""
+
+import math
+import time
+from collections.abc import Callable
+from contextlib import ExitStack
+from typing import Any, Final
+
+from confluent_kafka import KafkaException
+
+from headrace.client.errors import Closed
+from headrace.client.producing import fork as producer_fork
+from headrace.client.producing.delivery import Counts, Ledger, Tally
+from headrace.client.producing.gate import Gate
+
+FLUSH_S: Final = 0.1  # how long to flush at a time before a look at what others do meanwhile
+ROOM_S: Final = 0.1  # how long to wait at a time for room in the buffer
+_BREAKS: Final = 100  # errors in a row that come up among reports; one is usual, after which nothing works
+
+
+class Flight:
+    """Of one producer. Threads may share it."""
+
+    def __init__(self, client: Any, ledger: Ledger, gate: Gate, *, receipts: bool) -> None:
+        """With `receipts` librdkafka reports on each record; else on those that have failed."""
+        self.client = client
+        self.sent = Tally()
+        self._ledger = ledger
+        self._gate = gate
+        self._receipts = receipts
+        self._final: Counts | None = None  # once it is over
+
+    def poll(self, timeout_s: float = 0) -> None:
+        """See what has arrived, and call whom it concerns."""
+        self._served(self.client.poll, timeout_s)
+        self._ledger.raise_what_callbacks_raised()
+
+    def wait_for_room(self) -> None:
+        """For a while; whoever needs it tries again."""
+        if not self._gate.wait(ROOM_S):
+            self.poll(ROOM_S)
+
+    def flush(self, timeout_s: float | None) -> Counts:
+        """Wait until every record sent so far is acknowledged; DeliveryFailed if one is not."""
+        flush = self.client.flush
+        sent = self.sent.total
+        until_s = math.inf if timeout_s is None else time.monotonic() + timeout_s
+        shut = False
+        with ExitStack() as gate:
+            while waiting := self._served(flush, _slice(until_s)):
+                self._ledger.raise_what_callbacks_raised(at_once=False)
+                if time.monotonic() >= until_s:
+                    break
+                if not shut and waiting <= self.sent.total - sent:  # all of it may be of others
+                    gate.enter_context(self._gate.shut())
+                    shut = True
+        counts = self._counted(self.sent.total if waiting else sent, waiting)
+        self._ledger.check(counts)
+        return counts
+
+    @property
+    def counts(self) -> Counts:
+        """As far as it is known now."""
+        if self._final is not None:
+            return self._final
+        self._served(self.client.poll, 0)
+        return self._counted(self.sent.total, len(self.client))
+
+    def _counted(self, sent: int, queued: int) -> Counts:
+        """`queued` is what librdkafka has left to do for us: records, and now and then a line for the log."""
+        failed = min(sent, self._ledger.failed)
+        if self._receipts:
+            acknowledged = min(sent - failed, self._ledger.acknowledged)
+            return Counts(sent, acknowledged, failed, min(queued, sent - failed - acknowledged))
+        waiting = min(queued, sent - failed)
+        return Counts(sent, sent - failed - waiting, failed, waiting)
+
+    # -- the end -------------------------------------------------------------------------------
+
+    def stop(self) -> bool:
+        """Let nothing more begin. False if it was so before."""
+        return not isinstance(self.client, producer_fork.Elsewhere) and self._gate.end()
+
+    def end(self, timeout_s: float | None) -> None:
+        """Flush, and give up what is not acknowledged in time."""
+        try:
+            self.flush(timeout_s)
+        finally:
+            self.client.purge()
+            self._served(self.client.flush, ROOM_S)
+            self._final = self.counts
+            self.client.close()
+            self.client = _GONE
+
+    def leave(self) -> bool:
+        """We are in a child of the process that it began in, whose locks may be held by nobody."""
+        if self.client is _GONE:
+            return False
+        producer_fork.leave_alone(self.client)
+        self.client = producer_fork.Elsewhere()
+        return True
+
+    @property
+    def left_behind(self) -> int:
+        """How many records wait, if nobody has ended it."""
+        over = isinstance(self.client, _Gone | producer_fork.Elsewhere)
+        return 0 if over or not self.sent.total else len(self.client)
+
+    def _served(self, serve: Callable[[float], int], timeout_s: float) -> int:
+        """What `serve` returns, which calls back for what has arrived.
+
+        A fatal error of librdkafka's comes up in the middle of confluent-kafka's reports about records. If it
+        breaks one of them off, the record that it was about has failed; the others come with the next call.
+        """
+        for _ in range(_BREAKS):
+            try:
+                return serve(timeout_s)
+            except SystemError as error:
+                if not isinstance(error.__cause__, KafkaException):
+                    raise
+                self._ledger.lost(error.__cause__.args[0])
+            except KafkaException:
+                continue  # it came up between two reports
+        raise Closed("producer")
+
+
+class _Gone:
+    """What is left of a client that was closed."""
+
+    def __getattr__(self, _name: str) -> Any:
+        raise Closed("producer")
+
+
+_GONE: Final = _Gone()
+
+
+def _slice(until_s: float) -> float:
+    return max(0.0, min(FLUSH_S, until_s - time.monotonic()))

@@ -1,0 +1,326 @@
+"""Writing records: `headrace.Producer`.
+
+with Producer("127.0.0.1:9092", value=JSON) as producer:
+    producer.send("orders", {"item": "tea"}, key="alice")
+
+On librdkafka, which batches, compresses and tries again in threads of its own. Leaving the block waits until
+everything is acknowledged, and raises DeliveryFailed if it is not.
+
+A call from C to Python for every record that has arrived costs a quarter of the throughput. So, unless
+receipts are asked for, only failures are told. As librdkafka reports on each record exactly once, what was
+sent, has not failed and does not wait was acknowledged.
+"""
+
+import itertools
+import warnings
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Final, NoReturn, Self
+
+import confluent_kafka
+from confluent_kafka import KafkaError, KafkaException
+
+from headrace.client.errors import ClientError, check_reachable, translate
+from headrace.client.hints import PRODUCER, Hints, refuse_callback
+from headrace.client.producing import fork as producer_fork
+from headrace.client.producing.delivery import Counts, Ledger, Receipt
+from headrace.client.producing.flight import Flight
+from headrace.client.producing.gate import Gate, Produce
+from headrace.client.producing.partitioning import ANY, Partitioner
+from headrace.client.producing.records import Preparation
+from headrace.client.producing.refusals import refusal
+from headrace.client.settings import (
+    Bootstrap,
+    Settings,
+    bootstrap_of,
+    build,
+    delivery_timeout_ms,
+    gather,
+    said,
+)
+
+POLL_EVERY: Final = 1023  # a mask: after 1,024 records, a look at what has arrived
+LOOK_EVERY: Final = 63  # after 64, a look at the clock; and at what has arrived, if somebody waits for each
+MANY: Final = 128  # records that are counted as one
+TIMEOUT_S: Final = 30.0  # for questions about topics
+
+DEFAULTS: Final[Settings] = {
+    "acks": "all",
+    "delivery.timeout.ms": 120_000,
+}
+
+Headers = Mapping[str, bytes | str | None] | Sequence[tuple[str, bytes | str | None]]
+
+
+class Producer(Hints):
+    """Sends records to any topic. Threads may share it."""
+
+    _hints = PRODUCER
+
+    def __init__(
+        self,
+        bootstrap: Bootstrap = None,
+        *,
+        key: object = None,
+        value: object = None,
+        acks: int | str | None = None,
+        compression: str | None = None,
+        partitioner: str | Partitioner | None = None,
+        registry: object = None,
+        receipts: bool = False,
+        on_failure: Callable[[ClientError], None] | None = None,
+        settings: Settings | None = None,
+        **named: object,
+    ) -> None:
+        """`key` and `value` are formats (BYTES, STRING, JSON, Avro(...), a function); bytes if not said.
+
+        `acks` is "all", 1 or 0; with "all" the producer is idempotent: each record once, and in order. With 0
+        nobody answers, and what was sent counts as acknowledged, also if the broker refuses it.
+        `receipts` is for those who use `post`. `on_failure` hears of each record that has failed, in the
+        thread that sends or flushes. All else are librdkafka's settings: `linger_ms=20`.
+        """
+        by_function = partitioner if callable(partitioner) else None
+        named |= said(
+            acks=acks, compression_type=compression, partitioner=None if by_function else partitioner
+        )
+        given = gather(bootstrap, defaults=DEFAULTS, settings=settings, named=named)
+        in_turn = by_function is None and "partitioner" not in given
+        given.setdefault("partitioner", "murmur2_random")  # as Java's client: a key has one partition for all
+        given.setdefault("enable.idempotence", _all(given.get("acks", given.get("request.required.acks"))))
+        self.bootstrap = bootstrap_of(given)
+        self._ledger = Ledger(self.bootstrap, on_failure, delivery_timeout_ms(given))
+        self.count, self.why = self._ledger.report, self._ledger.why
+        self._receipts = receipts
+        given |= {"on_delivery": self._ledger.report, "delivery.report.only.error": not receipts}
+        self._records = Preparation(
+            key,
+            value,
+            registry,
+            by_function,
+            self._count_partitions,
+            in_turn=in_turn,
+        )
+        client = build(confluent_kafka.Producer, given)
+        try:
+            check_reachable(self.bootstrap)
+        except ClientError:
+            client.close()
+            raise
+        self._prepare = self._records.prepare if self._records.needed else None
+        self._adds_headers = self._records.adds_headers
+        self._turns = self._records.turns
+        self._produce: Produce
+        gate = Gate(client.produce, lambda produce: setattr(self, "_produce", produce))
+        self._flight = Flight(client, self._ledger, gate, receipts=receipts)
+        self._count = self._flight.sent.add
+        producer_fork.tell(self._forked)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
+        try:
+            self.close()
+        except ClientError as failure:
+            if error is None:
+                raise
+            error.add_note(f"and besides: {failure}")
+
+    def __del__(self) -> None:
+        if waiting := self._flight.left_behind if hasattr(self, "_flight") else 0:
+            warnings.warn(
+                f"a producer with {waiting} records on their way was not closed", ResourceWarning, 2
+            )
+
+    def send(  # noqa: PLR0917  arguments that must be named would cost 20 ns each
+        self,
+        topic: str,
+        value: Any = None,
+        key: Any = None,
+        headers: Headers | None = None,
+        partition: int | None = None,
+        timestamp_ms: int = 0,
+        on_delivery: None = None,
+    ) -> None:
+        """Have a record sent soon; waits only while the buffer is full. `flush` tells if it has failed."""
+        if on_delivery is not None:
+            refuse_callback(on_delivery)
+        if self._prepare is not None:
+            headers = _own(headers) if self._adds_headers else headers
+            value, key, partition = self._prepare(topic, value, key, headers, partition)
+        elif partition is None:
+            partition = next(self._turns[topic]) if key is None else ANY
+        try:
+            if headers is None and not timestamp_ms:  # by far the most, and fewer arguments are quicker
+                self._produce(topic, value, key, partition)
+            else:
+                _check_time(timestamp_ms)
+                self._produce(topic, value, key, partition, None, None, timestamp_ms, headers)
+        except (BufferError, KafkaException, TypeError) as error:
+            self._insist(error, topic, value, key, partition, None, timestamp_ms, headers)
+        if not (count := self._count()) & LOOK_EVERY:
+            self._look(count & POLL_EVERY)
+
+    def send_all(self, topic: str, values: Iterable[Any]) -> int:
+        """Send many values without keys, and return how many. It costs less than a `send` for each.
+
+        If one is refused, those before it are on their way.
+        """
+        sent = 0
+        if self._prepare is not None:
+            for value in values:
+                self.send(topic, value)
+                sent += 1
+            return sent
+        turn = self._turns[topic]
+        if topic not in self._turns:  # the broker may make it of the first record
+            turn = itertools.repeat(ANY)
+        values = iter(values)
+        while (some := self._send_some(topic, itertools.islice(values, MANY), turn)) == MANY:
+            sent += MANY
+        return sent + some
+
+    def _send_some(self, topic: str, values: Iterable[Any], turn: Iterable[int]) -> int:
+        sent, produce = 0, self._produce
+        try:
+            for value, partition in zip(values, turn, strict=False):
+                try:
+                    produce(topic, value, None, partition)
+                except (BufferError, KafkaException, TypeError) as error:
+                    self._insist(error, topic, value, None, partition, None, 0, None)
+                sent += 1
+        finally:
+            self._flight.sent.add_many(sent)
+        return sent
+
+    def post(
+        self,
+        topic: str,
+        value: Any = None,
+        key: Any = None,
+        *,
+        headers: Headers | None = None,
+        partition: int | None = None,
+        timestamp_ms: int = 0,
+        on_delivery: Callable[[Receipt], None] | None = None,
+    ) -> Receipt:
+        """As `send`, for a receipt: `receipt.result()` waits for partition and offset.
+
+        `on_delivery` is called with it when it is known, by the thread that sends, flushes or waits next.
+        """
+        receipt = Receipt(self._ledger, self._flight.client.poll, on_delivery)
+        while not self.offer(receipt.settle, topic, value, key, headers, partition, timestamp_ms):
+            self._flight.wait_for_room()
+        return receipt
+
+    def offer(  # noqa: PLR0917
+        self,
+        settle: Callable[[KafkaError | None, Any], None],
+        topic: str,
+        value: Any,
+        key: Any,
+        headers: Headers | None,
+        partition: int | None,
+        timestamp_ms: int,
+    ) -> bool:
+        """Have a record sent whose report goes to `settle`, or return False if there is no room for it."""
+        if not self._receipts:
+            raise ClientError("this producer gives no receipts: make it with receipts=True")
+        if self._prepare is not None:
+            headers = _own(headers) if self._adds_headers else headers
+            value, key, partition = self._prepare(topic, value, key, headers, partition)
+        elif partition is None:
+            partition = next(self._turns[topic]) if key is None else ANY
+        _check_time(timestamp_ms)
+        try:
+            self._produce(topic, value, key, partition, settle, None, timestamp_ms, headers)
+        except BufferError:
+            return False
+        except (KafkaException, TypeError) as error:
+            self._refuse(error, topic, value, key)
+        if not self._count() & LOOK_EVERY:
+            self._look()
+        return True
+
+    def flush(self, timeout_s: float | None = None) -> Counts:
+        """Wait until every record sent so far is acknowledged; DeliveryFailed if one is not.
+
+        Without a timeout, no longer than librdkafka tries: two minutes (`delivery_timeout_ms`). Threads that
+        go on sending have to wait in the end, until nothing is queued: nobody says which records are.
+        """
+        if not self._receipts:  # whoever posts is told by `may_block` what is known, and that must not change
+            self._records.look_again()
+        return self._flight.flush(timeout_s)
+
+    @property
+    def counts(self) -> Counts:
+        """How many records were sent, acknowledged, have failed, and are waiting.
+
+        Between two flushes some that were acknowledged just now may still be among those that wait.
+        """
+        return self._flight.counts
+
+    def poll(self, timeout_s: float = 0) -> None:
+        """See what has arrived, and call whom it concerns. Sending and flushing do so, too."""
+        self._flight.poll(timeout_s)
+
+    def close(self, timeout_s: float | None = None) -> None:
+        """Flush, and be done with it; may be called again. What is not acknowledged in time is given up."""
+        if self._flight.stop():
+            try:
+                self._flight.end(timeout_s)
+            finally:
+                self._records.close()
+
+    def may_block(self, topic: str, key: object, partition: int | None) -> bool:
+        """Whether sending such a record may have to ask a broker or a schema registry first."""
+        return self._records.may_block(topic, key, partition)
+
+    # -- what is not everyday ------------------------------------------------------------------
+
+    def _insist(self, error: Exception, topic: str, value: Any, key: Any, *rest: Any) -> None:
+        """Wait for room, or say what is wrong with the record."""
+        while isinstance(error, BufferError):
+            self._flight.wait_for_room()
+            try:
+                self._produce(topic, value, key, rest[0], rest[1], None, *rest[2:])
+            except (BufferError, KafkaException, TypeError) as again:
+                error = again
+            else:
+                return
+        self._refuse(error, topic, value, key)
+
+    def _refuse(self, error: Exception, topic: str, value: object, key: object) -> NoReturn:
+        self._turns.clear()  # the number of partitions may be another by now
+        why = refusal(error, topic, value, key, self.bootstrap)
+        raise why from (None if why is error else error)
+
+    def _forked(self) -> None:
+        """We are in a child of the process that we were made in."""
+        if self._flight.leave():
+            self._produce = producer_fork.refuse
+
+    def _look(self, until_poll: int = 0) -> None:
+        if not until_poll:
+            self.poll(0)
+        self._records.look_again()
+
+    def _count_partitions(self, topic: str) -> int:
+        try:
+            found = self._flight.client.list_topics(topic, timeout=TIMEOUT_S).topics[topic]
+        except KafkaException as error:
+            raise translate(error, topic, self.bootstrap) from error
+        return len(found.partitions)
+
+
+def _own(headers: Headers | None) -> list[tuple[str, bytes | str | None]]:
+    """Headers of this record's own, which may be added to."""
+    return [*(headers.items() if isinstance(headers, Mapping) else headers or ())]
+
+
+def _check_time(timestamp_ms: int) -> None:
+    if timestamp_ms < 0:
+        raise ClientError(f"timestamp_ms={timestamp_ms}: milliseconds since 1970, or 0 for now")
+
+
+def _all(acks: object) -> bool:
+    return str(acks) in {"all", "-1"}

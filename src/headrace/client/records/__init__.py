@@ -1,0 +1,1 @@
+"""Records one by one: written, read, followed and looked for."""

@@ -1,0 +1,159 @@
+"""Reading a topic step by step, from places of one's own, and saying how far one is.
+
+with Follower("127.0.0.1:9092", "orders", Start(last=10)) as follower:
+    while not follower.at_end: print(follower.step(0.2), follower.positions)
+"""
+
+import base64
+import re
+import zlib
+from collections.abc import Mapping, Sequence
+from itertools import accumulate, pairwise
+from typing import Final
+
+from confluent_kafka import KafkaError, KafkaException, TopicPartition
+
+from headrace.client.errors import ClientError, NoSuchTopic
+from headrace.client.records.one_by_one import BATCH, BEGINNING, TIMEOUT_S, Reader, Record, Start
+
+_POSITIONS: Final = re.compile(r"[0-9]{1,10}:[0-9]{1,19}(,[0-9]{1,10}:[0-9]{1,19})*")
+_GONE: Final = {KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC}  # noqa: SLF001
+CHECK_S: Final = 1.0
+_OFFSETS: Final = range(2**63)
+PACKED: Final = "~"  # begins positions that are packed
+PACKED_FROM: Final = 20  # partitions
+_LARGEST: Final = 4 * 1024 * 1024  # characters of positions, unpacked
+
+
+class Follower(Reader):
+    """A reader that somebody else's loop moves on. What is not in the log is begun at the nearest record."""
+
+    def __init__(
+        self,
+        bootstrap: str,
+        topic: str,
+        start: Start = BEGINNING,
+        *,
+        partitions: Sequence[int] = (),
+        positions: Mapping[int, int] | None = None,
+        options: Mapping[str, str | int] | None = None,
+    ) -> None:
+        """`positions` are offsets by partition, and go before `start`."""
+        self._wanted = dict(positions or {})
+        self.positions: dict[int, int] = {}  # the next offset of each partition
+        self.begins: dict[int, int] = {}  # where each began when we came
+        self.ends: dict[int, int] = {}  # where each ended then
+        self.lost = 0  # records that were asked for and are not in the log any more
+        super().__init__(
+            bootstrap,
+            topic,
+            start,
+            partitions=partitions,
+            stop_at_end=True,
+            options={"queued.min.messages": 10_000, "queued.max.messages.kbytes": 16_384, **(options or {})},
+        )
+
+    @property
+    def at_end(self) -> bool:
+        """Whether every partition has been read to where it ended when we came."""
+        return all(
+            self.positions[index] >= end or index not in self._open for index, end in self.ends.items()
+        )
+
+    def step(self, timeout_s: float) -> list[Record]:
+        """What has come, waiting for the first of it for no longer than that."""
+        first = self._consumer.poll(timeout_s)
+        if first is None:
+            return []
+        records = list(self._sort([first, *self._consumer.consume(BATCH, timeout=0)]))
+        for record in records:
+            assert record.partition is not None, record
+            self.positions[record.partition] = record.offset + 1
+        return records
+
+    @property
+    def unfinished(self) -> set[int]:
+        """The partitions whose end has not been met yet, since we came or were placed."""
+        return set(self._open)
+
+    def place(self, positions: Mapping[int, int]) -> None:
+        """Read these partitions from here, and the others no more."""
+        self.positions.update(positions)
+        self._open = set(positions)
+        self._consumer.assign(
+            [TopicPartition(self._topic, index, offset) for index, offset in positions.items()]
+        )
+
+    def check(self) -> None:
+        """NoSuchTopic if the topic has been deleted, as librdkafka does not say; waits a moment at most."""
+        try:
+            found = self._consumer.list_topics(self._topic, timeout=CHECK_S).topics[self._topic]
+        except KafkaException:
+            return  # nobody answers, so nobody knows
+        if found.error is not None and found.error.code() in _GONE:
+            raise NoSuchTopic(self._topic)
+
+    def _place(self, start: Start, indexes: Sequence[int]) -> list[TopicPartition]:
+        found = super()._place(start, indexes) if start.time_ms is not None else []
+        times = {each.partition: each.offset for each in found}
+        for index in indexes:
+            low, high = self._consumer.get_watermark_offsets(
+                TopicPartition(self._topic, index), timeout=TIMEOUT_S
+            )
+            self.begins[index], self.ends[index] = low, high
+            self.positions[index] = self._begin(index, start, low, high, times)
+        return [TopicPartition(self._topic, index, offset) for index, offset in self.positions.items()]
+
+    def _begin(self, index: int, start: Start, low: int, high: int, times: Mapping[int, int]) -> int:
+        if index in self._wanted:
+            self.lost += max(0, low - self._wanted[index])
+            wanted = self._wanted[index]
+        elif index in times:
+            wanted = times[index] if times[index] >= 0 else high
+        elif start.offset is not None:
+            wanted = start.offset
+        else:
+            wanted = low if start.last is None else high - start.last
+        return min(max(wanted, low), high)
+
+
+def written(positions: Mapping[int, int]) -> str:
+    """Positions as text, such as 0:120,1:88."""
+    return ",".join(f"{index}:{offset}" for index, offset in sorted(positions.items()))
+
+
+def written_short(positions: Mapping[int, int]) -> str:
+    """Positions as text that is sent with every record: those of many partitions are packed.
+
+    Packed are the differences from one partition's offset to the next one's, which are alike as a rule.
+    """
+    if len(positions) < PACKED_FROM or sorted(positions) != list(range(len(positions))):
+        return written(positions)
+    offsets = [offset for _, offset in sorted(positions.items())]
+    steps = ",".join(str(offset - before) for before, offset in pairwise([0, *offsets]))
+    return PACKED + base64.urlsafe_b64encode(zlib.compress(steps.encode())).decode()
+
+
+def read_positions(text: str) -> dict[int, int]:
+    """Positions from text; ClientError if they are none."""
+    if text.startswith(PACKED):
+        return _unpacked(text)
+    if not _POSITIONS.fullmatch(text):
+        raise ClientError(f"{text[:100]!r}: expected partition:offset,... such as 0:120,1:88")
+    pairs = [pair.split(":") for pair in text.split(",")]
+    found = {int(index): int(offset) for index, offset in pairs}
+    if len(found) != len(pairs) or not all(offset in _OFFSETS for offset in found.values()):
+        raise ClientError(f"{text[:100]!r}: a partition is there twice, or an offset is too large")
+    return found
+
+
+def _unpacked(text: str) -> dict[int, int]:
+    try:
+        packed = base64.b64decode(text[len(PACKED) :], altchars=b"-_", validate=True)
+        steps = zlib.decompressobj().decompress(packed, _LARGEST).decode("ascii")
+        offsets = list(accumulate(map(int, steps.split(","))))
+    except (ValueError, zlib.error):
+        raise ClientError(f"{text[:100]!r}: these are no positions") from None
+    if not all(offset in _OFFSETS for offset in offsets):
+        raise ClientError(f"{text[:100]!r}: these are no offsets")
+    return dict(enumerate(offsets))

@@ -1,0 +1,114 @@
+"""Looking for records in a topic, within bounds: what was found, how far it got, where to go on."""
+
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Generic
+
+from headrace.client.records.following import Follower
+from headrace.client.records.one_by_one import END, Record, Start
+from headrace.client.records.scan_bounds import STEP_S, Bounds, Kept, Spent, Stopped
+from headrace.client.records.scanning_back import Backwards
+
+__all__ = ["Bounds", "Scan", "Stopped", "scan"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scan(Generic[Kept]):
+    """What was found, and what was looked at for it; `next_offsets` is where to go on."""
+
+    found: tuple[Kept, ...]
+    records: int
+    size_bytes: int
+    took_ms: int
+    stopped_by: Stopped
+    next_offsets: Mapping[int, int]
+
+
+def scan(
+    bootstrap: str,
+    topic: str,
+    start: Start,
+    *,
+    fits: Callable[[Record], bool],
+    keep: Callable[[Record], Kept],
+    bounds: Bounds,
+    partitions: Sequence[int] = (),
+    positions: Mapping[int, int] | None = None,
+) -> Scan[Kept]:
+    """The first records that fit. If `start` counts from the end, the newest of them, newest first.
+
+    These are looked for backwards, from the end or from `positions`, and `next_offsets` leads further back.
+    Records may be large: of those that are found, only what `keep` makes of them is held on to.
+    """
+    began_s = time.monotonic()
+    deadline_s = began_s + bounds.time_s
+    begin = start if start.last is None else END
+    options = {} if start.last is None else {"queued.min.messages": 1000}  # what is behind a window is wasted
+    with Follower(
+        bootstrap, topic, begin, partitions=partitions, positions=positions, options=options
+    ) as follower:
+        looking: Backwards[Kept] | _Forwards[Kept]
+        if start.last is None:
+            looking = _Forwards(follower, fits, keep, bounds, deadline_s)
+        else:
+            looking = Backwards(follower, start.last, fits, bounds, deadline_s, keep=keep)
+        looking.run()
+        return Scan(
+            found=tuple(looking.found),
+            records=looking.spent.records,
+            size_bytes=looking.spent.size_bytes,
+            took_ms=int((time.monotonic() - began_s) * 1000),
+            stopped_by=looking.stopped_by,
+            next_offsets=dict(looking.next_offsets),
+        )
+
+
+class _Forwards(Generic[Kept]):
+    """The records of a follower, one by one, until a bound is reached."""
+
+    def __init__(
+        self,
+        follower: Follower,
+        fits: Callable[[Record], bool],
+        keep: Callable[[Record], Kept],
+        bounds: Bounds,
+        deadline_s: float,
+    ) -> None:
+        self.found: list[Kept] = []
+        self._keep = keep
+        self.spent = Spent()
+        self.stopped_by: Stopped = "end"
+        self.next_offsets = dict(follower.positions)
+        self._follower, self._fits, self._bounds, self._deadline_s = follower, fits, bounds, deadline_s
+
+    def run(self) -> None:
+        for record in self._records():
+            if self._fits(record):
+                self.found.append(self._keep(record))
+                if len(self.found) == self._bounds.found:
+                    self.stopped_by = "limit"
+                    return
+
+    def _records(self) -> Iterator[Record]:
+        while not self._follower.at_end:
+            if self._is_over():
+                return
+            for record in self._follower.step(STEP_S):
+                assert record.partition is not None, record
+                if record.offset >= self._follower.ends[record.partition]:
+                    continue  # it has come since we began
+                if self._is_over():
+                    return
+                self.spent.add(1, len(record.key or b"") + len(record.value or b""))
+                self.next_offsets[record.partition] = record.offset + 1
+                yield record
+        self.next_offsets = {
+            index: max(offset, self._follower.ends[index]) for index, offset in self.next_offsets.items()
+        }
+
+    def _is_over(self) -> bool:
+        bound = self.spent.over(self._bounds, self._deadline_s)
+        if bound is not None:
+            self.stopped_by = bound
+        return bound is not None

@@ -1,0 +1,163 @@
+"""The newest records of a topic that fit: read backwards, the last few first, then those before them.
+
+A log can only be read forwards, so it is read in windows. What has been read of each partition is merged by
+time; a partition of which nothing is left gets its next window before the merge goes on.
+"""
+
+import heapq
+import time
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final, Generic
+
+from headrace.client.records.following import Follower
+from headrace.client.records.one_by_one import Record
+from headrace.client.records.scan_bounds import STEP_S, Bounds, Kept, Spent, Stopped
+
+_FIRST: Final = 64  # records of the first windows together; later ones are twice as large each time
+_MOST: Final = 50_000
+_WINDOW_BYTES: Final = 16 * 1024 * 1024  # of windows read at a time, if records are as large as those before
+
+Age = tuple[int, int, int]
+
+
+@dataclass(slots=True)
+class _Partition:
+    """[floor, start) is to be read yet, [start, before) is read and not merged yet."""
+
+    floor: int
+    start: int
+    before: int
+    read: deque[tuple[Age, Record | None]] = field(default_factory=deque)  # None: it does not fit
+
+
+class Backwards(Generic[Kept]):
+    """A search from where `follower` stands, back by `last` records of each partition at most."""
+
+    def __init__(
+        self,
+        follower: Follower,
+        last: int,
+        fits: Callable[[Record], bool],
+        bounds: Bounds,
+        deadline_s: float,
+        *,
+        keep: Callable[[Record], Kept],
+    ) -> None:
+        self.found: list[Kept] = []
+        self._make = keep
+        self.spent = Spent()
+        self.stopped_by: Stopped = "end"
+        self._follower, self._fits, self._bounds, self._deadline_s = follower, fits, bounds, deadline_s
+        self._partitions = {
+            index: _Partition(floor=max(follower.begins[index], end - last), start=end, before=end)
+            for index, end in follower.positions.items()
+        }
+        self._newest: list[tuple[Age, int]] = []  # a heap: of each partition that has some, its newest
+        self._size = max(_FIRST, len(self._partitions))
+
+    @property
+    def next_offsets(self) -> Mapping[int, int]:
+        """Everything from these on has been looked at, or was not asked for."""
+        return {index: each.before for index, each in self._partitions.items()}
+
+    def run(self) -> None:
+        """Find. What was read when a bound is reached is still merged, so that nothing seen is left out."""
+        may_read = True
+        while len(self.found) < self._bounds.found:
+            if may_read and any(not each.read for each in self._unread().values()):
+                may_read = not self._is_over() and self._read_more()
+            elif self._newest:
+                self._take()
+            else:
+                return
+        if self._newest or self._unread():
+            self.stopped_by = "limit"
+
+    def _take(self) -> None:
+        _, index = heapq.heappop(self._newest)
+        partition = self._partitions[index]
+        (_, negative, _), record = partition.read.pop()
+        partition.before = -negative if partition.read else partition.start
+        if record is not None:
+            self.found.append(self._make(record))
+        if partition.read:
+            heapq.heappush(self._newest, (partition.read[-1][0], index))
+
+    def _unread(self) -> dict[int, _Partition]:
+        return {index: each for index, each in self._partitions.items() if each.start > each.floor}
+
+    # -- reading -------------------------------------------------------------------------------
+
+    def _read_more(self) -> bool:
+        """One more window of every partition that has little left; False if a bound came between."""
+        windows = self._windows()
+        self._follower.place({index: start for index, (start, _) in windows.items()})
+        came: dict[int, list[Record]] = {index: [] for index in windows}
+        waiting, size_bytes = set(windows), 0
+        while waiting:
+            for record in self._follower.step(STEP_S):
+                index = record.partition or 0
+                if index in waiting and record.offset < windows[index][1]:
+                    came[index].append(record)
+                    size_bytes += len(record.key or b"") + len(record.value or b"")
+                if index in waiting and record.offset >= windows[index][1] - 1:
+                    waiting.discard(index)
+            waiting &= self._follower.unfinished
+            if waiting and self._is_cut(size_bytes):
+                return False
+        for index, records in came.items():
+            self._keep(index, windows[index][0], records)
+        self.spent.add(sum(map(len, came.values())), size_bytes)
+        self._size = min(2 * self._size, _MOST)
+        return True
+
+    def _windows(self) -> dict[int, tuple[int, int]]:
+        """Of which partitions to read what; those that have nothing left come first."""
+        unread = self._unread()
+        left = self._bounds.records - self.spent.records
+        if self.spent.records:
+            average = max(1, self.spent.size_bytes // self.spent.records)
+            left = min(left, max(1, _WINDOW_BYTES // average))
+        share = max(1, min(self._size, left) // len(unread))
+        poor = sorted(
+            (len(each.read), index) for index, each in unread.items() if len(each.read) <= share // 2
+        )
+        return {
+            index: (max(unread[index].floor, unread[index].start - share), unread[index].start)
+            for _, index in poor[: max(1, left)]
+        }
+
+    def _keep(self, index: int, start: int, records: Sequence[Record]) -> None:
+        partition = self._partitions[index]
+        had = bool(partition.read)
+        partition.read.extendleft(
+            (_age(each), each if self._fits(each) else None) for each in reversed(records)
+        )
+        partition.start = start
+        if not had:
+            partition.before = 1 - partition.read[-1][0][1] if partition.read else start
+            if partition.read:
+                heapq.heappush(self._newest, (partition.read[-1][0], index))
+
+    def _is_over(self) -> bool:
+        bound = self.spent.over(self._bounds, self._deadline_s)
+        if bound is not None:
+            self.stopped_by = bound
+        return bound is not None
+
+    def _is_cut(self, size_bytes: int) -> bool:
+        """In the middle of a window. The first is small, and read whatever its size: one has to get on."""
+        if self.spent.records and self.spent.size_bytes + size_bytes >= self._bounds.size_bytes:
+            self.stopped_by = "bytes"
+        elif time.monotonic() > self._deadline_s:
+            self.stopped_by = "time"
+        else:
+            return False
+        return True
+
+
+def _age(record: Record) -> Age:
+    """The newest has the least."""
+    return -(record.timestamp_ms or 0), -record.offset, record.partition or 0

@@ -1,0 +1,1 @@
+"""A schema registry as its clients see it."""

@@ -1,0 +1,203 @@
+"""A schema registry over HTTP, any that speaks Confluent's API: what `headrace schema` does.
+
+Registry("http://127.0.0.1:8080").register("orders-value", Schema(text='"string"'))
+"""
+
+import urllib.parse
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from headrace.client.schemas.http import TIMEOUT_S, Http, RegistryError
+
+AVRO: Final = "AVRO"
+LATEST: Final = "latest"
+LEVELS: Final = (
+    "NONE",
+    "BACKWARD",
+    "BACKWARD_TRANSITIVE",
+    "FORWARD",
+    "FORWARD_TRANSITIVE",
+    "FULL",
+    "FULL_TRANSITIVE",
+)
+MODES: Final = ("READWRITE", "READONLY", "IMPORT")
+
+_SUBJECT_SOFT_DELETED: Final = 40404
+_VERSION_SOFT_DELETED: Final = 40406
+_NOTHING_OF_ITS_OWN: Final = {40401, 40408, 40409}  # no config, no mode; some say that there is no subject
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reference:
+    """Another schema that one uses: the name it uses it by, and where it is."""
+
+    name: str
+    subject: str
+    version: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Schema:
+    """A schema as somebody wrote it."""
+
+    text: str
+    type: str = AVRO
+    references: tuple[Reference, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Registered:
+    """A schema as a version of a subject; one that is known by its id alone has neither."""
+
+    id: int
+    type: str
+    schema: str
+    references: tuple[Reference, ...] = ()
+    subject: str | None = None
+    version: int | None = None
+
+
+class Registry:
+    """Every call waits for its answer; RegistryError if it is a refusal, Unreachable if there is none."""
+
+    def __init__(self, url: str, *, timeout_s: float = TIMEOUT_S, advice: str = "") -> None:
+        """`url` may carry a user's name and password, as http://user:password@host:port.
+
+        `advice` is said to whoever gets no answer.
+        """
+        self._ask = Http(url, timeout_s=timeout_s, advice=advice).ask
+
+    # -- looking -------------------------------------------------------------------------------
+
+    def subjects(self, prefix: str = "", *, deleted: bool = False) -> list[str]:
+        """The names of subjects that begin so."""
+        found = self._ask("GET", "/subjects", query=_query(subjectPrefix=prefix or None, deleted=deleted))
+        return sorted(map(str, found))
+
+    def versions(self, subject: str, *, deleted: bool = False) -> list[int]:
+        """The versions of a subject, oldest first."""
+        return sorted(self._ask("GET", f"/subjects/{_part(subject)}/versions", query=_query(deleted=deleted)))
+
+    def get(self, subject: str, version: int | str = LATEST, *, deleted: bool = False) -> Registered:
+        """One version of a subject."""
+        path = f"/subjects/{_part(subject)}/versions/{version}"
+        return _registered(self._ask("GET", path, query=_query(deleted=deleted)))
+
+    def by_id(self, schema_id: int) -> Registered:
+        """The schema of this id, whichever subjects have it."""
+        return _registered(self._ask("GET", f"/schemas/ids/{schema_id}"), schema_id)
+
+    def by_guid(self, guid: str) -> Registered:
+        """The schema that is called so in every registry."""
+        return _registered(self._ask("GET", f"/schemas/guids/{_part(guid)}"))
+
+    def check(self, subject: str, schema: Schema, version: int | str | None = None) -> list[str]:
+        """Why `schema` cannot become the next version of `subject`; nothing if it can.
+
+        It is held against the versions that the subject's level asks for, or against `version` alone.
+        """
+        path = f"/compatibility/subjects/{_part(subject)}/versions"
+        found = self._ask(
+            "POST", path if version is None else f"{path}/{version}", _body(schema), {"verbose": "true"}
+        )
+        if found["is_compatible"]:
+            return []
+        return [str(each) for each in found.get("messages", ())] or ["the registry does not say why"]
+
+    # -- changing ------------------------------------------------------------------------------
+
+    def register(self, subject: str, schema: Schema, *, normalize: bool = False) -> Registered:
+        """Make it the next version of a subject, unless it has it already; what it is there."""
+        path, query = f"/subjects/{_part(subject)}", _query(normalize=normalize)
+        self._ask("POST", f"{path}/versions", _body(schema), query)
+        return _registered(self._ask("POST", path, _body(schema), query))
+
+    def delete(self, subject: str, version: int | str | None = None, *, permanent: bool = False) -> list[int]:
+        """Delete a subject, or one version of it; which versions went.
+
+        Deleted schemas can still be read by their ids; `permanent` forgets those as well.
+        """
+        path = f"/subjects/{_part(subject)}" + ("" if version is None else f"/versions/{version}")
+        try:
+            gone = self._ask("DELETE", path)
+        except RegistryError as error:
+            if not permanent or error.code not in {_SUBJECT_SOFT_DELETED, _VERSION_SOFT_DELETED}:
+                raise
+            gone = []  # that has been done before
+        if permanent:
+            number = gone if version == LATEST and gone else version  # `latest` is another one by now
+            place = f"/subjects/{_part(subject)}" + ("" if version is None else f"/versions/{number}")
+            gone = self._ask("DELETE", place, query={"permanent": "true"})
+        return sorted(gone) if isinstance(gone, list) else [int(gone)]
+
+    # -- config and mode -----------------------------------------------------------------------
+
+    def level(self, subject: str | None = None) -> str:
+        """The compatibility that counts for a subject, its own or everybody's; without one, everybody's."""
+        found = self._ask("GET", _of("config", subject), query={"defaultToGlobal": "true"})
+        return str(found["compatibilityLevel"])
+
+    def set_level(self, level: str, subject: str | None = None) -> str:
+        """Ask for this compatibility of every version to come."""
+        return str(self._ask("PUT", _of("config", subject), {"compatibility": level})["compatibility"])
+
+    def unset_level(self, subject: str | None = None) -> None:
+        """Back to everybody's, or for everybody to what the registry began with."""
+        self._unset("config", subject)
+
+    def mode(self, subject: str | None = None) -> str:
+        """Whether schemas can be registered: READWRITE, READONLY or IMPORT."""
+        return str(self._ask("GET", _of("mode", subject), query={"defaultToGlobal": "true"})["mode"])
+
+    def set_mode(self, mode: str, subject: str | None = None, *, force: bool = False) -> str:
+        """Let schemas be registered, or not; IMPORT takes ids too, if there is nothing yet, or by force."""
+        return str(self._ask("PUT", _of("mode", subject), {"mode": mode}, _query(force=force))["mode"])
+
+    def unset_mode(self, subject: str) -> None:
+        """Back to everybody's."""
+        self._unset("mode", subject)
+
+    def _unset(self, what: str, subject: str | None) -> None:
+        try:
+            self._ask("DELETE", _of(what, subject))
+        except RegistryError as error:
+            if error.code not in _NOTHING_OF_ITS_OWN:
+                raise
+
+
+def _registered(found: Mapping[str, Any], schema_id: int = 0) -> Registered:
+    return Registered(
+        id=found.get("id", schema_id),
+        type=found.get("schemaType", AVRO),
+        schema=found["schema"],
+        references=tuple(
+            Reference(name=each["name"], subject=each["subject"], version=each["version"])
+            for each in found.get("references") or ()
+        ),
+        subject=found.get("subject"),
+        version=found.get("version"),
+    )
+
+
+def _body(schema: Schema) -> dict[str, object]:
+    references: Sequence[object] = [
+        {"name": each.name, "subject": each.subject, "version": each.version} for each in schema.references
+    ]
+    body: dict[str, object] = {"schema": schema.text}
+    if schema.type != AVRO:
+        body["schemaType"] = schema.type
+    return body | ({"references": references} if references else {})
+
+
+def _query(**flags: str | bool | None) -> dict[str, str]:
+    """Only what was asked for; a registry that is too old for the rest need not know of it."""
+    return {name: "true" if value is True else str(value) for name, value in flags.items() if value}
+
+
+def _of(what: str, subject: str | None) -> str:
+    return f"/{what}" if subject is None else f"/{what}/{_part(subject)}"
+
+
+def _part(name: str) -> str:
+    return urllib.parse.quote(name, safe="")

@@ -1,0 +1,1 @@
+"""What keys and values are outside of the log: text, JSON, or what a schema registry knows."""

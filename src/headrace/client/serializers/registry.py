@@ -1,0 +1,188 @@
+"""Avro, JSON Schema and Protobuf by a schema registry, in Confluent's wire format.
+
+Producer("127.0.0.1:9092", value=Avro(SCHEMA), registry="http://127.0.0.1:8080")
+Consumer("127.0.0.1:9092", "orders", value=Avro(), registry="http://127.0.0.1:8080")
+
+confluent_kafka's serialisers do the work. Writing registers the schema under TOPIC-value, or TOPIC-key, if it
+is new; `use.latest.version` and the like are among the `settings`. Reading needs no schema: the record has
+the id of its own. Given one, records come as this schema has them, by the rules of schema evolution.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from threading import Lock
+from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
+
+from confluent_kafka.serialization import MessageField, SerializationContext
+
+from headrace.client.errors import BadSetting
+from headrace.client.serializers.formats import Field, Headers
+from headrace.client.serializers.registry_errors import check_asked
+from headrace.client.serializers.schemas import avro_schema, schema_text
+
+if TYPE_CHECKING:
+    from confluent_kafka.schema_registry import Schema, SchemaRegistryClient
+
+T = TypeVar("T")
+
+_CONTEXTS: Final = {"key": MessageField.KEY, "value": MessageField.VALUE}
+
+
+class RegistryFormat(ABC, Generic[T]):
+    """What the three have in common: a registry, and two directions that are made when they are needed."""
+
+    blocking: Final = True  # it may have to ask the registry: not in an event loop
+
+    def __init__(self, registry: object = None, settings: Mapping[str, Any] | None = None) -> None:
+        self._registry = registry
+        self._made: SchemaRegistryClient | None = None  # of an address: ours to close
+        self._lock = Lock()  # two threads would make two clients
+        self._settings = dict(settings or {})
+        self.adds_headers = "schema.id.serializer" in self._settings
+        self._write: Callable[..., bytes | None] | None = None
+        self._read: Callable[..., T] | None = None
+
+    def connect(self, registry: object) -> "RegistryFormat[T]":
+        """Use this registry, unless the format was made with one of its own."""
+        if self._registry is None:
+            self._registry = registry
+        if self._registry is None:
+            raise BadSetting(
+                f"{type(self).__name__} needs a schema registry: give registry='http://HOST:PORT' "
+                "to it, or to the producer or consumer"
+            )
+        return self
+
+    def close(self) -> None:
+        """Close the connection to the registry, if there is one of ours. Whoever goes on has another made."""
+        with self._lock:
+            made, self._made, self._write, self._read = self._made, None, None, None
+        if made is not None:
+            made.__exit__(None, None, None)
+
+    def serialize(self, value: T, topic: str, field: Field, headers: Headers | None) -> bytes | None:
+        """The registry's magic byte, the schema's id, and the value; Unreachable if it cannot be asked."""
+        try:
+            write = self._write
+            if write is None:
+                with self._lock:
+                    self._write = write = self._write or self._writer(self._client())
+            return write(value, SerializationContext(topic, _CONTEXTS[field], headers))
+        except Exception as error:
+            check_asked(error, self._registry)
+            raise
+
+    def deserialize(self, data: bytes, topic: str, field: Field, headers: Headers | None) -> T:
+        """The value, by the schema that it was written with; Unreachable if nobody says which."""
+        try:
+            read = self._read
+            if read is None:
+                with self._lock:
+                    self._read = read = self._read or self._reader(self._client())
+            return read(data, SerializationContext(topic, _CONTEXTS[field], headers))
+        except Exception as error:
+            check_asked(error, self._registry)
+            raise
+
+    def _client(self) -> "SchemaRegistryClient":
+        self.connect(None)
+        if self._made is not None:
+            return self._made
+        client = client_of(self._registry)
+        if client is not self._registry:
+            self._made = client
+        return client
+
+    @abstractmethod
+    def _writer(self, client: "SchemaRegistryClient") -> Callable[..., bytes | None]: ...
+
+    @abstractmethod
+    def _reader(self, client: "SchemaRegistryClient") -> Callable[..., T]: ...
+
+
+class Avro(RegistryFormat[Any]):
+    """Avro; the schema is JSON, as text or as a dict. Records are dicts."""
+
+    def __init__(
+        self,
+        schema: "str | Mapping[str, Any] | list[Any] | Schema | None" = None,
+        registry: object = None,
+        settings: Mapping[str, Any] | None = None,
+    ) -> None:
+        super().__init__(registry, settings)
+        self._schema = avro_schema(schema)
+
+    def _writer(self, client: "SchemaRegistryClient") -> Callable[..., bytes | None]:
+        from confluent_kafka.schema_registry.avro import AvroSerializer  # noqa: PLC0415  a fifth of a second
+
+        return AvroSerializer(client, _needed(self._schema, "Avro"), conf=self._settings or None)  # type: ignore[no-any-return]
+
+    def _reader(self, client: "SchemaRegistryClient") -> Callable[..., Any]:
+        from confluent_kafka.schema_registry.avro import AvroDeserializer  # noqa: PLC0415
+
+        return AvroDeserializer(client, self._schema)  # type: ignore[no-any-return]
+
+
+class JsonSchema(RegistryFormat[Any]):
+    """JSON that is checked against its schema, when it is written and when it is read."""
+
+    def __init__(
+        self,
+        schema: "str | Mapping[str, Any] | Schema | None" = None,
+        registry: object = None,
+        settings: Mapping[str, Any] | None = None,
+    ) -> None:
+        super().__init__(registry, settings)
+        self._schema = schema_text(schema, "JsonSchema")
+
+    def _writer(self, client: "SchemaRegistryClient") -> Callable[..., bytes | None]:
+        from confluent_kafka.schema_registry.json_schema import JSONSerializer  # noqa: PLC0415
+
+        return JSONSerializer(_needed(self._schema, "JsonSchema"), client, conf=self._settings or None)  # type: ignore[no-any-return]
+
+    def _reader(self, client: "SchemaRegistryClient") -> Callable[..., Any]:
+        from confluent_kafka.schema_registry.json_schema import JSONDeserializer  # noqa: PLC0415
+
+        return JSONDeserializer(self._schema, schema_registry_client=client)  # type: ignore[no-any-return]
+
+
+class Protobuf(RegistryFormat[T]):
+    """A class that protoc has made; records are its objects."""
+
+    def __init__(
+        self, message: type[T], registry: object = None, settings: Mapping[str, Any] | None = None
+    ) -> None:
+        super().__init__(registry, settings)
+        self._message = message
+
+    def _writer(self, client: "SchemaRegistryClient") -> Callable[..., bytes | None]:
+        from confluent_kafka.schema_registry.protobuf import ProtobufSerializer  # noqa: PLC0415
+
+        settings = {"use.deprecated.format": False} | self._settings
+        return ProtobufSerializer(self._message, client, conf=settings)  # type: ignore[no-any-return]
+
+    def _reader(self, client: "SchemaRegistryClient") -> Callable[..., T]:
+        from confluent_kafka.schema_registry.protobuf import ProtobufDeserializer  # noqa: PLC0415
+
+        settings = {"use.deprecated.format": False}
+        return ProtobufDeserializer(self._message, settings, client)  # type: ignore[no-any-return]
+
+
+def client_of(registry: object) -> "SchemaRegistryClient":
+    """A client for an address or for confluent_kafka's settings; a client is one already."""
+    from confluent_kafka.schema_registry import SchemaRegistryClient  # noqa: PLC0415
+
+    if isinstance(registry, str):
+        registry = {"url": registry}
+    if not isinstance(registry, Mapping):
+        return registry
+    try:
+        return SchemaRegistryClient.new_client(dict(registry))
+    except (TypeError, ValueError) as error:
+        raise BadSetting(f"the schema registry: {error}") from error
+
+
+def _needed(schema: T | None, name: str) -> T:
+    if schema is None:
+        raise BadSetting(f"{name} cannot be written without its schema: {name}(SCHEMA)")
+    return schema
