@@ -46,6 +46,13 @@ def run(up: UpProcess, *command: str, directory: Path | None = None) -> str:
     return done.stdout
 
 
+@pytest.fixture(scope="module")
+def begun(up: UpProcess) -> list[str]:
+    """What the commands of the first section say; the groups read what they write."""
+    *_, (_, commands) = of("A broker", up)
+    return run(up, "bash", "-ec", commands).splitlines()
+
+
 def test_the_page_has_the_sections_that_are_run_here() -> None:
     sections = re.split(r"^## ", PAGE.read_text("utf-8"), flags=re.MULTILINE)
 
@@ -59,14 +66,13 @@ def test_the_page_has_the_sections_that_are_run_here() -> None:
     }
 
 
-def test_the_broker_says_what_the_page_says(up: UpProcess) -> None:
-    (_, server), (_, ready), (_, commands) = of("A broker", up)
+def test_the_broker_says_what_the_page_says(up: UpProcess, begun: list[str]) -> None:
+    (_, server), (_, ready), _ = of("A broker", up)
 
     assert server.startswith("headrace up --data ")
     assert ready == f"ready bootstrap={up.bootstrap} http={up.http}\n"
-    lines = run(up, "bash", "-ec", commands).splitlines()
-    assert lines[0] == "created orders: 3 partitions, 1 replica each"
-    assert sorted(lines[-2:]) == ["coffee", "tea"]
+    assert begun[0] == "created orders: 3 partitions, 1 replica each"
+    assert sorted(begun[-2:]) == ["coffee", "tea"]
 
 
 def test_python_prints_what_the_page_says(up: UpProcess) -> None:
@@ -75,6 +81,7 @@ def test_python_prints_what_the_page_says(up: UpProcess) -> None:
     assert run(up, sys.executable, "-c", program) == printed
 
 
+@pytest.mark.usefixtures("begun")
 def test_a_group_is_done_the_second_time(up: UpProcess) -> None:
     ((_, commands),) = of("A group", up)
 

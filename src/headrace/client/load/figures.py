@@ -1,4 +1,4 @@
-"""A load on a cluster: what it is made of, and what its figures come to. Pure: `load_worker` makes it."""
+"""A load on a cluster: what it is made of, and what its figures come to. Pure: `worker` makes it."""
 
 import json
 import math
