@@ -2,6 +2,8 @@
 PYTHON ?= python3
 BIN := .venv/bin
 STAMP := .venv/installed
+# RERUNS: how often a test that starts processes is run again if it fails; .ci/run says why.
+PYTEST = $(BIN)/pytest -q $(RERUNS)
 
 # Tests start hundreds of processes: what Python has compiled for one of them is there for the next.
 export PYTHONDONTWRITEBYTECODE :=
@@ -43,41 +45,41 @@ simulate: install  ## the brokers' own code in simulated clusters that go wrong:
 	PYTHONPATH=tests $(BIN)/python -m simulation $(if $(SEED),--seed $(SEED),--seeds $(or $(SEEDS),2000)) $(ARGS)
 
 wire: install  ## a real broker on loopback: three clients, raw requests, hostile bytes, kill -9
-	$(BIN)/pytest -q -n 4 --dist worksteal tests/wire
+	$(PYTEST) -n 4 --dist worksteal tests/wire
 
 http: install  ## the gateway, the schema registry and metrics, over HTTP: other people's clients, any request at all
-	$(BIN)/pytest -q -n 4 --dist worksteal tests/http
+	$(PYTEST) -n 4 --dist worksteal tests/http
 
 console: install  ## the web console in a real Chromium (which is installed if it is missing and we are root on Debian)
 	@command -v chromium >/dev/null || { test "$$(id -u)" = 0 && command -v apt-get >/dev/null && apt-get install -qq -y chromium >/dev/null 2>&1; } || true
-	$(BIN)/pytest -q -n 2 tests/console
+	$(PYTEST) -n 2 tests/console
 
 cli: install  ## every command, as a process of its own, against a real broker
-	$(BIN)/pytest -q -n 4 --dist worksteal -m "not long" tests/cli
+	$(PYTEST) -n 4 --dist worksteal -m "not long" tests/cli
 
 coordination: install  ## the embedded coordinator and Apache ZooKeeper, through kazoo: one suite for both
-	$(BIN)/pytest -q -n 2 --ignore=tests/coordination/test_kazoo_suite.py tests/coordination
+	$(PYTEST) -n 2 --ignore=tests/coordination/test_kazoo_suite.py tests/coordination
 
 kazoo: install  ## kazoo's own test suite against the embedded coordinator
-	$(BIN)/pytest -q tests/coordination/test_kazoo_suite.py
+	$(PYTEST) tests/coordination/test_kazoo_suite.py
 
 cluster: install  ## three brokers under faults: kills, pauses, cut networks, full disks, and nothing is lost
-	$(BIN)/pytest -q -n 2 tests/cluster
+	$(PYTEST) -n 2 tests/cluster
 
 cluster-matrix: install  ## every such story, with the embedded coordinator and with ZooKeeper: a table (ARGS=--only kill)
 	PYTHONPATH=tests $(BIN)/python -m cluster $(ARGS)
 
 spark: install  ## a real Spark session: format("headrace") beside Spark's own Kafka connector
-	$(BIN)/pytest -q -n 2 --dist loadfile -m "not long" tests/spark
+	$(PYTEST) -n 2 --dist loadfile -m "not long" tests/spark
 
 spark-long: install  ## the same, and what takes long: clusters of Spark's, triggered runs, every table
-	$(BIN)/pytest -q tests/spark tests/cli/test_pipeline_run.py
+	$(PYTEST) tests/spark tests/cli/test_pipeline_run.py
 
 compat: install  ## other people's programs: client encoders, Apache Kafka's own tools
-	$(BIN)/pytest -q -n 2 --dist loadfile -m "not long" tests/compat
+	$(PYTEST) -n 2 --dist loadfile -m "not long" tests/compat
 
 compat-long: install  ## the same, and what has to be compiled first: Go's registry client
-	$(BIN)/pytest -q -n 2 --dist loadfile tests/compat
+	$(PYTEST) -n 2 --dist loadfile tests/compat
 
 schema: install  ## regenerate src/headrace/protocol/schema from kio's field metadata
 	$(BIN)/python tools/generate_schema.py
