@@ -13,10 +13,16 @@ def headrace(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Command]:
     """A broker of its own: others may need its schemas."""
     with UpProcess(tmp_path_factory.mktemp("internal")) as up:
         command = Command(up.bootstrap)
-        command.ok("produce", "orders", "x")
-        command.ok("consume", "orders", "--group", "billing", "--exit-at-end")
-        command.ok("topic", "create", "_schemas", "--config", "cleanup.policy=compact")
+        command.ok("produce", "read", "x")
+        command.ok("consume", "read", "--group", "billing", "--exit-at-end")
         yield command
+
+
+@pytest.fixture(autouse=True)
+def topics(headrace: Command) -> None:
+    """One that is anybody's and one that is not; an earlier test may have deleted them."""
+    for name in {"orders", "_schemas"} - names(headrace):
+        headrace.ok("topic", "create", name, "--config", "cleanup.policy=compact")
 
 
 @pytest.mark.parametrize("verb", ["delete", "delete-records --all"])

@@ -31,15 +31,13 @@ def get(up: ClusterProcess, path: str) -> str:
         return str(answer.read().decode())
 
 
-def write_and_read(bootstrap: str) -> None:
+def write_and_read(bootstrap: str, topic: str = "orders", group: str = "billing") -> None:
     producer = Producer({"bootstrap.servers": bootstrap, "linger.ms": 5})
     for number in range(RECORDS):
-        producer.produce("orders", f"{number}")
+        producer.produce(topic, f"{number}")
     producer.flush()
-    consumer = Consumer(
-        {"bootstrap.servers": bootstrap, "group.id": "billing", "auto.offset.reset": "earliest"}
-    )
-    consumer.subscribe(["orders"])
+    consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": group, "auto.offset.reset": "earliest"})
+    consumer.subscribe([topic])
     read, deadline = 0, time.monotonic() + 60
     while read < RECORDS:
         assert time.monotonic() < deadline, f"only {read} of {RECORDS} records came"
@@ -85,8 +83,8 @@ def test_one_broker_can_be_asked_for(up: ClusterProcess) -> None:
 def test_rates_are_sampled_while_somebody_looks(up: ClusterProcess) -> None:
     deadline = time.monotonic() + 30
     while time.monotonic() < deadline:
-        write_and_read(up.bootstrap)
-        points = json.loads(get(up, "/api/v1/rates?topic=orders"))["points"]
+        write_and_read(up.bootstrap, "rated", "raters")
+        points = json.loads(get(up, "/api/v1/rates?topic=rated"))["points"]
         # A sample may fall between a write and its read: they need not be of the same two seconds.
         seen = {name for each in points for name, rate in each["topic"].items() if rate > 0}
         if seen == {"messages_in", "bytes_in", "bytes_out"}:
