@@ -46,6 +46,7 @@ ADVICE: Final = {
     "OUT_OF_ORDER_SEQUENCE_NUMBER": _MAKE_ANOTHER,
 }
 _OF_MANY: Final = {  # what one record's error says in its own words already
+    "TOPIC_EXCEPTION": "send them to a topic that there can be",
     "_MSG_TIMED_OUT": "see to that, then send them again (some may be there twice then)",
     "UNKNOWN_TOPIC_OR_PART": "create the topic (`headrace topic create`), then send them again",
     "_UNKNOWN_TOPIC": "create the topic (`headrace topic create`), then send them again",

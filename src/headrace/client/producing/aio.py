@@ -18,9 +18,10 @@ from confluent_kafka import KafkaError
 
 from headrace.client.errors import BadSetting, ClientError
 from headrace.client.hints import PRODUCER, Hints, refuse_callback
+from headrace.client.producing.arguments import Headers
 from headrace.client.producing.delivery import Counts, Delivered, delivered
 from headrace.client.producing.partitioning import Partitioner
-from headrace.client.producing.producer import Headers, Producer
+from headrace.client.producing.producer import Producer
 from headrace.client.settings import Bootstrap, Settings
 
 POLL_S: Final = 0.1

@@ -7,6 +7,7 @@ librdkafka's work. Records without one are dealt out evenly, one to each partiti
 import itertools
 import time
 from collections.abc import Callable, Iterator
+from operator import index
 from typing import Any, Final, TypeVar
 
 from headrace.client.errors import ClientError, NoSuchTopic
@@ -75,9 +76,13 @@ class Chosen(_Known[int]):
     def choose(self, topic: str, key: object, value: object) -> int:
         """What the function says, if there is such a partition."""
         count = self[topic]
-        partition = self._function(topic, key, value, count)
-        if not isinstance(partition, int) or not 0 <= partition < count:
+        said: Any = self._function(topic, key, value, count)
+        try:
+            partition = index(said)  # numpy's numbers are no ints
+        except TypeError:
+            partition = ANY
+        if not 0 <= partition < count:
             raise ClientError(
-                f"the partitioner said {partition!r} for topic {topic}, which has partitions 0 to {count - 1}"
+                f"the partitioner said {said!r} for topic {topic}, which has partitions 0 to {count - 1}"
             )
         return partition

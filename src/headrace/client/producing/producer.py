@@ -13,15 +13,17 @@ sent, has not failed and does not wait was acknowledged.
 
 import itertools
 import warnings
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable
 from typing import Any, Final, NoReturn, Self
 
 import confluent_kafka
 from confluent_kafka import KafkaError, KafkaException
 
-from headrace.client.errors import ClientError, check_reachable, translate
+from headrace.client.errors import BadSetting, ClientError, NoSuchTopic, check_reachable, translate
+from headrace.client.errors_advice import why_no_topic
 from headrace.client.hints import PRODUCER, Hints, refuse_callback
 from headrace.client.producing import fork as producer_fork
+from headrace.client.producing.arguments import Headers, header_list, time_of
 from headrace.client.producing.delivery import Counts, Ledger, Receipt
 from headrace.client.producing.flight import Flight
 from headrace.client.producing.gate import Gate, Produce
@@ -48,7 +50,8 @@ DEFAULTS: Final[Settings] = {
     "delivery.timeout.ms": 120_000,
 }
 
-Headers = Mapping[str, bytes | str | None] | Sequence[tuple[str, bytes | str | None]]
+# What librdkafka raises instead of taking a record.
+_NOT_TAKEN: Final = (BufferError, KafkaException, TypeError, ValueError, OverflowError)
 
 
 class Producer(Hints):
@@ -145,17 +148,17 @@ class Producer(Hints):
         if on_delivery is not None:
             refuse_callback(on_delivery)
         if self._prepare is not None:
-            headers = _own(headers) if self._adds_headers else headers
+            headers = header_list(headers or (), topic) if self._adds_headers else headers
             value, key, partition = self._prepare(topic, value, key, headers, partition)
-        elif partition is None:
-            partition = next(self._turns[topic]) if key is None else ANY
         try:
+            if partition is None:
+                partition = next(self._turns[topic]) if key is None else ANY
             if headers is None and not timestamp_ms:  # by far the most, and fewer arguments are quicker
                 self._produce(topic, value, key, partition)
             else:
-                _check_time(timestamp_ms)
+                headers, timestamp_ms = header_list(headers or (), topic), time_of(timestamp_ms)
                 self._produce(topic, value, key, partition, None, None, timestamp_ms, headers)
-        except (BufferError, KafkaException, TypeError) as error:
+        except _NOT_TAKEN as error:
             self._insist(error, topic, value, key, partition, None, timestamp_ms, headers)
         if not (count := self._count()) & LOOK_EVERY:
             self._look(count & POLL_EVERY)
@@ -165,6 +168,12 @@ class Producer(Hints):
 
         If one is refused, those before it are on their way.
         """
+        if why_no_topic(topic):
+            raise NoSuchTopic(topic)
+        if isinstance(values, str) or not isinstance(values, Iterable):
+            raise BadSetting(
+                f"send_all takes many values, such as a list, not {values!r:.80}: `send` takes one"
+            )
         sent = 0
         if self._prepare is not None:
             for value in values:
@@ -185,7 +194,7 @@ class Producer(Hints):
             for value, partition in zip(values, turn, strict=False):
                 try:
                     produce(topic, value, None, partition)
-                except (BufferError, KafkaException, TypeError) as error:
+                except _NOT_TAKEN as error:
                     self._insist(error, topic, value, None, partition, None, 0, None)
                 sent += 1
         finally:
@@ -225,18 +234,19 @@ class Producer(Hints):
         """Have a record sent whose report goes to `settle`, or return False if there is no room for it."""
         if not self._receipts:
             raise ClientError("this producer gives no receipts: make it with receipts=True")
+        if headers is not None or self._adds_headers:
+            headers = header_list(headers or (), topic)
+        timestamp_ms = time_of(timestamp_ms)
         if self._prepare is not None:
-            headers = _own(headers) if self._adds_headers else headers
             value, key, partition = self._prepare(topic, value, key, headers, partition)
-        elif partition is None:
-            partition = next(self._turns[topic]) if key is None else ANY
-        _check_time(timestamp_ms)
         try:
+            if partition is None:
+                partition = next(self._turns[topic]) if key is None else ANY
             self._produce(topic, value, key, partition, settle, None, timestamp_ms, headers)
         except BufferError:
             return False
-        except (KafkaException, TypeError) as error:
-            self._refuse(error, topic, value, key)
+        except _NOT_TAKEN as error:
+            self._refuse(error, topic, value, key, partition)
         if not self._count() & LOOK_EVERY:
             self._look()
         return True
@@ -283,15 +293,17 @@ class Producer(Hints):
             self._flight.wait_for_room()
             try:
                 self._produce(topic, value, key, rest[0], rest[1], None, *rest[2:])
-            except (BufferError, KafkaException, TypeError) as again:
+            except _NOT_TAKEN as again:
                 error = again
             else:
                 return
-        self._refuse(error, topic, value, key)
+        self._refuse(error, topic, value, key, rest[0])
 
-    def _refuse(self, error: Exception, topic: str, value: object, key: object) -> NoReturn:
+    def _refuse(
+        self, error: Exception, topic: str, value: object, key: object, partition: object
+    ) -> NoReturn:
         self._turns.clear()  # the number of partitions may be another by now
-        why = refusal(error, topic, value, key, self.bootstrap)
+        why = refusal(error, topic, value, key, partition, self.bootstrap)
         raise why from (None if why is error else error)
 
     def _forked(self) -> None:
@@ -310,16 +322,6 @@ class Producer(Hints):
         except KafkaException as error:
             raise translate(error, topic, self.bootstrap) from error
         return len(found.partitions)
-
-
-def _own(headers: Headers | None) -> list[tuple[str, bytes | str | None]]:
-    """Headers of this record's own, which may be added to."""
-    return [*(headers.items() if isinstance(headers, Mapping) else headers or ())]
-
-
-def _check_time(timestamp_ms: int) -> None:
-    if timestamp_ms < 0:
-        raise ClientError(f"timestamp_ms={timestamp_ms}: milliseconds since 1970, or 0 for now")
 
 
 def _all(acks: object) -> bool:

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
-from headrace.client.errors import ClientError, NotSerializable
+from headrace.client.errors import ClientError, NoSuchTopic, NotSerializable
 from headrace.client.producing.partitioning import ANY, Chosen, CountPartitions, Partitioner, Turns
 from headrace.client.serializers.formats import Field, close, format_of
 
@@ -40,6 +40,8 @@ class Preparation:
         self, topic: str, value: Any, key: Any, headers: Any, partition: int | None
     ) -> tuple[Any, Any, int]:
         """The value and the key as bytes, and the partition, or ANY if that follows from the key."""
+        if not isinstance(topic, str):
+            raise NoSuchTopic(topic)
         if partition is None:
             if self._chosen is not None:
                 partition = self._chosen.choose(topic, key, value)
@@ -53,6 +55,8 @@ class Preparation:
 
     def may_block(self, topic: str, key: object, partition: int | None) -> bool:
         """Whether a broker may have to be asked for partitions, or a registry for a schema."""
+        if not isinstance(topic, str):
+            raise NoSuchTopic(topic)
         self.look_again()
         if getattr(self._key, "blocking", False) or getattr(self._value, "blocking", False):
             return True

@@ -1,0 +1,61 @@
+"""What a record is sent with beside its key and its value, as librdkafka is to have it, or why it cannot be.
+
+librdkafka's own checks are looser: a header's name that is no text is sent as what `str` makes of it, and one
+with a zero in it up to there.
+"""
+
+from collections.abc import Collection, Mapping, Sequence
+from operator import index
+from typing import Any, Final
+
+from headrace.client.errors import BadSetting, NotSerializable
+
+Headers = Mapping[str, bytes | str | None] | Sequence[tuple[str, bytes | str | None]]
+
+LATEST_MS: Final = 2**63 - 1
+LAST_PARTITION: Final = 2**31 - 1
+
+
+def header_list(headers: Headers, topic: str) -> list[tuple[str, bytes | str | None]]:
+    """A list of the record's own, which may be added to."""
+    if not isinstance(headers, Collection):  # an iterator would be empty when the record is tried again
+        raise _bad_headers(topic, headers)
+    pairs: list[Any] = [*(headers.items() if isinstance(headers, Mapping) else headers)]
+    for pair in pairs:
+        if not isinstance(pair, tuple | list) or len(pair) != 2:
+            raise _bad_headers(topic, pair)
+        name, value = pair
+        if not isinstance(name, str) or "\0" in name:
+            raise NotSerializable(topic, "headers", f"a name is a str without a zero in it, not {name!r:.80}")
+        if value is not None and not isinstance(value, bytes | str):
+            why = f"{name} is bytes, str or None, not {type(value).__name__}"
+            raise NotSerializable(topic, "headers", why)
+    return [(name, value) for name, value in pairs]
+
+
+def time_of(timestamp_ms: Any) -> int:
+    """Milliseconds since 1970, and 0 for now; BadSetting for what is neither."""
+    try:
+        time_ms = index(timestamp_ms or 0)
+    except TypeError:
+        time_ms = -1
+    if not 0 <= time_ms <= LATEST_MS:
+        raise BadSetting(
+            f"timestamp_ms={timestamp_ms!r}: it is an int, of milliseconds since 1970, or 0 for now "
+            "(of a datetime: int(moment.timestamp() * 1000))"
+        )
+    return time_ms
+
+
+def check_partition(partition: Any) -> None:
+    """BadSetting if it is not what a partition can be called. One that there is not is another matter."""
+    try:
+        known = partition is None or index(partition) <= LAST_PARTITION
+    except TypeError:
+        known = False
+    if not known:
+        raise BadSetting(f"partition={partition!r}: it is an int from 0 on, or None for any")
+
+
+def _bad_headers(topic: str, given: object) -> NotSerializable:
+    return NotSerializable(topic, "headers", f"they are a dict, or pairs (name, value), not {given!r:.80}")
