@@ -48,6 +48,8 @@ def gather(
     given: dict[str, Any] = (
         dict(bootstrap) if isinstance(bootstrap, Mapping) else {"bootstrap.servers": bootstrap}
     )
+    if not isinstance(settings or {}, Mapping):
+        raise BadSetting(f"settings are a dict, such as {{'linger.ms': 20}}, not {settings!r:.80}")
     given |= settings or {}
     given |= {dotted(name): value for name, value in named.items() if value is not None}
     for name in BOOTSTRAP:
@@ -65,6 +67,13 @@ def gather(
 def said(**arguments: object) -> dict[str, object]:
     """Arguments that have a name of their own here; those that were not given leave the setting alone."""
     return {name: value for name, value in arguments.items() if value is not None}
+
+
+def check_functions(**given: object) -> None:
+    """BadSetting for one that cannot be called: nobody would notice before it is time to."""
+    for name, function in given.items():
+        if function is not None and not callable(function):
+            raise BadSetting(f"{name} is a function, and not {function!r:.80}")
 
 
 def _addresses(given: object) -> str:

@@ -14,9 +14,10 @@ from functools import partial
 from typing import Any, Generic, Never, Self, TypeVar
 
 from headrace.client.connection import Place
+from headrace.client.consuming.arguments import Start
 from headrace.client.consuming.buffer import Record
 from headrace.client.consuming.choice import Listener
-from headrace.client.consuming.consumer import Consumer, Places, Start
+from headrace.client.consuming.consumer import Consumer, Places
 from headrace.client.consuming.decoding import OnBad
 from headrace.client.consuming.message import Batch, K, Message, V
 from headrace.client.errors import ClientError, NotReadable

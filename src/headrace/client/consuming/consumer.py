@@ -13,11 +13,12 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import chain
-from typing import Any, Final, Generic, Literal, Never, Self, TypeVar
+from typing import Any, Final, Generic, Never, Self, TypeVar
 
 import confluent_kafka
 
 from headrace.client.connection import Place
+from headrace.client.consuming.arguments import ENDS, Start, begins_of, check_most, offset_of, place_list
 from headrace.client.consuming.buffer import Buffer, Pace, Record
 from headrace.client.consuming.choice import Choice, Listener, Listeners
 from headrace.client.consuming.decoding import Decoding, OnBad
@@ -27,17 +28,15 @@ from headrace.client.consuming.source import POLL_S, Source
 from headrace.client.errors import BadSetting, ClientError, Closed, NotReadable, check_reachable
 from headrace.client.hints import ConsumerHints, refuse_commit
 from headrace.client.serializers.formats import AnyFormat
-from headrace.client.settings import Bootstrap, Settings, bootstrap_of, build, gather, said
+from headrace.client.settings import Bootstrap, Settings, bootstrap_of, build, check_functions, gather, said
 
 NOBODY: Final = "headrace-nobody"  # librdkafka wants a group's name also where there is none
-ENDS: Final = {"earliest": confluent_kafka.OFFSET_BEGINNING, "latest": confluent_kafka.OFFSET_END}
 DEFAULTS: Final[Settings] = {
     "auto.commit.interval.ms": 1000,  # what is done in this time is done again after a kill -9
     "fetch.queue.backoff.ms": 10,  # librdkafka would rest a second whenever its queue is full
 }
 
 Answer = TypeVar("Answer")
-Start = Literal["earliest", "latest"]
 Places = Sequence[Place | tuple[str, int]]
 
 
@@ -69,6 +68,7 @@ class Consumer(ConsumerHints, Generic[K, V]):
         for the producer; what they cannot read is raised, skipped, or handed to `on_bad`. Callbacks are told
         which partitions have come and gone. All else are librdkafka's settings: `fetch_min_bytes=1000`.
         """
+        check_functions(on_assigned=on_assigned, on_revoked=on_revoked, on_lost=on_lost)
         named |= said(group_id=group, auto_offset_reset=start, enable_auto_commit=auto_commit)
         defaults = {**DEFAULTS, "auto.offset.reset": "earliest", "enable.auto.commit": True}
         given = gather(bootstrap, defaults=defaults, settings=settings, named=named)
@@ -136,8 +136,7 @@ class Consumer(ConsumerHints, Generic[K, V]):
     def assign(self, places: "Places | Mapping[Place | tuple[str, int], int | Start]") -> None:
         """Read these partitions, whoever else does: ("orders", 0), from an offset if it is a mapping."""
         self._check_open()
-        begin = places if isinstance(places, Mapping) else dict.fromkeys(places, self._start)
-        self._choice.assign({Place(*place): _offset(offset) for place, offset in begin.items()})
+        self._choice.assign(begins_of(places, self._start))
 
     @property
     def assignment(self) -> list[Place]:
@@ -147,7 +146,7 @@ class Consumer(ConsumerHints, Generic[K, V]):
     def seek(self, topic: str, partition: int, offset: int | Start) -> None:
         """Go on at this offset, or at an end of the partition: "latest" is where it ends now."""
         (place,) = self._mine([(topic, partition)])
-        self._offsets.move(place, _offset(offset))
+        self._offsets.move(place, offset_of(offset))
 
     def pause(self, places: Places | None = None) -> None:
         """Hand out nothing more of these partitions, or of all, until `resume`; go on iterating meanwhile."""
@@ -199,8 +198,8 @@ class Consumer(ConsumerHints, Generic[K, V]):
 
         With `beats` an empty list comes a few times a second while there is nothing.
         """
-        if most is not None and most < 1:
-            raise ClientError(f"a batch has at least one record, not {most}")
+        if most is not None:
+            check_most(most)
         now_s = time.monotonic()
         until_s = None if limit_s is None else now_s + limit_s
         idle_until_s = None if idle_s is None else now_s + idle_s
@@ -287,6 +286,8 @@ class Consumer(ConsumerHints, Generic[K, V]):
         if unknown:
             refuse_commit(unknown)
         self._check_open()
+        if message is not None and not isinstance(message, Message):
+            raise BadSetting(f"commit takes a message that was read, for all up to it, not {message!r:.80}")
         return self._offsets.commit(message, wait=wait)
 
     def position(self) -> dict[Place, int]:
@@ -296,9 +297,7 @@ class Consumer(ConsumerHints, Generic[K, V]):
     def committed(self, places: Places | None = None) -> dict[Place, int | None]:
         """What the group has committed for these partitions, or for all that are read here."""
         self._check_open()
-        return self._offsets.committed(
-            self.assignment if places is None else [Place(*each) for each in places]
-        )
+        return self._offsets.committed(self.assignment if places is None else place_list(places))
 
     def lag(self) -> dict[Place, int]:
         """How many records each partition has that were not handed out yet."""
@@ -308,7 +307,7 @@ class Consumer(ConsumerHints, Generic[K, V]):
     def _mine(self, places: Places | None) -> list[Place]:
         """These, if they are read here, or all that are."""
         self._check_open()
-        return self._choice.own(self.assignment if places is None else [Place(*each) for each in places])
+        return self._choice.own(self.assignment if places is None else place_list(places))
 
     def _check_open(self) -> None:
         if self._closed:
@@ -326,14 +325,6 @@ def _group_of(given: dict[str, Any], auto_commit: bool | None) -> str | None:
         raise BadSetting("auto_commit needs a group to commit for: give group=NAME")
     given["enable.auto.commit"] = False
     return None
-
-
-def _offset(wanted: int | Start) -> int:
-    if wanted in ENDS:
-        return int(ENDS[str(wanted)])
-    if not isinstance(wanted, int) or (wanted < 0 and wanted not in ENDS.values()):
-        raise ClientError(f"an offset is a number from 0 on, 'earliest' or 'latest', not {wanted!r}")
-    return wanted
 
 
 def _true(setting: object) -> bool:

@@ -13,9 +13,11 @@ def names_of(topics: object) -> list[str]:
     """The topics that are asked for: one, or several."""
     if isinstance(topics, str):
         return [topics]
-    if not isinstance(topics, Iterable):
+    if isinstance(topics, bytes) or not isinstance(topics, Iterable):
         raise NoSuchTopic(topics)
     names = list(topics)
+    if not names:
+        raise BadSetting("there is no topic to subscribe to: give at least one, or close the consumer")
     for name in names:
         if not isinstance(name, str):
             raise NoSuchTopic(name)

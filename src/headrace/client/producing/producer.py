@@ -35,6 +35,7 @@ from headrace.client.settings import (
     Settings,
     bootstrap_of,
     build,
+    check_functions,
     delivery_timeout_ms,
     gather,
     said,
@@ -81,6 +82,7 @@ class Producer(Hints):
         `receipts` is for those who use `post`. `on_failure` hears of each record that has failed, in the
         thread that sends or flushes. All else are librdkafka's settings: `linger_ms=20`.
         """
+        check_functions(on_failure=on_failure)
         by_function = partitioner if callable(partitioner) else None
         named |= said(
             acks=acks, compression_type=compression, partitioner=None if by_function else partitioner

@@ -1,0 +1,69 @@
+"""Partitions and offsets as a consumer is told of them, or what is wrong with them."""
+
+from collections.abc import Iterable, Mapping
+from operator import index
+from typing import Any, Final, Literal
+
+import confluent_kafka
+
+from headrace.client.connection import Place
+from headrace.client.errors import BadSetting, NoSuchTopic
+
+Start = Literal["earliest", "latest"]
+
+ENDS: Final = {"earliest": confluent_kafka.OFFSET_BEGINNING, "latest": confluent_kafka.OFFSET_END}
+LAST_OFFSET: Final = 2**63 - 1
+LAST_PARTITION: Final = 2**31 - 1
+MOST: Final = 1_000_000  # records that librdkafka hands out at a time
+
+
+def place_list(given: Any) -> list[Place]:
+    """The partitions that are meant by a list of pairs: [("orders", 0)]."""
+    if isinstance(given, str | Place) or not isinstance(given, Iterable):
+        raise _no_places(given)
+    return [_place(each) for each in given]
+
+
+def begins_of(given: Any, start: int) -> dict[Place, int]:
+    """Where to begin with each partition: as a mapping says, or all at `start`."""
+    if isinstance(given, Mapping):
+        return {_place(place): offset_of(offset) for place, offset in given.items()}
+    return dict.fromkeys(place_list(given), start)
+
+
+def offset_of(wanted: Any) -> int:
+    """The number that is meant."""
+    if isinstance(wanted, str) and wanted in ENDS:
+        return int(ENDS[wanted])
+    try:
+        offset = index(wanted)  # numpy's numbers are no ints
+    except TypeError:
+        offset = LAST_OFFSET + 1
+    if not 0 <= offset <= LAST_OFFSET and offset not in ENDS.values():
+        raise BadSetting(f"an offset is a number from 0 on, 'earliest' or 'latest', not {wanted!r:.80}")
+    return offset
+
+
+def check_most(most: Any) -> None:
+    """BadSetting if no batch can be of at most so many records."""
+    if not isinstance(most, int) or not 1 <= most <= MOST:
+        raise BadSetting(f"a batch has up to {MOST:,} records, and at least one record, not {most!r:.80}")
+
+
+def _place(given: Any) -> Place:
+    if not isinstance(given, tuple | list) or len(given) != 2:
+        raise _no_places(given)
+    topic, partition = given
+    if not isinstance(topic, str):
+        raise NoSuchTopic(topic)
+    try:
+        number = index(partition)
+    except TypeError:
+        raise _no_places(given) from None
+    if not 0 <= number <= LAST_PARTITION:
+        raise _no_places(given)
+    return Place(topic, number)
+
+
+def _no_places(given: object) -> BadSetting:
+    return BadSetting(f"partitions are a list of pairs, such as [('orders', 0)], not {given!r:.80}")

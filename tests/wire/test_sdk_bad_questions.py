@@ -1,0 +1,51 @@
+"""What a consumer cannot be told or asked: the sentence says why, and it reads on."""
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from headrace import BadSetting, ClientError, Consumer, NoSuchTopic, Producer
+from wire.process import BrokerProcess
+from wire.sdk import QUICK, fresh, numbers, topic_of
+
+
+def test_a_consumer_says_what_is_wrong_and_reads_on(broker: BrokerProcess) -> None:
+    topic = topic_of(broker.bootstrap, numbers(10))
+    with Consumer(broker.bootstrap, topic, group=fresh("group"), **QUICK) as consumer:
+        bad: Any = consumer
+        messages = consumer.read(stop_at_end=True)
+        first = next(messages)
+        wrong: list[tuple[Callable[[], object], type[ClientError], str]] = [
+            (lambda: bad.pause(topic), BadSetting, "a list of pairs"),
+            (lambda: bad.resume((topic, 0)), BadSetting, "a list of pairs"),
+            (lambda: bad.committed([(topic, "0")]), BadSetting, "a list of pairs"),
+            (lambda: bad.seek(topic, "0", 1), BadSetting, "a list of pairs"),
+            (lambda: bad.seek(topic, 0, [1]), BadSetting, "an offset is a number"),
+            (lambda: bad.seek(topic, 0, 2**70), BadSetting, "an offset is a number"),
+            (lambda: bad.commit([first]), BadSetting, "commit takes a message that was read"),
+            (lambda: bad.commit(first.offset), BadSetting, "commit takes a message that was read"),
+            (lambda: bad.subscribe([]), BadSetting, "there is no topic to subscribe to"),
+            (lambda: bad.subscribe(b"orders"), NoSuchTopic, "named by a str, not by bytes"),
+        ]
+        for ask, kind, said in wrong:
+            with pytest.raises(kind, match=re.escape(said)):
+                ask()
+        assert [int(message.value) for message in messages] == list(range(1, 10))
+        assert consumer.commit(first) == {(topic, 0): 1}
+
+
+def test_what_is_called_back_has_to_be_a_function(broker: BrokerProcess) -> None:
+    function: Any = 5
+    for name in ("on_assigned", "on_revoked", "on_lost"):
+        with pytest.raises(BadSetting, match=f"{name} is a function, and not 5"):
+            Consumer(broker.bootstrap, **{name: function})
+    with pytest.raises(BadSetting, match="on_failure is a function, and not 5"):
+        Producer(broker.bootstrap, on_failure=function)
+
+
+def test_settings_are_a_mapping(broker: BrokerProcess) -> None:
+    settings: Any = ["linger.ms"]
+    with pytest.raises(BadSetting, match="settings are a dict"):
+        Producer(broker.bootstrap, settings=settings)
