@@ -45,8 +45,8 @@ def offset_of(wanted: Any) -> int:
 
 
 def check_most(most: Any) -> None:
-    """BadSetting if no batch can be of at most so many records."""
-    if not isinstance(most, int) or not 1 <= most <= MOST:
+    """BadSetting if no batch can be of at most so many records. None is as many as there are."""
+    if most is not None and not (isinstance(most, int) and 1 <= most <= MOST):
         raise BadSetting(f"a batch has up to {MOST:,} records, and at least one record, not {most!r:.80}")
 
 

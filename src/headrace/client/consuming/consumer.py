@@ -198,12 +198,12 @@ class Consumer(ConsumerHints, Generic[K, V]):
 
         With `beats` an empty list comes a few times a second while there is nothing.
         """
-        if most is not None:
-            check_most(most)
+        check_most(most)
         now_s = time.monotonic()
         until_s = None if limit_s is None else now_s + limit_s
         idle_until_s = None if idle_s is None else now_s + idle_s
         self._offsets.again(self._decoding.refused)
+        looked = False  # whether librdkafka was asked what is new, rebalances included
         while True:
             self._check_open()
             if not self._choice.made:
@@ -213,11 +213,13 @@ class Consumer(ConsumerHints, Generic[K, V]):
             if until_s is not None and now_s >= until_s:
                 return
             size = most or self._pace.size
-            found = self._buffer.rest() or ([] if stop_at_end and self._source.at_end else None)
-            if found is None:
-                found = self._source.fetch(size, POLL_S if until_s is None else until_s - now_s)
-            elif not found:
-                return
+            found = self._buffer.rest()
+            if not found:
+                wait_s: float | None = POLL_S if until_s is None else until_s - now_s
+                wait_s = self._until_end(wait_s, anew=not looked) if stop_at_end else wait_s
+                if wait_s is None:
+                    return
+                found, looked = self._source.fetch(size, wait_s), True
             if found:
                 self._buffer.keep(found[size:])
                 self._pace.given(time.monotonic())
@@ -227,6 +229,17 @@ class Consumer(ConsumerHints, Generic[K, V]):
                 return
             elif beats:
                 yield []
+
+    def _until_end(self, wait_s: float | None, *, anew: bool) -> float | None:
+        """How long to wait for records, if that is for those before the end; None if there are none.
+
+        Who begins `anew` looks once, also at the end: a rebalance may wait for it.
+        """
+        if anew:
+            self._source.look_for_ends()
+        if not self._source.at_end:
+            return wait_s
+        return 0 if anew else None
 
     # -- the same in steps, for the asyncio twin -----------------------------------------------
 

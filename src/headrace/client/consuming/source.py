@@ -9,7 +9,7 @@ from confluent_kafka import KafkaError, KafkaException, TopicPartition
 
 from headrace.client.connection import Place
 from headrace.client.consuming.buffer import Buffer, Record, place_of
-from headrace.client.consuming.moves import Moves
+from headrace.client.consuming.moves import Moves, with_ends
 from headrace.client.errors import ClientError, translate
 
 POLL_S: Final = 0.2  # how soon Ctrl-C and the end of time are noticed
@@ -83,6 +83,15 @@ class Source:
         return self._moves.planned.keys().isdisjoint(read) and all(
             place in self._ends and far.get(place, -1) <= self._ends[place] for place in read
         )
+
+    def look_for_ends(self) -> None:
+        """Forget ends behind which something was written since: librdkafka tells of each end once."""
+        known = dict.fromkeys(self._ends.keys() & (self.assigned - self.paused), confluent_kafka.OFFSET_END)
+        try:
+            now = with_ends(self.client, known)
+        except KafkaException as error:
+            raise translate(error, "the topics", self._bootstrap) from error
+        self._ends = {place: end for place, end in self._ends.items() if now.get(place, end) <= end}
 
     def positions(self) -> dict[Place, int]:
         """How far librdkafka has handed out what it has: right where nothing of it is left in the buffer."""
