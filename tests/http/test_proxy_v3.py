@@ -47,6 +47,14 @@ def test_every_address_in_an_answer_leads_to_what_has_it(gateway: Asking, cluste
     assert f"{cluster}/brokers/1/partition-replicas" in seen
 
 
+def test_a_cluster_in_the_list_of_clusters_is_what_it_is_at_its_own_address(
+    gateway: Asking, cluster: str
+) -> None:
+    (only,) = gateway.get("/v3/clusters")["data"]
+    assert only == gateway.get(cluster)
+    assert only["controller"]["related"] == f"{cluster}/brokers/1"
+
+
 def test_a_slash_at_the_end_says_nothing(gateway: Asking, cluster: str) -> None:
     for path in ("/v3/clusters", cluster, f"{cluster}/topics", "/brokers"):
         assert gateway.get(f"{path}/") == gateway.get(path)

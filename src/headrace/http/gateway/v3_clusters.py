@@ -3,6 +3,7 @@
 from http import HTTPStatus
 
 from fastapi import APIRouter, Request
+from starlette.concurrency import run_in_threadpool
 
 from headrace.client.cluster.reading import read_partitions
 from headrace.http.gateway.asking import BrokerId
@@ -32,10 +33,10 @@ router = APIRouter(prefix="/v3/clusters/{cluster_id}", tags=["REST proxy v3"], r
     responses=answers(HTTPStatus.SERVICE_UNAVAILABLE),
     summary="The clusters: one",
 )
-async def clusters(request: Request, hub: Shared) -> Fields:
+async def clusters(request: Request, hub: Shared, reach: Reached) -> Fields:
     """The cluster behind this gateway."""
     links = Links(str(request.base_url), await own_id(hub))
-    return links.clusters([_cluster(links, None)])
+    return links.clusters([await run_in_threadpool(cluster, links, reach)])
 
 
 @router.get("", response_model=Resource, responses=REFUSALS, summary="The cluster")
