@@ -51,6 +51,25 @@ def test_records_are_the_first_to_notice_that_a_leader_hangs(cluster: Cluster) -
         asking.close()
 
 
+def test_topics_and_settings_are_told_of_although_the_controller_hangs(cluster: Cluster) -> None:
+    with serve_in_thread(cluster.bootstrap) as served:
+        asking = Asking(served.url)
+        _make_topic(asking)
+        (about,) = asking.get("/v3/clusters")["data"]
+        hung = int(about["controller"]["related"].rpartition("/")[2])
+        cluster.pause(hung)
+        try:
+            found = asking.get("/topics/kept")
+            assert [each["partition"] for each in found["partitions"]] == [0, 1, 2]
+            assert found["configs"]["cleanup.policy"] == "delete"
+            assert "kept" in asking.get("/topics")
+            assert "kept" in [each["name"] for each in asking.get("/api/v1/topics")]
+            assert asking.get("/api/v1/topics/kept")["replicas"] == 3
+        finally:
+            cluster.resume(hung)
+        asking.close()
+
+
 def _make_topic(asking: Asking) -> None:
     asking.post("/api/v1/topics", {"name": "kept", "partitions": 3, "replicas": 3})
     wait_until(lambda: asking("GET", "/topics/kept").ok, "the topic is not known")

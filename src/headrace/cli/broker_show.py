@@ -15,6 +15,7 @@ from headrace.client.cluster.reading import SILENCE_S
 from headrace.client.cluster.status import UP, Broker
 from headrace.client.errors import ClientError
 from headrace.client.wire.brokers import Brokers
+from headrace.client.wire.live_brokers import LiveBrokers
 from headrace.protocol.schema.unregister_broker import UnregisterBrokerRequest
 
 if TYPE_CHECKING:
@@ -67,8 +68,8 @@ def unregister(session: Session, broker_id: int) -> None:
 
 
 def _disks(session: Session) -> dict[int, tuple[LogDir, ...]]:
-    with Brokers(session.bootstrap, answer_s=SILENCE_S) as brokers:
-        return read_log_dirs(brokers, brokers.metadata().brokers)
+    brokers = LiveBrokers(session.bootstrap, answer_s=SILENCE_S)
+    return read_log_dirs(brokers, brokers.nodes())
 
 
 def _listed(brokers: Sequence[Broker], disks: dict[int, tuple[LogDir, ...]]) -> "RenderableType":

@@ -15,10 +15,13 @@ from headrace.protocol.schema.metadata import MetadataRequest
 if TYPE_CHECKING:
     from headrace.client.admin.admin import Admin
     from headrace.client.cluster.cluster import Cluster
+    from headrace.client.cluster.topics import TopicQuestions
     from headrace.client.groups.admin import GroupAdmin
+    from headrace.client.wire.live_brokers import LiveBrokers
 
 CHECK_S: Final = 3.0  # for a broker to say that it is there
 SPARE: Final = 8  # connections that are kept for the next request
+LONGEST_S: Final = 5.0  # that one broker may take for an answer of many parts
 SILENCE_S: Final = 3.0  # after which another broker is asked what any of them knows
 
 
@@ -31,6 +34,7 @@ class Reach:
         self._closed = False
         self._spare: dict[float, list[Brokers]] = {}  # by how long they wait for an answer
         self._admin: Admin | None = None
+        self._live: LiveBrokers | None = None
         self._groups: GroupAdmin | None = None
         self._at_close: list[Callable[[], None]] = []
         self._known: tuple[Address, ...] = ()  # brokers that any of our clients has heard of
@@ -47,7 +51,7 @@ class Reach:
 
     @property
     def admin(self) -> "Admin":
-        """Topics and settings."""
+        """Topics and settings, to be changed."""
         from headrace.client.admin.admin import Admin  # noqa: PLC0415  as the others: a gateway starts without
 
         self.check()
@@ -55,6 +59,23 @@ class Reach:
             if self._admin is None:
                 self._admin = Admin(self.bootstrap)
             return self._admin
+
+    @property
+    def live(self) -> "LiveBrokers":
+        """Brokers as they are now, for any thread: none of them is waited for for long."""
+        from headrace.client.wire.live_brokers import LiveBrokers  # noqa: PLC0415
+
+        with self._lock:
+            if self._live is None:
+                self._live = LiveBrokers(self.bootstrap, answer_s=LONGEST_S, client_id="headrace-gateway")
+            return self._live
+
+    @property
+    def topics(self) -> "TopicQuestions":
+        """Topics and settings, to be read."""
+        from headrace.client.cluster.topics import TopicQuestions  # noqa: PLC0415
+
+        return TopicQuestions(self.live)
 
     @property
     def groups(self) -> "GroupAdmin":
@@ -108,6 +129,8 @@ class Reach:
             self._closed = True
             spare = [each for those in self._spare.values() for each in those]
             self._spare.clear()
+            if self._live is not None:
+                self._live.close()
         for brokers in spare:
             brokers.close()
 

@@ -1,16 +1,17 @@
 """What partitions take on the brokers' disks.
 
-with Brokers("127.0.0.1:9092") as brokers:
-    read_log_dirs(brokers, brokers.metadata().brokers)[1]  # broker 1's directories
+brokers = LiveBrokers("127.0.0.1:9092")
+read_log_dirs(brokers, brokers.nodes())[1]  # broker 1's directories
 """
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from headrace.client.connection import Place
-from headrace.client.wire.brokers import Brokers
-from headrace.client.wire.connection import Address, NoAnswer
+from headrace.client.wire.connection import NoAnswer
+from headrace.client.wire.live_brokers import LiveBrokers, Node
 from headrace.protocol.errors import ErrorCode
 from headrace.protocol.schema.describe_log_dirs import (
     DescribableLogDirTopic,
@@ -18,7 +19,8 @@ from headrace.protocol.schema.describe_log_dirs import (
     DescribeLogDirsResponse,
     DescribeLogDirsResult,
 )
-from headrace.protocol.schema.metadata import MetadataResponseBroker
+
+ANSWER_S: Final = 5.0  # for a broker to look at its disks
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,24 +50,23 @@ class LogDir:
 
 
 def read_log_dirs(
-    brokers: Brokers,
-    nodes: Iterable[MetadataResponseBroker],
+    brokers: LiveBrokers,
+    nodes: Iterable[Node],
     topics: Mapping[str, Sequence[int]] | None = None,
 ) -> dict[int, tuple[LogDir, ...]]:
     """Each broker's directories, with these partitions or all; who does not answer is left out."""
     asked = None
     if topics is not None:
         asked = [DescribableLogDirTopic(topic=name, partitions=parts) for name, parts in topics.items()]
-    found: dict[int, tuple[LogDir, ...]] = {}
-    for node in nodes:
-        try:
-            answer: DescribeLogDirsResponse = brokers.at(
-                Address(node.host, node.port), DescribeLogDirsRequest(topics=asked)
-            )
-        except NoAnswer:
-            continue
-        found[node.node_id] = tuple(map(_log_dir, answer.results))
-    return found
+    request = DescribeLogDirsRequest(topics=asked)
+    answers: dict[Node, DescribeLogDirsResponse | NoAnswer] = brokers.each(
+        {node: lambda at: at.ask(request) for node in nodes}, ANSWER_S
+    )
+    return {
+        node.id: tuple(map(_log_dir, answer.results))
+        for node, answer in answers.items()
+        if not isinstance(answer, NoAnswer)
+    }
 
 
 def sizes(log_dirs: Mapping[int, Iterable[LogDir]]) -> dict[tuple[int, Place], int]:

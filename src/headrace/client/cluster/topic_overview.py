@@ -4,34 +4,26 @@ Thousands of partitions take as many requests as there are brokers, and a few mo
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Final
 
 from headrace.client.cluster.log_dirs import read_log_dirs, sizes
-from headrace.client.cluster.reading import TOPIC, by_topic, read_partitions
+from headrace.client.cluster.reading import TOPIC, read_partitions
+from headrace.client.cluster.spans import Spans, read_spans
 from headrace.client.cluster.status import PartitionState
-from headrace.client.connection import Place
-from headrace.client.wire.brokers import Brokers
-from headrace.client.wire.connection import Address, NoAnswer
-from headrace.protocol.errors import ErrorCode
+from headrace.client.cluster.topics import TopicQuestions
+from headrace.client.wire.connection import Connection
+from headrace.client.wire.live_brokers import LiveBrokers, nodes_of
 from headrace.protocol.schema.describe_configs import (
     DescribeConfigsRequest,
     DescribeConfigsResource,
     DescribeConfigsResponse,
 )
-from headrace.protocol.schema.list_offsets import (
-    ListOffsetsPartition,
-    ListOffsetsRequest,
-    ListOffsetsResponse,
-    ListOffsetsTopic,
-)
-from headrace.protocol.schema.metadata import MetadataResponse
 
-EARLIEST, LATEST = -2, -1  # instead of a time
 SHOWN: Final = ("cleanup.policy", "retention.ms", "retention.bytes")
 _ASKED_AT_ONCE: Final = 500  # topics
-_NOBODY: Final = -1  # of the brokers asks: a client does
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,17 +60,16 @@ class TopicOverview:
     by_partition: tuple[PartitionOverview, ...] | None = None  # if it was asked for
 
 
-def read_overview(brokers: Brokers, *, by_partition: bool = False) -> list[TopicOverview]:
+def read_overview(brokers: LiveBrokers, *, by_partition: bool = False) -> list[TopicOverview]:
     """Every topic, by name."""
-    found = brokers.metadata()
+    found = TopicQuestions(brokers).metadata()
     partitions = read_partitions(found)
     of_topic: dict[str, list[PartitionState]] = defaultdict(list)
     for each in partitions:
         of_topic[each.topic].append(each)
-    starts = read_offsets(brokers, found, partitions, EARLIEST)
-    ends = read_offsets(brokers, found, partitions, LATEST)
-    taken = sizes(read_log_dirs(brokers, found.brokers))
-    settings = dict(_settings(brokers, sorted(of_topic)))
+    spans = read_spans(brokers, found, [each.place for each in partitions])
+    taken = sizes(read_log_dirs(brokers, nodes_of(found)))
+    settings = read_shown(brokers, sorted(of_topic))
     internal = {topic.name for topic in found.topics if topic.is_internal}
     return [
         TopicOverview(
@@ -86,7 +77,7 @@ def read_overview(brokers: Brokers, *, by_partition: bool = False) -> list[Topic
             internal=name in internal,
             partitions=len(parts),
             replicas=max(len(each.replicas) for each in parts),
-            records=_sum(_length(starts.get(each.place), ends.get(each.place)) for each in parts),
+            records=_sum(spans.records(each.place) for each in parts),
             size_bytes=_sum(
                 taken.get((each.leader, each.place)) for each in parts if each.leader is not None
             ),
@@ -94,88 +85,48 @@ def read_overview(brokers: Brokers, *, by_partition: bool = False) -> list[Topic
             under_replicated=sum(bool(each.lacks) for each in parts),
             leaderless=sum(each.leader is None for each in parts),
             cleanup_policy=settings.get((name, "cleanup.policy")),
-            retention_ms=_whole(settings.get((name, "retention.ms"))),
-            retention_bytes=_whole(settings.get((name, "retention.bytes"))),
-            by_partition=tuple(_partitions(parts, starts, ends)) if by_partition else None,
+            retention_ms=whole(settings.get((name, "retention.ms"))),
+            retention_bytes=whole(settings.get((name, "retention.bytes"))),
+            by_partition=tuple(_partitions(parts, spans)) if by_partition else None,
         )
         for name, parts in sorted(of_topic.items())
     ]
 
 
-def _partitions(
-    parts: Iterable[PartitionState], starts: Mapping[Place, int], ends: Mapping[Place, int]
-) -> Iterator[PartitionOverview]:
+def _partitions(parts: Iterable[PartitionState], spans: Spans) -> Iterator[PartitionOverview]:
     for each in sorted(parts, key=lambda each: each.place):
         yield PartitionOverview(
             index=each.place.partition,
             leader=each.leader,
             replicas=tuple(each.replicas),
             in_sync=tuple(each.in_sync),
-            start_offset=starts.get(each.place),
-            next_offset=ends.get(each.place),
+            start_offset=spans.starts.get(each.place),
+            next_offset=spans.ends.get(each.place),
         )
 
 
-def read_offsets(
-    brokers: Brokers, found: MetadataResponse, partitions: Iterable[PartitionState], time_ms: int
-) -> dict[Place, int]:
-    """The offset for that time in each partition that has a leader who answers."""
-    led: dict[int, list[Place]] = defaultdict(list)
-    for each, leader in _led(partitions):
-        led[leader].append(each.place)
-    offsets: dict[Place, int] = {}
-    for node in found.brokers:
-        if node.node_id in led:
-            offsets |= _offsets_at(brokers, Address(node.host, node.port), led[node.node_id], time_ms)
-    return offsets
-
-
-def _offsets_at(
-    brokers: Brokers, address: Address, places: Sequence[Place], time_ms: int
-) -> dict[Place, int]:
-    topics = [
-        ListOffsetsTopic(
-            name=topic,
-            partitions=[ListOffsetsPartition(partition_index=index, timestamp=time_ms) for index in indexes],
-        )
-        for topic, indexes in by_topic(places).items()
-    ]
-    try:
-        answer: ListOffsetsResponse = brokers.at(
-            address, ListOffsetsRequest(replica_id=_NOBODY, topics=topics)
-        )
-    except NoAnswer:
-        return {}
-    return {
-        Place(topic.name, each.partition_index): each.offset
-        for topic in answer.topics
-        for each in topic.partitions
-        if each.error_code == ErrorCode.NONE and each.offset >= 0
-    }
-
-
-def _settings(brokers: Brokers, topics: Sequence[str]) -> Iterator[tuple[tuple[str, str], str]]:
+def read_shown(brokers: LiveBrokers, topics: Sequence[str]) -> dict[tuple[str, str], str]:
+    """The settings of these topics that a line has, by topic and name."""
+    found: dict[tuple[str, str], str] = {}
     for first in range(0, len(topics), _ASKED_AT_ONCE):
         resources = [
             DescribeConfigsResource(resource_type=TOPIC, resource_name=topic, configuration_keys=SHOWN)
             for topic in topics[first : first + _ASKED_AT_ONCE]
         ]
-        answer: DescribeConfigsResponse = brokers.any(DescribeConfigsRequest(resources=resources))
-        for result in answer.results:
-            for each in result.configs:
-                if each.value is not None:
-                    yield (result.resource_name, each.name), each.value
+        request = DescribeConfigsRequest(resources=resources)
+        answer: DescribeConfigsResponse = brokers.first(partial(_asked, request))
+        found |= {
+            (result.resource_name, each.name): each.value
+            for result in answer.results
+            for each in result.configs
+            if each.value is not None
+        }
+    return found
 
 
-def _led(partitions: Iterable[PartitionState]) -> Iterator[tuple[PartitionState, int]]:
-    """Those that have a leader, each with it."""
-    for each in partitions:
-        if each.leader is not None:
-            yield each, each.leader
-
-
-def _length(start: int | None, end: int | None) -> int | None:
-    return None if start is None or end is None else end - start
+def _asked(request: DescribeConfigsRequest, at: Connection) -> DescribeConfigsResponse:
+    answer: DescribeConfigsResponse = at.ask(request)
+    return answer
 
 
 def _sum(numbers: Iterable[int | None]) -> int | None:
@@ -184,5 +135,5 @@ def _sum(numbers: Iterable[int | None]) -> int | None:
     return sum(known) if known else None
 
 
-def _whole(text: str | None) -> int | None:
+def whole(text: str | None) -> int | None:
     return None if text is None else int(text)

@@ -21,6 +21,7 @@ from headrace.client.groups.admin import GroupAdmin
 from headrace.client.groups.group import Group
 from headrace.client.wire.brokers import Brokers
 from headrace.client.wire.connection import Address, NoAnswer
+from headrace.client.wire.live_brokers import LiveBrokers, Node
 from headrace.protocol.schema.describe_configs import (
     DescribeConfigsRequest,
     DescribeConfigsResource,
@@ -54,7 +55,10 @@ def read_cluster(bootstrap: str, http: Iterable[str] = ()) -> ClusterFacts:
         return ClusterFacts(
             status=status,
             views=views,
-            log_dirs=read_log_dirs(brokers, nodes),
+            log_dirs=read_log_dirs(
+                LiveBrokers(bootstrap, answer_s=SILENCE_S),
+                [Node(each.node_id, each.host, each.port) for each in nodes],
+            ),
             topics=_topics(brokers, found),
             coordination=tuple(_zookeepers(told.get("zookeeper.connect", ()))),
             http=tuple(each for each in reached if each is not None),

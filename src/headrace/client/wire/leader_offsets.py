@@ -1,6 +1,6 @@
 """Where partitions begin and end, or stood at some time: asked of their leaders, whoever they are now."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from functools import partial
 from typing import Final
 
@@ -25,11 +25,16 @@ _GONE: Final = Given[int | None](None)
 
 
 def read_offsets(
-    brokers: LiveBrokers, places: Iterable[Place], time_ms: int, patience: Patience
+    brokers: LiveBrokers,
+    places: Iterable[Place],
+    time_ms: int,
+    patience: Patience,
+    known: Mapping[Place, Node] | None = None,
 ) -> Settled[Place, int | None]:
     """The offset for that time in each partition; None where it has none, or is not there.
 
-    Missing are those without a leader, and those whose leader does not answer.
+    Missing are those without a leader, and those whose leader does not answer. Leaders that are `known` are
+    not looked for.
     """
     wanted = list(places)
 
@@ -44,6 +49,7 @@ def read_offsets(
         locate=locate,
         ask=lambda asked: brokers.scatter(asked, partial(_offsets, time_ms), within_s()),
         patience=patience,
+        known=known,
     )
 
 

@@ -9,9 +9,7 @@ from pydantic import Field
 
 from headrace.client.admin.admin import Config
 from headrace.client.cluster.log_dirs import LogDir, read_log_dirs
-from headrace.client.cluster.reading import SILENCE_S
 from headrace.client.cluster.status import Broker
-from headrace.client.wire.brokers import Brokers
 from headrace.http.gateway.asking import SETTINGS, Body, BrokerId, Name, Value, settings
 from headrace.http.problems import Problem, answers
 from headrace.http.reach import Reach, Reached
@@ -52,9 +50,8 @@ def brokers(reach: Reached) -> list[Broker]:
 def broker(broker_id: BrokerId, reach: Reached) -> BrokerAnswer:
     """Its directories, each with its replicas and what they take."""
     found = the_broker(reach, broker_id)
-    with Brokers(reach.bootstrap, answer_s=SILENCE_S) as asked:
-        nodes = [each for each in asked.metadata().brokers if each.node_id == broker_id]
-        log_dirs = read_log_dirs(asked, nodes).get(broker_id, ())
+    nodes = [each for each in reach.live.nodes() if each.id == broker_id]
+    log_dirs = read_log_dirs(reach.live, nodes).get(broker_id, ())
     return BrokerAnswer(broker=found, size_bytes=sum(each.size_bytes for each in log_dirs), log_dirs=log_dirs)
 
 
@@ -62,7 +59,7 @@ def broker(broker_id: BrokerId, reach: Reached) -> BrokerAnswer:
 def broker_configs(broker_id: BrokerId, reach: Reached) -> list[Config]:
     """Every setting, its value, and who said so."""
     the_broker(reach, broker_id)
-    return reach.admin.broker_configs(broker_id)
+    return reach.topics.broker_configs(broker_id)
 
 
 @router.put("/brokers/{broker_id}/configs", responses=_REFUSALS, summary="Change a broker's settings")
@@ -72,7 +69,7 @@ def alter_broker_configs(broker_id: BrokerId, asked: ConfigsBody, reach: Reached
     the_broker(reach, broker_id)
     check(asked)
     reach.admin.alter_broker_configs(broker_id, sets=settings(asked.set), unsets=asked.unset)
-    return reach.admin.broker_configs(broker_id)
+    return reach.topics.broker_configs(broker_id)
 
 
 def check(asked: ConfigsBody) -> None:

@@ -10,10 +10,8 @@ from pydantic import Field
 from headrace.client.admin.admin import Config, Topic
 from headrace.client.cluster.deletion import delete_records
 from headrace.client.cluster.log_dirs import read_log_dirs, sizes
-from headrace.client.cluster.reading import SILENCE_S
 from headrace.client.cluster.topic_overview import TopicOverview, read_overview
 from headrace.client.connection import Place
-from headrace.client.wire.brokers import Brokers
 from headrace.http.admin.brokers import ConfigsBody, check
 from headrace.http.gateway.asking import (
     INT32,
@@ -79,10 +77,8 @@ def topics(
 
     `records` are offsets that are in the log: where it is compacted, or has transactions, there are fewer.
     """
-    with Brokers(reach.bootstrap, answer_s=SILENCE_S) as brokers:
-        return [
-            each for each in read_overview(brokers, by_partition=partitions) if internal or not each.internal
-        ]
+    found = read_overview(reach.live, by_partition=partitions)
+    return [each for each in found if internal or not each.internal]
 
 
 class TopicBody(Body):
@@ -114,7 +110,7 @@ def topic(name: TopicName, reach: Reached) -> TopicAnswer:
 
     `next_offset` of a partition is what its next record will get.
     """
-    return in_full(reach, reach.admin.describe_topic(name))
+    return in_full(reach, reach.topics.in_full(name))
 
 
 @router.delete(
@@ -129,7 +125,7 @@ def delete_topic(name: TopicName, reach: Reached) -> Response:
 @router.get("/topics/{name}/configs", responses=_REFUSALS, summary="A topic's settings")
 def topic_configs(name: TopicName, reach: Reached) -> list[Config]:
     """Every setting, its value, and whether the topic, a broker or nobody has set it."""
-    return reach.admin.topic_configs(name)
+    return reach.topics.configs(name)
 
 
 @router.patch("/topics/{name}", responses=_REFUSALS, summary="Change a topic's settings")
@@ -139,7 +135,7 @@ def alter_topic_configs(name: TopicName, asked: ConfigsBody, reach: Reached) -> 
     """All of what is asked for or none; what is not named stays as it is. Returns every setting."""
     check(asked)
     reach.admin.alter_topic_configs(name, sets=settings(asked.set), unsets=asked.unset)
-    return reach.admin.topic_configs(name)
+    return reach.topics.configs(name)
 
 
 class PartitionsBody(Body):
@@ -152,7 +148,7 @@ class PartitionsBody(Body):
 def add_partitions(name: TopicName, asked: PartitionsBody, reach: Reached) -> TopicAnswer:
     """Keys go to other partitions from then on; there is no way back to fewer."""
     reach.admin.add_partitions(name, asked.total)
-    return in_full(reach, reach.admin.describe_topic(name))
+    return in_full(reach, reach.topics.in_full(name))
 
 
 class RecordsBody(Body):
@@ -185,9 +181,7 @@ def delete_topic_records(name: TopicName, asked: RecordsBody, reach: Reached) ->
 def in_full(reach: Reach, found: Topic) -> TopicAnswer:
     """The topic with what it takes on disks."""
     indexes = [each.index for each in found.partitions]
-    with Brokers(reach.bootstrap, answer_s=SILENCE_S) as brokers:
-        nodes = brokers.metadata().brokers
-        taken = sizes(read_log_dirs(brokers, nodes, {found.name: indexes}))
+    taken = sizes(read_log_dirs(reach.live, reach.live.nodes(), {found.name: indexes}))
     partitions = tuple(
         PartitionAnswer(
             index=each.index,

@@ -3,20 +3,17 @@
 Of ten thousand partitions, offsets, bytes and settings take most of a second; of a page's, nothing.
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
 from headrace.client.cluster.log_dirs import read_log_dirs, sizes
-from headrace.client.cluster.reading import TOPIC, read_partitions
+from headrace.client.cluster.reading import read_partitions
+from headrace.client.cluster.spans import read_spans
 from headrace.client.cluster.status import PartitionState
-from headrace.client.cluster.topic_overview import EARLIEST, LATEST, SHOWN, TopicOverview, read_offsets
-from headrace.client.wire.brokers import Brokers
-from headrace.protocol.schema.describe_configs import (
-    DescribeConfigsRequest,
-    DescribeConfigsResource,
-    DescribeConfigsResponse,
-)
+from headrace.client.cluster.topic_overview import TopicOverview, read_shown, whole
+from headrace.client.cluster.topics import TopicQuestions
+from headrace.client.wire.live_brokers import LiveBrokers, nodes_of
 from headrace.protocol.schema.metadata import MetadataResponse
 
 CHEAP: Final = {"name", "partitions", "replicas", "sick"}
@@ -37,38 +34,37 @@ class Listed:
         return [_line(name, parts, name in internal) for name, parts in sorted(self.partitions.items())]
 
 
-def read_list(brokers: Brokers) -> Listed:
+def read_list(brokers: LiveBrokers) -> Listed:
     """Every topic, in one request or two."""
-    found = brokers.metadata()
+    found = TopicQuestions(brokers).metadata()
     partitions: dict[str, list[PartitionState]] = {}
     for each in read_partitions(found):
         partitions.setdefault(each.topic, []).append(each)
     return Listed(found, partitions)
 
 
-def completed(brokers: Brokers, listed: Listed, lines: Sequence[TopicOverview]) -> list[TopicOverview]:
+def completed(brokers: LiveBrokers, listed: Listed, lines: Sequence[TopicOverview]) -> list[TopicOverview]:
     """These lines with records, bytes and settings."""
     names = [each.name for each in lines]
     parts = [part for name in names for part in listed.partitions[name]]
-    starts = read_offsets(brokers, listed.found, parts, EARLIEST)
-    ends = read_offsets(brokers, listed.found, parts, LATEST)
+    spans = read_spans(brokers, listed.found, [part.place for part in parts])
     asked = {name: [part.partition for part in listed.partitions[name]] for name in names}
-    taken = sizes(read_log_dirs(brokers, listed.found.brokers, asked))
-    settings = _settings(brokers, names)
+    taken = sizes(read_log_dirs(brokers, nodes_of(listed.found), asked))
+    settings = read_shown(brokers, names)
     done = []
     for line in lines:
         mine = listed.partitions[line.name]
-        known = [each.place for each in mine if each.place in starts and each.place in ends]
+        records = [each for each in (spans.records(part.place) for part in mine) if each is not None]
         led = [(each.leader, each.place) for each in mine if each.leader is not None]
         held = [taken[place] for place in led if place in taken]
         done.append(
             replace(
                 line,
-                records=sum(ends[place] - starts[place] for place in known) if known else None,
+                records=sum(records) if records else None,
                 size_bytes=sum(held) if held else None,
                 cleanup_policy=settings.get((line.name, "cleanup.policy")),
-                retention_ms=_whole(settings.get((line.name, "retention.ms"))),
-                retention_bytes=_whole(settings.get((line.name, "retention.bytes"))),
+                retention_ms=whole(settings.get((line.name, "retention.ms"))),
+                retention_bytes=whole(settings.get((line.name, "retention.bytes"))),
             )
         )
     return done
@@ -89,23 +85,3 @@ def _line(name: str, parts: Sequence[PartitionState], internal: bool) -> TopicOv
         retention_ms=None,
         retention_bytes=None,
     )
-
-
-def _settings(brokers: Brokers, topics: Collection[str]) -> dict[tuple[str, str], str]:
-    resources = [
-        DescribeConfigsResource(resource_type=TOPIC, resource_name=topic, configuration_keys=SHOWN)
-        for topic in topics
-    ]
-    if not resources:
-        return {}
-    answer: DescribeConfigsResponse = brokers.any(DescribeConfigsRequest(resources=resources))
-    return {
-        (result.resource_name, each.name): each.value
-        for result in answer.results
-        for each in result.configs
-        if each.value is not None
-    }
-
-
-def _whole(text: str | None) -> int | None:
-    return None if text is None else int(text)

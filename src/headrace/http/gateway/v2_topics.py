@@ -6,7 +6,7 @@ from http import HTTPStatus
 from fastapi import APIRouter, Response
 
 from headrace.client.admin.admin import Partition, Topic
-from headrace.client.errors import NoSuchTopic
+from headrace.client.errors import NoSuchTopic, Unreachable
 from headrace.http.gateway.asking import PartitionId, TopicName
 from headrace.http.gateway.known_topics import NO_PARTITION
 from headrace.http.gateway.media import AnswerType
@@ -63,7 +63,7 @@ class BrokersV2:
 @router.get("/topics", response_model=list[str], responses=v2(), summary="Names of all topics")
 def topics(media_type: AnswerType, reach: Reached) -> Response:
     """By name; those that the cluster keeps for itself among them."""
-    return json_answer([each.name for each in reach.admin.list_topics()], media_type=media_type)
+    return json_answer(reach.topics.names(), media_type=media_type)
 
 
 @router.get(
@@ -74,10 +74,10 @@ def topics(media_type: AnswerType, reach: Reached) -> Response:
 )
 def topic(name: TopicName, media_type: AnswerType, reach: Reached) -> Response:
     """Its settings and partitions."""
-    found = reach.admin.describe_topic(name)
+    found = reach.topics.topic(name)
     answer = TopicV2(
         name=found.name,
-        configs={each.name: each.value for each in reach.admin.topic_configs(name)},
+        configs={each.name: each.value for each in reach.topics.configs(name)},
         partitions=tuple(map(_partition, found.partitions)),
     )
     return json_answer(asdict(answer), media_type=media_type)
@@ -91,7 +91,7 @@ def topic(name: TopicName, media_type: AnswerType, reach: Reached) -> Response:
 )
 def partitions(name: TopicName, media_type: AnswerType, reach: Reached) -> Response:
     """With leaders, replicas, and who is in sync."""
-    found = reach.admin.describe_topic(name)
+    found = reach.topics.topic(name)
     return json_answer([asdict(_partition(each)) for each in found.partitions], media_type=media_type)
 
 
@@ -114,9 +114,11 @@ def partition(name: TopicName, partition_id: PartitionId, media_type: AnswerType
 )
 def offsets(name: TopicName, partition_id: PartitionId, media_type: AnswerType, reach: Reached) -> Response:
     """The first offset there is, and the next that will be given out."""
-    found = the_partition(reach, name, partition_id)
-    if found.start_offset is None or found.next_offset is None:
+    found = _in(reach.topics.in_full(name), partition_id)
+    if found.leader is None:
         raise Problem(HTTPStatus.NOT_FOUND, 40404, f"{name}-{partition_id} has no leader at the moment")
+    if found.start_offset is None or found.next_offset is None:
+        raise Unreachable(f"broker {found.leader}, which leads {name}-{partition_id}, does not answer")
     answer = OffsetsV2(beginning_offset=found.start_offset, end_offset=found.next_offset)
     return json_answer(asdict(answer), media_type=media_type)
 
@@ -131,12 +133,15 @@ def brokers(media_type: AnswerType, reach: Reached) -> Response:
 
 def the_partition(reach: Reach, topic: str, index: int) -> Partition:
     """A partition of a topic; a Problem if the topic is there and the partition is not."""
-    found: Topic = reach.admin.describe_topic(topic)
-    if not found.partitions:
-        raise NoSuchTopic(topic)
-    there = {each.index: each for each in found.partitions}
+    return _in(reach.topics.topic(topic), index)
+
+
+def _in(topic: Topic, index: int) -> Partition:
+    if not topic.partitions:
+        raise NoSuchTopic(topic.name)
+    there = {each.index: each for each in topic.partitions}
     if index not in there:
-        said = f"{topic} has no partition {index}, only 0 to {max(there)}"
+        said = f"{topic.name} has no partition {index}, only 0 to {max(there)}"
         raise Problem(HTTPStatus.NOT_FOUND, NO_PARTITION, said)
     return there[index]
 

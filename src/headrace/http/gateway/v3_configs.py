@@ -69,7 +69,7 @@ def of_topic(reach: Reach, topic: str) -> Owner:
         ("topics", topic, "configs"),
         f"topic={topic}/",
         {"topic_name": topic},
-        lambda: reach.admin.topic_configs(topic),
+        lambda: reach.topics.configs(topic),
         lambda **changes: reach.admin.alter_topic_configs(topic, **changes),
     )
 
@@ -85,7 +85,7 @@ def of_broker(reach: Reach, broker_id: int) -> Owner:
         ("brokers", broker_id, "configs"),
         f"broker={broker_id}/",
         {"broker_id": broker_id},
-        lambda: reach.admin.broker_configs(broker_id),
+        lambda: reach.topics.broker_configs(broker_id),
         lambda **changes: reach.admin.alter_broker_configs(broker_id, **changes),
     )
 

@@ -43,7 +43,7 @@ def reassignments(links: Linked, reach: Reached) -> Fields:
 )
 def topic_reassignments(topic_name: TopicName, links: Linked, reach: Reached) -> Fields:
     """Its partitions that are on their way to other brokers."""
-    reach.admin.describe_topic(topic_name)
+    reach.topics.topic(topic_name)
     at = ["topics", topic_name, "partitions", "-", "reassignment"]
     moves = [each for each in _moves(reach) if each.topic == topic_name]
     return links.collection("Reassignment", at, (_reassignment(links, each) for each in moves))
@@ -54,7 +54,7 @@ def topic_reassignments(topic_name: TopicName, links: Linked, reach: Reached) ->
 )
 def partitions(topic_name: TopicName, links: Linked, reach: Reached) -> Fields:
     """With the addresses of their leaders and replicas."""
-    found = reach.admin.describe_topic(topic_name)
+    found = reach.topics.topic(topic_name)
     return links.collection(
         "Partition",
         ["topics", topic_name, "partitions"],

@@ -100,14 +100,14 @@ def create_topic(asked: TopicV3, links: Linked, reach: Reached, response: Respon
 @router.get("/{topic_name}", response_model=Resource, responses=REFUSALS, summary="A topic")
 def topic(topic_name: TopicName, links: Linked, reach: Reached) -> Fields:
     """How many partitions it has, how many replicas each."""
-    return _topic(links, reach.admin.describe_topic(topic_name))
+    return _topic(links, reach.topics.topic(topic_name))
 
 
 @router.patch("/{topic_name}", response_model=Resource, responses=REFUSALS, summary="Add partitions")
 def add_partitions(topic_name: TopicName, asked: PartitionsV3, links: Linked, reach: Reached) -> Fields:
     """There is no way back to fewer."""
     reach.admin.add_partitions(topic_name, asked.partitions_count)
-    return _topic(links, reach.admin.describe_topic(topic_name))
+    return _topic(links, reach.topics.topic(topic_name))
 
 
 @router.delete(

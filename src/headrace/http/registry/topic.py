@@ -94,7 +94,7 @@ class SchemasTopic:
     def _check(self, led: Led) -> None:
         """What the topic's settings mean for whoever writes to it, once for each topic."""
         try:
-            configs = {each.name: each.value for each in self._reach.admin.topic_configs(self.name)}
+            configs = {each.name: each.value for each in self._reach.topics.configs(self.name)}
         except NoSuchTopic as error:
             raise Passing(str(error)) from error
         self._complaint = None

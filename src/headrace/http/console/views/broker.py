@@ -26,7 +26,7 @@ def broker(request: Request, broker_id: BrokerId, reach: Reached) -> Response:
         title=f"Broker {broker_id}",
         broker=found.broker,
         directories=found.log_dirs,
-        configs=settings_table(request, reach.admin.broker_configs(broker_id)) if answers else None,
+        configs=settings_table(request, reach.topics.broker_configs(broker_id)) if answers else None,
         only_set="set" in request.query_params,
         owner="broker",
         change=f"/api/v1/brokers/{broker_id}/configs",

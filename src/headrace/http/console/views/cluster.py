@@ -8,9 +8,7 @@ from fastapi import APIRouter, Request
 from fastapi.responses import RedirectResponse, Response
 
 from headrace.client.cluster.log_dirs import read_log_dirs
-from headrace.client.cluster.reading import SILENCE_S
 from headrace.client.cluster.status import DOWN, SILENT, UP, ClusterStatus, PartitionState
-from headrace.client.wire.brokers import Brokers
 from headrace.http.console.formats import plural
 from headrace.http.console.pages import PageRoute, page
 from headrace.http.console.tables import table_of
@@ -102,7 +100,5 @@ def needing_care(status: ClusterStatus) -> list[Care]:
 
 def _disk(reach: Reach, up: Container[int]) -> dict[int, int]:
     """How many bytes each broker keeps. One that has just not answered is not waited for once more."""
-    with Brokers(reach.bootstrap, answer_s=SILENCE_S) as brokers:
-        nodes = [each for each in brokers.metadata().brokers if each.node_id in up]
-        found = read_log_dirs(brokers, nodes)
+    found = read_log_dirs(reach.live, [each for each in reach.live.nodes() if each.id in up])
     return {broker: sum(each.size_bytes for each in directories) for broker, directories in found.items()}

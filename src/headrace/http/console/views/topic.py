@@ -46,7 +46,7 @@ def partitions(request: Request, name: TopicName, reach: Reached) -> Response:
 @router.get("/ui/topics/{name}/settings")
 def settings(request: Request, name: TopicName, reach: Reached) -> Response:
     found = topics.topic(name, reach)
-    configs = reach.admin.topic_configs(name)
+    configs = reach.topics.configs(name)
     return topic_page(
         request,
         reach,
@@ -98,7 +98,7 @@ def topic_page(
     **context: Any,
 ) -> Response:
     """A tab of a topic's pages."""
-    configs = reach.admin.topic_configs(topic.name) if known is None else known
+    configs = reach.topics.configs(topic.name) if known is None else known
     return page(
         request,
         f"topic_{tab.lower()}.html",

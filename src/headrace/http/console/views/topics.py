@@ -6,9 +6,8 @@ from typing import Final
 from fastapi import APIRouter, Request
 from fastapi.responses import Response
 
-from headrace.client.cluster.reading import SILENCE_S
 from headrace.client.cluster.topic_overview import TopicOverview
-from headrace.client.wire.brokers import Brokers
+from headrace.client.wire.live_brokers import LiveBrokers
 from headrace.http.console.pages import PageRoute, page
 from headrace.http.console.state import Console
 from headrace.http.console.tables import Table, table_of
@@ -32,11 +31,10 @@ def topics(request: Request, reach: Reached) -> Response:
     """Topics whose names begin with `_` are those that programs keep for themselves."""
     console: Console = request.app.state.console
     hidden = "internal" not in request.query_params
-    with Brokers(reach.bootstrap, answer_s=SILENCE_S) as brokers:
-        listed = console.topics.get(request, lambda: read_list(brokers))
-        lines = listed.lines
-        shown = [each for each in lines if not (hidden and each.name.startswith("_"))]
-        table = _page(request, console, brokers, listed, shown)
+    listed = console.topics.get(request, lambda: read_list(reach.live))
+    lines = listed.lines
+    shown = [each for each in lines if not (hidden and each.name.startswith("_"))]
+    table = _page(request, console, reach.live, listed, shown)
     return page(
         request,
         "topics.html",
@@ -48,7 +46,7 @@ def topics(request: Request, reach: Reached) -> Response:
 
 
 def _page(
-    request: Request, console: Console, brokers: Brokers, listed: Listed, shown: Sequence[TopicOverview]
+    request: Request, console: Console, brokers: LiveBrokers, listed: Listed, shown: Sequence[TopicOverview]
 ) -> Table[TopicOverview]:
     """A page of the list; to sort by records or bytes, all of them have to be known."""
     if request.query_params.get("sort", "name").removeprefix("-") in CHEAP:
