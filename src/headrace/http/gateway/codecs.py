@@ -15,7 +15,7 @@ import jsonschema_rs
 from fastavro.schema import SchemaParseException, UnknownType
 
 from headrace.http.gateway.encoding import BadValue
-from headrace.http.gateway.plain_json import NotJson, read_json, write_json
+from headrace.http.gateway.plain_json import NotJson, read_json, store_json, write_json
 from headrace.http.gateway.protobuf_codec import ProtobufCodec
 from headrace.registry.formats import Parsed
 from headrace.registry.formats.avro import AvroSchema
@@ -157,7 +157,7 @@ class JsonCodec:
         except ValueError as error:
             raise BadValue(f"the JSON schema cannot be used: {error}") from None
         try:
-            return write_json(value)
+            return store_json(value)
         except NotJson as error:
             raise BadValue(str(error)) from None
 

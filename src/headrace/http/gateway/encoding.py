@@ -4,7 +4,7 @@ import base64
 import binascii
 from typing import Any
 
-from headrace.http.gateway.plain_json import NotJson, write_json
+from headrace.http.gateway.plain_json import NotJson, store_json
 
 
 class BadValue(ValueError):
@@ -16,7 +16,7 @@ def as_json(value: Any) -> bytes | None:
     if value is None:
         return None
     try:
-        return write_json(value)
+        return store_json(value)
     except NotJson as error:
         raise BadValue(f"this is no JSON that can be written: {error}") from None
 

@@ -29,10 +29,29 @@ def read_json(text: str | bytes) -> Any:
     return value
 
 
+def store_json(value: Any) -> bytes:
+    """The bytes of a record: in UTF-8, as other producers write them, so that equal keys are equal.
+
+    NotJson also for what could not be read again.
+    """
+    if is_deep(value):
+        raise NotJson(f"it is nested more than {MAX_DEPTH} deep")
+    try:
+        return _dumped(value, ensure_ascii=False)
+    except UnicodeEncodeError:
+        return write_json(value)
+
+
 def write_json(value: Any) -> bytes:
     """The value as compact JSON in ASCII: half a surrogate pair, for which UTF-8 has no bytes, is escaped."""
+    return _dumped(value, ensure_ascii=True)
+
+
+def _dumped(value: Any, *, ensure_ascii: bool) -> bytes:
     try:
-        return json.dumps(value, separators=(",", ":"), allow_nan=False).encode()
+        return json.dumps(value, separators=(",", ":"), allow_nan=False, ensure_ascii=ensure_ascii).encode()
+    except UnicodeEncodeError:
+        raise
     except RecursionError:
         raise NotJson("it is nested too deeply") from None
     except ValueError as error:

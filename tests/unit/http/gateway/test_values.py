@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from headrace.client.serializers.formats import JSON as JSON_FORMAT
 from headrace.http.gateway.decoding import Decoded, cut, decode
 from headrace.http.gateway.encoding import BadValue, as_binary, as_given, as_json, as_text
 from headrace.http.gateway.plain_json import MAX_DEPTH, NotJson, read_json, write_json
@@ -36,6 +37,23 @@ def test_nesting_has_a_bound() -> None:
     assert read_json(write_json(deep)) == deep
     with pytest.raises(NotJson, match="nested"):
         read_json(write_json([[deep]]))
+
+
+@given(JSON)
+def test_a_key_from_the_gateway_has_the_bytes_that_the_sdk_gives_it(value: Any) -> None:
+    assert (as_json(value) or b"null") == JSON_FORMAT.serialize(value, "t", "key", None)
+
+
+def test_half_a_surrogate_pair_is_escaped_and_comes_back() -> None:
+    assert as_json(["\ud83d", "é"]) == b'["\\ud83d","\\u00e9"]'
+
+
+def test_what_is_too_deep_to_be_read_again_is_not_written() -> None:
+    deep: Any = 1
+    for _ in range(MAX_DEPTH + 1):
+        deep = [deep]
+    with pytest.raises(BadValue, match="nested more than 200 deep"):
+        as_json(deep)
 
 
 @given(st.binary())
