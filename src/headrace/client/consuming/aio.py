@@ -20,7 +20,7 @@ from headrace.client.consuming.choice import Listener
 from headrace.client.consuming.consumer import Consumer, Places
 from headrace.client.consuming.decoding import OnBad
 from headrace.client.consuming.message import Batch, K, Message, V
-from headrace.client.errors import ClientError, NotReadable
+from headrace.client.errors import ClientError, Closed, NotReadable
 from headrace.client.hints import CONSUMER, Hints
 from headrace.client.serializers.formats import AnyFormat
 from headrace.client.settings import Bootstrap, Settings
@@ -74,9 +74,16 @@ class AsyncConsumer(Hints, Generic[K, V]):
         )
         self._consumer: Consumer[K, V]
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="headrace-consumer")
+        self._closing: Future[None] | None = None
+        self._told = False  # whether somebody has heard how that went wrong
 
     async def __aenter__(self) -> Self:
-        self._consumer = await self._call(self._make)
+        job = self._submit(self._make)
+        try:
+            self._consumer = await asyncio.shield(asyncio.wrap_future(job))
+        except asyncio.CancelledError:
+            self._submit(_close_made, job)  # nobody else will
+            raise
         return self
 
     async def __aexit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
@@ -88,11 +95,19 @@ class AsyncConsumer(Hints, Generic[K, V]):
             error.add_note(f"and besides: {failure}")
 
     async def close(self) -> None:
-        """Commit what is done, and leave the group. May be called again."""
-        try:
-            await self._call(self._consumer.close)
-        finally:
+        """Commit what is done, and leave the group. May be called again.
+
+        It goes on if whoever waits is cancelled; to call it again is to wait for it.
+        """
+        if self._closing is None:
+            self._closing = self._submit(self._consumer.close)
             self._thread.shutdown(wait=False)
+        try:
+            await asyncio.shield(asyncio.wrap_future(self._closing))
+        except Exception:
+            told, self._told = self._told, True
+            if not told:
+                raise
 
     # -- reading -------------------------------------------------------------------------------
 
@@ -140,13 +155,14 @@ class AsyncConsumer(Hints, Generic[K, V]):
             batch = next(fetches, None)
             return None if batch is None else (batch, decode(batch))
 
-        job = self._thread.submit(fetch)
+        job = self._submit(fetch)
         fetched = asyncio.wrap_future(job)
         fetched.add_done_callback(lambda done: done.cancelled() or done.exception())  # raised or not: seen
         try:
             return await asyncio.shield(fetched)
         except asyncio.CancelledError:
-            self._thread.submit(self._put_back, job)  # runs after the fetch, and before anything else
+            if self._closing is None:
+                self._submit(self._put_back, job)  # runs after the fetch, and before anything else
             raise
 
     def _put_back(self, job: "Future[tuple[list[Record], Any] | None]") -> None:
@@ -190,4 +206,15 @@ class AsyncConsumer(Hints, Generic[K, V]):
         return await self._call(self._consumer.lag)
 
     async def _call(self, function: Callable[..., Answer], *arguments: Any) -> Answer:
-        return await asyncio.get_running_loop().run_in_executor(self._thread, function, *arguments)
+        return await asyncio.wrap_future(self._submit(function, *arguments))
+
+    def _submit(self, function: Callable[..., Answer], *arguments: Any) -> "Future[Answer]":
+        """Have the thread do it when it has done all before."""
+        if self._closing is not None:
+            raise Closed("consumer")
+        return self._thread.submit(function, *arguments)
+
+
+def _close_made(job: "Future[Consumer[Any, Any]]") -> None:
+    if job.exception() is None:
+        job.result().close()

@@ -10,13 +10,15 @@ AIOProducer gathers records in Python before it hands them on, and takes no head
 import asyncio
 from collections import deque
 from collections.abc import Callable, Iterable
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
 from functools import partial
 from threading import Event, Lock, Thread
 from typing import Any, Final, Self
 
 from confluent_kafka import KafkaError
 
-from headrace.client.errors import BadSetting, ClientError
+from headrace.client.errors import BadSetting, ClientError, Closed
 from headrace.client.hints import PRODUCER, Hints, refuse_callback
 from headrace.client.producing.arguments import Headers
 from headrace.client.producing.delivery import Counts, Delivered, delivered
@@ -71,8 +73,12 @@ class AsyncProducer(Hints):
         self._room = asyncio.Event()  # set when records have left the buffer
         self._ending = Event()
         self._poller = Thread(target=self._poll, name="headrace-producer", daemon=True)
+        self._closing: Future[None] | None = None
+        self._told = False  # whether somebody has heard how that went wrong
 
     async def __aenter__(self) -> Self:
+        if self._closing is not None:
+            raise Closed("producer")
         self._loop = asyncio.get_running_loop()
         self._producer = await asyncio.to_thread(self._make)
         self._poller.start()
@@ -134,6 +140,7 @@ class AsyncProducer(Hints):
 
         Nobody has to wait for it: what has failed is raised by `flush`, and when the block is left.
         """
+        self._check_loop()
         future: asyncio.Future[Delivered] = self._loop.create_future()
         future.add_done_callback(_seen)
         offer = partial(
@@ -159,6 +166,7 @@ class AsyncProducer(Hints):
 
         Tasks that go on posting have to wait in the end, as for a full buffer.
         """
+        self._check_loop()
         return await asyncio.to_thread(self._flush, timeout_s)
 
     @property
@@ -167,26 +175,47 @@ class AsyncProducer(Hints):
         return self._producer.counts
 
     async def close(self, timeout_s: float | None = None) -> None:
-        """Flush, and be done with it. May be called again."""
+        """Flush, and be done with it. May be called again.
+
+        It goes on if whoever waits is cancelled; to call it again is to wait for it.
+        """
         producer = self._producer
-        self._ending.set()
-        await asyncio.to_thread(self._poller.join)  # before that, nobody may take librdkafka from under it
+        if self._closing is None:
+            thread = ThreadPoolExecutor(1, thread_name_prefix="headrace-closing")
+            self._closing = thread.submit(self._close, producer, timeout_s)
+            thread.shutdown(wait=False)
         try:
-            await asyncio.to_thread(producer.close, timeout_s)
+            await asyncio.shield(asyncio.wrap_future(self._closing))
+        except Exception:
+            told, self._told = self._told, True
+            if not told:
+                raise
         finally:
-            self._deliver()
+            if self._loop is asyncio.get_running_loop():
+                self._deliver()
+
+    def _check_loop(self) -> None:
+        if self._loop is not asyncio.get_running_loop():
+            raise ClientError(
+                "an AsyncProducer is for the event loop that it was opened in: make another one"
+            )
 
     # -- in the poller's thread, or whichever flushes ------------------------------------------
 
     def _poll(self) -> None:
         while not self._ending.is_set():
-            self._producer.poll(POLL_S)
+            self._producer.serve(POLL_S)
+
+    def _close(self, producer: Producer, timeout_s: float | None) -> None:
+        self._ending.set()
+        self._poller.join()  # before that, nobody may take librdkafka from under it
+        producer.close(timeout_s)
 
     def _flush(self, timeout_s: float | None) -> Counts:
         try:
             return self._producer.flush(timeout_s)
         finally:
-            self._loop.call_soon_threadsafe(self._room.set)  # also if whoever waited for it has gone
+            self._wake(self._room.set)  # also if whoever waited for it has gone
 
     def _settle(self, future: "asyncio.Future[Delivered]", error: KafkaError | None, message: Any) -> None:
         self._producer.count(error, message)
@@ -198,7 +227,12 @@ class AsyncProducer(Hints):
         with self._lock:
             wake, self._woken = not self._woken, True
         if wake:
-            self._loop.call_soon_threadsafe(self._deliver)
+            self._wake(self._deliver)
+
+    def _wake(self, function: Callable[[], None]) -> None:
+        """Have the loop call this, if there is still somebody who waits in it."""
+        with suppress(RuntimeError):  # it is closed
+            self._loop.call_soon_threadsafe(function)
 
     # -- in the event loop ---------------------------------------------------------------------
 

@@ -32,8 +32,12 @@ class Flight:
 
     def poll(self, timeout_s: float = 0) -> None:
         """See what has arrived, and call whom it concerns."""
-        self._served(self.client.poll, timeout_s)
+        self.serve(timeout_s)
         self._ledger.raise_what_callbacks_raised()
+
+    def serve(self, timeout_s: float) -> None:
+        """The same, but for what those raise."""
+        self._served(self.client.poll, timeout_s)
 
     def wait_for_room(self) -> None:
         """For a while; whoever needs it tries again."""

@@ -275,6 +275,10 @@ class Producer(Hints):
         """See what has arrived, and call whom it concerns. Sending and flushing do so, too."""
         self._flight.poll(timeout_s)
 
+    def serve(self, timeout_s: float) -> None:
+        """The same where nobody listens: what callbacks raise is kept for whoever sends or flushes."""
+        self._flight.serve(timeout_s)
+
     def close(self, timeout_s: float | None = None) -> None:
         """Flush, and be done with it; may be called again. What is not acknowledged in time is given up."""
         if self._flight.stop():
