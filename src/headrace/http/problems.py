@@ -1,7 +1,7 @@
 """Refusals, as every part of the gateway words them: {"error_code": 40401, "message": "a sentence"}."""
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from http import HTTPStatus
 from typing import Any, Final
 
@@ -19,6 +19,7 @@ from headrace.client.errors import (
     Refused,
     TopicExists,
     Unreachable,
+    lowered,
 )
 
 logger = logging.getLogger(__name__)
@@ -97,10 +98,14 @@ async def _client_error(_request: Request, error: Exception) -> JSONResponse:
 
 async def _invalid(_request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, RequestValidationError)
-    said = "; ".join(
-        f"{_where(each['loc'])}: {_WORDS.get(each['type'], each['msg'])}" for each in error.errors()[:5]
-    )
+    said = "; ".join(map(_said, error.errors()[:5]))
     return refusal(HTTPStatus.UNPROCESSABLE_ENTITY, 422, said)
+
+
+def _said(each: Mapping[str, Any]) -> str:
+    if each["type"] == "json_invalid":
+        return f"the body is no JSON: {lowered(each['ctx']['error'])} at character {each['loc'][-1]}"
+    return f"{_where(each['loc'])}: {_WORDS.get(each['type'], each['msg'])}"
 
 
 def _where(location: Sequence[str | int]) -> str:
@@ -110,9 +115,19 @@ def _where(location: Sequence[str | int]) -> str:
 
 async def _http(_request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, HTTPException)
-    answer = refusal(error.status_code, error.status_code, str(error.detail))
+    said = _unread(error.__cause__) or str(error.detail)
+    answer = refusal(error.status_code, error.status_code, said)
     answer.headers.update(error.headers or {})
     return answer
+
+
+def _unread(cause: BaseException | None) -> str | None:
+    """Why a body could not be parsed: whoever has tried says only that."""
+    if isinstance(cause, RecursionError):
+        return "the body is nested too deeply"
+    if isinstance(cause, UnicodeDecodeError):
+        return f"the body is no JSON in UTF-8: {cause.reason} at byte {cause.start} (is it compressed?)"
+    return None
 
 
 async def _unexpected(request: Request, error: Exception) -> JSONResponse:
