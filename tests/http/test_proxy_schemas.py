@@ -121,6 +121,25 @@ def test_v3_names_a_schema_in_four_ways(gateway: Asking) -> None:
     assert values(gateway, topic, "avro") == [1, 2, 3, 4, 5]
 
 
+def test_an_id_has_to_be_one_of_the_subject(gateway: Asking) -> None:
+    topic, other = gateway.topic(), gateway.topic()
+    subject = f"/subjects/{other}-value/versions"
+    schema_id = gateway.post(subject, {"schema": '"long"'})["id"]
+    (cluster,) = gateway.get("/v3/clusters")["data"]
+    at = f"{cluster['metadata']['self']}/topics/{topic}/records"
+
+    asked = {"value_schema_id": schema_id, "records": [{"value": 1}]}
+    refused = gateway.refused("POST", f"/topics/{topic}", asked, kind=v2("avro"))
+    assert refused[:2] == (422, 42205)
+    assert refused[2].startswith(f"schema {schema_id} is none of subject '{topic}-value'")
+    asked = {"value": {"schema_id": schema_id, "data": 1}}
+    assert gateway.refused("POST", at, asked)[:2] == (422, 42205)
+    assert gateway.values(topic) == []
+
+    gateway.post(at, {"value": {"schema_id": schema_id, "subject": f"{other}-value", "data": 2}})
+    assert values(gateway, topic, "avro") == [2]
+
+
 @pytest.mark.parametrize(
     ("fields", "code"),
     [

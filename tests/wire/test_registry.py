@@ -222,7 +222,7 @@ def test_metadata_is_kept_and_found(registry: RegistryCalls, subject: str) -> No
         ("DELETE", "/subjects/known/versions/99", 404, 40402),
         ("GET", "/schemas/ids/999999", 404, 40403),
         ("GET", "/schemas/ids/99999999999999999999", 404, 40403),
-        ("GET", "/schemas/ids/x", 422, 422),
+        ("GET", "/schemas/ids/x", 404, 404),
         ("GET", "/schemas/guids/x", 404, 40403),
         ("GET", "/config/known", 404, 40408),
         ("GET", "/mode/known", 404, 40409),

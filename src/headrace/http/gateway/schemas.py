@@ -85,9 +85,10 @@ class Schemas:
 
     # -- writing -------------------------------------------------------------------------------
 
-    def by_id(self, schema_id: int) -> "Codec":
-        """What writes by a schema that is there; a Problem if it is not."""
+    def by_id(self, schema_id: int, subject: str) -> "Codec":
+        """What writes by a schema that is the subject's; a Problem if it is not."""
         try:
+            self._registry.of_subject(schema_id, subject)
             return self.codec(schema_id)
         except Refusal as error:
             raise as_problem(error) from None

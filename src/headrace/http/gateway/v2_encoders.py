@@ -50,7 +50,7 @@ def _codec(schemas: Schemas, embedded: str, named: Named) -> "Codec | None":
     """What writes by the schema that is meant, which is of the format that the content type says."""
     if named.schema_id is None:
         return None if named.text is None else schemas.by_text(embedded, named.text)
-    codec = schemas.by_id(named.schema_id)
+    codec = schemas.by_id(named.schema_id, named.subject)
     if codec.format != embedded:
         said = f"schema {named.schema_id} is {TYPES[codec.format]}, and the content type says {embedded}"
         raise Problem(HTTPStatus.UNPROCESSABLE_ENTITY, INVALID, said)

@@ -18,7 +18,10 @@ class RecordV2(Body):
 
 
 SchemaText = Annotated[StrictStr | None, Field(description="The schema itself; it is registered.")]
-SchemaId = Annotated[StrictInt | None, Field(ge=1, le=INT32, description="Or the id of a schema.")]
+SchemaId = Annotated[
+    StrictInt | None,
+    Field(ge=1, le=INT32, description="Or the id of a schema, which is one of the subject's."),
+]
 
 
 class ProduceV2(Body):

@@ -16,13 +16,13 @@ def write_by_schema(schemas: Schemas, asked: DataV3, topic: str, is_key: bool) -
     if asked.schema_text is not None:
         return _by_text(schemas, asked, asked.schema_text, _subject(asked, topic, is_key))
     said: dict[str, Any] = {}
-    schema_id = asked.schema_id
+    schema_id, subject = asked.schema_id, _subject(asked, topic, is_key)
     if schema_id is None:
-        found = schemas.version(_subject(asked, topic, is_key), asked.schema_version)
+        found = schemas.version(subject, asked.schema_version)
         schema_id, said = found.id, {"subject": found.subject, "schema_version": found.version}
     elif asked.schema_version is not None:
         raise _bad("schema_id and schema_version exclude each other")
-    codec = schemas.by_id(schema_id)
+    codec = schemas.by_id(schema_id, subject)
     kind = _NAMES[codec.format]
     if asked.type not in {None, kind}:
         raise _bad(f"schema {schema_id} is {TYPES[codec.format]}, and the type says {asked.type}")

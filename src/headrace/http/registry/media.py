@@ -103,6 +103,8 @@ def _refused(status: int, code: int, message: str) -> RegistryJSON:
 
 
 def _invalid(error: RequestValidationError) -> RegistryJSON:
+    if any(each["loc"][0] == "path" for each in error.errors()):  # an id that is no number is nowhere
+        return _refused(HTTPStatus.NOT_FOUND, 404, "HTTP 404 Not Found")
     said = "; ".join(
         f"{'.'.join(str(part) for part in each['loc'])}: {each['msg']}" for each in error.errors()[:5]
     )

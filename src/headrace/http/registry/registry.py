@@ -21,12 +21,13 @@ from headrace.client.errors import ClientError, Unreachable
 from headrace.http.problems import Problem
 from headrace.http.reach import Reach
 from headrace.http.registry.store import Overtaken, Store
+from headrace.registry import names
 from headrace.registry.comparing import NotCompared, Verdicts
 from headrace.registry.decision import Decision
 from headrace.registry.formats import Parsed, Reference, Schema
 from headrace.registry.library import Library, understood
 from headrace.registry.records import SchemaValue
-from headrace.registry.refusals import NoSuchSchema
+from headrace.registry.refusals import Invalid, NoSuchSchema
 from headrace.registry.registering import Wanted, lookup, register
 from headrace.registry.state import State
 
@@ -87,6 +88,18 @@ class Registry:
     def by_id(self, schema_id: int, subject: str = "") -> SchemaValue:
         """The schema of an id, as it is kept."""
         return self._kept((schema_id, subject), lambda state: state.by_id(schema_id, subject))
+
+    def of_subject(self, schema_id: int, subject: str) -> SchemaValue:
+        """The same, as a version of the subject; Invalid if it is none of its versions."""
+
+        def find(state: State) -> SchemaValue:
+            meant = names.normal(state.settings.meant_by(subject))
+            value = state.by_id(schema_id, meant)
+            if value.subject != meant:
+                raise Invalid(f"schema {schema_id} is none of subject {subject!r}: register it there first")
+            return value
+
+        return self._kept((schema_id, f"of {subject}"), find)
 
     def by_guid(self, guid: str) -> SchemaValue:
         """The schema that is called so in every registry."""
