@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, ClassVar, Final, NoReturn
 
 from headrace.client.errors import BadSetting, ClientError
 
+OWNER: Final = "{owner}"  # in a sentence: whoever was asked, which may be a class below
 ITERATE: Final = "it is `for message in consumer` (`async for`), or `read(idle_s=...)`, which ends, here"
 _LEAVES: Final = "the records that wait are in `counts.waiting`, and `flush` raises if they do not arrive"
 _NO_TRANSACTIONS: Final = "there are no transactions yet (docs/limits.md)"
@@ -76,9 +77,9 @@ class Hints:
         super().__init_subclass__()
         for name, hint in cls._hints.items():
             if name not in dir(cls):
-                setattr(cls, name, Missing(AttributeError, f"{cls.__name__} has no `{name}`: {hint}"))
+                setattr(cls, name, Missing(AttributeError, f"{OWNER} has no `{name}`: {hint}"))
         for name in cls._opened:
-            unopened = f"not open yet: use it as `async with {cls.__name__}(...) as it:`"
+            unopened = f"not open yet: use it as `async with {OWNER}(...) as it:`"
             setattr(cls, name, Missing(ClientError, unopened))
 
     def __dir__(self) -> list[str]:
@@ -86,13 +87,13 @@ class Hints:
 
 
 class Missing:
-    """An attribute that is not there, unless somebody sets it."""
+    """An attribute that is not there, unless somebody sets it. It names the class that was asked."""
 
     def __init__(self, kind: type[Exception], sentence: str) -> None:
         self._kind, self._sentence = kind, sentence
 
     def __get__(self, instance: object, owner: type) -> NoReturn:
-        raise self._kind(self._sentence)
+        raise self._kind(self._sentence.replace(OWNER, owner.__name__))
 
 
 def is_missing(kind: type, name: str) -> bool:

@@ -19,7 +19,7 @@ from headrace import (
 from headrace.client import hints
 
 STEPS = {  # what only the twins, and nobody else, have to know of
-    Producer: {"offer", "poll", "may_block"},
+    Producer: {"offer", "poll", "serve", "may_block"},
     Consumer: {"fetches", "decoded", "decoded_batch", "handing_out", "handing_out_batch", "put_back"},
     Admin: set[str](),
 }
@@ -117,3 +117,11 @@ def test_a_twin_that_was_not_opened_says_how_to(use: Any) -> None:
 def test_receipts_are_what_an_asyncproducer_gives_anyway() -> None:
     with pytest.raises(BadSetting, match="always gives them"):
         AsyncProducer("x:1", receipts=True)
+
+
+@pytest.mark.parametrize(
+    ("kind", "name"), [(Consumer, "poll"), (Admin, "create_topics"), (Producer, "produce")]
+)
+def test_a_hint_names_the_class_that_people_know(kind: type, name: str) -> None:
+    with pytest.raises(AttributeError, match=f"^{kind.__name__} has no `{name}`"):
+        getattr(kind, name)
