@@ -12,6 +12,7 @@ import click
 from headrace import __version__
 from headrace.cli.lazy import Lazy, LazyGroup
 from headrace.cli.session import Halfway, Session, options
+from headrace.cli.streams import open_closed
 from headrace.cli.texts import INTERRUPTED
 
 SERVERS: Final = "Run"
@@ -91,6 +92,7 @@ def commands(context: click.Context) -> None:
 
 def main() -> NoReturn:
     """Run the command line. A failure the product knows ends in one sentence and exit status 1."""
+    open_closed()
     logging.basicConfig(format="headrace: %(message)s", level=logging.WARNING)
     session = Session()
     try:
