@@ -9,6 +9,7 @@ the end. What raises in the loop is therefore not committed, and comes again: to
 reads after us. Each record at least once.
 """
 
+import os
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -83,6 +84,7 @@ class Consumer(ConsumerHints, Generic[K, V]):
         self._decoding = Decoding(key, value, registry, on_bad)
         client = build(confluent_kafka.Consumer, given)
         self._closed = False
+        self._process = os.getpid()  # librdkafka's threads do not come along into a fork
         try:
             check_reachable(address)
             self._buffer, self._pace = Buffer(), Pace()
@@ -117,7 +119,7 @@ class Consumer(ConsumerHints, Generic[K, V]):
 
         If no broker takes the commit within a few seconds, Unreachable is raised.
         """
-        if self._closed:
+        if self._closed or self._process != os.getpid():
             return
         self._closed = True
         try:
@@ -325,6 +327,8 @@ class Consumer(ConsumerHints, Generic[K, V]):
     def _check_open(self) -> None:
         if self._closed:
             raise Closed("consumer")
+        if self._process != os.getpid():
+            raise ClientError("this consumer was made before the process forked: make one in the child")
 
 
 def _group_of(given: dict[str, Any], auto_commit: bool | None) -> str | None:
