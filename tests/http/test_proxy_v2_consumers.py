@@ -43,14 +43,16 @@ def test_a_consumer_from_its_making_to_its_end(gateway: Asking) -> None:
     topic = gateway.topic(partitions=2)
     gateway.write(topic, *range(10), encoding="json")
     with consumer(gateway, "life-of-v2", name="one") as uri:
+        assert gateway.get(f"{uri}/subscription") == {"topics": []}
         gateway.post(f"{uri}/subscription", {"topics": [topic]})
+        assert gateway.get(f"{uri}/subscription") == {"topics": [topic]}, "before anything is assigned, too"
         assert sorted(read(gateway, uri, 10)) == list(range(10))
-        assert gateway.get(f"{uri}/subscription") == {"topics": [topic]}
         assert gateway.get(f"{uri}/assignments") == places(topic, 0, 1)
         gateway.post(f"{uri}/offsets")
         committed = gateway.get(f"{uri}/offsets")["offsets"]
         assert sum(each["offset"] for each in committed) == 10
         gateway.delete(f"{uri}/subscription")
+        assert gateway.get(f"{uri}/subscription") == {"topics": []}
         assert gateway.get(f"{uri}/assignments") == places(topic)
     assert gateway.refused("GET", f"{uri}/records")[:2] == (404, 40403)
     assert gateway.refused("DELETE", uri)[:2] == (404, 40403)
@@ -67,6 +69,18 @@ def test_a_group_goes_on_where_its_consumer_committed(gateway: Asking) -> None:
     with consumer(gateway, "goes-on") as uri:
         gateway.post(f"{uri}/subscription", {"topic_pattern": f"{topic}.*"})
         assert read(gateway, uri, 2) == [4, 5]
+        assert gateway.get(f"{uri}/subscription") == {"topics": [topic]}, "as the pattern has led there"
+
+
+def test_a_commit_of_no_offsets_is_of_all_that_was_read(gateway: Asking) -> None:
+    topic = gateway.topic()
+    gateway.write(topic, *range(6), encoding="json")
+    with consumer(gateway, "all-that-was-read", **{"auto.commit.enable": "false"}) as uri:
+        gateway.post(f"{uri}/subscription", {"topics": [topic]})
+        assert read(gateway, uri, 6) == [0, 1, 2, 3, 4, 5]
+        gateway.post(f"{uri}/offsets", {})
+        (committed,) = gateway.get(f"{uri}/offsets")["offsets"]
+        assert committed["offset"] == 6
 
 
 def test_a_commit_for_a_topic_that_is_not_there_names_it(gateway: Asking) -> None:

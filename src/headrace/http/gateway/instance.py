@@ -54,6 +54,7 @@ class Instance:
         self._ahead: deque[Message] = deque()  # what has come and was not given to the client yet
         self._handed_over: dict[Place, int] = {}  # the next offset of each partition
         self._subscribed = self._assigned = False
+        self._topics: set[str] = set()  # that were subscribed to by name
         self._consumer = Consumer(
             {
                 "bootstrap.servers": bootstrap,
@@ -84,9 +85,10 @@ class Instance:
     def subscribe(self, topics: Iterable[str], pattern: str | None) -> None:
         if self._assigned:
             raise Problem(HTTPStatus.CONFLICT, ILLEGAL, "partitions are assigned: there is no subscribing")
-        wanted = list(topics) if pattern is None else [pattern if pattern.startswith("^") else f"^{pattern}"]
+        named = set(topics) if pattern is None else set()
+        wanted = sorted(named) if pattern is None else [pattern if pattern.startswith("^") else f"^{pattern}"]
         self._call(lambda: self._consumer.subscribe(wanted, on_assign=self._gained, on_revoke=self._revoked))
-        self._subscribed = True
+        self._subscribed, self._topics = True, named
 
     def unsubscribe(self) -> None:
         self._call(self._let_go)
@@ -95,6 +97,7 @@ class Instance:
         self._consumer.unsubscribe()
         self._consumer.unassign()
         self._subscribed = self._assigned = False
+        self._topics = set()
         self._moves = Moves(self._consumer)
         self._ahead.clear()
         self._handed_over.clear()
@@ -126,7 +129,7 @@ class Instance:
         """The topics that were subscribed to; of a pattern, those that it has led to."""
         if not self._subscribed:
             return []
-        return sorted({place.topic for place in self.assignment()})
+        return sorted(self._topics or {place.topic for place in self.assignment()})
 
     def seek(self, offsets: Mapping[Place, int]) -> None:
         """Read on there; below zero are Kafka's words for beginning and end."""

@@ -114,7 +114,7 @@ async def subscribe(group: GroupName, instance: InstanceName, asked: Subscriptio
 async def subscription(
     group: GroupName, instance: InstanceName, media_type: AnswerType, hub: Shared
 ) -> Response:
-    """The topics of which partitions are assigned to the consumer."""
+    """The topics' names; of a pattern, those of which partitions are assigned to the consumer."""
     found = hub.instances.get(group, instance)
     return json_answer({"topics": await in_thread(hub, found.subscription)}, media_type=media_type)
 

@@ -43,17 +43,23 @@ class PositionsV2(Body):
     offsets: Annotated[list[PositionV2], Field(max_length=PLACES)]
 
 
+class CommitV2(Body):
+    """Offsets to commit, or nothing."""
+
+    offsets: Annotated[list[PositionV2] | None, Field(max_length=PLACES)] = None
+
+
 @router.post(f"{ADDRESS}/offsets", response_model=list[Any], responses=REFUSALS, summary="Commit offsets")
 async def commit(
     group: GroupName,
     instance: InstanceName,
     media_type: AnswerType,
     hub: Shared,
-    asked: PositionsV2 | None = None,
+    asked: CommitV2 | None = None,
 ) -> Response:
-    """Those of the last records that were processed, each; without a body, all that were read."""
+    """Those of the last records that were processed, each; if none are given, all that were read."""
     offsets = None
-    if asked is not None:
+    if asked is not None and asked.offsets is not None:
         offsets = {Place(each.topic, each.partition): each.offset + 1 for each in asked.offsets}
     await in_thread(hub, partial(hub.instances.get(group, instance).commit, offsets))
     return json_answer([], media_type=media_type)
