@@ -10,6 +10,7 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from pydantic import BaseModel
 from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect
 
 from headrace.client.errors import (
     ClientError,
@@ -78,6 +79,7 @@ def install(app: FastAPI) -> None:
     app.add_exception_handler(ClientError, _client_error)
     app.add_exception_handler(RequestValidationError, _invalid)
     app.add_exception_handler(HTTPException, _http)
+    app.add_exception_handler(ClientDisconnect, _gone)
     app.add_exception_handler(Exception, _unexpected)
 
 
@@ -128,6 +130,11 @@ def _unread(cause: BaseException | None) -> str | None:
     if isinstance(cause, UnicodeDecodeError):
         return f"the body is no JSON in UTF-8: {cause.reason} at byte {cause.start} (is it compressed?)"
     return None
+
+
+async def _gone(_request: Request, _error: Exception) -> JSONResponse:
+    """For our log: whoever has left in the middle of a request does not read it."""
+    return refusal(HTTPStatus.BAD_REQUEST, 400, "the client has gone before its request was whole")
 
 
 async def _unexpected(request: Request, error: Exception) -> JSONResponse:

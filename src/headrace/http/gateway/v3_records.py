@@ -10,6 +10,7 @@ from typing import Annotated, Any, Final, TypeVar
 from fastapi import APIRouter, Request, Response
 from fastapi.concurrency import run_in_threadpool
 from pydantic import Field, StrictStr
+from starlette.requests import ClientDisconnect
 from starlette.types import Receive, Scope, Send
 
 from headrace.client.errors import ClientError
@@ -166,6 +167,8 @@ async def _lines(request: Request, producing: Producing, most_bytes: int) -> Asy
         splitter.finish()
     except NotAnObject as error:
         yield _line({"error_code": 400, "message": str(error)})
+    except ClientDisconnect:
+        return  # what was whole is written; there is nobody to tell
 
 
 def _line(report: Fields) -> bytes:
