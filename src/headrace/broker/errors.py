@@ -69,6 +69,12 @@ class UnknownLeaderEpoch(KafkaError):
     code = ErrorCode.UNKNOWN_LEADER_EPOCH
 
 
+class TooOldForZstd(KafkaError):
+    """Clients of this version of Fetch do not know zstd, and the topic has nothing else."""
+
+    code = ErrorCode.UNSUPPORTED_COMPRESSION_TYPE
+
+
 class TopicAlreadyExists(KafkaError):
     """A topic of this name is there already."""
 

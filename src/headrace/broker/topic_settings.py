@@ -5,11 +5,22 @@ from typing import Final
 
 from headrace.broker.settings import InvalidSetting, Kind, Scope, Setting, Settings, Value
 from headrace.protocol.batch import TimestampType
+from headrace.protocol.compression import Compression
 from headrace.registry.judging import Strategy
 from headrace.storage.config import DAY_MS, MAX_INT32, NEVER, LogConfig
 
 _ANY_TIME: Final = dict[str, float](low=-1)
 _CLEANUP_POLICIES: Final = ("delete", "compact")
+
+
+_COMPRESSIONS: Final[Mapping[str, Compression | None]] = {
+    "producer": None,
+    "uncompressed": Compression.NONE,
+    "gzip": Compression.GZIP,
+    "snappy": Compression.SNAPPY,
+    "lz4": Compression.LZ4,
+    "zstd": Compression.ZSTD,
+}
 
 
 def _setting(name: str, kind: Kind, default: Value, doc: str, **bounds: object) -> Setting:
@@ -29,8 +40,9 @@ TOPIC_SETTINGS: Final = Settings(
             "compression.type",
             Kind.STRING,
             "producer",
-            "How data is compressed on disk. Batches are stored as their producers sent them.",
-            choices=("producer",),
+            "How data is compressed on disk: as each producer sent it, or so, for which the leader packs what "
+            "came otherwise.",
+            choices=tuple(_COMPRESSIONS),
         ),
         _setting(
             "confluent.key.schema.validation",
@@ -230,6 +242,7 @@ def log_config(values: Mapping[str, Value], *, producer_id_expiration_ms: int) -
         message_timestamp_after_max_ms=number("message.timestamp.after.max.ms"),
         flush_messages=number("flush.messages"),
         flush_ms=number("flush.ms"),
+        compression=_COMPRESSIONS[str(values["compression.type"])],
         append_expected_offset=bool(values["headrace.append.expected.offset"]),
         compact="compact" in policies,
         delete="delete" in policies,

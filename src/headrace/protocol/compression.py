@@ -1,8 +1,8 @@
 """The five compression types of a record batch, in the framings Kafka's clients write and read.
 
 A broker compresses and decompresses only to compact a log, to look into batches for a compacted
-topic, and for the records of its own internal topics. What it decompresses is a client's bytes, so
-`decompress` never allocates more than the caller allows.
+topic, for topics with a `compression.type` of their own, and for the records of its own internal topics.
+What it decompresses is a client's bytes, so `decompress` never allocates more than the caller allows.
 """
 
 import gzip

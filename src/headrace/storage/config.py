@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from headrace.protocol.batch import TimestampType
+from headrace.protocol.compression import Compression
 
 DAY_MS = 24 * 60 * 60 * 1000
 NEVER = 2**63 - 1
@@ -23,6 +24,7 @@ class LogConfig:
     message_timestamp_after_max_ms: int = 3600 * 1000
     flush_messages: int = NEVER
     flush_ms: int = NEVER
+    compression: Compression | None = None  # of what is kept; None: each batch as its producer sent it
     append_expected_offset: bool = False  # a batch names the offset that it is to get, or is refused
 
     compact: bool = False  # `cleanup.policy` holds "compact"

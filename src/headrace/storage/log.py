@@ -25,6 +25,7 @@ from headrace.protocol.errors import InvalidRecord
 from headrace.storage.config import MAX_INT32, LogConfig
 from headrace.storage.errors import LogOffline, OffsetOutOfRange, RecordListTooLarge
 from headrace.storage.incoming import Batch, read_batches, writable
+from headrace.storage.recompression import recompressed
 from headrace.storage.replay import Derived, replay, take_in
 from headrace.storage.segment import Segment
 from headrace.storage.time_lookup import FoundOffset, first_at_or_after, youngest
@@ -114,6 +115,10 @@ class Log:
                 stamped = self.config.message_timestamp_type is TimestampType.LOG_APPEND_TIME
                 append_time = written.timestamp if stamped else NO_APPEND_TIME
                 return Appended(written.base_offset, written.last_offset, append_time, duplicate=True)
+        wanted = self.config.compression
+        if wanted is not None and wanted is not header.compression:
+            view = recompressed(view, header, wanted, max_bytes=self.config.max_message_bytes)
+            header = read_header(view)
         return self._append_at_end(view, [Batch(header, None)], leader_epoch)
 
     def append_internal(self, data: Buffer, *, leader_epoch: int) -> Appended:

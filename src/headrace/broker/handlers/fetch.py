@@ -5,8 +5,8 @@ Behaviour: long poll: answered when min_bytes have gathered, when max_wait_ms ha
            batch is returned whatever its size. Where max_bytes leave something behind, nothing waits.
            While replies that nobody takes fill the broker's memory, the first batch is all there is.
 Versions:  v4 isolation levels; v5 log start offset; v7 incremental sessions; v9 leader epochs are checked;
-           v12 flexible, diverging epochs; v13 topics by id; v15 replica state is a tag; v16 new leaders in
-           replies (not yet).
+           v10 zstd, without which topics with compression.type=zstd are refused; v12 flexible, diverging
+           epochs; v13 topics by id; v15 replica state is a tag; v16 new leaders in replies (not yet).
 Replicas:  a follower reads up to the log's end, and what it asks for says what it has. One whose log has
            parted from the leader's is told where. A consumer may read from any replica in sync, and is sent
            to one in its rack if replica.selector.class says so.
@@ -18,13 +18,14 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from headrace.broker.dispatch import Context, handles
-from headrace.broker.errors import UnknownTopicId, UnknownTopicOrPartition
+from headrace.broker.errors import TooOldForZstd, UnknownTopicId, UnknownTopicOrPartition
 from headrace.broker.fetch_sessions import Plan, Wanted
 from headrace.broker.meters import TopicMeter
 from headrace.broker.partition import Isolation, Partition, monotonic_ms
 from headrace.broker.purgatory import WaitingFetch
 from headrace.broker.translate import FAILURES, Failure, error_code
 from headrace.protocol.batch import read_header
+from headrace.protocol.compression import Compression
 from headrace.protocol.errors import KafkaError
 from headrace.protocol.schema.fetch import (
     AbortedTransaction,
@@ -36,6 +37,7 @@ from headrace.protocol.schema.fetch import (
 )
 from headrace.protocol.schema.index import ApiKey
 
+ZSTD = 10
 BY_ID = 13
 
 
@@ -131,6 +133,8 @@ def _read(plan: Plan, request: FetchRequest, context: Context, replica: _Replica
             partition = _partition(entry, context)
             limit = max(0, min(room - found.size, entry.max_bytes))
             first = found.size == 0
+            if context.version < ZSTD and partition.log.config.compression is Compression.ZSTD:
+                raise TooOldForZstd(f"{partition.id} is compressed with zstd: Fetch v{ZSTD} has to be used")
             if replica is None:
                 nearer = _nearer(partition, entry, request.rack_id, context) if request.rack_id else None
                 if nearer is not None:
