@@ -8,6 +8,7 @@ import pytest
 
 from headrace.http.gateway.instance import Wanted
 from headrace.http.gateway.instances import Instances
+from headrace.http.problems import Problem
 from headrace.testing import Broker
 from headrace.testing.process import UpProcess
 from http_support.asking import Asking, v2, wait_until
@@ -201,6 +202,30 @@ def test_two_consumers_share_a_group(gateway: Asking) -> None:
         wait_until(is_shared, "each should have one partition")
 
 
+def test_a_commit_leaves_partitions_alone_that_another_has_got(gateway: Asking) -> None:
+    topic = gateway.topic(partitions=2)
+    for partition in (0, 1):
+        gateway.write(topic, 1, 2, encoding="json", partition=partition)
+    by_hand = {"auto.commit.enable": "false"}
+    with consumer(gateway, "handed-on", **by_hand) as one, consumer(gateway, "handed-on", **by_hand) as other:
+        gateway.post(f"{one}/subscription", {"topics": [topic]})
+        assert read(gateway, one, 4) == [1, 2, 1, 2]
+        gateway.post(f"{other}/subscription", {"topics": [topic]})
+
+        def of_other() -> list[Any]:
+            gateway.get(f"{one}/records?timeout=50")
+            gateway.get(f"{other}/records?timeout=50")
+            found: list[Any] = gateway.get(f"{other}/assignments")["partitions"]
+            return found
+
+        (lost,) = wait_until(of_other, "the other one has got nothing")
+        gateway.write(topic, 3, encoding="json", partition=lost["partition"])
+        gateway.post(f"{other}/offsets", {"offsets": [{**lost, "offset": 2}]})
+        gateway.post(f"{one}/offsets")
+        committed = gateway("GET", f"{other}/offsets", {"partitions": [lost]}).json()["offsets"]
+    assert [each["offset"] for each in committed] == [3]
+
+
 @pytest.mark.parametrize(
     "body",
     [
@@ -245,5 +270,7 @@ def test_a_consumer_that_nobody_uses_is_closed(broker: UpProcess) -> None:
     instances = Instances(lambda: broker.bootstrap, idle_s=0.1)
     instances.create("idle", "one", Wanted())
     wait_until(lambda: len(instances) == 0, "it is still there")
+    with pytest.raises(Problem, match=r"not used for 0\.1 s.*make it again \(POST /consumers/idle\)"):
+        instances.get("idle", "one")
     instances.create("idle", "one", Wanted())  # its name is free again
     instances.close()

@@ -112,6 +112,7 @@ class Instance:
         self._consumer.assign(wanted)
         self._assigned = True
         self._ahead.clear()
+        self._handed_over.clear()
         self._moves = Moves(self._consumer)
         self._moves.assigned(places_of(wanted))
 
@@ -120,6 +121,9 @@ class Instance:
 
     def _revoked(self, _consumer: object, partitions: list[TopicPartition]) -> None:
         self._moves.unassigned(places_of(partitions))
+        for place in places_of(partitions):
+            # Whoever has it next commits it: an older offset of ours would take them back.
+            self._handed_over.pop(place, None)
 
     def assignment(self) -> list[Place]:
         found = self._call(self._consumer.assignment)
@@ -209,13 +213,14 @@ class Instance:
         return None
 
     def _hand_over(self, records: Iterable[Record]) -> None:
+        ours = set(places_of(self._consumer.assignment()))
         for record in records:
-            self._handed_over[Place(record.topic, record.partition or 0)] = record.offset + 1
+            place = Place(record.topic, record.partition or 0)
+            if place in ours:
+                self._handed_over[place] = record.offset + 1
         if self.wanted.auto_commit and self._handed_over:
-            mine = {(each.topic, each.partition) for each in self._consumer.assignment()}
-            store = [TopicPartition(*at, offset) for at, offset in self._handed_over.items() if at in mine]
-            if store:
-                self._consumer.store_offsets(offsets=store)
+            store = [TopicPartition(*place, offset) for place, offset in self._handed_over.items()]
+            self._consumer.store_offsets(offsets=store)
 
     # -- what is committed ---------------------------------------------------------------------
 

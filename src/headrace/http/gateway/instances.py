@@ -63,7 +63,10 @@ class Instances:
         with self._lock:
             found = self._there.get((group, name))
         if found is None:
-            said = f"group {group} has no consumer {name} here: it was deleted, or not used for long"
+            said = (
+                f"group {group} has no consumer {name} here: it was deleted, not used for {self._idle_s:g} s,"
+                f" or is another gateway's; make it again (POST /consumers/{group})"
+            )
             raise Problem(HTTPStatus.NOT_FOUND, NO_INSTANCE, said)
         return found
 
