@@ -17,7 +17,13 @@ GENERATED = {"apis.md", "cli.md", "config.md"}
 PAGES = [DOCS.parent / "README.md", *sorted(page for page in DOCS.glob("*.md") if page.name not in GENERATED)]
 OF_CLIENTS = {"auto.offset.reset", "max.poll.interval.ms", "linger.ms", "transactional.id"}
 NO_SETTINGS = {"up.log", "partition.metadata", "server.properties", "offsets.csv", "bench.json"}
-OF_KAFKA_ALONE = {"process.roles", "node.id", "remote.storage.enable"}  # said not to be there
+OF_KAFKA_ALONE = {  # said not to be there
+    "compression.gzip.level",
+    "compression.zstd.level",
+    "node.id",
+    "process.roles",
+    "remote.storage.enable",
+}
 
 
 def written() -> Iterator[tuple[str, str]]:
