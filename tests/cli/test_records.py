@@ -292,3 +292,22 @@ def test_records_that_are_not_taken_for_want_of_replicas_are_told_why() -> None:
         )
         assert explained(session, "content", late) is late
     assert explained(Session(named="127.0.0.1:1"), "wanting", late) is late
+
+
+def test_ctrl_c_in_the_middle_of_a_pipe_says_what_was_written(headrace: Command) -> None:
+    headrace.ok("topic", "create", "interrupted")
+    with subprocess.Popen(
+        headrace.arguments("produce", "interrupted"),
+        stdin=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env=headrace.environment,
+    ) as process:
+        assert process.stdin is not None
+        assert process.stderr is not None
+        process.stdin.write(b"a\nb\nhal")
+        process.stdin.flush()
+        wait_until(lambda: headrace.ok("consume", "interrupted", "--exit-at-end").text == "a\nb\n")
+        process.send_signal(signal.SIGINT)
+        said = process.stderr.read()
+    assert process.returncode == 130
+    assert said == b"headrace: interrupted; 2 records to interrupted; partition 0 offset 0 to 1\n"

@@ -11,7 +11,7 @@ import click
 
 from headrace.cli import completing, formats
 from headrace.cli.session import Halfway, Session, options
-from headrace.cli.texts import count
+from headrace.cli.texts import INTERRUPTED, count
 from headrace.client.errors import ClientError, Unreachable
 from headrace.client.records.one_by_one import Receipt, Record, Writer
 
@@ -95,7 +95,15 @@ def _write(writer: Writer, records: Iterator[Record], *, at_once: bool) -> Recei
         written = writer.flush()
         said = f"before it, {_in_short(written)} was written" if written.records else "nothing was written"
         raise Halfway(f"{error.message}; {said}", {"written": asdict(written)}) from error
+    except KeyboardInterrupt:
+        raise _interrupted(writer.flush()) from None  # which a second Ctrl-C cuts short
     return writer.flush()
+
+
+def _interrupted(written: Receipt) -> Halfway:
+    """What to say after Ctrl-C: what was read before it is not lost."""
+    said = _in_short(written) if written.records else "nothing was written"
+    return Halfway(f"interrupted; {said}", {"written": asdict(written)}, INTERRUPTED)
 
 
 def explained(session: Session, topic: str, error: ClientError) -> ClientError:

@@ -31,9 +31,9 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 class Halfway(click.ClickException):
     """A failure after something was done: `done` says to machines what, the message to people."""
 
-    def __init__(self, message: str, done: Mapping[str, object]) -> None:
+    def __init__(self, message: str, done: Mapping[str, object], exit_code: int = 1) -> None:
         super().__init__(message)
-        self.done = done
+        self.done, self.exit_code = done, exit_code
 
 
 @dataclass
