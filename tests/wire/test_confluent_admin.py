@@ -165,6 +165,21 @@ def test_a_topic_that_is_only_compacted_keeps_its_records(broker: BrokerProcess)
     assert list(refused.values()) == [KafkaError.POLICY_VIOLATION]
 
 
+def test_a_topic_without_a_cleanup_policy_keeps_its_records_until_somebody_deletes_them(
+    broker: BrokerProcess,
+) -> None:
+    name = fresh_name("kept")
+    admin = make_topic(broker.bootstrap, name, cleanup_policy="")
+    send(broker.bootstrap, name, [{"key": b"k", "value": b"v"}])
+    resource = ConfigResource(ConfigResource.Type.TOPIC, name)
+    (described,) = outcome(admin.describe_configs([resource])).values()
+    assert described["cleanup.policy"].value == ""
+
+    ((_, result),) = outcome(admin.delete_records([TopicPartition(name, 0, 1)])).items()
+
+    assert result.low_watermark == 1
+
+
 def test_offsets_are_listed_for_every_question(broker: BrokerProcess) -> None:
     name = fresh_name("listed")
     admin = make_topic(broker.bootstrap, name)

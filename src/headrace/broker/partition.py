@@ -383,7 +383,7 @@ class Partition:
     def delete_records_before(self, offset: int) -> int:
         """Move the log's start up to `offset`, at most to the high watermark; return where it is now."""
         self.ensure_leader()
-        if not self.log.config.delete:
+        if self.log.config.compact and not self.log.config.delete:
             raise PolicyViolation(f"the cleanup.policy of {self.id} does not let records be deleted")
         if offset == -1:
             offset = self.high_watermark

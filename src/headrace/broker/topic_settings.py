@@ -33,15 +33,16 @@ TOPIC_SETTINGS: Final = Settings(
             "cleanup.policy",
             Kind.LIST,
             ("delete",),
-            "What happens to old data: delete removes segments, compact keeps the last record of each key.",
+            "What happens to old data: delete removes segments, compact keeps the last record of each key. "
+            "Nothing: all of it is kept.",
             choices=_CLEANUP_POLICIES,
         ),
         _setting(
             "compression.type",
             Kind.STRING,
             "producer",
-            "How data is compressed on disk: as each producer sent it, or so, for which the leader packs what "
-            "came otherwise.",
+            "How data is compressed on disk: as each producer sent it, or so, for which the leader packs "
+            "what came otherwise.",
             choices=tuple(_COMPRESSIONS),
         ),
         _setting(
@@ -212,7 +213,7 @@ def topic_values(defaults: Mapping[str, Value | None], own: Mapping[str, str]) -
         default = setting.default if inherited is None else inherited
         assert default is not None, name
         values[name] = setting.parse(own[name]) if name in own else default
-    if not values["cleanup.policy"]:
+    if not values["cleanup.policy"] and "cleanup.policy" not in own:  # which is no default for all topics
         raise InvalidSetting("cleanup.policy: name delete, compact or both")
     return values
 

@@ -6,7 +6,7 @@ from headrace.broker.broker_settings import BROKER_SETTINGS
 from headrace.broker.config import BrokerConfig, Endpoint
 from headrace.broker.describe import Source, describe_topic
 from headrace.broker.settings import InvalidSetting, Kind, Setting, parse_properties, show
-from headrace.broker.topic_settings import BROKER_SYNONYMS, TOPIC_SETTINGS, topic_values
+from headrace.broker.topic_settings import BROKER_SYNONYMS, TOPIC_SETTINGS, log_config, topic_values
 from headrace.protocol.batch import TimestampType
 
 
@@ -111,9 +111,12 @@ def test_dynamic_settings_win_over_those_of_the_start() -> None:
     assert config.integer("log.retention.ms") == 1
 
 
-def test_a_cleanup_policy_must_name_something() -> None:
+def test_a_cleanup_policy_must_name_something_but_for_a_topic_that_keeps_everything() -> None:
     with pytest.raises(InvalidSetting, match="delete, compact or both"):
-        topic_values({}, {"cleanup.policy": ""})
+        topic_values({"log.cleanup.policy": ()}, {})
+
+    config = log_config(topic_values({}, {"cleanup.policy": ""}), producer_id_expiration_ms=1)
+    assert (config.delete, config.compact) == (False, False)
 
 
 def test_a_list_is_split_and_trimmed() -> None:
