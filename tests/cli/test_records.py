@@ -13,8 +13,8 @@ import pytest
 
 from cli.command import TIMEOUT_S, Command
 from cli.members import wait_until
-from headrace.cli.produce import explained
 from headrace.cli.session import Session
+from headrace.cli.unwritten import explained
 from headrace.client.errors import Unreachable
 from headrace.testing import Cluster
 
@@ -311,3 +311,11 @@ def test_ctrl_c_in_the_middle_of_a_pipe_says_what_was_written(headrace: Command)
         said = process.stderr.read()
     assert process.returncode == 130
     assert said == b"headrace: interrupted; 2 records to interrupted; partition 0 offset 0 to 1\n"
+
+
+def test_a_topic_that_only_the_registry_can_write_to_says_so(headrace: Command) -> None:
+    headrace.ok("topic", "create", "by-offset", "--config", "headrace.append.expected.offset=true")
+    headrace.ok("produce", "by-offset", "first")  # at the offset 0, which is what everybody names
+    refused = headrace("produce", "by-offset", "second")
+    said = "by-offset takes only records that name their offset (headrace.append.expected.offset=true)"
+    assert refused.complaint.startswith(said)

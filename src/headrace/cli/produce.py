@@ -10,9 +10,10 @@ from typing import IO
 import click
 
 from headrace.cli import completing, formats
-from headrace.cli.session import Halfway, Session, options
-from headrace.cli.texts import INTERRUPTED, count
-from headrace.client.errors import ClientError, Unreachable
+from headrace.cli.session import Halfway, Interrupted, Session, options
+from headrace.cli.texts import count
+from headrace.cli.unwritten import explained
+from headrace.client.errors import ClientError
 from headrace.client.records.one_by_one import Receipt, Record, Writer
 
 
@@ -80,7 +81,7 @@ def produce(
             click.echo(f"each line is a record to {topic}; Ctrl-D ends", err=True)
         try:
             receipt = _write(Writer(session.bootstrap, topic, tuning), records, at_once=interactive)
-        except Unreachable as error:
+        except ClientError as error:
             raise explained(session, topic, error) from error
     session.show(asdict(receipt), _in_short(receipt))
 
@@ -100,28 +101,10 @@ def _write(writer: Writer, records: Iterator[Record], *, at_once: bool) -> Recei
     return writer.flush()
 
 
-def _interrupted(written: Receipt) -> Halfway:
+def _interrupted(written: Receipt) -> Interrupted:
     """What to say after Ctrl-C: what was read before it is not lost."""
     said = _in_short(written) if written.records else "nothing was written"
-    return Halfway(f"interrupted; {said}", {"written": asdict(written)}, INTERRUPTED)
-
-
-def explained(session: Session, topic: str, error: ClientError) -> ClientError:
-    """Why records were not taken in time, if it is not that nobody is there; librdkafka does not say."""
-    try:
-        status = session.cluster.status()
-    except ClientError:
-        return error
-    without = [each for each in (*status.offline, *status.leaderless) if each.topic == topic]
-    for each in without:
-        return ClientError(f"{each.place} has no leader: `headrace cluster status` says which brokers lack")
-    for each in status.under_min_isr:
-        if each.topic == topic:
-            return ClientError(
-                f"{each.place} takes nothing with acks=all: {count(len(each.in_sync), 'replica')} in sync, "
-                f"and min.insync.replicas is {each.min_in_sync}"
-            )
-    return error
+    return Interrupted(f"interrupted; {said}", {"written": asdict(written)})
 
 
 def _in_short(receipt: Receipt) -> str:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
 
-from headrace.cli.texts import ready_line
+from headrace.cli.texts import INTERRUPTED, ready_line
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -31,9 +31,15 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 class Halfway(click.ClickException):
     """A failure after something was done: `done` says to machines what, the message to people."""
 
-    def __init__(self, message: str, done: Mapping[str, object], exit_code: int = 1) -> None:
+    def __init__(self, message: str, done: Mapping[str, object]) -> None:
         super().__init__(message)
-        self.done, self.exit_code = done, exit_code
+        self.done = done
+
+
+class Interrupted(Halfway):
+    """Ctrl-C, after something was done."""
+
+    exit_code = INTERRUPTED
 
 
 @dataclass
