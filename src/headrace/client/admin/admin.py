@@ -20,12 +20,21 @@ from confluent_kafka.admin import (
     ResourceType,
 )
 
+from headrace.client.admin.arguments import (
+    MOST_PARTITIONS,
+    MOST_REPLICAS,
+    Configs,
+    broker_of,
+    check_new_topic,
+    check_topic,
+    count_of,
+    names_of,
+    texts,
+    total_of,
+)
 from headrace.client.admin.offsets import OffsetAdmin
 from headrace.client.connection import TIMEOUT_S, Place
 from headrace.client.errors import BadSetting, ClientError
-
-Configs = Mapping[str, str | float | bool]
-BROKERS_CHOICE: Final = -1  # how many partitions or replicas: what the brokers are configured for
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,14 +98,12 @@ class Admin(OffsetAdmin):
         configs: Configs | None = None,
     ) -> Topic:
         """Make a topic and return it; TopicExists if it is there. None: as the brokers are configured."""
-        new = self._ask(
+        check_new_topic(name)
+        new = NewTopic(
             name,
-            lambda: NewTopic(
-                name,
-                BROKERS_CHOICE if partitions is None else partitions,
-                BROKERS_CHOICE if replicas is None else replicas,
-                config=_texts(configs or {}),
-            ),
+            count_of("partitions", partitions, MOST_PARTITIONS),
+            count_of("replicas", replicas, MOST_REPLICAS),
+            config=texts({} if configs is None else configs, "configs"),
         )
         self._wait(name, lambda: self._client.create_topics([new], request_timeout=TIMEOUT_S)[name])
         return self.describe_topic(name)
@@ -115,6 +122,7 @@ class Admin(OffsetAdmin):
 
     def describe_topic(self, name: str) -> Topic:
         """A topic with its partitions, their offsets and its own settings; NoSuchTopic if there is none."""
+        check_topic(name)
         found = self._wait(
             name,
             lambda: self._client.describe_topics(TopicCollection([name]), request_timeout=TIMEOUT_S)[name],
@@ -144,39 +152,44 @@ class Admin(OffsetAdmin):
 
     def add_partitions(self, name: str, total: int) -> None:
         """Have the topic split into `total` partitions from now on."""
-        more = NewPartitions(name, total)
+        check_topic(name)
+        more = NewPartitions(name, total_of(total))
         self._wait(name, lambda: self._client.create_partitions([more], request_timeout=TIMEOUT_S)[name])
 
     def delete_topic(self, name: str) -> None:
         """Remove a topic and everything in it."""
+        check_topic(name)
         self._wait(name, lambda: self._client.delete_topics([name], request_timeout=TIMEOUT_S)[name])
 
     # -- settings ------------------------------------------------------------------------------
 
     def topic_configs(self, name: str) -> list[Config]:
         """Every setting of a topic, by name."""
+        check_topic(name)
         return self._configs(ResourceType.TOPIC, name)
 
     def broker_configs(self, broker_id: int) -> list[Config]:
         """Every setting of a broker, by name."""
-        self._check_broker(broker_id)
-        return self._configs(ResourceType.BROKER, str(broker_id))
+        return self._configs(ResourceType.BROKER, self._broker(broker_id))
 
     def alter_topic_configs(self, name: str, *, sets: Configs, unsets: Sequence[str] = ()) -> None:
         """Set some of a topic's settings, and give others back to the broker's; all or none."""
-        self._alter(ResourceType.TOPIC, name, sets, unsets)
+        check_topic(name)
+        self._alter(ResourceType.TOPIC, name, _changes(sets, unsets))
 
     def alter_broker_configs(self, broker_id: int, *, sets: Configs, unsets: Sequence[str] = ()) -> None:
         """The same for a broker's settings, while it runs."""
-        self._check_broker(broker_id)
-        self._alter(ResourceType.BROKER, str(broker_id), sets, unsets)
+        changes = _changes(sets, unsets)
+        self._alter(ResourceType.BROKER, self._broker(broker_id), changes)
 
-    def _check_broker(self, broker_id: int) -> None:
-        """Refuse a broker that is not there: librdkafka would try to connect until its time is up."""
+    def _broker(self, given: int) -> str:
+        """Its name, if it is there: librdkafka would try to connect to any until its time is up."""
+        broker_id = broker_of(given)
         brokers = self._ask("the brokers", lambda: self._client.list_topics(timeout=TIMEOUT_S)).brokers
         if broker_id not in brokers:
             there = ", ".join(str(each) for each in sorted(brokers))
             raise ClientError(f"there is no broker {broker_id}, only {there}")
+        return str(broker_id)
 
     def _configs(self, kind: ResourceType, name: str) -> list[Config]:
         resource = ConfigResource(kind, name)
@@ -194,27 +207,25 @@ class Admin(OffsetAdmin):
             for each in sorted(found.values(), key=lambda each: str(each.name))
         ]
 
-    def _alter(self, kind: ResourceType, name: str, sets: Configs, unsets: Sequence[str]) -> None:
-        entries = [
-            ConfigEntry(key, value, incremental_operation=AlterConfigOpType.SET)
-            for key, value in _texts(sets).items()
-        ]
-        entries += [ConfigEntry(key, None, incremental_operation=AlterConfigOpType.DELETE) for key in unsets]
-        resource = ConfigResource(kind, name, incremental_configs=entries)
+    def _alter(self, kind: ResourceType, name: str, changes: list[ConfigEntry]) -> None:
+        resource = ConfigResource(kind, name, incremental_configs=changes)
         self._wait(
             name if kind is ResourceType.TOPIC else f"broker {name}",
             lambda: self._client.incremental_alter_configs([resource], request_timeout=TIMEOUT_S)[resource],
         )
 
 
-def _texts(configs: Configs) -> dict[str, str]:
-    """Values as Kafka has them, which are all text: True is "true"."""
-    for name, value in configs.items():
-        if value is None:
-            raise BadSetting(f"{name} has no value: what goes back to the default is among `unsets`")
-    return {
-        name: str(value).lower() if isinstance(value, bool) else str(value) for name, value in configs.items()
-    }
+def _changes(sets: Configs, unsets: Sequence[str]) -> list[ConfigEntry]:
+    values, names = texts(sets, "sets"), names_of(unsets)
+    if not values and not names:
+        raise BadSetting("there is nothing to change: give sets={NAME: VALUE} or unsets=[NAME]")
+    for name in names:
+        if name in values:
+            raise BadSetting(f"{name} is to be set, and is among `unsets`, too")
+    return [
+        *(ConfigEntry(name, values[name], incremental_operation=AlterConfigOpType.SET) for name in values),
+        *(ConfigEntry(name, None, incremental_operation=AlterConfigOpType.DELETE) for name in names),
+    ]
 
 
 _AS_KAFKA_WRITES_IDS: Final = str.maketrans("+/", "-_")

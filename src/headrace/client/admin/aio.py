@@ -9,7 +9,8 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import ParamSpec, Self, TypeVar
 
-from headrace.client.admin.admin import Admin, Config, Configs, Topic, TopicSummary
+from headrace.client.admin.admin import Admin, Config, Topic, TopicSummary
+from headrace.client.admin.arguments import Configs
 from headrace.client.admin.offsets import Span
 from headrace.client.connection import Place
 from headrace.client.groups.group import Group, GroupSummary

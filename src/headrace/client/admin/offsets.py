@@ -7,6 +7,7 @@ from typing import Any, NamedTuple, Self
 from confluent_kafka import TopicPartition
 from confluent_kafka.admin import OffsetSpec
 
+from headrace.client.admin.arguments import check_topic, ends_of, group_offsets, time_of
 from headrace.client.connection import TIMEOUT_S, Connection, Place
 from headrace.client.errors import ClientError, NoSuchTopic
 from headrace.client.groups.admin import GroupAdmin
@@ -58,13 +59,16 @@ class OffsetAdmin(Hints, Connection):
 
     def offsets_at(self, topic: str, time_ms: int) -> dict[int, int | None]:
         """The first offset of each partition written at this time or later; None if there is none."""
-        found = self._offsets(self._places_of(topic), OffsetSpec.for_timestamp(time_ms))
+        which = OffsetSpec.for_timestamp(time_of(time_ms))
+        found = self._offsets(self._places_of(topic), which)
         return {place.partition: offset for place, offset in found.items()}
 
     def delete_records(self, topic: str, before: Mapping[int, int]) -> dict[int, int]:
         """Delete what is before these offsets, by partition; -1 is all. Returns where each begins now."""
-        self._check_places(Place(topic, index) for index in before)
-        asked = [TopicPartition(topic, index, offset) for index, offset in before.items()]
+        check_topic(topic)
+        ends = ends_of(before)
+        self._check_places(Place(topic, index) for index in ends)
+        asked = [TopicPartition(topic, index, offset) for index, offset in ends.items()]
         if not asked:
             return {}
         futures = self._ask(topic, lambda: self._client.delete_records(asked, request_timeout=TIMEOUT_S))
@@ -85,6 +89,7 @@ class OffsetAdmin(Hints, Connection):
                     raise ClientError(f"{topic} has no partition {index}, only 0 to {max(there)}")
 
     def _places_of(self, topic: str) -> list[Place]:
+        check_topic(topic)
         found = self._ask(topic, lambda: self._client.list_topics(timeout=TIMEOUT_S)).topics.get(topic)
         if found is None:
             raise NoSuchTopic(topic)
@@ -114,13 +119,14 @@ class OffsetAdmin(Hints, Connection):
 
     def set_group_offsets(self, group: str, offsets: Mapping[Place | tuple[str, int], int]) -> None:
         """Have a group go on there; GroupActive while it has members. A new name is a new group."""
+        wanted = group_offsets(offsets)
         self._groups.check_inactive([group], may_be_new=True)
-        self._check_places(Place(*place) for place in offsets)
+        self._check_places(wanted)
         self._groups.reset(
             group,
             [
                 Reset(topic=topic, partition=index, old=None, new=offset)
-                for (topic, index), offset in offsets.items()
+                for (topic, index), offset in wanted.items()
             ],
         )
 

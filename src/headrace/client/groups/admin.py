@@ -9,6 +9,7 @@ from typing import Final, TypeVar
 
 from headrace.client.connection import live_brokers
 from headrace.client.errors import (
+    BadSetting,
     ClientError,
     GroupActive,
     NoSuchGroup,
@@ -216,7 +217,11 @@ def _all(settled: Settled[Key, Answer]) -> dict[Key, Answer]:
 
 
 def _named(names: Iterable[str]) -> list[str]:
-    wanted = list(dict.fromkeys(names))
+    asked = list(names)
+    for name in asked:
+        if not isinstance(name, str) or name.encode(errors="ignore").decode() != name:
+            raise BadSetting(f"a group is named by a str, not by {name!r:.80}")
+    wanted = list(dict.fromkeys(asked))
     if "" in wanted:
         raise ClientError("a group without a name cannot be asked for")
     return wanted

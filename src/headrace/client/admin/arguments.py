@@ -1,0 +1,122 @@
+"""What an admin is told of topics, partitions, offsets and settings, or what is wrong with it.
+
+confluent-kafka's own checks are looser: a topic to delete may be bytes, it is cut off at a zero, as values of
+settings are, and one that is no text in UTF-8 ends the process.
+"""
+
+from collections.abc import Iterable, Mapping
+from operator import index
+from typing import Any, Final
+
+from headrace.client.connection import Place
+from headrace.client.consuming.arguments import LAST_OFFSET, LAST_PARTITION, place_list
+from headrace.client.errors import BadSetting, NoSuchTopic
+from headrace.client.errors_advice import why_no_topic
+
+Configs = Mapping[str, str | float | bool]
+BROKERS_CHOICE: Final = -1  # how many partitions or replicas: what the brokers are configured for
+ALL: Final = -1  # the offset before which everything is
+MOST_PARTITIONS: Final = 100_000  # that librdkafka asks for
+MOST_REPLICAS: Final = 10_000
+
+
+def check_topic(name: Any) -> None:
+    """NoSuchTopic if nothing can have this name."""
+    if why_no_topic(name):
+        raise NoSuchTopic(name)
+
+
+def check_new_topic(name: Any) -> None:
+    """The same for what a broker cannot be asked for. Of other names it says itself what is wrong."""
+    if not isinstance(name, str) or not name.isprintable():
+        raise NoSuchTopic(name)
+
+
+def whole(what: str, given: Any, low: int, high: int, meaning: str) -> int:
+    """The number, or a BadSetting that says what it would have to be."""
+    try:
+        number = index(given)  # numpy's numbers are no ints
+    except TypeError:
+        number = high + 1
+    if not low <= number <= high:
+        raise BadSetting(f"{what}={given!r:.80}: it is {meaning}")
+    return number
+
+
+def count_of(what: str, given: Any, most: int) -> int:
+    """How many partitions or replicas a new topic is to have."""
+    meaning = f"an int from 1 to {most:,}, or None for what the brokers are configured for"
+    return BROKERS_CHOICE if given is None else whole(what, given, BROKERS_CHOICE, most, meaning)
+
+
+def total_of(given: Any) -> int:
+    """How many partitions a topic is to have from now on."""
+    return whole("total", given, 1, MOST_PARTITIONS, f"an int from 1 to {MOST_PARTITIONS:,}")
+
+
+def broker_of(given: Any) -> int:
+    """A broker's id."""
+    return whole("broker_id", given, 0, LAST_PARTITION, "an int, such as 1")
+
+
+def time_of(given: Any) -> int:
+    """A time. What is below 0 a broker would take for something else."""
+    meaning = "an int, of milliseconds since 1970 (of a datetime: int(moment.timestamp() * 1000))"
+    return whole("time_ms", given, 0, LAST_OFFSET, meaning)
+
+
+def group_offsets(given: Any) -> dict[Place, int]:
+    """Where a group is to go on."""
+    try:
+        places = place_list(given) if isinstance(given, Mapping) else None
+    except BadSetting:
+        places = None
+    if places is None:
+        raise BadSetting(f"offsets are by partition, such as {{('orders', 0): 5}}, not {given!r:.80}")
+    return {
+        place: whole("offset", offset, 0, LAST_OFFSET, "an int from 0 on")
+        for place, offset in zip(places, given.values(), strict=True)
+    }
+
+
+def ends_of(given: Any) -> dict[int, int]:
+    """Before which offset of each partition records are to be deleted."""
+    if not isinstance(given, Mapping):
+        raise BadSetting(f"`before` is an offset for each partition, such as {{0: 5}}, not {given!r:.80}")
+    meaning = f"an int from 0 on, or {ALL} for all that is there"
+    return {
+        whole("partition", partition, 0, LAST_PARTITION, "an int from 0 on"): whole(
+            "offset", offset, ALL, LAST_OFFSET, meaning
+        )
+        for partition, offset in given.items()
+    }
+
+
+def texts(configs: Any, what: str) -> dict[str, str]:
+    """Values as Kafka has them, which are all text: True is "true"."""
+    if not isinstance(configs, Mapping):
+        raise BadSetting(f"{what} is a dict, such as {{'retention.ms': 1000}}, not {configs!r:.80}")
+    for name, value in configs.items():
+        _check_name(name)
+        if value is None:
+            raise BadSetting(f"{name} has no value: what goes back to the default is among `unsets`")
+        if "\0" in str(value):
+            raise BadSetting(f"{name}={value!r:.80}: a value has no zero in it")
+    return {
+        name: str(value).lower() if isinstance(value, bool) else str(value) for name, value in configs.items()
+    }
+
+
+def names_of(unsets: Any) -> list[str]:
+    """The settings that go back to the default."""
+    if isinstance(unsets, str | bytes) or not isinstance(unsets, Iterable):
+        raise BadSetting(f"unsets is a list of names, such as ['retention.ms'], not {unsets!r:.80}")
+    names = list(unsets)
+    for name in names:
+        _check_name(name)
+    return list(dict.fromkeys(names))
+
+
+def _check_name(name: Any) -> None:
+    if not isinstance(name, str) or not name.isprintable():
+        raise BadSetting(f"a setting is named by a str, such as 'retention.ms', not {name!r:.80}")
