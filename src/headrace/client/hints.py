@@ -59,7 +59,6 @@ ADMIN: Final = {
     "delete_consumer_groups": "it is `delete_group(name)` here, one by one",
     "list_consumer_group_offsets": "it is `describe_group(name).partitions` here",
     "alter_consumer_group_offsets": "it is `set_group_offsets(group, offsets)` here",
-    "close": "there is nothing to close",
 }
 
 

@@ -104,6 +104,7 @@ def test_a_consumer_is_iterated_and_is_no_iterator() -> None:
         lambda: AsyncConsumer("x:1", "t").commit(),
         lambda: anext(AsyncConsumer("x:1", "t").read()),
         lambda: AsyncAdmin("x:1").list_topics(),
+        lambda: AsyncAdmin("x:1").close(),
     ],
 )
 def test_a_twin_that_was_not_opened_says_how_to(use: Any) -> None:

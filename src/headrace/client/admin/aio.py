@@ -38,7 +38,10 @@ class AsyncAdmin(Hints):
         return self
 
     async def __aexit__(self, _kind: object, _error: BaseException | None, _trace: object) -> None:
-        """Nothing is left open that Python would not close by itself."""
+        await self.close()
+
+    async def close(self) -> None:
+        await _call(self._admin.close)
 
     async def create_topic(
         self,

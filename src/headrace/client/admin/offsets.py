@@ -1,15 +1,15 @@
 """What stands where: the offsets of topics, how far groups are, and deleting what is old."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import cached_property, partial
-from typing import Any, NamedTuple, Self
+from typing import Any, Final, NamedTuple, NoReturn, Self
 
 from confluent_kafka import TopicPartition
 from confluent_kafka.admin import OffsetSpec
 
 from headrace.client.admin.arguments import check_topic, ends_of, group_offsets, time_of
-from headrace.client.connection import TIMEOUT_S, Connection, Place
-from headrace.client.errors import ClientError, NoSuchTopic
+from headrace.client.connection import TIMEOUT_S, Answer, Connection, Place
+from headrace.client.errors import ClientError, Closed, NoSuchTopic
 from headrace.client.groups.admin import GroupAdmin
 from headrace.client.groups.group import Group, GroupSummary
 from headrace.client.groups.reset import Reset
@@ -36,13 +36,34 @@ class OffsetAdmin(Hints, Connection):
         given = gather(bootstrap, defaults={}, settings=options, named=named)
         where = bootstrap_of(given)
         self._options: dict[str, Any] = {key: value for key, value in given.items() if key not in BOOTSTRAP}
+        self._closed = False
         build(partial(super().__init__, where), self._options)
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, _kind: object, _error: BaseException | None, _trace: object) -> None:
-        """Nothing is left open that Python would not close by itself."""
+        self.close()
+
+    def close(self) -> None:
+        """Part from the brokers. May be called again."""
+        self._closed = True
+        self._client = _GONE
+        for part in ("_groups", "_live"):  # if they were made
+            if (made := vars(self).get(part)) is not None:
+                made.close()
+
+    def _ask(self, what: str, ask: Callable[[], Answer]) -> Answer:
+        held = self._client  # librdkafka's end would take the answer along, if somebody closes us meanwhile
+        try:
+            self._check_open()
+            return super()._ask(what, ask)
+        finally:
+            del held
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise Closed("admin")
 
     # -- topics --------------------------------------------------------------------------------
 
@@ -101,13 +122,17 @@ class OffsetAdmin(Hints, Connection):
     def _groups(self) -> GroupAdmin:
         return GroupAdmin(self._bootstrap, self._options)
 
+    def _open_groups(self) -> GroupAdmin:
+        self._check_open()
+        return self._groups
+
     def list_groups(self) -> list[GroupSummary]:
         """Every group, by name."""
-        return list(self._groups.list_groups())
+        return list(self._open_groups().list_groups())
 
     def describe_group(self, name: str) -> Group:
         """A group with its members and offsets; NoSuchGroup if there is none."""
-        return self._groups.describe([name])[0]
+        return self._open_groups().describe([name])[0]
 
     def lag(self, group: str) -> dict[Place, int]:
         """How many records the group has not committed yet, in each partition of which it has any."""
@@ -120,9 +145,9 @@ class OffsetAdmin(Hints, Connection):
     def set_group_offsets(self, group: str, offsets: Mapping[Place | tuple[str, int], int]) -> None:
         """Have a group go on there; GroupActive while it has members. A new name is a new group."""
         wanted = group_offsets(offsets)
-        self._groups.check_inactive([group], may_be_new=True)
+        self._open_groups().check_inactive([group], may_be_new=True)
         self._check_places(wanted)
-        self._groups.reset(
+        self._open_groups().reset(
             group,
             [
                 Reset(topic=topic, partition=index, old=None, new=offset)
@@ -132,4 +157,14 @@ class OffsetAdmin(Hints, Connection):
 
     def delete_group(self, name: str) -> None:
         """Forget a group and its offsets; GroupActive while it has members."""
-        self._groups.delete([name])
+        self._open_groups().delete([name])
+
+
+class _Gone:
+    """What is left of a client that was closed."""
+
+    def __getattr__(self, _name: str) -> NoReturn:
+        raise Closed("admin")
+
+
+_GONE: Final[Any] = _Gone()
