@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
+from headrace.cli.patience import ctrl_c_waits
 from headrace.cli.session import Session
 from headrace.pipeline.errors import PipelineError
 from headrace.pipeline.state import DIRECTORY, State
@@ -62,7 +63,8 @@ def quiet_session(opened: Opened) -> "SparkSession":
     from headrace.spark.launcher import session  # noqa: PLC0415
 
     settings = opened.pipeline.settings
-    return session(opened.pipeline.name, master="local[1]", settings=settings, log=Path(os.devnull))
+    with ctrl_c_waits():
+        return session(opened.pipeline.name, master="local[1]", settings=settings, log=Path(os.devnull))
 
 
 def found(path: Path) -> Path:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from headrace.cli.patience import ctrl_c_waits
 from headrace.cli.pipeline_files import Opened, found, open_pipeline, project, state_option
 from headrace.cli.pipeline_view import watching
 from headrace.cli.session import Session, options
@@ -98,8 +99,9 @@ def _start_spark(
     from headrace.spark.launcher import session as spark_session  # noqa: PLC0415
 
     log = opened.state.path / "spark.log"
-    spark = spark_session(opened.pipeline.name, master=master, settings=settings, log=log)
-    stack.callback(spark.stop)
+    with ctrl_c_waits():
+        spark = spark_session(opened.pipeline.name, master=master, settings=settings, log=log)
+        stack.callback(spark.stop)
     observers: list[Observer] = [
         stack.enter_context(closing(Groups(opened.bootstrap, opened.pipeline.client))),
         stack.enter_context(closing(History(opened.bootstrap, opened.pipeline.client))),

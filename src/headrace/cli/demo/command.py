@@ -14,6 +14,7 @@ from headrace.cli.demo.fleet import Fleet
 from headrace.cli.demo.machine import Up
 from headrace.cli.demo.show import Figures, Show
 from headrace.cli.demo.story import BROKERS, PARTITIONS, Crash, Story, ends_of
+from headrace.cli.patience import ctrl_c_waits
 from headrace.cli.process import Refused
 from headrace.cli.session import Session, as_json_option
 from headrace.client.admin.admin import Admin
@@ -67,8 +68,10 @@ class _Demo:
             fleet.start()
             try:
                 crash = self._run(fleet)
-            finally:
-                fleet.stop()
+            except BaseException:
+                fleet.break_off()
+                raise
+            fleet.stop()
             found = self._count(fleet, crash)
             began = time.perf_counter()
             up.stop()
@@ -83,7 +86,8 @@ class _Demo:
 
     def _run(self, fleet: Fleet) -> Crash:
         began = time.perf_counter()
-        spark = launcher.session("trucks", log=self._state / "spark.log")
+        with ctrl_c_waits():
+            spark = launcher.session("trucks", log=self._state / "spark.log")
         from headrace.pipeline.observing import Groups  # noqa: PLC0415  they know Spark
         from headrace.pipeline.running import Runner  # noqa: PLC0415
         from headrace.pipeline.state import State  # noqa: PLC0415

@@ -75,9 +75,13 @@ class Fleet:
 
     def stop(self) -> None:
         """Park, when everything that was sent has been acknowledged."""
+        self.break_off()
+        self._producer.flush(30)
+
+    def break_off(self) -> None:
+        """Send nothing more, whatever becomes of what was sent: Ctrl-C has ended the brokers, too."""
         self._stopping.set()
         self._thread.join()
-        self._producer.flush(30)
 
     def _drive(self) -> None:
         self._heard_s = time.monotonic()

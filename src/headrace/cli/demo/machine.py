@@ -33,8 +33,12 @@ class Up:
                 self._command, stdout=subprocess.PIPE, stderr=log, text=True
             )
         assert self._process.stdout is not None
-        with self._process.stdout as output:
-            line = output.readline()
+        try:
+            with self._process.stdout as output:
+                line = output.readline()
+        except KeyboardInterrupt:
+            self.stop()
+            raise
         if not line.startswith("ready "):
             raise Refused(f"headrace up did not start: {self._log.read_text()}")
         self.took_s = time.perf_counter() - began

@@ -1,0 +1,32 @@
+"""Ctrl-C while Spark is starting."""
+
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import click
+
+
+@contextmanager
+def ctrl_c_waits() -> Iterator[None]:
+    """Have Ctrl-C interrupt behind this block, which starts Spark, not in it; a second one does not wait.
+
+    A Java whose Python goes before the two have met stays for ever.
+    """
+    pressed = 0
+
+    def press(_number: int, _frame: object) -> None:
+        nonlocal pressed
+        pressed += 1
+        if pressed > 1:
+            raise KeyboardInterrupt
+        click.echo("ending as soon as Spark has started; once more ends it at once", err=True)
+
+    before = signal.signal(signal.SIGINT, press)
+    try:
+        yield
+    finally:
+        if signal.getsignal(signal.SIGINT) is press:  # Spark puts one of its own there
+            signal.signal(signal.SIGINT, before)
+    if pressed:
+        raise KeyboardInterrupt

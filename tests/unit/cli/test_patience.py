@@ -1,0 +1,41 @@
+"""Ctrl-C while Spark is starting."""
+
+import signal
+
+import pytest
+
+from headrace.cli.patience import ctrl_c_waits
+
+
+def press(times: int, done: list[str]) -> None:
+    with ctrl_c_waits():
+        for _ in range(times):
+            signal.raise_signal(signal.SIGINT)
+        done.append("the rest")
+
+
+def test_ctrl_c_interrupts_behind_the_block(capsys: pytest.CaptureFixture[str]) -> None:
+    before = signal.getsignal(signal.SIGINT)
+    done: list[str] = []
+    with pytest.raises(KeyboardInterrupt):
+        press(1, done)
+    assert done == ["the rest"]
+    assert "as soon as Spark has started" in capsys.readouterr().err
+    assert signal.getsignal(signal.SIGINT) is before
+
+
+def test_a_second_one_does_not_wait() -> None:
+    done: list[str] = []
+    with pytest.raises(KeyboardInterrupt):
+        press(2, done)
+    assert done == []
+
+
+def test_a_handler_that_was_put_there_meanwhile_stays() -> None:
+    before = signal.getsignal(signal.SIGINT)
+    try:
+        with ctrl_c_waits():
+            signal.signal(signal.SIGINT, signal.SIG_IGN)
+        assert signal.getsignal(signal.SIGINT) is signal.SIG_IGN
+    finally:
+        signal.signal(signal.SIGINT, before)
