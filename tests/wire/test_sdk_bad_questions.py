@@ -1,12 +1,13 @@
 """What a consumer cannot be told or asked: the sentence says why, and it reads on."""
 
+import asyncio
 import re
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-from headrace import BadSetting, ClientError, Consumer, NoSuchTopic, Producer
+from headrace import AsyncProducer, BadSetting, ClientError, Consumer, NoSuchTopic, Producer
 from wire.process import BrokerProcess
 from wire.sdk import QUICK, fresh, numbers, topic_of
 
@@ -49,3 +50,41 @@ def test_settings_are_a_mapping(broker: BrokerProcess) -> None:
     settings: Any = ["linger.ms"]
     with pytest.raises(BadSetting, match="settings are a dict"):
         Producer(broker.bootstrap, settings=settings)
+
+
+def test_time_is_a_number_of_seconds(broker: BrokerProcess) -> None:
+    topic = topic_of(broker.bootstrap, numbers(3))
+    with Producer(broker.bootstrap, receipts=True) as producer:
+        bad: Any = producer
+        receipt: Any = producer.post(topic, b"3")
+        for wait in (bad.flush, bad.close, bad.poll, receipt.result):
+            with pytest.raises(BadSetting, match="timeout_s='a': it is a number of seconds"):
+                wait("a")
+        assert producer.flush(30).acknowledged == 1
+    with Consumer(broker.bootstrap, topic, **QUICK) as consumer:
+        reading: Any = consumer
+        for read in (reading.read, reading.batches):
+            with pytest.raises(BadSetting, match="idle_s='x': it is a number of seconds"):
+                next(read(idle_s="x"))
+            with pytest.raises(BadSetting, match="limit_s='x': it is a number of seconds"):
+                next(read(limit_s="x"))
+        assert len(list(consumer.read(stop_at_end=True))) == 4
+
+
+def test_a_twin_that_was_to_be_closed_within_no_time_goes_on(broker: BrokerProcess) -> None:
+    topic = topic_of(broker.bootstrap, [])
+
+    async def story() -> None:
+        async with AsyncProducer(broker.bootstrap) as producer:
+            bad: Any = producer
+            for wait in (bad.flush, bad.close):
+                with pytest.raises(BadSetting, match="it is a number of seconds"):
+                    await wait("a")
+            assert (await producer.send(topic, b"x")).offset == 0
+
+    asyncio.run(story())
+
+
+def test_a_producer_is_told_that_there_are_no_transactions(broker: BrokerProcess) -> None:
+    with pytest.raises(BadSetting, match="there are no transactions yet"):
+        Producer(broker.bootstrap, transactional_id="x")

@@ -7,8 +7,10 @@ Producer(bootstrap_servers=["127.0.0.1:9092", "127.0.0.1:9093"], linger_ms=20)  
 """
 
 import logging
+import math
 import re
 from collections.abc import Callable, Mapping, Sequence
+from numbers import Real
 from typing import Any, Final, TypeVar
 
 from confluent_kafka import KafkaException
@@ -74,6 +76,15 @@ def check_functions(**given: object) -> None:
     for name, function in given.items():
         if function is not None and not callable(function):
             raise BadSetting(f"{name} is a function, and not {function!r:.80}")
+
+
+def check_seconds(**given: Any) -> None:
+    """BadSetting for what is no number of seconds. None is as long as it takes."""
+    for name, seconds in given.items():
+        if seconds is not None and (not isinstance(seconds, Real) or math.isnan(seconds)):
+            raise BadSetting(
+                f"{name}={seconds!r:.80}: it is a number of seconds (of a timedelta: .total_seconds())"
+            )
 
 
 def _addresses(given: object) -> str:

@@ -33,6 +33,11 @@ def check(given: Mapping[str, Any]) -> None:
     for name in ("acks", "request.required.acks"):
         if str(given.get(name, "all")) not in _ACKS:
             raise BadSetting(f"acks is 'all', 1 or 0, not {given[name]!r}")
+    if given.get("transactional.id") is not None:
+        raise BadSetting(
+            "transactional.id: there are no transactions yet (docs/limits.md); without it, a producer with "
+            "acks='all' writes each record once and in order, by partition"
+        )
 
 
 def name_here(name: str) -> str:

@@ -1,12 +1,15 @@
 """Settings as people write them, and what is said about bad ones."""
 
+import math
+from datetime import timedelta
+from fractions import Fraction
 from typing import Any
 
 import confluent_kafka
 import pytest
 
 from headrace.client.errors import BadSetting
-from headrace.client.settings import bootstrap_of, build, delivery_timeout_ms, gather, said
+from headrace.client.settings import bootstrap_of, build, check_seconds, delivery_timeout_ms, gather, said
 
 
 def gathered(bootstrap: Any = "x:1", **more: Any) -> dict[str, Any]:
@@ -111,3 +114,20 @@ def test_a_callback_about_commits_is() -> None:
 )
 def test_how_long_a_record_is_tried_has_two_names(settings: dict[str, Any], timeout_ms: int | None) -> None:
     assert delivery_timeout_ms(settings) == timeout_ms
+
+
+def test_there_are_no_transactions_yet() -> None:
+    for given in ({"named": {"transactional_id": "x"}}, {"settings": {"transactional.id": "x"}}):
+        with pytest.raises(BadSetting, match="there are no transactions yet"):
+            gathered(**given)
+    assert gathered(named={"transactional_id": None}) == {"bootstrap.servers": "x:1"}
+
+
+@pytest.mark.parametrize("seconds", ["1", b"1", [1], math.nan, timedelta(seconds=1), 1j])
+def test_what_is_no_number_of_seconds_is_shown(seconds: object) -> None:
+    with pytest.raises(BadSetting, match=r"^idle_s=.*: it is a number of seconds"):
+        check_seconds(limit_s=None, idle_s=seconds)
+
+
+def test_seconds_are_any_number() -> None:
+    check_seconds(a=None, b=0, c=1.5, d=-1, e=Fraction(1, 3), f=math.inf)

@@ -29,7 +29,16 @@ from headrace.client.consuming.source import POLL_S, Source
 from headrace.client.errors import BadSetting, ClientError, Closed, NotReadable, check_reachable
 from headrace.client.hints import ConsumerHints, refuse_commit
 from headrace.client.serializers.formats import AnyFormat
-from headrace.client.settings import Bootstrap, Settings, bootstrap_of, build, check_functions, gather, said
+from headrace.client.settings import (
+    Bootstrap,
+    Settings,
+    bootstrap_of,
+    build,
+    check_functions,
+    check_seconds,
+    gather,
+    said,
+)
 
 NOBODY: Final = "headrace-nobody"  # librdkafka wants a group's name also where there is none
 DEFAULTS: Final[Settings] = {
@@ -201,6 +210,7 @@ class Consumer(ConsumerHints, Generic[K, V]):
         With `beats` an empty list comes a few times a second while there is nothing.
         """
         check_most(most)
+        check_seconds(idle_s=idle_s, limit_s=limit_s)
         now_s = time.monotonic()
         until_s = None if limit_s is None else now_s + limit_s
         idle_until_s = None if idle_s is None else now_s + idle_s

@@ -24,7 +24,7 @@ from headrace.client.producing.arguments import Headers
 from headrace.client.producing.delivery import Counts, Delivered, delivered
 from headrace.client.producing.partitioning import Partitioner
 from headrace.client.producing.producer import Producer
-from headrace.client.settings import Bootstrap, Settings
+from headrace.client.settings import Bootstrap, Settings, check_seconds
 
 POLL_S: Final = 0.1
 
@@ -180,6 +180,7 @@ class AsyncProducer(Hints):
         It goes on if whoever waits is cancelled; to call it again is to wait for it.
         """
         producer = self._producer
+        check_seconds(timeout_s=timeout_s)
         if self._closing is None:
             thread = ThreadPoolExecutor(1, thread_name_prefix="headrace-closing")
             self._closing = thread.submit(self._close, producer, timeout_s)

@@ -10,6 +10,7 @@ from typing import Any, Final, NamedTuple
 from confluent_kafka import KafkaError
 
 from headrace.client.errors import ClientError, DeliveryFailed, translate
+from headrace.client.settings import check_seconds
 
 REMEMBERED: Final = 5  # failures that are told in full; of the others only their number
 KINDS: Final = 100  # of failures that are told apart
@@ -70,6 +71,7 @@ class Receipt:
 
     def result(self, timeout_s: float | None = None) -> Delivered:
         """Wait for the acknowledgement. Raises what went wrong, or TimeoutError: it may still arrive then."""
+        check_seconds(timeout_s=timeout_s)
         deadline = None if timeout_s is None else time.monotonic() + timeout_s
         while not self.done:
             if deadline is not None and time.monotonic() >= deadline:

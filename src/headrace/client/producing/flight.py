@@ -106,9 +106,15 @@ class Flight:
 
     @property
     def left_behind(self) -> int:
-        """How many records wait, if nobody has ended it."""
-        over = isinstance(self.client, _Gone | producer_fork.Elsewhere)
-        return 0 if over or not self.sent.total else len(self.client)
+        """How many records may be waiting, if nobody has ended it.
+
+        Librdkafka is not asked for its reports, for that would call anybody's functions while Python collects
+        garbage. So what it would log, of brokers that have gone say, may pass for a record: never for more
+        than were sent.
+        """
+        if isinstance(self.client, _Gone | producer_fork.Elsewhere):
+            return 0
+        return self._counted(self.sent.total, len(self.client)).waiting
 
     def _served(self, serve: Callable[[float], int], timeout_s: float) -> int:
         """What `serve` returns, which calls back for what has arrived.

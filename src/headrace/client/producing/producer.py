@@ -36,6 +36,7 @@ from headrace.client.settings import (
     bootstrap_of,
     build,
     check_functions,
+    check_seconds,
     delivery_timeout_ms,
     gather,
     said,
@@ -132,9 +133,8 @@ class Producer(Hints):
 
     def __del__(self) -> None:
         if waiting := self._flight.left_behind if hasattr(self, "_flight") else 0:
-            warnings.warn(
-                f"a producer with {waiting} records on their way was not closed", ResourceWarning, 2
-            )
+            records = "a record" if waiting == 1 else f"up to {waiting:,} records"
+            warnings.warn(f"a producer was not closed: {records} may not have arrived", ResourceWarning, 2)
 
     def send(  # noqa: PLR0917  arguments that must be named would cost 20 ns each
         self,
@@ -259,6 +259,7 @@ class Producer(Hints):
         Without a timeout, no longer than librdkafka tries: two minutes (`delivery_timeout_ms`). Threads that
         go on sending have to wait in the end, until nothing is queued: nobody says which records are.
         """
+        check_seconds(timeout_s=timeout_s)
         if not self._receipts:  # whoever posts is told by `may_block` what is known, and that must not change
             self._records.look_again()
         return self._flight.flush(timeout_s)
@@ -273,6 +274,7 @@ class Producer(Hints):
 
     def poll(self, timeout_s: float = 0) -> None:
         """See what has arrived, and call whom it concerns. Sending and flushing do so, too."""
+        check_seconds(timeout_s=timeout_s)
         self._flight.poll(timeout_s)
 
     def serve(self, timeout_s: float) -> None:
@@ -281,6 +283,7 @@ class Producer(Hints):
 
     def close(self, timeout_s: float | None = None) -> None:
         """Flush, and be done with it; may be called again. What is not acknowledged in time is given up."""
+        check_seconds(timeout_s=timeout_s)
         if self._flight.stop():
             try:
                 self._flight.end(timeout_s)
