@@ -128,3 +128,9 @@ def test_a_topic_that_cannot_be_is_not_made(gateway: Asking, body: object) -> No
     status, _, said = gateway.refused("POST", "/api/v1/topics", body)
     assert status in {400, 422}, said
     assert gateway.get("/api/v1/topics") == before
+
+
+def test_a_nul_in_a_name_is_refused_in_words(gateway: Asking) -> None:
+    said = "has a NUL character in it, and no name has one"
+    assert gateway.refused("GET", "/api/v1/topics/a%00b") == (422, 422, f"path.name: {said}")
+    assert gateway.refused("POST", "/api/v1/topics", {"name": "a\0b"}) == (422, 422, f"body.name: {said}")

@@ -43,6 +43,7 @@ _WORDS: Final = {
     "extra_forbidden": "is not known here",
     "model_type": "expected an object",
     "model_attributes_type": "expected an object",
+    "string_pattern_mismatch": "has a NUL character in it, and no name has one",  # our only pattern
 }
 """What people are told instead of the validator's own words."""
 
