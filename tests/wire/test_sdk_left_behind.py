@@ -10,8 +10,8 @@ from headrace import Producer
 from headrace.testing import Cluster
 
 
-@pytest.mark.parametrize(("sent", "said"), [(1, "a record"), (2, "up to 2 records")])
-def test_lines_for_the_log_are_no_records_that_are_left_behind(sent: int, said: str) -> None:
+@pytest.mark.parametrize("sent", [1, 2])
+def test_lines_for_the_log_are_no_records_that_are_left_behind(sent: int) -> None:
     with Cluster(1) as cluster:
         cluster.create_topic("orders")
         producer = Producer(cluster.bootstrap, linger_ms=100_000, reconnect_backoff_max_ms=100)
@@ -27,7 +27,7 @@ def test_lines_for_the_log_are_no_records_that_are_left_behind(sent: int, said: 
         del producer, client
         gc.collect()
     mine = [str(each.message) for each in told if "producer" in str(each.message)]
-    assert mine == [f"a producer was not closed: {said} may not have arrived"]
+    assert mine == [f"a producer with up to {sent} records on their way was not closed"]
 
 
 def test_nobody_is_told_of_a_producer_that_has_sent_nothing() -> None:

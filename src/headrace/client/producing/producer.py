@@ -133,8 +133,9 @@ class Producer(Hints):
 
     def __del__(self) -> None:
         if waiting := self._flight.left_behind if hasattr(self, "_flight") else 0:
-            records = "a record" if waiting == 1 else f"up to {waiting:,} records"
-            warnings.warn(f"a producer was not closed: {records} may not have arrived", ResourceWarning, 2)
+            warnings.warn(
+                f"a producer with up to {waiting} records on their way was not closed", ResourceWarning, 2
+            )
 
     def send(  # noqa: PLR0917  arguments that must be named would cost 20 ns each
         self,
