@@ -120,3 +120,10 @@ def _states(found: Any, area: str) -> dict[str, str]:
 
 def _content(directory: Path) -> dict[Path, bytes]:
     return {each.relative_to(directory): each.read_bytes() for each in directory.rglob("*") if each.is_file()}
+
+
+def test_the_consoles_address_is_not_taken_for_a_brokers() -> None:
+    with serve_in_thread("127.0.0.1:1") as served:
+        address = served.url.removeprefix("http://")
+        refused = Command(address)("cluster", "status")
+    assert refused.complaint == f"{address} speaks HTTP: give the address of a broker, not the console's"

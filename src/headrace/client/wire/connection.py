@@ -25,6 +25,7 @@ ANSWER_S: Final = 30.0
 MAX_RESPONSE_BYTES: Final = 256 * 1024 * 1024
 CLIENT_ID: Final = "headrace-cli"
 _OURS: Final = 10_000  # keys from there on are Headrace's; no client is told of them
+_HTTP: Final = int.from_bytes(b"HTTP", "big")  # how the answer of a web server begins
 _SENT_ALONE_BYTES: Final = 64 * 1024
 _TRUSTED_BYTES: Final = 8 * 1024 * 1024  # that a response may claim before any of it has arrived
 _SIZE: Final = Struct(">i")
@@ -166,6 +167,9 @@ class Connection:
         if speaks_tls(size) and self._security.tls is None:
             self.close()
             raise Refused(f"{self.address} speaks TLS: set security.protocol to SSL or SASL_SSL")
+        if size == _HTTP:
+            self.close()
+            raise Refused(f"{self.address} speaks HTTP: give the address of a broker, not the console's")
         if not 0 <= size <= MAX_RESPONSE_BYTES:
             raise ProtocolError(f"a response of {size} bytes")
         return memoryview(self._exactly(size))
