@@ -46,6 +46,27 @@ def test_what_is_called_back_has_to_be_a_function(broker: BrokerProcess) -> None
         Producer(broker.bootstrap, on_failure=function)
 
 
+def test_a_receipt_s_callback_is_looked_at_before_anything_is_sent(broker: BrokerProcess) -> None:
+    function: Any = 5
+    with Producer(broker.bootstrap, receipts=True) as producer:
+        with pytest.raises(BadSetting, match="on_delivery is a function, and not 5"):
+            producer.post("orders", b"x", on_delivery=function)
+        assert producer.counts.sent == 0
+
+
+@pytest.mark.parametrize("values", ["abc", 5, None])
+def test_many_values_are_not_one_for_a_twin_either(broker: BrokerProcess, values: Any) -> None:
+    async def story() -> None:
+        async with AsyncProducer(broker.bootstrap, value=str) as producer:
+            with pytest.raises(BadSetting, match="send_all takes many values"):
+                await producer.send_all("orders", values)
+            with pytest.raises(NoSuchTopic, match="there can be no topic"):
+                await producer.send_all("bad topic/!", [])
+            assert producer.counts.sent == 0
+
+    asyncio.run(story())
+
+
 def test_settings_are_a_mapping(broker: BrokerProcess) -> None:
     settings: Any = ["linger.ms"]
     with pytest.raises(BadSetting, match="settings are a dict"):

@@ -20,7 +20,7 @@ from confluent_kafka import KafkaError
 
 from headrace.client.errors import BadSetting, ClientError, Closed
 from headrace.client.hints import PRODUCER, Hints, refuse_callback
-from headrace.client.producing.arguments import Headers
+from headrace.client.producing.arguments import Headers, check_many
 from headrace.client.producing.delivery import Counts, Delivered, delivered
 from headrace.client.producing.partitioning import Partitioner
 from headrace.client.producing.producer import Producer
@@ -116,6 +116,7 @@ class AsyncProducer(Hints):
 
         Raises what went wrong with the first that has failed; the others may be on their way.
         """
+        check_many(topic, values)
         sent, waiting = 0, deque[asyncio.Future[Delivered]]()  # no more than the buffer has room for
         for value in values:
             waiting.append(await self.post(topic, value))

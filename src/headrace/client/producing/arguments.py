@@ -4,11 +4,12 @@ librdkafka's own checks are looser: a header's name that is no text is sent as w
 with a zero in it up to there.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from operator import index
 from typing import Any, Final
 
-from headrace.client.errors import BadSetting, NotSerializable
+from headrace.client.errors import BadSetting, NoSuchTopic, NotSerializable
+from headrace.client.errors_advice import why_no_topic
 
 Headers = Mapping[str, bytes | str | None] | Sequence[tuple[str, bytes | str | None]]
 
@@ -31,6 +32,14 @@ def header_list(headers: Headers, topic: str) -> list[tuple[str, bytes | str | N
             why = f"{name} is bytes, str or None, not {type(value).__name__}"
             raise NotSerializable(topic, "headers", why)
     return [(name, value) for name, value in pairs]
+
+
+def check_many(topic: Any, values: Any) -> None:
+    """Refuse a topic that there cannot be, and one value where many are wanted: a text has many letters."""
+    if why_no_topic(topic):
+        raise NoSuchTopic(topic)
+    if isinstance(values, str) or not isinstance(values, Iterable):
+        raise BadSetting(f"send_all takes many values, such as a list, not {values!r:.80}: `send` takes one")
 
 
 def time_of(timestamp_ms: Any) -> int:

@@ -19,11 +19,10 @@ from typing import Any, Final, NoReturn, Self
 import confluent_kafka
 from confluent_kafka import KafkaError, KafkaException
 
-from headrace.client.errors import BadSetting, ClientError, NoSuchTopic, check_reachable, translate
-from headrace.client.errors_advice import why_no_topic
+from headrace.client.errors import ClientError, check_reachable, translate
 from headrace.client.hints import PRODUCER, Hints, refuse_callback
 from headrace.client.producing import fork as producer_fork
-from headrace.client.producing.arguments import Headers, header_list, time_of
+from headrace.client.producing.arguments import Headers, check_many, header_list, time_of
 from headrace.client.producing.delivery import Counts, Ledger, Receipt
 from headrace.client.producing.flight import Flight
 from headrace.client.producing.gate import Gate, Produce
@@ -171,12 +170,7 @@ class Producer(Hints):
 
         If one is refused, those before it are on their way.
         """
-        if why_no_topic(topic):
-            raise NoSuchTopic(topic)
-        if isinstance(values, str) or not isinstance(values, Iterable):
-            raise BadSetting(
-                f"send_all takes many values, such as a list, not {values!r:.80}: `send` takes one"
-            )
+        check_many(topic, values)
         sent = 0
         if self._prepare is not None:
             for value in values:
@@ -219,6 +213,8 @@ class Producer(Hints):
 
         `on_delivery` is called with it when it is known, by the thread that sends, flushes or waits next.
         """
+        if on_delivery is not None:
+            check_functions(on_delivery=on_delivery)
         receipt = Receipt(self._ledger, self._flight.client.poll, on_delivery)
         while not self.offer(receipt.settle, topic, value, key, headers, partition, timestamp_ms):
             self._flight.wait_for_room()
