@@ -109,6 +109,22 @@ def test_dialogs_can_be_read_in_every_theme_and_width(looked_at: Reader) -> None
             expect(dialog).not_to_be_visible()
 
 
+def test_a_name_as_long_as_there_can_be_fits_into_every_dialog_of_a_phone(browser: Browser, url: str) -> None:
+    context = browser.new_context(viewport={"width": 375, "height": 800})
+    reader = Reader(context.new_page(), url)
+    page, longest = reader.page, "n" * 249
+    assert page.request.post(f"{url}/api/v1/topics", data={"name": longest}).ok
+    reader.open(f"/ui/topics/{longest}")
+    for button in ("Produce", "Add partitions", "Empty", "Delete"):
+        dialog = reader.dialog(button)
+        wide = dialog.evaluate("(each) => each.scrollWidth - each.clientWidth")
+        assert wide <= 0, f"{button} sticks out by {wide} pixels"
+        page.keyboard.press("Escape")
+    assert page.request.delete(f"{url}/api/v1/topics/{longest}").ok
+    reader.check()
+    context.close()
+
+
 def test_pages_allow_nothing_from_elsewhere_and_no_script_of_their_own(reader: Reader) -> None:
     answer = reader.page.goto(f"{reader.url}/ui/topics/customers")
     assert answer is not None
