@@ -45,5 +45,10 @@ def test_of_several_topics_none_is_deleted_if_one_has_to_be_meant(headrace: Comm
     assert not {"orders", "_schemas"} & names(headrace)
 
 
+def test_who_writes_to_a_topic_of_the_clusters_is_told_whose_it_is(headrace: Command) -> None:
+    refused = headrace("produce", "__consumer_offsets", "x")
+    assert refused.complaint == "__consumer_offsets is the cluster's own: only brokers write to it"
+
+
 def names(headrace: Command) -> set[str]:
     return {each["name"] for each in headrace.ok("topic", "list", "--json").json}

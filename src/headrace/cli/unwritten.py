@@ -19,7 +19,9 @@ def explained(session: Session, topic: str, error: ClientError) -> ClientError:
 
 
 def _refused(session: Session, topic: str) -> ClientError | None:
-    """No client but the registry names the offset of what it writes."""
+    """Not because of the record: the topic takes none from a client such as this."""
+    if session.admin.describe_topic(topic).internal:
+        return ClientError(f"{topic} is the cluster's own: only brokers write to it")
     configs = {each.name: each.value for each in session.admin.topic_configs(topic)}
     if configs.get(_BY_OFFSET) != "true":
         return None
