@@ -134,3 +134,15 @@ def test_a_nul_in_a_name_is_refused_in_words(gateway: Asking) -> None:
     said = "has a NUL character in it, and no name has one"
     assert gateway.refused("GET", "/api/v1/topics/a%00b") == (422, 422, f"path.name: {said}")
     assert gateway.refused("POST", "/api/v1/topics", {"name": "a\0b"}) == (422, 422, f"body.name: {said}")
+
+
+def test_a_topic_whose_name_nobody_can_print_is_a_bad_request_and_nothing_that_is_missing(
+    gateway: Asking,
+) -> None:
+    (cluster,) = gateway.get("/v3/clusters")["data"]
+    for path, field in (
+        ("/api/v1/topics", "name"),
+        (f"/v3/clusters/{cluster['cluster_id']}/topics", "topic_name"),
+    ):
+        status, _, said = gateway.refused("POST", path, {field: "\U000870bd"})
+        assert (status, said[:21]) == (400, "there can be no topic")

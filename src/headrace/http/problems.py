@@ -1,7 +1,8 @@
 """Refusals, as every part of the gateway words them: {"error_code": 40401, "message": "a sentence"}."""
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from http import HTTPStatus
 from typing import Any, Final
 
@@ -87,6 +88,15 @@ def install(app: FastAPI) -> None:
 def code_of(error: ClientError) -> tuple[HTTPStatus, int]:
     """The status and the number for an error of a client's."""
     return next((status, code) for kind, status, code in _CODES if isinstance(error, kind))
+
+
+@contextmanager
+def naming_a_new_one() -> Iterator[None]:
+    """A topic that there cannot be is nothing that was not found, for whoever wants to make it."""
+    try:
+        yield
+    except NoSuchTopic as error:
+        raise Problem(HTTPStatus.BAD_REQUEST, 40002, str(error)) from None
 
 
 async def _problem(_request: Request, error: Exception) -> JSONResponse:

@@ -26,7 +26,7 @@ from headrace.http.gateway.asking import (
     example,
     settings,
 )
-from headrace.http.problems import answers
+from headrace.http.problems import answers, naming_a_new_one
 from headrace.http.reach import Reach, Reached
 
 router = APIRouter(tags=["topics"])
@@ -95,12 +95,13 @@ class TopicBody(Body):
 @router.post("/topics", status_code=HTTPStatus.CREATED, responses=_CREATION, summary="Make a topic")
 def create_topic(asked: TopicBody, reach: Reached) -> TopicAnswer:
     """Returns the topic as `GET /topics/{name}` does."""
-    made = reach.admin.create_topic(
-        asked.name,
-        partitions=asked.partitions,
-        replicas=asked.replicas,
-        configs=settings(asked.configs),
-    )
+    with naming_a_new_one():
+        made = reach.admin.create_topic(
+            asked.name,
+            partitions=asked.partitions,
+            replicas=asked.replicas,
+            configs=settings(asked.configs),
+        )
     return in_full(reach, made)
 
 

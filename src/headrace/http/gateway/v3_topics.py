@@ -19,6 +19,7 @@ from headrace.http.gateway.v3_envelope import (
     Resource,
     V3Route,
 )
+from headrace.http.problems import naming_a_new_one
 from headrace.http.reach import SILENCE_S, Reach, Reached
 
 router = APIRouter(prefix="/v3/clusters/{cluster_id}/topics", tags=["REST proxy v3"], route_class=V3Route)
@@ -88,12 +89,13 @@ def create_topic(asked: TopicV3, links: Linked, reach: Reached, response: Respon
     if asked.validate_only:
         response.status_code = HTTPStatus.OK
         return _draft(links, reach, asked, configs)
-    made = reach.admin.create_topic(
-        asked.topic_name,
-        partitions=asked.partitions_count,
-        replicas=asked.replication_factor,
-        configs=configs,
-    )
+    with naming_a_new_one():
+        made = reach.admin.create_topic(
+            asked.topic_name,
+            partitions=asked.partitions_count,
+            replicas=asked.replication_factor,
+            configs=configs,
+        )
     return _topic(links, made)
 
 
