@@ -5,11 +5,12 @@ import re
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 from confluent_kafka import Consumer, Producer
+from confluent_kafka.admin import AdminClient, NewTopic
 from prometheus_client.parser import text_string_to_metric_families
 
 from headrace.testing.process import ClusterProcess
@@ -72,6 +73,40 @@ def test_what_was_written_and_read_is_counted(up: ClusterProcess) -> None:
     assert found["kafka_consumergroup_lag"]["billing"] == 0
     assert found["kafka_brokers"][""] == 3
     assert found["headrace_request_duration_seconds_count"][""] > 0
+
+
+def test_followers_wait_for_news_also_after_a_topic_was_deleted(up: ClusterProcess) -> None:
+    """They wait half a second in each request, and do not go on about what is there no more."""
+    admin = AdminClient({"bootstrap.servers": up.bootstrap})
+    made = [NewTopic(name, num_partitions=3, replication_factor=3) for name in ("kept", "deleted")]
+    for made_one in admin.create_topics(made).values():
+        made_one.result(timeout=30)
+    write_and_read(up.bootstrap, "deleted", "readers")
+    admin.delete_topics(["deleted"])["deleted"].result(timeout=30)
+    until(lambda: "deleted" not in scrape(up)["kafka_topic_partition_current_offset"])
+
+    before = fetches(up)
+    time.sleep(2)
+
+    assert fetches(up) - before < 400
+
+
+def fetches(up: ClusterProcess) -> float:
+    """How often anybody has asked for records, replicas included."""
+    name = "kafka_network_requestmetrics_requests_total"
+    return sum(
+        sample.value
+        for family in text_string_to_metric_families(get(up, "/metrics"))
+        for sample in family.samples
+        if sample.name == name and sample.labels["request"].startswith("Fetch")
+    )
+
+
+def until(condition: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 30
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
 
 
 def test_one_broker_can_be_asked_for(up: ClusterProcess) -> None:

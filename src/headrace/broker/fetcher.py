@@ -55,6 +55,7 @@ class _Asked(NamedTuple):
 
     position: Position
     log_start_offset: int
+    topic_id: bytes
 
 
 class Fetchers:
@@ -230,12 +231,16 @@ class Fetcher:
     def _request(self) -> FetchRequest:
         now = self._broker.loop.time()
         wanted = {
-            id_: _Asked(_position(partition), partition.log.log_start_offset)
+            id_: _Asked(_position(partition), partition.log.log_start_offset, partition.topic_id)
             for id_, partition in self._partitions.items()
             if self._resting.get(id_, 0) <= now
         }
         news = {id_: each for id_, each in wanted.items() if self._asked.get(id_) != each}
-        forgotten = [id_ for id_ in self._asked if id_ not in wanted]
+        forgotten = [
+            (each.topic_id, id_.partition)
+            for id_, each in self._asked.items()
+            if id_ not in wanted or wanted[id_].topic_id != each.topic_id
+        ]
         self._asked = wanted
         config = self._broker.config
         wait_ms, min_bytes, max_bytes, each_bytes = map(config.integer, _FETCH_SETTINGS)
@@ -249,7 +254,7 @@ class Fetcher:
             session_id=self._session_id,
             session_epoch=self._session_epoch,
             topics=self._topics(news, each_bytes),
-            forgotten_topics_data=self._forgotten(forgotten),
+            forgotten_topics_data=_forgotten(forgotten),
             rack_id="",
         )
 
@@ -267,14 +272,6 @@ class Fetcher:
                 )
             )
         return [FetchTopic(topic_id=topic_id, partitions=each) for topic_id, each in by_topic.items()]
-
-    def _forgotten(self, ids: Iterable[TopicPartition]) -> list[ForgottenTopic]:
-        by_topic: dict[bytes, list[int]] = {}
-        for id_ in ids:
-            topic = self._broker.image.topics.get(id_.topic)
-            if topic is not None:
-                by_topic.setdefault(topic.topic_id, []).append(id_.partition)
-        return [ForgottenTopic(topic_id=topic_id, partitions=each) for topic_id, each in by_topic.items()]
 
     # -- what the leader says of one partition -------------------------------------------------
 
@@ -365,6 +362,14 @@ class Fetcher:
         if answer.error_code:
             raise NotLeader(f"broker {self._leader} does not say where {partition.id} begins and ends")
         return int(answer.offset)
+
+
+def _forgotten(places: Iterable[tuple[bytes, int]]) -> list[ForgottenTopic]:
+    """Partitions that the leader is to drop from the session, also of topics that are there no more."""
+    by_topic: dict[bytes, list[int]] = {}
+    for topic_id, partition in places:
+        by_topic.setdefault(topic_id, []).append(partition)
+    return [ForgottenTopic(topic_id=topic_id, partitions=each) for topic_id, each in by_topic.items()]
 
 
 def _position(partition: Partition) -> Position:
