@@ -21,7 +21,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from headrace.coordination.errors import ZooKeeperUnavailable
-from headrace.coordination.zookeeper import ZooKeeper
+from headrace.coordination.zookeeper import PORTS_EACH, ZooKeeper
+from headrace.ports import reserved
 
 PATH = b"/bench"
 DATA = b"x" * 100
@@ -125,7 +126,7 @@ def embedded(directory: Path) -> Iterator[tuple[str, int]]:
 
 
 def zookeeper(directory: Path) -> Iterator[tuple[str, int]]:
-    with ZooKeeper(directory, port=0) as running:
+    with reserved("127.0.0.1", 0, PORTS_EACH) as ports, ZooKeeper(directory, port=ports) as running:
         pid = running.servers[0].pid
         assert pid is not None
         yield running.address, pid

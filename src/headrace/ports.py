@@ -37,7 +37,7 @@ def _these(stack: ExitStack, host: str, ports: range) -> list[int]:
         raise PortsTaken(f"{len(ports)} brokers from port {ports[0]} on: the last would have {ports[-1]}")
     for port in ports:
         try:
-            stack.enter_context(_bound(host, port, shared=True))
+            stack.enter_context(bound(host, port, shared=True))
         except OSError as error:
             raise PortsTaken(f"cannot listen on {written(host, port)}: {_why(error)}") from error
     return list(ports)
@@ -47,10 +47,10 @@ def _any(stack: ExitStack, host: str, count: int) -> list[int]:
     for _ in range(ATTEMPTS):
         with ExitStack() as found:
             try:
-                kept = [found.enter_context(_bound(host, 0, shared=False))]
+                kept = [found.enter_context(bound(host, 0, shared=False))]
                 lowest = kept[0].getsockname()[1]
                 others = range(lowest + 1, min(lowest + count, 65536))
-                kept += [found.enter_context(_bound(host, port, shared=False)) for port in others]
+                kept += [found.enter_context(bound(host, port, shared=False)) for port in others]
             except OSError as error:
                 if error.errno == errno.EADDRINUSE:
                     continue
@@ -64,23 +64,24 @@ def _any(stack: ExitStack, host: str, count: int) -> list[int]:
     raise PortsTaken(f"there are no {count} free ports in a row on {host}")
 
 
-def _bound(host: str, port: int, *, shared: bool) -> socket.socket:
+def bound(host: str, port: int, *, shared: bool) -> socket.socket:
+    """A socket at that address, which does not listen; `shared` with others that say so."""
     family, kind, protocol, _, address = socket.getaddrinfo(
         host or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
     )[0]
-    bound = socket.socket(family, kind, protocol)
+    made = socket.socket(family, kind, protocol)
     try:
         if shared:
-            _share(bound)
-        bound.bind(address)
+            _share(made)
+        made.bind(address)
     except BaseException:
-        bound.close()
+        made.close()
         raise
-    return bound
+    return made
 
 
-def _share(bound: socket.socket) -> None:
-    bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+def _share(kept: socket.socket) -> None:
+    kept.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
 
 
 def _why(error: OSError) -> str:

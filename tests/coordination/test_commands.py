@@ -12,7 +12,8 @@ from coordination.conftest import WAIT_S, wait_until
 from coordination.processes import HEADRACE
 from headrace.coordination import java, zookeeper
 from headrace.coordination.errors import CoordinationError, ZooKeeperUnavailable
-from headrace.coordination.zookeeper import ZooKeeper
+from headrace.coordination.zookeeper import PORTS_EACH, ZooKeeper
+from ports import free_ports
 
 START_TIMEOUT_S = 90
 
@@ -76,7 +77,7 @@ def test_damaged_data_ends_in_one_line_that_names_the_place(data_dir: Path) -> N
 
 
 def test_an_ensemble_survives_the_loss_of_one_server(data_dir: Path) -> None:
-    with ZooKeeper(data_dir, servers=3, port=0) as ensemble:
+    with ZooKeeper(data_dir, servers=3, port=free_ports(3 * PORTS_EACH)) as ensemble:
         client = KazooClient(ensemble.address)
         client.start(WAIT_S)
         client.create("/a", b"before")

@@ -2,6 +2,7 @@
 
 import signal
 import time
+from contextlib import ExitStack
 from pathlib import Path
 from types import FrameType
 from typing import NoReturn
@@ -9,7 +10,8 @@ from typing import NoReturn
 import click
 
 from headrace.cli.session import Session, as_json_option
-from headrace.coordination.zookeeper import ZooKeeper
+from headrace.coordination.zookeeper import PORTS_EACH, ZooKeeper
+from headrace.ports import reserved
 
 CHECK_S = 0.5
 
@@ -41,7 +43,10 @@ def zookeeper(session: Session, data_dir: Path, servers: int, host: str, port: i
     """
     signal.signal(signal.SIGTERM, _interrupt)
     try:
-        with ZooKeeper(data_dir, servers=servers, host=host, port=port) as ensemble:
+        with ExitStack() as stack:
+            any_port = port == 0
+            ports = stack.enter_context(reserved(host, 0, PORTS_EACH * servers)) if any_port else port
+            ensemble = stack.enter_context(ZooKeeper(data_dir, servers=servers, host=host, port=ports))
             session.ready(zookeeper=ensemble.address)
             while True:
                 time.sleep(CHECK_S)

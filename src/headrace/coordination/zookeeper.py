@@ -20,7 +20,6 @@ from typing import Final, Self
 
 from headrace.coordination.errors import CoordinationError, ZooKeeperUnavailable
 from headrace.coordination.java import find_java
-from headrace.ports import reserved
 
 MAIN_CLASS: Final = "org.apache.zookeeper.server.quorum.QuorumPeerMain"
 # Enough for the server: protocol, logging, metrics, and the libraries its classes mention.
@@ -57,16 +56,13 @@ class ZooKeeper:
         tick_ms: int = 2000,
         java_options: Sequence[str] = (),
     ) -> None:
-        """`port` is the first server's, the next have the next; 0 takes whatever ports are free now.
+        """`port` is the first server's, the next have the next; or all of them, PORTS_EACH for each server.
 
-        Or all of them, PORTS_EACH for each server, if somebody keeps them for this ensemble.
+        Whoever wants any that are free keeps them for as long: see `headrace.ports`.
         """
         require_odd(servers)
         command = [str(find_java()), HEAP, *java_options, "-cp", os.pathsep.join(map(str, find_jars()))]
-        if isinstance(port, int):
-            ports = _free_ports(servers) if port == 0 else _ports_from(port, servers)
-        else:
-            ports = _ports_of(port)
+        ports = _ports_from(port, servers) if isinstance(port, int) else _ports_of(port)
         self.servers = [
             Server(command, data_dir / str(number), number, host=host, ports=ports, tick_ms=tick_ms)
             for number in range(1, servers + 1)
@@ -265,11 +261,6 @@ def _ports_from(first: int, servers: int) -> list[Ports]:
     return [
         Ports(port, port + QUORUM_OFFSET, port + ELECTION_OFFSET) for port in range(first, first + servers)
     ]
-
-
-def _free_ports(servers: int) -> list[Ports]:
-    with reserved("127.0.0.1", 0, PORTS_EACH * servers) as numbers:
-        return _ports_of(numbers)
 
 
 def _ports_of(numbers: Sequence[int]) -> list[Ports]:

@@ -3,6 +3,7 @@
 import socket
 from typing import Final
 
+from headrace import ports
 from headrace.addresses import reachable, written
 
 BACKLOG: Final = 128
@@ -10,13 +11,8 @@ BACKLOG: Final = 128
 
 def bound(host: str, port: int) -> socket.socket:
     """A socket that listens: connections wait in it until somebody serves them."""
-    family, kind, protocol, _, address = socket.getaddrinfo(
-        host or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
-    )[0]
-    listening = socket.socket(family, kind, protocol)
+    listening = ports.bound(host, port, shared=True)
     try:
-        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        listening.bind(address)
         listening.listen(BACKLOG)
     except BaseException:
         listening.close()
