@@ -49,7 +49,7 @@ class Registry:
         self._failed = 0  # which to fail
         self._failure: Exception | None = None
         self._read_at = float("-inf")
-        self._known: dict[tuple[int | str, str], SchemaValue] = {}
+        self._known: dict[tuple[str, int | str, str], SchemaValue] = {}  # by what was asked, and of what
         self._known_by = self._store.state, 0
 
     # -- for everybody in the gateway ----------------------------------------------------------
@@ -87,7 +87,7 @@ class Registry:
 
     def by_id(self, schema_id: int, subject: str = "") -> SchemaValue:
         """The schema of an id, as it is kept."""
-        return self._kept((schema_id, subject), lambda state: state.by_id(schema_id, subject))
+        return self._kept(("by id", schema_id, subject), lambda state: state.by_id(schema_id, subject))
 
     def of_subject(self, schema_id: int, subject: str) -> SchemaValue:
         """The same, as a version of the subject; Invalid if it is none of its versions."""
@@ -99,13 +99,13 @@ class Registry:
                 raise Invalid(f"schema {schema_id} is none of subject {subject!r}: register it there first")
             return value
 
-        return self._kept((schema_id, f"of {subject}"), find)
+        return self._kept(("of subject", schema_id, subject), find)
 
     def by_guid(self, guid: str) -> SchemaValue:
         """The schema that is called so in every registry."""
-        return self._kept((guid, ""), lambda state: state.by_guid(guid))
+        return self._kept(("by guid", guid, ""), lambda state: state.by_guid(guid))
 
-    def _kept(self, which: tuple[int | str, str], find: Callable[[State], SchemaValue]) -> SchemaValue:
+    def _kept(self, which: tuple[str, int | str, str], find: Callable[[State], SchemaValue]) -> SchemaValue:
         known = self._known.get(which)
         if known is not None and time.monotonic() - self._read_at < FRESH_S:
             return known
