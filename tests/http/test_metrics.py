@@ -5,7 +5,7 @@ import re
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -13,6 +13,7 @@ from confluent_kafka import Consumer, Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 from prometheus_client.parser import text_string_to_metric_families
 
+from cluster.waiting import until
 from headrace.testing.process import ClusterProcess
 
 RECORDS = 500
@@ -83,7 +84,7 @@ def test_followers_wait_for_news_also_after_a_topic_was_deleted(up: ClusterProce
         made_one.result(timeout=30)
     write_and_read(up.bootstrap, "deleted", "readers")
     admin.delete_topics(["deleted"])["deleted"].result(timeout=30)
-    until(lambda: "deleted" not in scrape(up)["kafka_topic_partition_current_offset"])
+    until("it is gone", lambda: "deleted" not in scrape(up)["kafka_topic_partition_current_offset"])
 
     before = fetches(up)
     time.sleep(2)
@@ -100,13 +101,6 @@ def fetches(up: ClusterProcess) -> float:
         for sample in family.samples
         if sample.name == name and sample.labels["request"].startswith("Fetch")
     )
-
-
-def until(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 30
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
 
 
 def test_one_broker_can_be_asked_for(up: ClusterProcess) -> None:
