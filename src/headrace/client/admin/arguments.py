@@ -5,13 +5,13 @@ settings are, and one that is no text in UTF-8 ends the process.
 """
 
 from collections.abc import Iterable, Mapping
-from operator import index
 from typing import Any, Final
 
 from headrace.client.connection import Place
-from headrace.client.consuming.arguments import LAST_OFFSET, LAST_PARTITION, place_list
+from headrace.client.consuming.arguments import place_list
 from headrace.client.errors import BadSetting, NoSuchTopic
 from headrace.client.errors_advice import why_no_topic
+from headrace.client.numbers import LAST_OFFSET, LAST_PARTITION, whole
 
 Configs = Mapping[str, str | float | bool]
 BROKERS_CHOICE: Final = -1  # how many partitions or replicas: what the brokers are configured for
@@ -32,13 +32,10 @@ def check_new_topic(name: Any) -> None:
         raise NoSuchTopic(name)
 
 
-def whole(what: str, given: Any, low: int, high: int, meaning: str) -> int:
+def number_of(what: str, given: Any, low: int, high: int, meaning: str) -> int:
     """The number, or a BadSetting that says what it would have to be."""
-    try:
-        number = index(given)  # numpy's numbers are no ints
-    except TypeError:
-        number = high + 1
-    if not low <= number <= high:
+    number = whole(given)
+    if number is None or not low <= number <= high:
         raise BadSetting(f"{what}={given!r:.80}: it is {meaning}")
     return number
 
@@ -46,23 +43,23 @@ def whole(what: str, given: Any, low: int, high: int, meaning: str) -> int:
 def count_of(what: str, given: Any, most: int) -> int:
     """How many partitions or replicas a new topic is to have."""
     meaning = f"an int from 1 to {most:,}, or None for what the brokers are configured for"
-    return BROKERS_CHOICE if given is None else whole(what, given, BROKERS_CHOICE, most, meaning)
+    return BROKERS_CHOICE if given is None else number_of(what, given, BROKERS_CHOICE, most, meaning)
 
 
 def total_of(given: Any) -> int:
     """How many partitions a topic is to have from now on."""
-    return whole("total", given, 1, MOST_PARTITIONS, f"an int from 1 to {MOST_PARTITIONS:,}")
+    return number_of("total", given, 1, MOST_PARTITIONS, f"an int from 1 to {MOST_PARTITIONS:,}")
 
 
 def broker_of(given: Any) -> int:
     """A broker's id."""
-    return whole("broker_id", given, 0, LAST_PARTITION, "an int, such as 1")
+    return number_of("broker_id", given, 0, LAST_PARTITION, "an int, such as 1")
 
 
 def time_of(given: Any) -> int:
     """A time. What is below 0 a broker would take for something else."""
     meaning = "an int, of milliseconds since 1970 (of a datetime: int(moment.timestamp() * 1000))"
-    return whole("time_ms", given, 0, LAST_OFFSET, meaning)
+    return number_of("time_ms", given, 0, LAST_OFFSET, meaning)
 
 
 def group_offsets(given: Any) -> dict[Place, int]:
@@ -74,7 +71,7 @@ def group_offsets(given: Any) -> dict[Place, int]:
     if places is None:
         raise BadSetting(f"offsets are by partition, such as {{('orders', 0): 5}}, not {given!r:.80}")
     return {
-        place: whole("offset", offset, 0, LAST_OFFSET, "an int from 0 on")
+        place: number_of("offset", offset, 0, LAST_OFFSET, "an int from 0 on")
         for place, offset in zip(places, given.values(), strict=True)
     }
 
@@ -85,7 +82,7 @@ def ends_of(given: Any) -> dict[int, int]:
         raise BadSetting(f"`before` is an offset for each partition, such as {{0: 5}}, not {given!r:.80}")
     meaning = f"an int from 0 on, or {ALL} for all that is there"
     return {
-        whole("partition", partition, 0, LAST_PARTITION, "an int from 0 on"): whole(
+        number_of("partition", partition, 0, LAST_PARTITION, "an int from 0 on"): number_of(
             "offset", offset, ALL, LAST_OFFSET, meaning
         )
         for partition, offset in given.items()

@@ -1,19 +1,17 @@
 """Partitions and offsets as a consumer is told of them, or what is wrong with them."""
 
 from collections.abc import Iterable, Mapping
-from operator import index
 from typing import Any, Final, Literal
 
 import confluent_kafka
 
 from headrace.client.connection import Place
 from headrace.client.errors import BadSetting, NoSuchTopic
+from headrace.client.numbers import LAST_OFFSET, LAST_PARTITION, whole
 
 Start = Literal["earliest", "latest"]
 
 ENDS: Final = {"earliest": confluent_kafka.OFFSET_BEGINNING, "latest": confluent_kafka.OFFSET_END}
-LAST_OFFSET: Final = 2**63 - 1
-LAST_PARTITION: Final = 2**31 - 1
 MOST: Final = 1_000_000  # records that librdkafka hands out at a time
 
 
@@ -35,11 +33,8 @@ def offset_of(wanted: Any) -> int:
     """The number that is meant."""
     if isinstance(wanted, str) and wanted in ENDS:
         return int(ENDS[wanted])
-    try:
-        offset = index(wanted)  # numpy's numbers are no ints
-    except TypeError:
-        offset = LAST_OFFSET + 1
-    if not 0 <= offset <= LAST_OFFSET and offset not in ENDS.values():
+    offset = whole(wanted)
+    if offset is None or not (0 <= offset <= LAST_OFFSET or offset in ENDS.values()):
         raise BadSetting(f"an offset is a number from 0 on, 'earliest' or 'latest', not {wanted!r:.80}")
     return offset
 
@@ -56,11 +51,8 @@ def _place(given: Any) -> Place:
     topic, partition = given
     if not isinstance(topic, str):
         raise NoSuchTopic(topic)
-    try:
-        number = index(partition)
-    except TypeError:
-        raise _no_places(given) from None
-    if not 0 <= number <= LAST_PARTITION:
+    number = whole(partition)
+    if number is None or not 0 <= number <= LAST_PARTITION:
         raise _no_places(given)
     return Place(topic, number)
 

@@ -5,16 +5,13 @@ with a zero in it up to there.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from operator import index
-from typing import Any, Final
+from typing import Any
 
 from headrace.client.errors import BadSetting, NoSuchTopic, NotSerializable
 from headrace.client.errors_advice import why_no_topic
+from headrace.client.numbers import LAST_OFFSET, LAST_PARTITION, whole
 
 Headers = Mapping[str, bytes | str | None] | Sequence[tuple[str, bytes | str | None]]
-
-LATEST_MS: Final = 2**63 - 1
-LAST_PARTITION: Final = 2**31 - 1
 
 
 def header_list(headers: Headers, topic: str) -> list[tuple[str, bytes | str | None]]:
@@ -44,11 +41,8 @@ def check_many(topic: Any, values: Any) -> None:
 
 def time_of(timestamp_ms: Any) -> int:
     """Milliseconds since 1970, and 0 for now; BadSetting for what is neither."""
-    try:
-        time_ms = index(timestamp_ms or 0)
-    except TypeError:
-        time_ms = -1
-    if not 0 <= time_ms <= LATEST_MS:
+    time_ms = whole(timestamp_ms or 0)
+    if time_ms is None or not 0 <= time_ms <= LAST_OFFSET:
         raise BadSetting(
             f"timestamp_ms={timestamp_ms!r}: it is an int, of milliseconds since 1970, or 0 for now "
             "(of a datetime: int(moment.timestamp() * 1000))"
@@ -58,11 +52,8 @@ def time_of(timestamp_ms: Any) -> int:
 
 def check_partition(partition: Any) -> None:
     """BadSetting if it is not what a partition can be called. One that there is not is another matter."""
-    try:
-        known = partition is None or index(partition) <= LAST_PARTITION
-    except TypeError:
-        known = False
-    if not known:
+    number = 0 if partition is None else whole(partition)
+    if number is None or number > LAST_PARTITION:
         raise BadSetting(f"partition={partition!r}: it is an int from 0 on, or None for any")
 
 

@@ -7,11 +7,11 @@ librdkafka's work. Records without one are dealt out evenly, one to each partiti
 import itertools
 import time
 from collections.abc import Callable, Iterator
-from operator import index
 from typing import Any, Final, TypeVar
 
 from headrace.client.errors import ClientError, NoSuchTopic
 from headrace.client.errors_advice import why_no_topic
+from headrace.client.numbers import whole
 
 T = TypeVar("T")
 
@@ -77,11 +77,8 @@ class Chosen(_Known[int]):
         """What the function says, if there is such a partition."""
         count = self[topic]
         said: Any = self._function(topic, key, value, count)
-        try:
-            partition = index(said)  # numpy's numbers are no ints
-        except TypeError:
-            partition = ANY
-        if not 0 <= partition < count:
+        partition = whole(said)
+        if partition is None or not 0 <= partition < count:
             raise ClientError(
                 f"the partitioner said {said!r} for topic {topic}, which has partitions 0 to {count - 1}"
             )
