@@ -128,6 +128,7 @@ def test_an_id_has_to_be_one_of_the_subject(gateway: Asking) -> None:
     (cluster,) = gateway.get("/v3/clusters")["data"]
     at = f"{cluster['metadata']['self']}/topics/{topic}/records"
 
+    gateway.get(f"/schemas/ids/{schema_id}?subject=of%20{topic}-value")  # which is another question
     asked = {"value_schema_id": schema_id, "records": [{"value": 1}]}
     refused = gateway.refused("POST", f"/topics/{topic}", asked, kind=v2("avro"))
     assert refused[:2] == (422, 42205)
