@@ -5,7 +5,7 @@ are shipped. What stands in for the rest has the same face: `Peer`, `SimSession`
 """
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache
 from types import SimpleNamespace
@@ -21,15 +21,17 @@ from headrace.broker.server import Broker
 from headrace.protocol.message import Message
 from headrace.protocol.schema.list_offsets import ListOffsetsRequest
 from simulation.disk import SimDisk, SimLogs
+from simulation.exits import SimExitWatch, has_exited, own_process
 from simulation.network import End
 from simulation.peer import NOTHING, Peer, Served, WhoLeads
 from simulation.process import Process
 from simulation.session import SimSession
 
 MIN_INSYNC_REPLICAS = 2
+SESSION_TIMEOUT_MS = 1500
 
 _SETTINGS = {
-    "zookeeper.session.timeout.ms": "1500",
+    "zookeeper.session.timeout.ms": str(SESSION_TIMEOUT_MS),
     "replica.lag.time.max.ms": "1000",
     "replica.fetch.max.bytes": "4",  # records: a log counts one byte each
     "min.insync.replicas": str(MIN_INSYNC_REPLICAS),
@@ -54,7 +56,10 @@ def simulated() -> Iterator[None]:
     )
     with (
         patch("headrace.broker.membership.Peer", Peer),
-        patch("headrace.broker.membership.time", clock),
+        patch("headrace.broker.lease.time", clock),
+        patch("headrace.broker.membership.own_process", own_process),
+        patch("headrace.broker.membership.has_exited", has_exited),
+        patch("headrace.broker.exited_brokers.ExitWatch", SimExitWatch),
         patch("headrace.broker.partition.time", clock),
         # Sets of these are walked through: in an order that does not depend on where they lie in memory.
         patch.object(WaitingFetch, "__hash__", lambda self: hash(self._timer.when())),
@@ -75,6 +80,7 @@ class SimBroker(Broker):
         self._loop = process.loop
         self._disk = disk
         self.endpoints = [Endpoint("PLAINTEXT", process.host.name, 9092)]
+        self.on_serving: Callable[[Partition], None] = lambda _partition: None
         self.is_silent = False  # about how far its logs go: controllers choose leaders without its word
 
     def now_ms(self) -> int:
@@ -103,6 +109,12 @@ class SimBroker(Broker):
     async def _stop_listening(self) -> None:
         self.process.host.listener = None
         self.process.network.process_ended(self.process, silently=False)
+
+    def ensure_lease(self, partition: Partition) -> None:
+        """Raise as the broker does; what it lets through is noted: it serves the partition right now."""
+        super().ensure_lease(partition)
+        if partition.leadership is not None:
+            self.on_serving(partition)
 
     def who_leads(self, question: WhoLeads) -> int:
         """What a client is told: -1 if nobody leads, or it is not known."""

@@ -62,6 +62,7 @@ class Checks:
         self._unclean_allowed = unclean_allowed
         self._topics = {topic_path(id_.topic): id_.topic for id_ in ids}
         self._replicas: dict[TopicPartition, Sequence[int]] = {}
+        self._expired_until: dict[int, float] = {}  # brokers whose sessions were ended before their time
         self._seen: dict[tuple[int, TopicPartition], _Seen] = {}
         zookeeper.tree.on_change = self._written
 
@@ -108,6 +109,21 @@ class Checks:
             role = "leads" if now.leads else f"follows {now.partition.leader}"
             committed = f"{now.high_watermark} of {log.log_end_offset} committed"
             self._world.say(who, "%s: %s in epoch %d, %s", id_, role, now.leader_epoch, committed)
+
+    def serves(self, machine: Machine, partition: Partition) -> None:
+        """A broker takes a write with acks=1, or answers for a partition: nobody else may lead it by then."""
+        state = self.states.get(partition.id)
+        if state is None or state.leader == machine.broker_id:
+            return
+        if self._world.now >= self._expired_until.get(machine.broker_id, 0.0):
+            raise Violation(
+                f"{partition.id}: {machine.name} serves in epoch {partition.leader_epoch} although broker "
+                f"{state.leader} leads in epoch {state.leader_epoch}"
+            )
+
+    def session_ended_early(self, broker_id: int, lease_s: float) -> None:
+        """A session was ended while its owner rightly believes in it; ZooKeeper never does that by itself."""
+        self._expired_until[broker_id] = self._world.now + lease_s
 
     # -- what is written -----------------------------------------------------------------------
 

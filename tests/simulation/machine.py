@@ -4,9 +4,11 @@ from collections.abc import Callable
 from functools import partial
 
 from headrace.broker.errors import StartRefused
+from headrace.broker.partition import Partition
 from headrace.coordination.errors import CoordinationError
 from simulation.broker import SimBroker
 from simulation.disk import SimDisk
+from simulation.exits import identify
 from simulation.network import Network
 from simulation.process import Process
 from simulation.world import World
@@ -29,6 +31,8 @@ class Machine:
         self.lives = 0
         self.is_stopping = False
         self.is_silent = False
+        self.exits_are_provable = False  # to the other brokers, as on one machine
+        self.on_serving: Callable[[Machine, Partition], None] = lambda _machine, _partition: None
         self.on_step: Callable[[Machine], None] = lambda _machine: None
         self._supervisor = Process(world, network, self.host)
 
@@ -42,6 +46,8 @@ class Machine:
         self.process.on_step = partial(self.on_step, self)
         self.broker = SimBroker(self.broker_id, self.process, self.disk)
         self.broker.is_silent = self.is_silent
+        self.broker.on_serving = partial(self.on_serving, self)
+        identify(self.process, pid=self.broker_id, life=self.lives, is_provable=self.exits_are_provable)
         self.process.run(self._live(self.process, self.broker))
 
     async def _live(self, process: Process, broker: SimBroker) -> None:

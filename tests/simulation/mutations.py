@@ -11,9 +11,12 @@ from typing import Any
 from unittest.mock import patch
 
 from headrace.broker.isr_changes import IsrChanges
+from headrace.broker.membership import Membership
 from headrace.broker.partition import ANY_EPOCH, Partition
 from headrace.broker.replicas import Replicas
 from headrace.controller import model, store
+from headrace.controller.handover import Handover
+from headrace.controller.model import ClusterModel
 from headrace.controller.runner import Controller
 from headrace.controller.store import Office
 from headrace.coordination.session import ANY_VERSION, Check
@@ -195,6 +198,41 @@ def a_replica_that_comes_back_passes_for_what_it_was() -> Iterator[None]:
     with patch.object(
         election, "_on_fewer", lambda partition, replicas: replace(partition, replicas=replicas)
     ):
+        yield
+
+
+@_mutation
+def a_broker_that_refuses_connections_counts_as_dead() -> Iterator[None]:
+    """It is alive, holds its lease, and acknowledges writes that the next leader does not have."""
+    reachable = Controller._reachable
+
+    def settle(self: Controller, broker_id: int, is_reachable: bool) -> None:
+        reachable(self, broker_id, is_reachable)
+        self._settle_soon(None)
+
+    live = property(lambda self: self.members.keys() - self.unreachable)
+    with patch.object(Controller, "_reachable", settle), patch.object(ClusterModel, "live", live):
+        yield
+
+
+@_mutation
+def a_leader_that_is_alive_is_replaced_without_being_asked() -> Iterator[None]:
+    async def agree(_self: Handover, _leader: int, keys: list[model.Key], _changes: object) -> set[model.Key]:
+        return set(keys)
+
+    with patch.object(Handover, "ask_to_step_down", agree):
+        yield
+
+
+@_mutation
+def a_leader_serves_after_its_lease() -> Iterator[None]:
+    with patch.object(Membership, "ensure_lease", lambda _self, _partition: None):
+        yield
+
+
+@_mutation
+def a_leader_takes_writes_after_it_has_stepped_down() -> Iterator[None]:
+    with patch.object(Partition, "ensure_serving", lambda _self: None):
         yield
 
 

@@ -2,7 +2,9 @@
 
 Within one connection nothing is lost, doubled or overtaken while it lasts. When it breaks, whoever sent last
 does not know what has arrived. Where a way is blocked nothing gets through, in that direction, and nobody is
-told; when it is free again, what waited arrives or the connection turns out to be broken.
+told; when it is free again, what waited arrives or the connection turns out to be broken. A way may also
+refuse connections although the process at its end is alive, as a firewall does: those that are made in that
+direction fail at once, and those that were made are reset.
 """
 
 import asyncio
@@ -21,11 +23,7 @@ Way = tuple[str, str]
 
 
 class Unreachable(Exception):
-    """No connection can be had; `refused` says that the machine is there and nobody listens."""
-
-    def __init__(self, message: str, *, refused: bool = False) -> None:
-        super().__init__(message)
-        self.refused = refused
+    """No connection can be had."""
 
 
 class Host:
@@ -74,6 +72,7 @@ class Network:
         self._world = world
         self.hosts: dict[str, Host] = {}
         self.blocked: set[Way] = set()
+        self.refusing: set[Way] = set()  # from who connects to who is connected to
         self.slowness_s = 0.002
         self.slownesses: tuple[float, ...] = (1.0,)  # one of which a new connection has
         self.stalls = 0.0  # how likely a message is to take long
@@ -96,6 +95,7 @@ class Network:
         self.slownesses = (1.0,)
         for end in self._ends():
             end.slowness = 1.0
+        self.refusing.clear()
         self.unblock(sorted(self.blocked))
 
     # -- connections ---------------------------------------------------------------------------
@@ -110,8 +110,8 @@ class Network:
                 raise Unreachable(f"{target} does not answer")
         await asyncio.sleep(self.delay_s())
         listener = server.listener
-        if listener is None or not listener.is_alive:
-            raise Unreachable(f"{target} refuses connections", refused=True)
+        if listener is None or not listener.is_alive or (process.host.name, target) in self.refusing:
+            raise Unreachable(f"{target} refuses connections")
         near, far = End(self, process), End(self, listener)
         near.other, far.other = far, near
         near.slowness = far.slowness = self._world.random.choice(self.slownesses)
@@ -195,6 +195,17 @@ class Network:
 
     def block(self, ways: Collection[Way]) -> None:
         self.blocked.update(ways)
+
+    def refuse(self, ways: Collection[Way]) -> None:
+        """Have connections in these directions refused from now on, and reset those there are."""
+        self.refusing.update(ways)
+        for near in self._near:
+            if near.is_open and (near.host.name, near.other.host.name) in self.refusing:
+                self._break(near)
+
+    def accept(self, ways: Collection[Way]) -> None:
+        """Let connections in these directions through again."""
+        self.refusing.difference_update(ways)
 
     def unblock(self, ways: Collection[Way]) -> None:
         """Free these ways: what waited arrives, or what it waited in turns out to be broken."""

@@ -47,7 +47,7 @@ class Peer:
         try:
             return cls(await loop.process.network.connect(loop.process, host))
         except Unreachable as error:
-            raise PeerGone(str(error), refused=error.refused) from error
+            raise PeerGone(str(error)) from error
 
     @property
     def is_open(self) -> bool:

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Callable, Coroutine
 from typing import TYPE_CHECKING, Any
 
+from headrace.coordination.processes import ProcessIdentity
 from simulation.loop import SimLoop
 from simulation.world import Crash, Event, World
 
@@ -23,6 +24,8 @@ class Process:
         self.is_paused = False
         self.stalled: list[Event] = []  # what came due while it was paused
         self.loop = SimLoop(self)  # type: ignore[abstract]  # there are no sockets here, nor what they need
+        self.identity: ProcessIdentity | None = None
+        self.exit_watchers: list[Callable[[], None]] = []
         self.on_step: Callable[[], None] | None = None
         self._failure: str | None = None
 
@@ -59,6 +62,8 @@ class Process:
 
     def kill(self) -> None:
         self.is_alive = False
+        for notice in self.exit_watchers:
+            notice()
         self.world.graveyard += [*self.loop.tasks, *self.stalled]
         self.stalled.clear()
 

@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 from headrace.coordination.session import Conflict, Delete
 from headrace.coordination.znodes import Controller as ControllerZnode
+from simulation.broker import SESSION_TIMEOUT_MS
 from simulation.checks import Checks
 from simulation.machine import Machine
 from simulation.network import Network, Way
@@ -44,6 +45,7 @@ class Storm:
             (2, self._stop),
             (2, self._cut_power),
             (3, self._part_brokers),
+            (3, self._refuse),
             (2, self._part_from_zookeeper),
             (2, self._isolate),
             (2, self._expire),
@@ -142,6 +144,16 @@ class Storm:
         one, other = self._world.random.sample(self._machines, 2)
         self._block(self._ways(one.name, other.name))
 
+    def _refuse(self) -> None:
+        """One broker refuses another's connections, or both do, although both are alive."""
+        one, other = self._world.random.sample(self._machines, 2)
+        ways = [(one.name, other.name)]
+        if self._world.random.random() < 0.3:
+            ways.append((other.name, one.name))
+        self._world.say("", "connections are refused: %s", ways)
+        self._network.refuse(ways)
+        self._later(self._network.accept, ways)
+
     def _part_from_zookeeper(self) -> None:
         self._block(self._ways(self._any().name, HOST))
 
@@ -159,6 +171,7 @@ class Storm:
         """A session ends although its owner is well."""
         broker = self._any().broker
         if broker is not None and hasattr(broker, "session"):
+            self._checks.session_ended_early(broker.broker_id, SESSION_TIMEOUT_MS / 1000)
             self._zookeeper.expire(broker.session.session_id)
 
     def _stop_zookeeper(self) -> None:

@@ -36,8 +36,10 @@ class Story:
         brokers = range(1, (5 if is_restless else chance.choice((3, 3, 4, 5))) + 1)
         self.machines = {each: Machine(world, self.network, each) for each in brokers}
         are_silent = chance.random() < 0.3
+        exits_are_provable = chance.random() < 0.4
         for machine in self.machines.values():
             machine.is_silent = are_silent
+            machine.exits_are_provable = exits_are_provable
         self.ids = [TopicPartition(TOPIC, index) for index in range(chance.choice((1, 1, 2)))]
         self.unclean_allowed = chance.random() < 0.1
         self.checks = Checks(
@@ -77,6 +79,7 @@ class Story:
         self._make_topic()
         for machine in self.machines.values():
             machine.on_step = self.checks.look
+            machine.on_serving = self.checks.serves
             machine.start()
         self._start_clients()
 

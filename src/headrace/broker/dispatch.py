@@ -10,6 +10,7 @@ from headrace.protocol.broker_metrics import BROKER_METRICS
 from headrace.protocol.fields import Buffer
 from headrace.protocol.message import Message
 from headrace.protocol.schema.index import ApiKey
+from headrace.protocol.step_down import STEP_DOWN
 from headrace.protocol.update_metadata import UPDATE_METADATA
 
 if TYPE_CHECKING:
@@ -47,6 +48,7 @@ class BrokerKey(IntEnum):
 
     UPDATE_METADATA = UPDATE_METADATA
     BROKER_METRICS = BROKER_METRICS
+    STEP_DOWN = STEP_DOWN
 
 
 class Handler(NamedTuple):

@@ -74,10 +74,12 @@ class GroupShard:
         return self._loading is not None
 
     def ensure_ready(self) -> None:
+        """Raise unless this coordinator may answer: its records are read, and nobody else has taken over."""
         if self._failed is not None:
             raise CoordinatorNotAvailable(self._failed)
         if self._loading is not None:
             raise CoordinatorLoading(f"{self.partition.id} is being read")
+        self._groups.ensure_lease(self.partition)
 
     # -- loading -------------------------------------------------------------------------------
 
@@ -117,6 +119,7 @@ class GroupShard:
 
     def _ensure_writable(self) -> None:
         """Refuse before anything is decided: what could not be written would have to be undone."""
+        self._groups.ensure_lease(self.partition)
         try:
             self.partition.ensure_enough_replicas()
         except NotEnoughReplicas as error:

@@ -9,9 +9,10 @@ from operator import mul
 from typing import TYPE_CHECKING, Any
 
 from headrace.broker.dispatch import Context, HangUp
-from headrace.broker.errors import RefusedByController
+from headrace.broker.errors import NotLeader, RefusedByController
 from headrace.broker.group_shard import GroupShard
 from headrace.broker.image import INTERNAL_TOPICS, Node, TopicImage
+from headrace.broker.partition import Partition
 from headrace.broker.translate import FAILURES
 from headrace.controller.runner import Controller, NotController
 from headrace.group.coordinator import GroupCoordinator
@@ -61,9 +62,19 @@ class Groups:
         return any(shard.is_loading for shard in self._shards.values())
 
     def ensure_all_ready(self) -> None:
-        """Raise unless every coordinator here has read its records."""
+        """Raise unless every coordinator here has read its records and holds its lease."""
         for shard in self._shards.values():
-            shard.ensure_ready()
+            try:
+                shard.ensure_ready()
+            except NotCoordinator as error:  # nobody asked for a certain group
+                raise CoordinatorNotAvailable(str(error)) from error
+
+    def ensure_lease(self, partition: Partition) -> None:
+        """Raise NotCoordinator if another broker may coordinate the groups of this partition by now."""
+        try:
+            self._broker.ensure_lease(partition)
+        except NotLeader as error:
+            raise NotCoordinator(f"the lease has expired: {error}") from error
 
     # -- finding -------------------------------------------------------------------------------
 

@@ -3,11 +3,12 @@
 import asyncio
 import contextlib
 import logging
-import time
 from typing import TYPE_CHECKING, Any
 
 from headrace.broker.cluster import FIRST_RETRY_S, LAST_RETRY_S, ClusterView
 from headrace.broker.errors import NotController, NotLeader, StartRefused
+from headrace.broker.exited_brokers import ExitedBrokers, remove_registration
+from headrace.broker.lease import Lease
 from headrace.broker.partition import Partition
 from headrace.broker.peer import Peer
 from headrace.broker.translate import FAILURES
@@ -17,7 +18,8 @@ from headrace.controller.runner import NotController as Replaced
 from headrace.controller.store import TopicRules, take_office
 from headrace.coordination import znodes
 from headrace.coordination.errors import CoordinationError
-from headrace.coordination.session import Conflict, SessionState
+from headrace.coordination.processes import has_exited, own_process
+from headrace.coordination.session import Conflict, Create, SessionState, Set
 from headrace.coordination.znodes import BrokerRegistration
 from headrace.protocol.message import Message
 from headrace.protocol.schema.broker_heartbeat import BrokerHeartbeatRequest
@@ -30,11 +32,8 @@ if TYPE_CHECKING:
 
 _CONTROLLER_PATIENCE_S = 10.0  # how long a request waits for there to be a controller
 _LEAVING_S = 10.0
-_REFUSALS, _REFUSAL_S = 2, 0.02  # in a row, before a process counts as gone
+_RECONNECT_S = 0.02  # between attempts to reach the controller
 _JOINING_S = 60.0
-# Of a session. ZooKeeper's leader hears only every half tick which sessions other servers have heard from,
-# and a session lasts two ticks at least: it may end up to a quarter earlier than it seems from here.
-_LEASE_SHARE = 0.75
 
 logger = logging.getLogger(__name__)
 
@@ -51,7 +50,7 @@ class Membership:
         self._peer: Peer | None = None  # to the controller
         self._running = asyncio.Lock()
         self._leaving = False
-        self._lease_until = 0.0  # by time.monotonic
+        self.lease = Lease()
         self._told_epoch = -1  # the broker's epoch in which it was last told what there is
         self._renewing: asyncio.Task[None] | None = None
         self._watching: asyncio.Task[None] | None = None
@@ -66,6 +65,7 @@ class Membership:
     async def join(self) -> None:
         """Be seen by the others; return when the controller has said what there is."""
         broker = self._broker
+        self._exited_brokers = ExitedBrokers(broker.session)
         self.view = ClusterView(
             broker.session,
             on_config=broker.config_changed,
@@ -101,11 +101,16 @@ class Membership:
             timestamp_ms=broker.now_ms(),
             rack=broker.config.rack,
             may_have_lost=broker.logs.may_have_lost,
+            process=own_process(),
         )
+        count = znodes.registration_count(broker.broker_id)
+        await broker.session.ensure(count)
         deadline = broker.loop.time() + self._session_timeout_s + 2
         while True:
             try:
-                await broker.session.create(registration.path, registration.encode(), ephemeral=True)
+                await broker.session.multi(
+                    [Create(registration.path, registration.encode(), ephemeral=True), Set(count, b"")]
+                )
             except Conflict:
                 if await self._yield_to_other(registration, deadline):
                     break
@@ -118,10 +123,11 @@ class Membership:
         self._registered_in = broker.session.session_id
 
     async def _yield_to_other(self, registration: BrokerRegistration, deadline: float) -> bool:
-        """Wait for a dead broker's registration to expire; refuse to start beside a living one.
+        """Wait until the registration of an earlier life is gone; refuse to start beside a live broker.
 
-        True if the registration is our own: the answer to an earlier attempt got lost. One at the very
-        address that we listen on is of a process that is gone, and need not be waited for.
+        It goes at once if that process is proven to have exited, or else when its session expires: until then
+        it may be alive and hold its lease. True if the registration is our own: the answer to an earlier
+        attempt got lost.
         """
         broker = self._broker
         found = await broker.session.get(registration.path)
@@ -130,13 +136,12 @@ class Membership:
         if found.ephemeral_owner == broker.session.session_id:
             return True
         other = BrokerRegistration.decode(broker.broker_id, found.data)
-        if tuple(other.endpoints) == tuple(registration.endpoints):
-            try:
-                await broker.session.delete(registration.path, found.version)
-            except Conflict:
-                logger.debug("the old registration has gone by itself")
+        if other.process is not None and has_exited(other.process):
+            with contextlib.suppress(Conflict):
+                await remove_registration(broker.session, broker.broker_id, found.created_zxid)
             return False
-        if broker.loop.time() > deadline or await _answers(other.host, other.port):
+        is_elsewhere = tuple(other.endpoints) != tuple(registration.endpoints)  # else it is us who answers
+        if broker.loop.time() > deadline or (is_elsewhere and await _answers(other.host, other.port)):
             raise StartRefused(
                 f"broker {broker.broker_id} is running already, at {other.host}:{other.port}: "
                 "stop it first, or give this one another broker.id"
@@ -155,7 +160,7 @@ class Membership:
         logger.warning("the session with ZooKeeper is %s", state.value)
         if state is SessionState.LOST:
             self._lost = True
-            self._lease_until = 0.0
+            self.lease.revoke()
             self._resign()
         elif state is SessionState.CONNECTED and self._announced:
             if not self._lost:
@@ -190,12 +195,12 @@ class Membership:
         """As long as ZooKeeper knows this broker, nobody can have taken it for dead."""
         path = f"{znodes.BROKER_IDS}/{self._broker.broker_id}"
         while True:
-            asked_at = time.monotonic()
+            asked_at_s = self.lease.now_s()
             try:
                 await self._broker.session.sync()
                 found = await self._broker.session.get(path)
                 if found is not None and found.created_zxid == self.broker_epoch:
-                    self._lease_until = asked_at + _LEASE_SHARE * self._session_timeout_s
+                    self.lease.renew(asked_at_s, self._session_timeout_s)
                 elif found is None and not self._lost and self._announced:
                     logger.warning("somebody has removed this broker's registration")
                     self._lost = True
@@ -208,14 +213,18 @@ class Membership:
 
     def ensure_lease(self, partition: Partition) -> None:
         """Raise if others may lead this partition by now: what is not committed yet may be lost then."""
+        partition.ensure_serving()
         if len(partition.replicas) < 2:
             return
-        if self._told_epoch != self.broker_epoch or time.monotonic() > self._lease_until:
-            raise NotLeader(f"{partition.id} may be led by another broker by now")
+        if self._told_epoch != self.broker_epoch or not self.lease.is_held:
+            raise NotLeader(
+                f"{partition.id}: broker {self._broker.broker_id} holds no lease, another may lead by now"
+            )
 
     # -- the controller ------------------------------------------------------------------------
 
     async def _brokers_changed(self) -> None:
+        self._exited_brokers.watch(*self._brokers)
         if self.controller is not None:
             try:
                 await self.controller.brokers_changed(*self._brokers)
@@ -256,7 +265,6 @@ class Membership:
             broker.session, znodes.Controller(broker_id=broker.broker_id, timestamp_ms=broker.now_ms())
         )
         if office is None:
-            await self._remove_former_self()
             return
         logger.info("broker %d is the controller, in epoch %d", broker.broker_id, office.epoch)
         controller = Controller(
@@ -294,15 +302,6 @@ class Membership:
         except FAILURES as error:
             logger.warning("a deletion that was interrupted could not be finished: %s", error)
 
-    async def _remove_former_self(self) -> None:
-        """An earlier life of this broker was the controller: nobody has to wait for its session to end."""
-        found = await self._broker.session.get(znodes.Controller.path)
-        if found is None or found.ephemeral_owner == self._broker.session.session_id:
-            return
-        if znodes.Controller.decode(found.data).broker_id == self._broker.broker_id:
-            with contextlib.suppress(Conflict):
-                await self._broker.session.delete(znodes.Controller.path, found.version)
-
     def _rules(self, configs: "Mapping[str, str]") -> TopicRules:
         config = self._broker.config
         return TopicRules(config.min_insync_replicas(configs), config.unclean_allowed(configs))
@@ -331,10 +330,7 @@ class Membership:
         return f"broker-{self._broker.broker_id}"
 
     async def _watch_controller(self) -> None:
-        """Keep a connection to the controller. One that breaks, to a port that then refuses, says that it is
-        gone: then somebody else can be the controller before its session expires.
-        """
-        refusals = 0
+        """Keep a connection to the controller. Whether it is alive is not decided by that connection."""
         while True:
             await self._controller_known.wait()
             controller_id = self._controller_id
@@ -346,33 +342,15 @@ class Membership:
                 peer = await Peer.connect(
                     registration.host, registration.port, self._client_id, self._broker.buffers
                 )
-                refusals = 0
-                if self._controller_id != controller_id:  # while we connected
-                    peer.close()
-                    continue
-                self._peer = peer
-                await peer.closed()
             except PeerGone as error:
-                refusals = refusals + 1 if error.refused else 0
-                if refusals == _REFUSALS:
-                    await self._depose(controller_id)
-                await asyncio.sleep(_REFUSAL_S)
-
-    async def _depose(self, controller_id: int) -> None:
-        """The controller's process has ended: do not wait for its session to do the same.
-
-        Were it alive after all, it would write nothing more: whoever follows it has a newer epoch.
-        """
-        session = self._broker.session
-        try:
-            found = await session.get(znodes.Controller.path)
-            if found is not None and znodes.Controller.decode(found.data).broker_id == controller_id:
-                logger.warning(
-                    "broker %d, the controller, refuses connections: it counts as gone", controller_id
-                )
-                await session.delete(znodes.Controller.path, found.version)
-        except CoordinationError as error:
-            logger.debug("the controller's znode was not removed: %s", error)
+                logger.debug("no connection to the controller, broker %d: %s", controller_id, error)
+                await asyncio.sleep(_RECONNECT_S)
+                continue
+            if self._controller_id != controller_id:  # while we connected
+                peer.close()
+                continue
+            self._peer = peer
+            await peer.closed()
 
     async def connect_to(self, broker_id: int) -> Peer:
         """A connection to another broker; PeerGone if it cannot be had."""
@@ -392,7 +370,7 @@ class Membership:
                 return await self._broker.handle_locally(request, version)
             if self._peer is not None and self._peer.is_open:
                 return await self._peer.ask(request, version, timeout_s=timeout_s)
-            await asyncio.sleep(_REFUSAL_S)
+            await asyncio.sleep(_RECONNECT_S)
         raise NotController("there is no controller at the moment")
 
     def _drop_peer(self) -> None:
@@ -433,6 +411,7 @@ class Membership:
                 task.cancel()
         self._resign()
         self._drop_peer()
+        self._exited_brokers.close()
         self.view.close()
 
 

@@ -54,6 +54,17 @@ class Fetched(NamedTuple):
     aborted: Sequence[AbortedTxn] | None  # None: the reader did not ask to be spared
 
 
+class SteppedDown(NamedTuple):
+    """A leader's promise to take no more writes: who asked for it, and in which state of the partition."""
+
+    controller_epoch: int
+    partition_epoch: int
+
+    def is_answered_by(self, state: PartitionState) -> bool:
+        """Whether `state` was decided after that: by a later controller, or in a later write of this one."""
+        return state.controller_epoch > self.controller_epoch or state.version > self.partition_epoch
+
+
 class Partition:
     """A replica that this broker has. Every method is called on the event loop."""
 
@@ -78,6 +89,7 @@ class Partition:
         self.replicas: Sequence[int] = ()
         self.leadership: Leader | None = None  # while this broker leads
         self._broker_id = broker_id
+        self._stepped_down: SteppedDown | None = None
         self._state: PartitionState | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._readers: set[WaitingFetch] = set()  # wait for the high watermark
@@ -111,6 +123,8 @@ class Partition:
         True if there is a new leader, or the old one in a new epoch.
         """
         old = self._state
+        if self._stepped_down is not None and self._stepped_down.is_answered_by(state):
+            self._stepped_down = None
         if old is not None and (state.leader_epoch, state.version) <= (old.leader_epoch, old.version):
             if state.version == old.version:
                 self._use_replicas(replicas, now_ms)
@@ -183,6 +197,32 @@ class Partition:
         if epoch > self.leader_epoch:
             raise UnknownLeaderEpoch(f"{self.id} is at leader epoch {self.leader_epoch}, not yet {epoch}")
 
+    # -- handing leadership over ---------------------------------------------------------------
+
+    def step_down(self, controller_epoch: int, partition_epoch: int) -> SteppedDown | None:
+        """Take no more writes, until a later state says who leads; None if this one is later already."""
+        if self.version > partition_epoch:
+            return None
+        self._stepped_down = SteppedDown(controller_epoch, partition_epoch)
+        return self._stepped_down
+
+    def keep_leading(self, stepped_down: SteppedDown) -> None:
+        """Take writes again, unless another request to step down came since: nobody was told of this one."""
+        if self._stepped_down is stepped_down:
+            self._stepped_down = None
+
+    def has_all_records(self, broker_id: int) -> bool:
+        """Whether that replica has everything that this one acknowledged, or could."""
+        if self.leadership is None or self.log.offline is not None:
+            return True
+        follower = self.leadership.followers.get(broker_id)
+        return follower is not None and follower.log_end_offset >= self.log.log_end_offset
+
+    def ensure_serving(self) -> None:
+        """Raise if this leader has stepped down: another may lead by now."""
+        if self._stepped_down is not None:
+            raise NotLeader(f"{self.id}: broker {self._broker_id} is handing leadership over")
+
     # -- writing -------------------------------------------------------------------------------
 
     def append(self, data: Buffer, *, all_in_sync: bool) -> Appended:
@@ -191,6 +231,7 @@ class Partition:
         With `all_in_sync`, acks=all, it is refused while fewer replicas are in sync than the topic wants.
         """
         self.ensure_leader()
+        self.ensure_serving()
         if all_in_sync:
             self.ensure_enough_replicas()
         appended = self.log.append(data, leader_epoch=self.leader_epoch)
@@ -202,6 +243,7 @@ class Partition:
     def append_internal(self, data: Buffer) -> Appended:
         """Append what this broker itself has to remember, as if with acks=all."""
         self.ensure_leader()
+        self.ensure_serving()
         self.ensure_enough_replicas()
         appended = self.log.append_internal(data, leader_epoch=self.leader_epoch)
         self._grown(len(data))

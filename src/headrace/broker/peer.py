@@ -48,8 +48,6 @@ class Peer(asyncio.BufferedProtocol):
             # Not `wait_for`: in Python 3.11 it may lose the cancellation of whoever waits.
             async with asyncio.timeout(CONNECT_TIMEOUT_S):
                 _, peer = await loop.create_connection(lambda: cls(client_id, pool), host, port)
-        except ConnectionRefusedError as error:
-            raise PeerGone(f"{host}:{port} refuses connections", refused=True) from error
         except (OSError, TimeoutError) as error:
             raise PeerGone(f"{host}:{port} cannot be reached: {error or 'it does not answer'}") from error
         return peer

@@ -56,11 +56,9 @@ class Replicas:
     def take(self, update: UpdateMetadataRequest) -> ErrorCode:
         """Make what the controller says true here; what comes from the past changes nothing."""
         broker = self._broker
-        if update.controller_epoch < self._controller_epoch:
-            return ErrorCode.STALE_CONTROLLER_EPOCH
-        if update.broker_epoch != broker.broker_epoch:
-            return ErrorCode.STALE_BROKER_EPOCH
-        self._controller_epoch = update.controller_epoch
+        stale = self.check_sender(update.controller_epoch, update.broker_epoch)
+        if stale is not ErrorCode.NONE:
+            return stale
         if not broker.ready.is_set() and not self._end_doubt():
             return ErrorCode.KAFKA_STORAGE_ERROR
         image = broker.image
@@ -73,6 +71,15 @@ class Replicas:
         image.version += 1
         broker.membership.told()
         broker.ready.set()
+        return ErrorCode.NONE
+
+    def check_sender(self, controller_epoch: int, broker_epoch: int) -> ErrorCode:
+        """Return an error for a message of an earlier controller, or to an earlier life of this broker."""
+        if controller_epoch < self._controller_epoch:
+            return ErrorCode.STALE_CONTROLLER_EPOCH
+        if broker_epoch != self._broker.broker_epoch:
+            return ErrorCode.STALE_BROKER_EPOCH
+        self._controller_epoch = controller_epoch
         return ErrorCode.NONE
 
     def _end_doubt(self) -> bool:

@@ -1,7 +1,7 @@
 """One broker, kept up to date by the controller: told of every change, and of everything when it comes back.
 
-The channel is also the controller's ear. A connection that breaks, to a port that then refuses a new one,
-says that the broker's process has ended: the controller need not wait for its session to expire.
+A broker that cannot be reached over its channel may be alive and serving clients: whether it is alive is
+ZooKeeper's to say, and nothing is elected because a channel has failed.
 """
 
 import asyncio
@@ -15,21 +15,13 @@ from headrace.protocol.message import Message
 
 UPDATE_VERSION = 8
 _UPDATE_TIMEOUT_S = 30.0
-_REFUSALS = 2  # in a row, before a process counts as gone
 _FIRST_RETRY_S, _LAST_RETRY_S = 0.02, 0.5
 
 logger = logging.getLogger(__name__)
 
 
 class PeerGone(Exception):
-    """There is no connection to the other broker, or no more; what was asked may have been done or not.
-
-    `refused` says that nobody listens at its address: its process is gone.
-    """
-
-    def __init__(self, message: str, *, refused: bool = False) -> None:
-        super().__init__(message)
-        self.refused = refused
+    """There is no connection to the other broker, or no more; what was asked may have been done or not."""
 
 
 class Link(Protocol):
@@ -110,20 +102,17 @@ class Channel:
             self._news.notify_all()
 
     async def _run(self) -> None:
-        refusals, delay = 0, _FIRST_RETRY_S
+        delay = _FIRST_RETRY_S
         while True:
             try:
                 self._link = await self._connect(self._broker_id)
                 self._on_reachable(self._broker_id, True)
-                refusals, delay = 0, _FIRST_RETRY_S
+                delay = _FIRST_RETRY_S
                 self._everything = True
                 await self._serve(self._link)
             except PeerGone as error:
                 logger.debug("the channel to broker %d: %s", self._broker_id, error)
-                if error.refused:
-                    refusals += 1
-                    if refusals == _REFUSALS:
-                        self._on_reachable(self._broker_id, False)
+                self._on_reachable(self._broker_id, False)
                 await asyncio.sleep(delay)
                 delay = min(2 * delay, _LAST_RETRY_S)
             except Exception:  # a channel that ended here would never be missed

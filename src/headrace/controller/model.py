@@ -1,8 +1,9 @@
 """What the controller knows of the cluster, and what should become of it. Pure.
 
 `settle` compares what is with what should be: partitions whose leader is gone, replicas in sync that are
-gone, moves that are complete. It looks at everything there is, so it does not matter which event made it
-look, or whether an earlier controller was halfway through: what is left to do is found again.
+gone, moves that are complete. It does not matter which event made it look, or whether an earlier controller
+was halfway through: what is left to do is found again. After an event of a few partitions it looks at those;
+after one of a broker, and when a controller begins, at all.
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -81,14 +82,15 @@ class ClusterModel:
     """Brokers, topics and their partitions. `apply` changes it; everything else only answers."""
 
     members: dict[int, Member] = field(default_factory=dict)
-    unreachable: set[int] = field(default_factory=set)  # registered, but their port refuses
+    unreachable: set[int] = field(default_factory=set)  # registered and alive, but not told of changes now
     leaving: set[int] = field(default_factory=set)
     topics: dict[str, TopicModel] = field(default_factory=dict)
     removed: dict[str, bytes] = field(default_factory=dict)  # ids of topics that went, by name
 
     @property
     def live(self) -> set[int]:
-        return self.members.keys() - self.unreachable
+        """Brokers whose registration exists. Whether the controller can reach them is no sign of life."""
+        return set(self.members)
 
     def items(self) -> Iterator[tuple[Key, Partition]]:
         for name, topic in self.topics.items():
@@ -114,13 +116,29 @@ class ClusterModel:
                 unclean_allowed=now.unclean_allowed,
             )
 
+    def rewrite(self, key: Key) -> None:
+        """Have the partition's state written again, as it is: a later state settles who leads."""
+        topic = self.topics.get(key.topic)
+        if topic is not None and key.partition in topic.partitions:
+            topic.partitions[key.partition] = replace(topic.partitions[key.partition], is_written=False)
+
     # -- what should be ------------------------------------------------------------------------
 
-    def to_survey(self) -> dict[Key, tuple[int, ...]]:
-        """The live candidates of every partition that needs a leader and has a choice."""
+    def some(self, keys: Collection[Key] | None) -> Iterator[tuple[Key, Partition]]:
+        """Iterate over these partitions, as far as they exist, or over all."""
+        if keys is None:
+            yield from self.items()
+            return
+        for key in keys:
+            topic = self.topics.get(key.topic)
+            if topic is not None and key.partition in topic.partitions:
+                yield key, topic.partitions[key.partition]
+
+    def to_survey(self, keys: Collection[Key] | None = None) -> dict[Key, tuple[int, ...]]:
+        """Return the live candidates of every partition (of `keys`) that needs a leader and has a choice."""
         live = self.live
         found = {}
-        for key, partition in self.items():
+        for key, partition in self.some(keys):
             if partition.leader in live and partition.leader not in self.leaving:
                 continue
             candidates = tuple(each for each in partition.isr if each in live and each not in self.leaving)
@@ -132,11 +150,11 @@ class ClusterModel:
                 found[key] = candidates
         return found
 
-    def settle(self, survey: Survey = EMPTY_SURVEY) -> Changes:
-        """What has to change for every partition to be as well off as it can be with these brokers."""
+    def settle(self, survey: Survey = EMPTY_SURVEY, keys: Collection[Key] | None = None) -> Changes:
+        """Return what has to change for partitions to be as well off as they can be with these brokers."""
         live = self.live
         changes = {}
-        for key, partition in self.items():
+        for key, partition in self.some(keys):
             ranks = survey.get(key, {})
             wanted = elect(partition, live, rank=ranks.get, avoid=self.leaving)
             wanted = without_dead(wanted, live)
@@ -182,7 +200,7 @@ class ClusterModel:
             raise Refused(INVALID_REPLICAS, f"{sorted(isr)} is no set of replicas")
         for each, epoch in isr.items():
             member = self.members.get(each)
-            gone = member is None or each in self.unreachable or each in self.leaving
+            gone = member is None or each in self.leaving
             if each not in partition.isr and (gone or (epoch != -1 and member and epoch != member.epoch)):
                 raise Refused(INELIGIBLE, f"broker {each} cannot be in sync: it is not here as it was")
         wanted = accept_isr(partition, tuple(isr))
@@ -192,18 +210,25 @@ class ClusterModel:
             wanted = elect(asked, self.live - self.leaving)
             if wanted.leader == NOBODY:
                 raise Refused(INELIGIBLE, f"nobody can lead instead of broker {broker_id}")
-        wanted = finish_move(wanted, self.live)
+        wanted = self._finish_move(wanted)
         return {key: wanted} if wanted != partition or not partition.is_written else {}
+
+    def _finish_move(self, partition: Partition) -> Partition:
+        """Finish a move if the leader stays; if not, `settle` does, which waits for the leader's consent."""
+        finished = finish_move(partition, self.live)
+        return finished if finished.leader == partition.leader else partition
 
     def prefer(self, key: Key) -> Changes:
         """Let the preferred replica lead."""
         partition = self.find(key)
-        wanted = prefer(partition, self.live - self.leaving)
+        wanted = prefer(partition, self._able)
         if wanted != partition:
             return {key: wanted}
         if partition.leader == partition.replicas[0]:
             raise Refused(NOT_NEEDED, f"broker {partition.leader} leads already")
-        raise Refused(NOT_AVAILABLE, f"broker {partition.replicas[0]} is not in sync")
+        raise Refused(
+            NOT_AVAILABLE, f"broker {partition.replicas[0]} is not in sync, or the controller cannot reach it"
+        )
 
     def force(self, key: Key, survey: Survey = EMPTY_SURVEY) -> Changes:
         """Let any live replica lead, at the price of records that it does not have."""
@@ -216,9 +241,14 @@ class ClusterModel:
             raise Refused(NOT_AVAILABLE, "no replica is alive")
         return {key: replace(wanted, unclean_allowed=partition.unclean_allowed)}
 
+    @property
+    def _able(self) -> set[int]:
+        """Brokers that may replace a leader that is alive: they will hear of it."""
+        return self.live - self.leaving - self.unreachable
+
     def unbalanced(self) -> list[Key]:
         """Partitions that are not led by their preferred replica although they could be."""
-        able = self.live - self.leaving
+        able = self._able
         return [key for key, partition in self.items() if prefer(partition, able) != partition]
 
     def move(self, key: Key, target: Sequence[int] | None) -> Changes:
@@ -231,7 +261,7 @@ class ClusterModel:
         unknown = set(target) - set(partition.replicas) - self.members.keys()  # who has it may be away
         if unknown:
             raise Refused(INVALID_REPLICAS, f"there are no brokers {sorted(unknown)}")
-        wanted = finish_move(begin_move(partition, target), self.live)
+        wanted = self._finish_move(begin_move(partition, target))
         return {key: wanted} if wanted != partition else {}
 
     def _cancel(self, key: Key, partition: Partition) -> Changes:

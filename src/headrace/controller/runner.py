@@ -9,7 +9,17 @@ from dataclasses import replace
 from typing import Any
 
 from headrace.controller.channel import Channel, Link, PeerGone
-from headrace.controller.model import Changes, ClusterModel, Key, Member, Refused, Survey, TopicModel
+from headrace.controller.handover import Handover
+from headrace.controller.model import (
+    NOT_AVAILABLE,
+    Changes,
+    ClusterModel,
+    Key,
+    Member,
+    Refused,
+    Survey,
+    TopicModel,
+)
 from headrace.controller.store import (
     Office,
     Rules,
@@ -32,9 +42,33 @@ _ANY_REPLICA = -2  # whoever is asked answers for its own log
 _LATEST = -1
 _RETRY_S = 0.2
 TOLD_S = 5.0  # how long a change waits for every broker to have heard of it
+_CONSENT_RETRY_S = 1.0  # after which a leader that has not stepped down is asked again
 _LOGGED = 5  # partitions a change, each in a line of its own
 
 logger = logging.getLogger(__name__)
+
+
+class Unsettled:
+    """Partitions that have to be looked at: some, or all."""
+
+    def __init__(self) -> None:
+        self._keys: set[Key] = set()
+        self._all = False
+
+    def __bool__(self) -> bool:
+        return self._all or bool(self._keys)
+
+    def add(self, keys: Collection[Key] | None) -> None:
+        if keys is None:
+            self._all = True
+        else:
+            self._keys.update(keys)
+
+    def take(self) -> Collection[Key] | None:
+        """Return what was added since the last call; None stands for all."""
+        keys = None if self._all else self._keys
+        self._keys, self._all = set(), False
+        return keys
 
 
 class NotController(Exception):
@@ -67,7 +101,8 @@ class Controller:
         self._stale = True
         self._resigned = False
         self._settling: asyncio.Task[None] | None = None
-        self._unsettled = False
+        self._unsettled = Unsettled()
+        self._handover = Handover(self.model, office.epoch, self._channels)
 
     # -- beginning and ending ------------------------------------------------------------------
 
@@ -94,10 +129,13 @@ class Controller:
         """Read all topics; what brokers have been told of them may be wrong, so they are told again."""
         self.model.topics = await read_topics(self._session, self.model.members, self._rules)
         self._stale = False
+        for key in self._handover.unconfirmed:
+            self.model.rewrite(key)
         for channel in self._channels.values():
             channel.tell_everything()
-        if not all(partition.is_written for _, partition in self.model.items()):
-            self._settle_soon()
+        unwritten = [key for key, partition in self.model.items() if not partition.is_written]
+        if unwritten:
+            self._settle_soon(unwritten)
 
     @asynccontextmanager
     async def exclusively(self) -> AsyncIterator[None]:
@@ -111,7 +149,7 @@ class Controller:
             try:
                 yield
             except BaseException:
-                self._settle_soon()  # whether it was written is found out by reading
+                self._settle_soon(None)  # whether it was written is found out by reading
                 raise
             self._stale = False
 
@@ -162,6 +200,7 @@ class Controller:
             channel.close()
 
     def _reachable(self, broker_id: int, reachable: bool) -> None:
+        """Note whether changes reach a broker: if not, it does not replace a live leader."""
         if reachable == (broker_id not in self.model.unreachable):
             return
         if reachable:
@@ -169,8 +208,7 @@ class Controller:
             logger.info("broker %d can be reached again", broker_id)
         else:
             self.model.unreachable.add(broker_id)
-            logger.warning("broker %d refuses connections: it counts as gone", broker_id)
-        self._settle_soon()
+            logger.warning("broker %d cannot be reached; it is registered, so it may be alive", broker_id)
 
     def _compose(self, broker_id: int, keys: Collection[Key] | None) -> Message:
         return compose(
@@ -184,17 +222,18 @@ class Controller:
 
     # -- putting things in order ---------------------------------------------------------------
 
-    def _settle_soon(self) -> None:
-        self._unsettled = True
+    def _settle_soon(self, keys: Collection[Key] | None) -> None:
+        """Have these partitions looked at, or all, in the background."""
+        self._unsettled.add(keys)
         if self._settling is None or self._settling.done():
             self._settling = asyncio.get_running_loop().create_task(self._settle_until_done())
 
     async def _settle_until_done(self) -> None:
         while self._unsettled and not self._resigned:
-            self._unsettled = False
+            keys = self._unsettled.take()
             try:
                 async with self._lock:
-                    await self._settle()
+                    await self._settle(keys)
             except NotController:
                 return
             except CoordinationError as error:
@@ -207,25 +246,29 @@ class Controller:
                 self._tell_all(())
 
     async def _try_later(self) -> None:
-        self._unsettled = self._stale = True
+        self._stale = True
+        self._unsettled.add(None)
         await asyncio.sleep(_RETRY_S)
 
-    async def _settle(self) -> None:
+    async def _settle(self, keys: Collection[Key] | None = None) -> None:
         if self._stale:
             await self._read()
-        survey = await self._survey()
-        changes = self.model.settle(survey)
+            keys = None
+        survey = await self._survey(keys)
+        changes = self.model.settle(survey, keys)
         for key in self.model.is_unclean(changes):
             logger.error(
                 "%s-%d: no replica that was in sync is left; broker %d leads now, and records may be lost",
                 *key,
                 changes[key].leader,
             )
-        await self._write(changes)
+        refused = await self._write(changes)
+        if refused:
+            asyncio.get_running_loop().call_later(_CONSENT_RETRY_S, self._settle_soon, refused)
 
-    async def _survey(self) -> Survey:
+    async def _survey(self, keys: Collection[Key] | None) -> Survey:
         """Ask candidates how far their logs go; who does not answer in time is judged by its place."""
-        wanted = self.model.to_survey()
+        wanted = self.model.to_survey(keys)
         by_broker: dict[int, list[Key]] = {}
         for key, candidates in wanted.items():
             for broker_id in candidates:
@@ -269,12 +312,16 @@ class Controller:
         finally:
             link.close()
 
-    async def _write(self, changes: Changes) -> None:
-        """Write changes down, take them over, and have them told."""
+    async def _write(self, changes: Changes) -> set[Key]:
+        """Write changes down, take them over, and have them told.
+
+        A leader that is alive is replaced only if it agrees; return the partitions whose leaders did not.
+        """
         if self._resigned:
             raise NotController("this broker is not the controller any more")
+        changes, refused = await self._handover.with_consent(changes)
         if not changes:
-            return
+            return refused
         self._stale = True  # until all of it is known to be written
         try:
             written = await write_changes(self._session, self.office, self.model, changes)
@@ -284,8 +331,10 @@ class Controller:
             raise NotController("another broker is the controller") from error
         self.model.apply(written)
         self._stale = False
+        self._handover.unconfirmed.difference_update(written)
         self._tell_all(written)
         _log(written)
+        return refused
 
     def _tell_all(self, keys: Collection[Key]) -> None:
         for channel in self._channels.values():
@@ -310,8 +359,20 @@ class Controller:
             if self._stale:
                 await self._read()
             changes = decide(self.model)
-            await self._write(changes)
-            return changes
+            refused = await self._write(changes)
+        if refused:
+            key = min(refused)
+            raise Refused(
+                NOT_AVAILABLE,
+                f"{key.topic}-{key.partition}: broker {self.model.find(key).leader} leads and has not handed "
+                "leadership over",
+            )
+        moving = [
+            key for key, partition in self.model.some(changes) if partition.adding or partition.removing
+        ]
+        if moving:
+            self._settle_soon(moving)
+        return changes
 
     async def settle(self) -> None:
         """Put everything in order now."""
@@ -377,16 +438,18 @@ class Controller:
         self.model.topics[name] = TopicModel(
             topic_id=topic_id, version=0, partitions=self._first_states(replicas, configs), configs=configs
         )
-        self._tell_all([Key(name, index) for index in replicas])
-        self._settle_soon()
+        keys = [Key(name, index) for index in replicas]
+        self._tell_all(keys)
+        self._settle_soon(keys)
 
     def grow_topic(self, name: str, version: int, added: Mapping[int, Sequence[int]]) -> None:
         """Partitions have been written, with the topic's assignment at `version`."""
         topic = self.model.topics[name]
         topic.version = version
         topic.partitions.update(self._first_states(added, topic.configs))
-        self._tell_all([Key(name, index) for index in added])
-        self._settle_soon()
+        keys = [Key(name, index) for index in added]
+        self._tell_all(keys)
+        self._settle_soon(keys)
 
     def _first_states(
         self, replicas: Mapping[int, Sequence[int]], configs: Mapping[str, str]
@@ -416,7 +479,7 @@ class Controller:
             )
             for index, partition in topic.partitions.items()
         }
-        self._settle_soon()
+        self._settle_soon([Key(name, index) for index in topic.partitions])
 
 
 def _log(written: Changes) -> None:

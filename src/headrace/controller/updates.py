@@ -38,22 +38,25 @@ def compose(
         for key in sorted(keys):
             wanted.setdefault(key.topic, []).append(key.partition)  # type: ignore[attr-defined]
     member = model.members.get(to_broker)
+    live = model.live
     return UpdateMetadataRequest(
         controller_id=controller_id,
         type=FULL if keys is None else INCREMENTAL,
         controller_epoch=controller_epoch,
         broker_epoch=-1 if member is None else member.epoch,
-        topic_states=[_topic(model, name, indexes, controller_epoch) for name, indexes in wanted.items()],
+        topic_states=[
+            _topic(model, live, name, indexes, controller_epoch) for name, indexes in wanted.items()
+        ],
         live_brokers=[
             _broker(registrations[broker_id], model.members[broker_id].epoch)
-            for broker_id in sorted(model.live)
+            for broker_id in sorted(live)
             if broker_id in registrations
         ],
     )
 
 
 def _topic(
-    model: ClusterModel, name: str, indexes: Collection[int], controller_epoch: int
+    model: ClusterModel, live: Collection[int], name: str, indexes: Collection[int], controller_epoch: int
 ) -> UpdateMetadataTopicState:
     topic = model.topics.get(name)
     if topic is None:
@@ -72,7 +75,7 @@ def _topic(
                 isr=partition.isr,
                 zk_version=partition.version,
                 replicas=partition.replicas,
-                offline_replicas=[each for each in partition.replicas if each not in model.live],
+                offline_replicas=[each for each in partition.replicas if each not in live],
                 eligible_leader_replicas=partition.elr,
                 adding_replicas=partition.adding,
                 removing_replicas=partition.removing,

@@ -3,6 +3,9 @@
 kazoo has threads of its own. Whatever happens there is handed to the event loop and acted upon there:
 answers resolve futures, watches and session changes call functions of the owner, always on the loop.
 A watch fires once, and never survives a reconnection: it fires then, too, and the owner looks again.
+
+The session lives as long as the event loop makes progress, not as long as kazoo's thread does: a broker whose
+loop is stuck serves nobody and must lose its session, so that others can replace it (`loop_progress.py`).
 """
 
 import asyncio
@@ -28,6 +31,7 @@ from kazoo.exceptions import (
 from kazoo.protocol.states import KazooState
 
 from headrace.coordination.errors import CoordinationError
+from headrace.coordination.loop_progress import LoopProgress, ping_only_with_progress
 
 ANY_VERSION = -1
 CALL_TIMEOUT_S = 10.0
@@ -103,6 +107,7 @@ class ZooKeeperSession:
         self._call_timeout_s = call_timeout_s
         self._calls = asyncio.Semaphore(MAX_CALLS)
         self._on_state: Callable[[SessionState], None] = lambda _state: None
+        self._progress: LoopProgress | None = None
         client.add_listener(self._state_changed)
 
     @classmethod
@@ -124,6 +129,8 @@ class ZooKeeperSession:
             connection_retry={"max_tries": -1, "max_delay": MAX_RECONNECT_DELAY_S},
         )
         session = cls(client, asyncio.get_running_loop(), call_timeout_s=call_timeout_s)
+        session._progress = LoopProgress(session_timeout_ms / 1000)
+        ping_only_with_progress(client, session._progress)
         connected = asyncio.Event()
         session.on_state(lambda _state: connected.set())  # the first is CONNECTED, or there is none
         await asyncio.to_thread(client.start_async)
@@ -131,6 +138,7 @@ class ZooKeeperSession:
             async with asyncio.timeout(connect_timeout_ms / 1000):
                 await connected.wait()
         except BaseException as error:
+            session._progress.stop()
             threading.Thread(target=_abandon, args=(client,), name="zookeeper-abandoned", daemon=True).start()
             if isinstance(error, TimeoutError):
                 raise NotConnected(
@@ -164,6 +172,8 @@ class ZooKeeperSession:
         If ZooKeeper does not answer, the session is left to expire: this returns within about a second.
         """
         self.on_state(lambda _state: None)
+        if self._progress is not None:
+            self._progress.stop()
         closed = asyncio.Event()
 
         def close() -> None:

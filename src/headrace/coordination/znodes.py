@@ -12,12 +12,16 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Self
 
+from headrace.coordination.processes import ProcessIdentity
+
 BROKER_IDS = "/brokers/ids"
+REGISTRATION_COUNTS = "/brokers/registration_counts"
 TOPICS = "/brokers/topics"
 DELETED_TOPICS = "/admin/delete_topics"
 CONFIG_CHANGES = "/config/changes"
 PERSISTENT_PATHS = (
     BROKER_IDS,
+    REGISTRATION_COUNTS,
     TOPICS,
     DELETED_TOPICS,
     CONFIG_CHANGES,
@@ -36,6 +40,14 @@ class CorruptZnode(Exception):
 
     def __init__(self, path: str, data: bytes) -> None:
         super().__init__(f"{path} in ZooKeeper cannot be read: {data[:200]!r}")
+
+
+def registration_count(broker_id: int) -> str:
+    """The path of a persistent znode whose version counts how often the broker has registered.
+
+    A transaction that checks it cannot take one life of the broker for another.
+    """
+    return f"{REGISTRATION_COUNTS}/{broker_id}"
 
 
 def topic_path(topic: str) -> str:
@@ -74,10 +86,15 @@ class BrokerRegistration:
     timestamp_ms: int
     rack: str | None = None
     may_have_lost: bool = False  # records: it stopped uncleanly, and its machine has been down since
+    process: ProcessIdentity | None = None  # for others on its machine, who can prove that it has exited
 
     @property
     def path(self) -> str:
-        return f"{BROKER_IDS}/{self.broker_id}"
+        return self.path_of(self.broker_id)
+
+    @staticmethod
+    def path_of(broker_id: int) -> str:
+        return f"{BROKER_IDS}/{broker_id}"
 
     def encode(self) -> bytes:
         content: dict[str, Any] = {
@@ -92,6 +109,8 @@ class BrokerRegistration:
         }
         if self.may_have_lost:
             content["may_have_lost"] = True
+        if self.process is not None:
+            content["process"] = self.process._asdict()
         return _dump(content if self.rack is None else content | {"rack": self.rack})
 
     @classmethod
@@ -106,6 +125,7 @@ class BrokerRegistration:
                 timestamp_ms=int(content["timestamp"]),
                 rack=content.get("rack"),
                 may_have_lost=bool(content.get("may_have_lost", False)),
+                process=_process(content.get("process")),
             )
 
 
@@ -332,6 +352,17 @@ def _content(path: str, data: bytes) -> Iterator[dict[str, Any]]:
         yield json.loads(data)
     except (ValueError, KeyError, TypeError, AttributeError, Base64Error):
         raise CorruptZnode(path, data) from None
+
+
+def _process(content: Mapping[str, Any] | None) -> ProcessIdentity | None:
+    if content is None:
+        return None
+    return ProcessIdentity(
+        boot_id=str(content["boot_id"]),
+        pid_namespace=str(content["pid_namespace"]),
+        pid=int(content["pid"]),
+        start_time=int(content["start_time"]),
+    )
 
 
 def _by_partition(replicas: Mapping[int, Sequence[int]]) -> dict[str, list[int]]:

@@ -8,7 +8,15 @@ from functools import cache
 from importlib import import_module
 from typing import Any, Final
 
-from headrace.protocol import api_versions, broker_metrics, fetch, metadata, produce, update_metadata
+from headrace.protocol import (
+    api_versions,
+    broker_metrics,
+    fetch,
+    metadata,
+    produce,
+    step_down,
+    update_metadata,
+)
 from headrace.protocol.errors import ProtocolError
 from headrace.protocol.fields import Buffer
 from headrace.protocol.message import Message
@@ -34,6 +42,7 @@ _BY_HAND: Final[dict[int, Any]] = {
 _OF_BROKERS: Final[dict[int, tuple[Any, str]]] = {
     update_metadata.UPDATE_METADATA: (update_metadata, "UpdateMetadata"),
     broker_metrics.BROKER_METRICS: (broker_metrics, "BrokerMetrics"),
+    step_down.STEP_DOWN: (step_down, "StepDown"),
 }
 """What Kafka has no message for, or no more."""
 

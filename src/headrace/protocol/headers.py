@@ -14,6 +14,7 @@ from headrace.protocol.fields import NEWEST
 from headrace.protocol.primitives import bad_length, skip_tags
 from headrace.protocol.schema.index import APIS, ApiKey
 from headrace.protocol.schema.request_header import RequestHeader
+from headrace.protocol.step_down import STEP_DOWN
 from headrace.protocol.update_metadata import UPDATE_METADATA
 
 _FIXED: Final = Struct(">hhih")  # key, version, correlation id, length of the client id
@@ -23,6 +24,7 @@ _FIRST_FLEXIBLE: Final = {
     **{int(key): api.flexible.start if api.flexible else NEWEST for key, api in APIS.items()},
     UPDATE_METADATA: 0,
     BROKER_METRICS: 0,
+    STEP_DOWN: 0,
 }
 
 

@@ -10,6 +10,7 @@ from headrace.broker.config import BrokerConfig
 from headrace.broker.group_shard import GroupShard
 from headrace.broker.groups import OFFSETS_TOPIC
 from headrace.broker.image import ClusterImage, TopicImage
+from headrace.broker.lease import Lease
 from headrace.broker.partition import Partition
 from headrace.broker.server import Broker
 from headrace.coordination.znodes import PartitionState
@@ -47,6 +48,7 @@ class Office:
             BrokerConfig.of({"broker.id": str(HERE), "group.initial.rebalance.delay.ms": "0"})
         )
         self.broker._loop = loop
+        self.broker.membership.lease.renew(Lease.now_s(), session_timeout_s=3600)
         self.broker.image = ClusterImage("cluster")
         self.broker.image.put_topic(TopicImage("orders", b"orders".ljust(16), {0: [HERE]}, {}))
         config = LogConfig(compact=True, delete=False, max_message_bytes=20_000)

@@ -266,3 +266,27 @@ def test_whoever_waits_for_followers_is_told_when_another_broker_leads(
     answer = waiting.result()
     assert isinstance(answer, GroupError)
     assert not isinstance(answer, UnknownMember)
+
+
+# -- a lease that has expired ----------------------------------------------------------------------
+
+
+def test_a_coordinator_without_a_lease_answers_nothing(open_office: Callable[..., Office]) -> None:
+    office = open_office(HERE, THERE)
+    shard = office.shard
+    office.broker.membership.lease.revoke()
+
+    with pytest.raises(NotCoordinator):
+        _ = office.shard  # every request to a group begins with this, OffsetFetch included
+    with pytest.raises(NotCoordinator):
+        shard.decide_in_parts(GroupCoordinator.expire_offsets)
+    with pytest.raises(CoordinatorNotAvailable):
+        office.broker.groups.ensure_all_ready()
+
+
+def test_a_coordinator_that_has_stepped_down_answers_nothing(office: Office) -> None:
+    _ = office.shard
+    office.partition.step_down(controller_epoch=1, partition_epoch=office.partition.version)
+
+    with pytest.raises(NotCoordinator):
+        _ = office.shard

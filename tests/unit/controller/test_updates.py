@@ -72,14 +72,14 @@ def test_a_message_is_for_one_life_of_its_broker() -> None:
     assert told(cluster(), None, to_broker=3).broker_epoch == -1
 
 
-def test_brokers_that_count_as_gone_are_not_told_of() -> None:
+def test_brokers_that_are_not_registered_are_not_told_of() -> None:
     model = cluster()
     assert [(each.id, each.broker_epoch, each.rack) for each in told(model, []).live_brokers] == [
         (1, 101, "r"),
         (2, 102, "r"),
     ]
 
-    model.unreachable.add(1)
+    del model.members[1]
     assert [each.id for each in told(model, []).live_brokers] == [2]
 
 

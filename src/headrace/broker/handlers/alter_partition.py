@@ -4,6 +4,7 @@ Behaviour: who is in sync from now on, as the leader proposes it, if it still le
 Versions:  v3 the epochs of the brokers, so that one that has restarted is not taken for its former self.
 """
 
+import logging
 from collections.abc import Iterator
 
 from headrace.broker.dispatch import Context, handles
@@ -20,6 +21,8 @@ from headrace.protocol.schema.alter_partition import (
     AlterPartitionResponseTopicData,
 )
 from headrace.protocol.schema.index import ApiKey
+
+logger = logging.getLogger(__name__)
 
 _WITH_EPOCHS = 3
 _CODES = {
@@ -60,6 +63,9 @@ async def alter_partition(request: AlterPartitionRequest, context: Context) -> A
         await controller.change(decide)
     except NotController:
         return AlterPartitionResponse(error_code=ErrorCode.NOT_CONTROLLER, topics=[])
+    except Refused as error:  # a leader that asks to be replaced has not answered the StepDown
+        logger.info("AlterPartition of broker %d is not carried out: %s", request.broker_id, error)
+        return AlterPartitionResponse(error_code=ErrorCode.REQUEST_TIMED_OUT, topics=[])
     except FAILURES as error:
         return AlterPartitionResponse(error_code=error_code(error), topics=[])
     answers: dict[bytes, list[AlterPartitionResponsePartitionData]] = {}

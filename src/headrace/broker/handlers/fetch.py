@@ -36,6 +36,7 @@ from headrace.protocol.schema.fetch import (
     PartitionData,
 )
 from headrace.protocol.schema.index import ApiKey
+from headrace.storage.errors import OffsetOutOfRange
 
 ZSTD = 10
 BY_ID = 13
@@ -141,7 +142,7 @@ def _read(plan: Plan, request: FetchRequest, context: Context, replica: _Replica
                     data = _elsewhere(partition, entry, nearer)
                     found.failed = True  # there is something to say, so nobody waits
                 else:
-                    data = _read_one(partition, entry, limit, isolation, first=first)
+                    data = _read_one(partition, entry, limit, isolation, context, first=first)
             else:
                 data = _read_for_replica(partition, entry, limit, replica, context, first=first)
                 found.failed = found.failed or data.diverging_epoch.epoch != -1
@@ -165,10 +166,16 @@ def _count(found: _Found, replica: _Replica | None) -> None:
 
 
 def _read_one(
-    partition: Partition, entry: Wanted, limit: int, isolation: Isolation, *, first: bool
+    partition: Partition, entry: Wanted, limit: int, isolation: Isolation, context: Context, *, first: bool
 ) -> PartitionData:
     partition.ensure_readable(entry.leader_epoch)
-    fetched = partition.read(entry.offset, limit, isolation, at_least_one=first)
+    try:
+        fetched = partition.read(entry.offset, limit, isolation, at_least_one=first)
+    except OffsetOutOfRange:
+        # A consumer would reset its position. To a leader of the past the newest records are out of range.
+        if partition.leadership is not None:
+            context.broker.ensure_lease(partition)
+        raise
     aborted = fetched.aborted
     return PartitionData(
         partition_index=entry.partition,

@@ -62,6 +62,7 @@ def _answer(
             raise InvalidRequest(f"{topic}-{entry.partition_index} is named {times} times in one request")
         partition = context.broker.partition(topic, entry.partition_index)
         partition.ensure_leader(entry.current_leader_epoch)
+        context.broker.ensure_lease(partition)  # a leader of the past would name an end of the past
         if entry.timestamp == _LATEST and not partition.knows_what_is_committed:
             raise OffsetNotAvailable(f"{partition.id} has a new leader that waits for its followers")
         found = _look_up(partition, entry.timestamp, isolation)

@@ -1,0 +1,107 @@
+"""Removes the registrations of brokers on this machine whose processes have exited.
+
+A broker's registration is ephemeral: it goes when ZooKeeper has not heard from the broker for a session
+timeout. After a kill -9 on the same machine the kernel proves the exit at once (see
+`coordination/processes.py`), and any broker that sees it removes the registration, and /controller if the
+dead broker held it. No other observation is a reason to remove either of them.
+"""
+
+import asyncio
+import logging
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from headrace.coordination.errors import CoordinationError
+from headrace.coordination.processes import ExitWatch, ProcessExited, ProcessIdentity
+from headrace.coordination.session import Check, Delete, Operation, ZooKeeperSession
+from headrace.coordination.znodes import BrokerRegistration, Controller, ControllerEpoch, registration_count
+
+_RETRY_S = 0.2
+
+logger = logging.getLogger(__name__)
+
+
+class Life(NamedTuple):
+    """One registration of a broker."""
+
+    broker_id: int
+    epoch: int
+
+
+class ExitedBrokers:
+    """Watches the processes of registered brokers, as far as they run on this machine."""
+
+    def __init__(self, session: ZooKeeperSession) -> None:
+        self._session = session
+        self._loop = asyncio.get_running_loop()
+        self._watches: dict[Life, ExitWatch] = {}
+        self._removals: dict[Life, asyncio.Task[None]] = {}
+
+    def watch(self, registrations: Mapping[int, BrokerRegistration], epochs: Mapping[int, int]) -> None:
+        """Watch these brokers, and no others."""
+        registered = {Life(each, epochs[each]): found.process for each, found in registrations.items()}
+        for life in self._watches.keys() - registered.keys():
+            self._watches.pop(life).close()
+        for life, process in registered.items():
+            if process is not None and life not in self._watches:
+                self._watch(life, process)
+
+    def _watch(self, life: Life, process: ProcessIdentity) -> None:
+        try:
+            watch = ExitWatch.of(process, lambda: self._exited(life, process))
+        except ProcessExited:
+            self._exited(life, process)
+        else:
+            if watch is not None:
+                self._watches[life] = watch
+
+    def _exited(self, life: Life, process: ProcessIdentity) -> None:
+        self._watches.pop(life, None)
+        if life not in self._removals:
+            task = self._removals[life] = self._loop.create_task(self._remove_until_done(life, process))
+            task.add_done_callback(lambda _task: self._removals.pop(life, None))
+
+    async def _remove_until_done(self, life: Life, process: ProcessIdentity) -> None:
+        while True:
+            try:
+                if await remove_registration(self._session, *life):
+                    logger.warning(
+                        "broker %d: process %d has exited, its registration is removed",
+                        life.broker_id,
+                        process.pid,
+                    )
+            except CoordinationError as error:  # a Conflict, too: somebody else may have removed it
+                logger.debug("the registration of broker %d is not removed yet: %s", life.broker_id, error)
+            else:
+                return
+            await asyncio.sleep(_RETRY_S)
+
+    def close(self) -> None:
+        for task in self._removals.values():
+            task.cancel()
+        for watch in self._watches.values():
+            watch.close()
+        self._watches.clear()
+
+
+async def remove_registration(session: ZooKeeperSession, broker_id: int, epoch: int) -> bool:
+    """Remove the registration of a broker that has exited; False if it is gone, or of another life.
+
+    /controller goes with it if the same session made it. Conflict if either has changed meanwhile: a znode's
+    version says nothing about which life made it, so the transaction checks the counters that a registration
+    and a new controller increment.
+    """
+    path, count_path = BrokerRegistration.path_of(broker_id), registration_count(broker_id)
+    count, controller_epoch = await session.get(count_path), await session.get(ControllerEpoch.path)
+    found, controller = await session.get(path), await session.get(Controller.path)
+    if found is None or found.created_zxid != epoch or count is None:
+        return False
+    operations: list[Operation] = [Check(count_path, count.version), Delete(path)]
+    if (
+        controller is not None
+        and controller_epoch is not None
+        and controller.ephemeral_owner == found.ephemeral_owner
+    ):
+        operations += [Check(ControllerEpoch.path, controller_epoch.version), Delete(Controller.path)]
+    await session.multi(operations)
+    return True

@@ -1,0 +1,30 @@
+"""StepDown (key 10001), v0: from the controller to a leader that another replica is to replace.
+
+Behaviour: the leader takes no more writes to these partitions, waits until the next leader has every record,
+           and agrees. A partition whose next leader does not catch up in time is not agreed to, and takes
+           writes again. One that was agreed to takes writes again when a controller says that it leads.
+"""
+
+from headrace.broker import stepping_down
+from headrace.broker.dispatch import BrokerKey, Context, handles
+from headrace.protocol.errors import ErrorCode
+from headrace.protocol.step_down import AgreedPartition, StepDownRequest, StepDownResponse
+
+
+@handles(BrokerKey.STEP_DOWN, range(1), when_ready=False)
+async def step_down(request: StepDownRequest, context: Context) -> StepDownResponse:
+    replicas = context.broker.replicas
+    stale = replicas.check_sender(request.controller_epoch, request.broker_epoch)
+    if stale is not ErrorCode.NONE:
+        return StepDownResponse(error_code=stale, agreed=[])
+    agreed = await stepping_down.step_down(
+        replicas.partitions,
+        request.partitions,
+        controller_epoch=request.controller_epoch,
+        timeout_s=request.timeout_ms / 1000,
+    )
+    return StepDownResponse(
+        agreed=[
+            AgreedPartition(topic_name=each.id.topic, partition_index=each.id.partition) for each in agreed
+        ]
+    )

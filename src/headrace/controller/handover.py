@@ -1,0 +1,91 @@
+"""Leaders that are alive are replaced with their consent.
+
+A leader whose registration exists may be serving clients, whether the controller can reach it or not. Before
+another replica is written down as the leader, the old one is asked to step down: it takes no more writes,
+waits until the new one has every record, and agrees. Without its consent nothing changes.
+"""
+
+import asyncio
+import logging
+from collections.abc import Mapping
+
+from headrace.controller.channel import Channel, PeerGone
+from headrace.controller.model import Changes, ClusterModel, Key
+from headrace.protocol.step_down import StepDownPartition, StepDownRequest
+
+_VERSION = 0
+_CATCH_UP_MS = 1000  # how long the old leader waits for the new one to have all of its records
+_TIMEOUT_S = 1.5
+
+logger = logging.getLogger(__name__)
+
+
+class Handover:
+    """Asks leaders to step down, and knows of whom it is not certain whether they did."""
+
+    def __init__(self, model: ClusterModel, controller_epoch: int, channels: Mapping[int, Channel]) -> None:
+        self._model = model
+        self._controller_epoch = controller_epoch
+        self._channels = channels
+        self.unconfirmed: set[Key] = set()
+        """Partitions whose leaders may have stepped down in favour of a state that is not written."""
+
+    async def with_consent(self, changes: Changes) -> tuple[Changes, set[Key]]:
+        """Return the changes that may be written, and the partitions whose live leaders do not step down.
+
+        A leader whose answer is lost may have stepped down: its partition is written again as it is, and with
+        that later state the leader takes writes again.
+        """
+        live = self._model.live
+        leaders: dict[int, list[Key]] = {}
+        for key, wanted in changes.items():
+            leader = self._model.find(key).leader
+            if leader in live and wanted.leader != leader:
+                leaders.setdefault(leader, []).append(key)
+        if not leaders:
+            return changes, set()
+        answers = await asyncio.gather(
+            *(self.ask_to_step_down(leader, keys, changes) for leader, keys in leaders.items())
+        )
+        allowed = dict(changes)
+        refused: set[Key] = set()
+        for (leader, keys), agreed in zip(leaders.items(), answers, strict=True):
+            for key in keys:
+                if agreed is None:
+                    allowed[key] = self._model.find(key)
+                elif key not in agreed:
+                    del allowed[key]
+                if agreed is None or key not in agreed:
+                    refused.add(key)
+                    logger.info("%s-%d: broker %d leads and has not stepped down", *key, leader)
+        return allowed, refused
+
+    async def ask_to_step_down(self, leader: int, keys: list[Key], changes: Changes) -> set[Key] | None:
+        """Return the partitions that the leader agrees to hand over; None if it is not known."""
+        channel = self._channels.get(leader)
+        if channel is None or not channel.is_open:
+            return set()
+        request = StepDownRequest(
+            controller_epoch=self._controller_epoch,
+            broker_epoch=self._model.members[leader].epoch,
+            timeout_ms=_CATCH_UP_MS,
+            partitions=[
+                StepDownPartition(
+                    topic_name=key.topic,
+                    partition_index=key.partition,
+                    partition_epoch=self._model.find(key).version,
+                    next_leader=changes[key].leader,
+                )
+                for key in keys
+            ],
+        )
+        self.unconfirmed.update(keys)
+        try:
+            async with asyncio.timeout(_TIMEOUT_S):
+                response = await channel.ask(request, _VERSION)
+        except (PeerGone, TimeoutError) as error:
+            logger.info("broker %d has not answered a StepDown: %s", leader, error or "it took too long")
+            return None
+        agreed = {Key(each.topic_name, each.partition_index) for each in response.agreed}
+        self.unconfirmed.difference_update(set(keys) - agreed)
+        return agreed

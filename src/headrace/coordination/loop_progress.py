@@ -1,0 +1,63 @@
+"""Makes a ZooKeeper session depend on the event loop's progress.
+
+kazoo pings from a thread of its own, so a process whose event loop is stuck would keep its session for ever.
+Here the loop leaves a timestamp several times per session timeout. While the last one is too old, kazoo's
+thread neither pings nor reconnects, and the session expires as if the process had died.
+"""
+
+import asyncio
+import time
+from typing import Any
+
+from kazoo.client import KazooClient
+from kazoo.exceptions import ConnectionDropped
+
+_TICKS = 12  # per session timeout
+_STUCK_SHARE = 1 / 3  # of a session timeout without a tick; kazoo pings about as often
+
+
+class LoopProgress:
+    """The last time at which the running event loop is known to have made progress."""
+
+    def __init__(self, session_timeout_s: float) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._interval_s = session_timeout_s / _TICKS
+        self._stuck_after_s = session_timeout_s * _STUCK_SHARE
+        self._timer: asyncio.TimerHandle | None = None
+        self._tick()
+
+    def _tick(self) -> None:
+        self._seen_s = time.monotonic()
+        self._timer = self._loop.call_later(self._interval_s, self._tick)
+
+    @property
+    def is_stuck(self) -> bool:
+        """Whether the loop has not run for too long; for any thread."""
+        return time.monotonic() - self._seen_s > self._stuck_after_s
+
+    def stop(self) -> None:
+        """Leave no timer behind; the session is being closed."""
+        if self._timer is not None:
+            self._timer.cancel()
+
+
+def ping_only_with_progress(client: KazooClient, progress: LoopProgress) -> None:
+    """Have kazoo's thread neither ping nor connect while the event loop is stuck.
+
+    kazoo has no hook for this: its connection's own methods are wrapped, which a test would miss in a release
+    that renames them.
+    """
+    connection = client._connection  # noqa: SLF001
+    send_ping, connect = connection._send_ping, connection._connect  # noqa: SLF001
+
+    def send_ping_if_running(*args: Any) -> None:
+        if not progress.is_stuck:
+            send_ping(*args)
+
+    def connect_if_running(*args: Any) -> Any:
+        if progress.is_stuck:  # a connection, too, would renew the session
+            raise ConnectionDropped("the event loop is stuck")
+        return connect(*args)
+
+    connection._send_ping = send_ping_if_running  # noqa: SLF001
+    connection._connect = connect_if_running  # noqa: SLF001
