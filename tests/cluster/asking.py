@@ -1,10 +1,18 @@
 """Questions that a test asks brokers itself, in the protocol's own words: no client's memory in between."""
 
 from collections.abc import Sequence
+from typing import Final
 
 from headrace.protocol.schema.find_coordinator import FindCoordinatorRequest
+from headrace.protocol.schema.offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+)
 from headrace.protocol.schema.offset_fetch import OffsetFetchRequest, OffsetFetchRequestGroup
 from wire.raw import RawClient
+
+OFFSET_FETCH: Final = 8
 
 
 class NoAnswer(Exception):
@@ -25,13 +33,37 @@ def group_coordinator(bootstraps: Sequence[str], group: str) -> tuple[int, str]:
     raise NoAnswer(f"no broker names the coordinator of {group}")
 
 
+def offsets_of(group: str) -> OffsetFetchRequest:
+    """Everything that the group has committed, with offsets that may not be stable yet."""
+    return OffsetFetchRequest(groups=[OffsetFetchRequestGroup(group_id=group, topics=None)])
+
+
+def commit_offset(bootstraps: Sequence[str], group: str, topic: str, offset: int) -> bool:
+    """Commit an offset of partition 0 for a group without members; False if nobody takes it just now."""
+    partition = OffsetCommitRequestPartition(
+        partition_index=0, committed_offset=offset, committed_metadata=None
+    )
+    request = OffsetCommitRequest(
+        group_id=group,
+        generation_id_or_member_epoch=-1,
+        member_id="",
+        topics=[OffsetCommitRequestTopic(name=topic, partitions=[partition])],
+    )
+    try:
+        _, coordinator = group_coordinator(bootstraps, group)
+        with RawClient(coordinator) as client:
+            answer = client.ask(request, 8).topics[0].partitions[0]
+    except (OSError, NoAnswer):
+        return False
+    return not answer.error_code
+
+
 def committed_offsets(bootstraps: Sequence[str], group: str, topic: str) -> dict[int, int]:
     """What the group has committed, by partition."""
     _, coordinator = group_coordinator(bootstraps, group)
-    request = OffsetFetchRequest(groups=[OffsetFetchRequestGroup(group_id=group, topics=None)])
     try:
         with RawClient(coordinator) as client:
-            (answer,) = client.ask(request, 8).groups
+            (answer,) = client.ask(offsets_of(group), OFFSET_FETCH).groups
     except OSError as error:
         raise NoAnswer(f"the coordinator of {group} is gone: {error}") from error
     partitions = [each for found in answer.topics if found.name == topic for each in found.partitions]

@@ -1,13 +1,17 @@
 """One broker of a cluster: a process that is stopped, killed, paused and started again on its data."""
 
 import signal
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Final
 
 from cluster.places import HERE, Place
 from cluster.waiting import until
 from headrace.testing.process import ServerProcess
 from ports import free_port
+
+STARTUP: Final = Path(__file__).parent / "startup"
 
 
 class BrokerProcess(ServerProcess):
@@ -34,8 +38,23 @@ class BrokerProcess(ServerProcess):
             **settings,
         }
         sets = [f"--set={name}={value}" for name, value in given.items()]
-        super().__init__(["broker", *sets], root / f"broker-{broker_id}.log", inside=place.inside)
+        self._release = root / f"release-{broker_id}"
+        super().__init__(
+            ["broker", *sets],
+            root / f"broker-{broker_id}.log",
+            {"PYTHONPATH": str(STARTUP), "TEST_RELEASE_FILE": str(self._release)},
+            inside=place.inside,
+        )
         self.paused = False
+
+    @contextmanager
+    def stuck(self) -> Iterator[None]:
+        """Block its event loop meanwhile, and no other thread of it (see startup/sitecustomize.py)."""
+        self.signal(signal.SIGUSR1)
+        try:
+            yield
+        finally:
+            self._release.touch()
 
     def pause(self) -> None:
         """SIGSTOP: it does nothing any more, and nobody is told; return when it has stopped."""

@@ -2,6 +2,7 @@
 
 import random
 import threading
+import time
 from typing import Final
 
 from cluster.asking import group_coordinator
@@ -10,7 +11,7 @@ from cluster.cluster import SESSION_S
 from cluster.network import Network
 from cluster.places import Place
 from cluster.probes import TOPIC as PROBES
-from cluster.probes import check_kept, led_by_a_probe, write_to_new_leader
+from cluster.probes import Probe, check_kept, led_by_a_probe, write_to_new_leader
 from cluster.stage import Scene
 from cluster.waiting import until
 from cluster.workload import GROUP, TOPIC
@@ -34,6 +35,35 @@ def the_controller_is_cut_from_the_other_brokers(scene: Scene) -> None:
     _network(scene).cut([_place(scene, controller)], _other_brokers(scene, controller))
     _wait(LONG_S)
     _network(scene).mend()
+
+
+def the_controller_is_refused_by_a_leader(scene: Scene) -> None:
+    """A leader that only the controller cannot reach stays the leader, and loses no acks=1 write.
+
+    Neither does somebody else become the controller because a broker cannot reach it.
+    """
+    controller = scene.cluster.controller()
+    other = next(each for each in scene.cluster.brokers.values() if each is not controller)
+    leader, probe = led_by_a_probe(scene.cluster, other.id)
+    epoch = scene.cluster.state(PROBES, 0).leader_epoch
+    _network(scene).refuse(_place(scene, controller), _place(scene, leader))
+    _network(scene).refuse(_place(scene, leader), _place(scene, controller))
+    _write_for(LONG_S, probe)
+    state = scene.cluster.state(PROBES, 0)
+    if (state.leader, state.leader_epoch) != (leader.id, epoch):
+        scene.problem(f"broker {leader.id} was replaced although it was alive: {state}")
+    if scene.cluster.controller_id() != controller.id:
+        scene.problem(f"controller {controller.id} was replaced although it was alive")
+    _network(scene).mend()
+    scene.cluster.heal()
+    probe.close()
+    check_kept(scene, probe.accepted)
+
+
+def _write_for(seconds: float, probe: Probe) -> None:
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        probe.write(b"refused by nobody %d" % len(probe.accepted), 1)
 
 
 def a_leader_is_cut_from_zookeeper(scene: Scene) -> None:

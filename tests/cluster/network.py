@@ -3,6 +3,7 @@
     this machine ── router ── host 1, host 2, …
 
 What is cut is dropped without a word, both ways, as a cable that is pulled: the router has a rule for it.
+A host may also find the address of another on itself: it is refused there, although the other is well.
 It takes `ip` and the right to make namespaces; where either is missing, `why_not` says so.
 """
 
@@ -45,6 +46,7 @@ class Network:
         self._router = f"{self._prefix}r"
         self.places = [Place(_address(number), self._exec(number)) for number in range(1, hosts + 1)]
         self._cuts: set[tuple[str, str]] = set()
+        self._refusals: set[tuple[int, str]] = set()  # a host's number, and whose connections it is refused
 
     @classmethod
     @contextmanager
@@ -65,7 +67,16 @@ class Network:
                     _ip("-n", self._router, "rule", "add", "from", source, "to", target, "blackhole")
                     self._cuts.add((source, target))
 
+    def refuse(self, one: Place, other: Place) -> None:
+        """Connections from `one` to `other` are refused from now on, and those there are fall silent."""
+        number = self.places.index(one) + 1
+        _ip("-n", self._name(number), "addr", "add", f"{other.host}/32", "dev", "lo")
+        self._refusals.add((number, other.host))
+
     def mend(self) -> None:
+        for number, address in self._refusals:
+            _ip("-n", self._name(number), "addr", "del", f"{address}/32", "dev", "lo")
+        self._refusals.clear()
         for source, target in self._cuts:
             _ip("-n", self._router, "rule", "del", "from", source, "to", target, "blackhole")
         self._cuts.clear()
