@@ -1,5 +1,6 @@
 """Brokers that fall asleep: SIGSTOP for longer than their session lasts, and SIGCONT."""
 
+import contextlib
 from typing import Final
 
 from cluster.asking import OFFSET_FETCH, commit_offset, group_coordinator, offsets_of
@@ -59,7 +60,8 @@ def a_woken_coordinator_is_asked_for_offsets(scene: Scene) -> None:
     broker_id, address = group_coordinator(bootstraps, PROBED_GROUP)
     sleeper = scene.cluster.brokers[broker_id]
     others = [each.bootstrap for each in scene.cluster.brokers.values() if each is not sleeper]
-    with RawClient(address) as client:
+    answers = []
+    with RawClient(address) as client, contextlib.suppress(ConnectionError):  # to hang up is no lie
         client.ask(offsets_of(PROBED_GROUP), OFFSET_FETCH)
         sleeper.pause()
         until("its session is over", lambda: broker_id not in scene.cluster.registered())
@@ -67,8 +69,10 @@ def a_woken_coordinator_is_asked_for_offsets(scene: Scene) -> None:
         for _ in range(BUFFERED):
             client.send(offsets_of(PROBED_GROUP), OFFSET_FETCH)
         sleeper.resume()
-        answers = [client.receive(offsets_of(PROBED_GROUP), OFFSET_FETCH) for _ in range(BUFFERED)]
-        answers += [client.ask(offsets_of(PROBED_GROUP), OFFSET_FETCH) for _ in range(BUFFERED)]
+        answers += [client.receive(offsets_of(PROBED_GROUP), OFFSET_FETCH) for _ in range(BUFFERED)]
+    for _ in range(BUFFERED):
+        with RawClient(address) as client, contextlib.suppress(ConnectionError):
+            answers.append(client.ask(offsets_of(PROBED_GROUP), OFFSET_FETCH))
     stale = [each.groups[0] for each in answers if not each.groups[0].error_code]
     scene.figures["offsets refused after waking"] = len(answers) - len(stale)
     if any(answer.topics[0].partitions[0].committed_offset != 2 for answer in stale if answer.topics):

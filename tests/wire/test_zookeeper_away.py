@@ -3,7 +3,7 @@
 import asyncio
 import contextlib
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,7 +16,7 @@ from headrace.broker.cluster import ClusterView
 from headrace.broker.config import BrokerConfig
 from headrace.broker.server import Broker
 from headrace.coordination.embedded.server import Coordinator
-from headrace.coordination.session import NotConnected, SessionState, ZooKeeperSession
+from headrace.coordination.session import NotConnected, Operation, SessionState, ZooKeeperSession
 from headrace.coordination.znodes import Config, ConfigChange, Controller
 from headrace.protocol.errors import ErrorCode
 from headrace.protocol.schema.create_topics import CreatableTopic, CreateTopicsRequest
@@ -148,6 +148,7 @@ def test_a_broker_joins_again_after_its_session_was_lost(tmp_path: Path) -> None
         async with running(tmp_path) as setup:
             broker, other = setup.broker, setup.other
             await broker.topic_admin.create("kept")
+            await broker.topic_admin.told()
             epoch = broker.controller_epoch
             await setup.lose_session()
             await configure(other, "77")
@@ -161,6 +162,7 @@ def test_a_broker_joins_again_after_its_session_was_lost(tmp_path: Path) -> None
             assert found is not None
             assert found.ephemeral_owner == broker.session.session_id
             await broker.topic_admin.create("after")
+            await broker.topic_admin.told()
 
     asyncio.run(scenario())
 
@@ -171,19 +173,17 @@ def test_a_broker_whose_first_attempts_to_join_again_fail_goes_on(
     async def scenario() -> None:
         async with running(tmp_path) as setup:
             broker, session = setup.broker, setup.broker.session
-            create, attempts = session.create, 0
+            multi, attempts = session.multi, 0
 
-            async def fail_at_first(
-                path: str, data: bytes, *, ephemeral: bool = False, sequence: bool = False
-            ) -> str:
+            async def fail_at_first(operations: Sequence[Operation]) -> None:
                 nonlocal attempts
-                attempts += 1
-                made = await create(path, data, ephemeral=ephemeral, sequence=sequence)
-                if attempts < 2:
+                registers = operations[0].path == REGISTRATION
+                attempts += registers
+                await multi(operations)
+                if registers and attempts < 2:
                     raise NotConnected("the answer got lost")
-                return made
 
-            monkeypatch.setattr(session, "create", fail_at_first)
+            monkeypatch.setattr(session, "multi", fail_at_first)
             await setup.lose_session()
             epoch = broker.controller_epoch
 
@@ -236,6 +236,7 @@ def test_a_broker_that_was_cut_off_for_a_moment_sees_what_it_missed(tmp_path: Pa
         async with running(tmp_path, session_timeout_ms=8000) as setup:
             broker, other = setup.broker, setup.other
             await broker.topic_admin.create("kept")
+            await broker.topic_admin.told()
             await setup.suspend()
             await configure(other, "77")
 

@@ -66,7 +66,7 @@ class TopicAdmin:
         configs: Mapping[str, str | None] | None = None,
         validate_only: bool = False,
     ) -> TopicAssignment:
-        """A new topic, ready for clients on return; KafkaError, and nothing changed, if it cannot be."""
+        """Make a topic, which clients can use once `told` returns; KafkaError, and no change, if not."""
         own = self._checked_configs(configs or {})
         async with self._lock:
             topic = TopicAssignment(
@@ -85,7 +85,10 @@ class TopicAdmin:
         async with controller.exclusively():
             await self._write_new(topic, own)
             controller.add_topic(topic.topic, topic.topic_id, topic.replicas, own)
-        await controller.told(_TOLD_S)
+
+    async def told(self) -> None:
+        """Return when every broker that can be reached knows all topics made so far, or time is up."""
+        await self._controller.told(_TOLD_S)
 
     async def add_partitions(
         self,

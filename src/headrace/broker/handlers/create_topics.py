@@ -6,6 +6,7 @@ Versions:  v4 -1 partitions or replicas means the broker's default; v5 flexible,
            topic ids.
 """
 
+import logging
 from collections import Counter
 
 from headrace.broker.describe import describe_topic
@@ -22,12 +23,14 @@ from headrace.protocol.schema.create_topics import (
 )
 from headrace.protocol.schema.index import ApiKey
 
+logger = logging.getLogger(__name__)
+
 
 @handles(ApiKey.CREATE_TOPICS, range(2, 8), on_controller=True)
 async def create_topics(request: CreateTopicsRequest, context: Context) -> CreateTopicsResponse:
     await context.broker.session.reconnected(request.timeout_ms)
     times = Counter(topic.name for topic in request.topics)
-    results = []
+    admin, results = context.broker.topic_admin, []
     for topic in {topic.name: topic for topic in request.topics}.values():
         try:
             if times[topic.name] > 1:
@@ -37,6 +40,10 @@ async def create_topics(request: CreateTopicsRequest, context: Context) -> Creat
             results.append(_refused(topic, error))
         else:
             results.append(_made(created, topic, context))
+    try:
+        await admin.told()  # once for all of them: brokers make what they hear of together
+    except FAILURES as error:
+        logger.info("topics are written, and not told to all brokers yet: %s", error)
     return CreateTopicsResponse(topics=results)
 
 
