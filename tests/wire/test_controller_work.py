@@ -2,12 +2,14 @@
 
 import asyncio
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from headrace.broker.server import Broker
 from headrace.controller import model
 from headrace.protocol.schema.create_topics import CreatableTopic, CreateTopicsRequest
+from headrace.replication.election import Partition, elect
 from wire.test_metadata_is_fresh import running_brokers
 
 PARTITIONS = 3
@@ -27,11 +29,10 @@ def test_a_new_topic_costs_the_same_next_to_many_others(
     existing: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     looked_at: list[object] = []
-    elect = model.elect
 
-    def counted(partition: model.Partition, *args: object, **options: object) -> model.Partition:
+    def counted(partition: Partition, *args: Any, **options: Any) -> Partition:
         looked_at.append(partition)
-        return elect(partition, *args, **options)  # type: ignore[arg-type]
+        return elect(partition, *args, **options)
 
     async def story() -> None:
         async with running_brokers(tmp_path, 1) as (broker,):
