@@ -17,6 +17,7 @@ BOTH: Final = (OURS, THEIRS)
 STREAM_TIMEOUT_S: Final = 90
 
 Rows: TypeAlias = list[tuple[Any, ...]]
+ForEachBatch: TypeAlias = Callable[[DataFrame, int], None]
 
 
 @dataclass(kw_only=True)
@@ -85,13 +86,24 @@ class Queries:
 
     # -- streams -------------------------------------------------------------------------------
 
-    def stream(self, connector: str, *, name: str = "", now: bool = True, **options: Any) -> Stream:
-        """Start a query that reads what is there and ends, or one that goes on; from the beginning."""
+    def stream(
+        self,
+        connector: str,
+        *,
+        name: str = "",
+        now: bool = True,
+        each: ForEachBatch | None = None,
+        **options: Any,
+    ) -> Stream:
+        """Start a query that reads what is there and ends, or one that goes on; from the beginning.
+
+        `each` is called with every batch, in place of keeping its rows.
+        """
         given = self.options({"startingOffsets": "earliest"} | options)
         table = self.spark.readStream.format(connector).options(**given).load()
         batches: dict[int, Rows] = {}
         writer = (
-            table.writeStream.foreachBatch(_keeps(batches))
+            table.writeStream.foreachBatch(each or _keeps(batches))
             .option("checkpointLocation", str(self.checkpoint(connector, name)))
             .queryName(f"{name} {connector}")
         )

@@ -9,36 +9,20 @@ from typing import Any
 import pytest
 from confluent_kafka import TopicPartition
 from pyspark.sql.datasource import InputPartition
-from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxRows
+from pyspark.sql.streaming.datasource import ReadLimit, ReadMaxRows
 
 from headrace.client.wire.connection import Asked, Connection
 from headrace.protocol.batch import BatchHeader, read_header
 from headrace.protocol.message import Message
 from headrace.protocol.schema.fetch import FetchRequest
 from headrace.spark.errors import DataLoss, SparkError
-from headrace.spark.options import SourceOptions
-from headrace.spark.source import SCHEMA, BatchReader, StreamReader
+from headrace.spark.offsets import Place, from_json
+from headrace.spark.source import StreamReader
+from spark.readers import ALL, batch_reader, offsets_of, stream_reader
 from spark.topics import FOREVER, SIZES, plain, write
 from wire.confluent import make_topic
 from wire.process import BrokerProcess
 from wire.requests import fresh_name
-
-ALL = ReadAllAvailable()
-COLUMNS = tuple(SCHEMA.fieldNames())
-
-
-def stream_reader(bootstrap: str, **options: str) -> StreamReader:
-    given = {"kafka.bootstrap.servers": bootstrap, "startingOffsets": "earliest"} | options
-    return StreamReader(SourceOptions.of(given, streaming=True), COLUMNS)
-
-
-def batch_reader(bootstrap: str, **options: str) -> BatchReader:
-    given = {"kafka.bootstrap.servers": bootstrap} | options
-    return BatchReader(SourceOptions.of(given, streaming=False), COLUMNS)
-
-
-def offsets_of(reader: StreamReader | BatchReader, tasks: list[InputPartition]) -> list[int]:
-    return [offset for task in tasks for batch in reader.read(task) for offset in batch["offset"].to_pylist()]
 
 
 @pytest.mark.parametrize("limit", [ALL, ReadMaxRows(1000)])
@@ -55,9 +39,9 @@ def test_a_batch_waits_until_there_is_enough_for_it(broker: BrokerProcess, limit
     third = reader.latestOffset(second, limit)
     reader.stop()
 
-    assert first == {topic: {"0": 3}}  # the first never waits
+    assert from_json(first) == {Place(topic, 0): 3}  # the first never waits
     assert second == first
-    assert third == {topic: {"0": 13}}
+    assert from_json(third) == {Place(topic, 0): 13}
 
 
 def test_a_batch_does_not_wait_for_ever(broker: BrokerProcess) -> None:
@@ -70,7 +54,7 @@ def test_a_batch_does_not_wait_for_ever(broker: BrokerProcess) -> None:
     second = reader.latestOffset(first, ALL)
     reader.stop()
 
-    assert second == {topic: {"0": 4}}
+    assert from_json(second) == {Place(topic, 0): 4}
 
 
 def test_a_query_that_reads_what_is_there_does_not_read_what_comes_meanwhile(broker: BrokerProcess) -> None:
@@ -83,9 +67,9 @@ def test_a_query_that_reads_what_is_there_does_not_read_what_comes_meanwhile(bro
     write(broker.bootstrap, topic, plain(5))
 
     end = reader.latestOffset(start, ReadMaxRows(4))
-    assert end == {topic: {"0": 4}}
+    assert from_json(end) == {Place(topic, 0): 4}
     end = reader.latestOffset(end, ReadMaxRows(4))
-    assert end == {topic: {"0": 7}}
+    assert from_json(end) == {Place(topic, 0): 7}
     assert reader.latestOffset(end, ReadMaxRows(4)) == end
     assert reader.reportLatestOffset() == {topic: {"0": 12}}
     reader.stop()
@@ -97,13 +81,13 @@ def test_a_topic_that_comes_later_and_has_lost_records_already_is_a_loss_as_any_
 ) -> None:
     topic = fresh_name("expected")
     reader = stream_reader(broker.bootstrap, subscribePattern=topic, failOnDataLoss=str(fails))
-    start = reader.initialOffset()
+    start = reader.latestOffset(reader.initialOffset(), ALL)
     admin = make_topic(broker.bootstrap, topic, retention_ms=FOREVER)
     write(broker.bootstrap, topic, plain(10))
     admin.delete_records([TopicPartition(topic, 0, 6)])[TopicPartition(topic, 0)].result(timeout=20)
     end = reader.latestOffset(start, ALL)
 
-    assert (start, end) == ({}, {topic: {"0": 10}})
+    assert (from_json(start), from_json(end)) == ({}, {Place(topic, 0): 10})
     if fails:
         with pytest.raises(DataLoss, match="begins at 6"):
             reader.partitions(start, end)

@@ -157,6 +157,7 @@ class Cluster:
         return address
 
     def topic_id(self, topic: str) -> bytes:
+        """The id that the last Metadata response had for the topic; zeros if it had none."""
         return self._ids.get(topic, bytes(16))
 
     def forget_leader(self, place: Place) -> None:

@@ -17,13 +17,15 @@ from headrace.protocol.fields import Buffer
 from headrace.protocol.records import keys_and_values
 from headrace.protocol.schema.fetch import FetchPartition, FetchRequest, FetchTopic
 from headrace.spark.cluster import LAST_RETRY_S, PASSING, PATIENCE_S, RETRY_S, Cluster, Passing, describe
-from headrace.spark.errors import DataLoss, SparkError
+from headrace.spark.errors import RECREATED, RETENTION, DataLoss, Remedy, SparkError
 from headrace.spark.offsets import EARLIEST, LATEST, Range
+from headrace.spark.position import show_topic_id
 
 PIECE_BYTES: Final = 4 * 1024 * 1024  # asked for at a time
 _MOST_BYTES: Final = 2**31 - 1  # that can be asked for
 _MAX_WAIT_MS: Final = 500
 _SMALLEST_BATCH: Final = 61
+_STALE_S: Final = 3.0  # how long brokers may name another id for the topic until that is believed
 
 logger = logging.getLogger(__name__)
 
@@ -33,6 +35,10 @@ class Batch(NamedTuple):
 
     data: memoryview
     header: BatchHeader
+
+
+class _AnotherTopic(Exception):
+    """The topic was deleted, and another one has its name."""
 
 
 class _Piece(NamedTuple):
@@ -49,12 +55,15 @@ class Fetching:
         cluster: Cluster,
         wanted: Range,
         *,
+        topic_id: str | None = None,
         read_committed: bool = False,
         fail_on_data_loss: bool = True,
         settings: Mapping[str, str] | None = None,
     ) -> None:
         self._cluster = cluster
         self._wanted = wanted
+        self._topic_id = topic_id
+        self._other_id_since_s: float | None = None
         self._read_committed = read_committed
         self._fail_on_data_loss = fail_on_data_loss
         piece_bytes = int((settings or {}).get("max.partition.fetch.bytes", PIECE_BYTES))
@@ -81,6 +90,9 @@ class Fetching:
         while self._offset < last:
             try:
                 piece = self._receive(self._ask())
+            except _AnotherTopic as error:
+                self._lose(str(error), RECREATED)
+                return
             except (Passing, NoAnswer) as error:
                 self._lose_touch(error)
                 if time.monotonic() - heard_s > PATIENCE_S:
@@ -118,7 +130,9 @@ class Fetching:
             return asked
         place = self._wanted.place
         if self._connection is None:
-            self._connection = self._cluster.connect(self._cluster.leader(place))
+            leader = self._cluster.leader(place)
+            self._check_topic_id()
+            self._connection = self._cluster.connect(leader)
         partition = FetchPartition(
             partition=place.partition,
             fetch_offset=self._offset,
@@ -155,6 +169,23 @@ class Fetching:
         if code != ErrorCode.NONE:
             raise SparkError(f"{self._wanted.place}: the broker says {describe(code)}")
 
+    def _check_topic_id(self) -> None:
+        """Passing, and later _AnotherTopic, if the name belongs to another topic than the one to be read."""
+        topic = self._wanted.place.topic
+        found = show_topic_id(self._cluster.topic_id(topic))
+        if self._topic_id is None or found is None or found == self._topic_id:
+            self._other_id_since_s = None
+            return
+        what = (
+            f"{self._wanted} are wanted of the topic with id {self._topic_id}, and {topic} has id {found} now"
+        )
+        now_s = time.monotonic()
+        if self._other_id_since_s is None:
+            self._other_id_since_s = now_s
+        if now_s - self._other_id_since_s < _STALE_S:
+            raise Passing(what)
+        raise _AnotherTopic(f"{what}: the topic was deleted and recreated")
+
     def _skip_what_is_lost(self) -> _Piece:
         """Retention has been faster, or the topic is another one by now."""
         place = self._wanted.place
@@ -163,9 +194,7 @@ class Fetching:
         if earliest <= self._offset:
             what = f"{self._wanted} are wanted, and {place} ends before that: it is another topic by now"
             earliest = self._wanted.last
-        if self._fail_on_data_loss:
-            raise DataLoss(what)
-        logger.warning("%s: what is lost is passed over, for failOnDataLoss is false", what)
+        self._lose(what)
         return _Piece(memoryview(b""), (), min(earliest, self._wanted.last))
 
     def _skip_what_never_comes(self) -> int:
@@ -177,10 +206,13 @@ class Fetching:
                 f"{place}: nothing comes at offset {self._offset} of {last}, for {PATIENCE_S:g} s"
             )
         what = f"{self._wanted} are wanted, and {place} ends at {end}: was an unclean leader elected?"
-        if self._fail_on_data_loss:
-            raise DataLoss(what)
-        logger.warning("%s: what is lost is passed over, for failOnDataLoss is false", what)
+        self._lose(what)
         return last
+
+    def _lose(self, what: str, remedy: Remedy = RETENTION) -> None:
+        if self._fail_on_data_loss:
+            raise DataLoss(what, remedy)
+        logger.warning("%s; failOnDataLoss is false: %s", what, remedy.instead)
 
     def _hang_up(self) -> None:
         self._asked = None

@@ -1,6 +1,7 @@
 """What a person may say to `format("headrace")`: the options of Spark's Kafka source, checked before use."""
 
 import difflib
+import json
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -11,6 +12,7 @@ from headrace.client.wire.security import Security
 from headrace.spark.cluster import CLIENT_ID
 from headrace.spark.errors import InvalidOption
 from headrace.spark.offsets import EARLIEST, LATEST, Place, parse, parse_assignment
+from headrace.spark.position import Position
 
 Parsed = TypeVar("Parsed")
 
@@ -26,6 +28,7 @@ _KNOWN: Final = (
     _SERVERS,
     *_SELECTIONS,
     *_BOUNDS,
+    "initialOffsets",
     "startingOffsetsByTimestampStrategy",
     "maxOffsetsPerTrigger",
     "minOffsetsPerTrigger",
@@ -84,6 +87,16 @@ class Bound:
     otherwise: int | None = None  # LATEST or EARLIEST; None: every partition must be named
     late: int | None = None  # for a timestamp after the last record: LATEST, or None: that is an error
 
+    @property
+    def is_latest(self) -> bool:
+        """Whether it is the end of every partition."""
+        return self.timestamp is None and not self.timestamps and self.otherwise == LATEST
+
+    @property
+    def has_latest(self) -> bool:
+        """Whether it is the end of some partition: another offset whenever somebody asks."""
+        return self.is_latest or LATEST in self.offsets.values()
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceOptions:
@@ -93,6 +106,7 @@ class SourceOptions:
     selection: Selection
     starting: Bound
     ending: Bound
+    initial: Position | None = None  # where a new query begins, in place of `starting`
     max_offsets: int | None = None
     min_offsets: int | None = None
     max_delay_s: float = 900.0
@@ -132,6 +146,7 @@ class SourceOptions:
             selection=_selection(options),
             starting=_starting(options, streaming=streaming),
             ending=_ending(options),
+            initial=_initial(options, streaming=streaming),
             max_offsets=_number(options, "maxOffsetsPerTrigger", None, least=1),
             min_offsets=_number(options, "minOffsetsPerTrigger", None, least=1),
             max_delay_s=_parsed(options, "maxTriggerDelay", _duration, 900.0),
@@ -220,6 +235,19 @@ def _starting(options: Mapping[str, str], *, streaming: bool) -> Bound:
     if not streaming and (bound.otherwise == LATEST or LATEST in bound.offsets.values()):
         raise InvalidOption(bound.option, "a batch cannot start at the latest offset: it would be empty")
     return bound
+
+
+def _initial(options: Mapping[str, str], *, streaming: bool) -> Position | None:
+    if "initialOffsets" in options and not streaming:
+        raise InvalidOption("initialOffsets", "it is for streams; a batch begins at startingOffsets")
+    return _parsed(options, "initialOffsets", _position, None)
+
+
+def _position(text: str) -> Position:
+    for place, offset in parse(text).items():
+        if offset < 0:
+            raise ValueError(f"{offset} of {place} is no offset of a record; expected 0 or more")
+    return Position.from_json(json.loads(text))
 
 
 def _ending(options: Mapping[str, str]) -> Bound:

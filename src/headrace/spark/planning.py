@@ -5,9 +5,10 @@ from collections.abc import Iterable, Mapping
 from typing import Final
 
 from headrace.spark.cluster import Cluster, NoSuchTopic
-from headrace.spark.errors import DataLoss, InvalidOption
+from headrace.spark.errors import RECREATED, RETENTION, UNRECORDED, DataLoss, InvalidOption, Remedy
 from headrace.spark.offsets import EARLIEST, LATEST, Offsets, Place, Range
 from headrace.spark.options import Bound, SourceOptions
+from headrace.spark.position import Position, show_topic_id
 
 _GROUPS_PATIENCE_S: Final = 3.0
 
@@ -48,6 +49,11 @@ class Planner:
                 count = len(found[place.topic])
                 raise InvalidOption("assign", f"{place} does not exist: {place.topic} has {count} partitions")
         return sorted(chosen.places)
+
+    def topic_ids(self, topics: Iterable[str]) -> dict[str, str]:
+        """The ids of `topics`, as far as the cluster has told them so far."""
+        ids = {topic: show_topic_id(self.cluster.topic_id(topic)) for topic in set(topics)}
+        return {topic: each for topic, each in ids.items() if each is not None}
 
     def latest(self, places: Iterable[Place]) -> dict[Place, int]:
         return self.cluster.offsets(dict.fromkeys(places, LATEST), read_committed=self.options.read_committed)
@@ -113,16 +119,60 @@ class Planner:
             found.append(Range(each.place, first, max(first, each.last)))
         return found
 
+    def initial(self) -> Position:
+        """Where a new query begins."""
+        if self.options.initial is not None:
+            return self.options.initial
+        places = self.places()
+        ids = self.topic_ids(place.topic for place in places)
+        return Position(offsets=self.resolve(self.options.starting, places), topic_ids=ids)
+
+    def initial_unrecorded(self, ends: Offsets) -> dict[Place, int]:
+        """Where the first batch of a query begins whose checkpoint has no initial offsets, only its `ends`.
+
+        Spark's Kafka source keeps them where a Python source cannot look, and earlier versions did not.
+        """
+        initial = self.initial().offsets
+        is_unknown = self.options.initial is None and self.options.starting.has_latest
+        for place, end in sorted(ends.items()):
+            if is_unknown or initial.get(place, 0) > end:
+                self._lose(
+                    f"the first batch of the query ends at offset {end} of {place}, and its checkpoint does "
+                    "not say where that batch begins",
+                    UNRECORDED,
+                )
+                return dict(ends)
+        return {place: initial[place] for place in ends if place in initial}
+
+    def check_recreated(self, known: Position, topic_ids: Mapping[str, str]) -> list[str]:
+        """The topics that are others than those that were read; DataLoss unless that may be."""
+        recreated = known.recreated(topic_ids)
+        for topic in recreated:
+            self._lose(
+                f"topic {topic} was deleted and recreated: the query reads the topic with id "
+                f"{known.topic_ids[topic]}, and the id is {topic_ids[topic]} now",
+                RECREATED,
+            )
+        return recreated
+
+    def current_ids(self, topics: Iterable[str], *, afresh: bool) -> dict[str, str]:
+        """The ids of `topics`; the cluster is asked for those that it has not told yet, `afresh` for all."""
+        wanted = set(topics)
+        asked = wanted if afresh else wanted - self.topic_ids(wanted).keys()
+        if asked:
+            self.cluster.topics(asked)
+        return self.topic_ids(wanted)
+
     def check_gone(self, start: Offsets, end: Offsets) -> None:
         """DataLoss if a partition that has been read is not there any more."""
         lost = sorted(place for place in start if place not in end)
         if lost:
             self._lose(f"{lost[0]} is gone: it was read up to offset {start[lost[0]]}")
 
-    def _lose(self, what: str) -> None:
+    def _lose(self, what: str, remedy: Remedy = RETENTION) -> None:
         if self.options.fail_on_data_loss:
-            raise DataLoss(what)
-        logger.warning("%s: what is lost is passed over, for failOnDataLoss is false", what)
+            raise DataLoss(what, remedy)
+        logger.warning("%s; failOnDataLoss is false: %s", what, remedy.instead)
 
     def whole_batch(self) -> list[Range]:
         """What `spark.read` reads: from where the options say to where they say."""

@@ -33,9 +33,10 @@ from pyspark.sql.types import (
 from headrace.spark.errors import InvalidOption, SparkError
 from headrace.spark.filters import Narrowing
 from headrace.spark.groups import commit_offsets
-from headrace.spark.offsets import Offsets, Place, Range, admit, from_json, split, to_json
+from headrace.spark.offsets import Offsets, Place, Range, admit, split, to_json
 from headrace.spark.options import SourceOptions
 from headrace.spark.planning import Planner
+from headrace.spark.position import INITIAL, Position, is_initial
 from headrace.spark.sink import BatchWriter, StreamWriter
 from headrace.spark.sink_options import SinkOptions, check_schema
 
@@ -113,9 +114,10 @@ def columns_of(schema: StructType) -> tuple[str, ...]:
 class Task(InputPartition):
     """A range of one partition, read by one task."""
 
-    def __init__(self, wanted: Range) -> None:
+    def __init__(self, wanted: Range, topic_id: str | None = None) -> None:
         super().__init__(tuple(wanted))
         self.wanted = wanted
+        self.topic_id = topic_id  # None: it is not known
 
 
 def read_range(
@@ -138,6 +140,7 @@ def read_range(
         for data, header in Fetching(
             cluster,
             wanted,
+            topic_id=partition.topic_id,
             read_committed=options.read_committed,
             fail_on_data_loss=options.fail_on_data_loss,
             settings=options.client,
@@ -151,9 +154,11 @@ def read_range(
         cluster.close()
 
 
-def _tasks(options: SourceOptions, ranges: Iterable[Range]) -> list[InputPartition]:
+def _tasks(
+    options: SourceOptions, ranges: Iterable[Range], topic_ids: Mapping[str, str]
+) -> list[InputPartition]:
     pieces = split(ranges, at_least=options.min_partitions, at_most_records=options.max_records)
-    return [Task(each) for each in pieces]
+    return [Task(each, topic_ids.get(each.place.topic)) for each in pieces]
 
 
 class _PushFilters:
@@ -191,7 +196,7 @@ class BatchReader(DataSourceReader):
             ranges = planner.whole_batch()
             if self.narrowing:
                 ranges = self.narrowing.narrow(ranges, planner.cluster.offsets)
-            return _tasks(self._options, ranges)
+            return _tasks(self._options, ranges, planner.topic_ids(each.place.topic for each in ranges))
         finally:
             planner.close()
 
@@ -210,8 +215,9 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._columns = columns
         self._known: Planner | None = None
         self._target: dict[Place, int] | None = None  # of a query that reads what is there and ends
-        self._latest: dict[Place, int] = {}
-        self._told: dict[str, Any] = {}  # what the consumer group has been told, if there is one
+        self._begins: Position | None = None  # where a new query begins, once it is known
+        self._latest: Offsets = {}
+        self._told: Offsets = {}  # what the consumer group has been told, if there is one
         self._batch_s = -math.inf  # when the last batch was let go, for minOffsetsPerTrigger
 
     def __getstate__(self) -> Mapping[str, Any]:
@@ -226,40 +232,63 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     # -- offsets -------------------------------------------------------------------------------
 
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802  Spark's name
-        places = self._planner.places()
-        return to_json(self._planner.resolve(self._options.starting, places))
+        """Where a new query begins, without offsets: these are looked up once, by `latestOffset`.
+
+        Spark asks until the first batch is committed, after every restart, and keeps no answer. It does keep
+        the end of a batch, so the end of the first one says where that begins.
+        """
+        return dict(INITIAL)
 
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:  # noqa: N802
-        self._tell_group(start)  # Spark asks for a batch once it has done with the one before
-        known = from_json(start)
-        self._latest = self._latest_of(known)
-        available = self._latest if self._target is None else self._up_to_target(known)
-        since = {**self._of_new_partitions(known, available), **known}
-        if self._is_too_little(since, available):
+        is_first = is_initial(start)
+        known = self._initial if is_first else Position.from_json(start)
+        self._tell_group(known.offsets)  # Spark asks for a batch once it has done with the one before
+        # The first batch of a query that begins at the end is empty: its offsets are in the checkpoint before
+        # anything else can go wrong.
+        begins_at_end = is_first and self._options.initial is None and self._options.starting.is_latest
+        latest = known if begins_at_end else self._latest_of(known)
+        self._latest = latest.offsets
+        read = known.without(self._planner.check_recreated(known, latest.topic_ids)).offsets
+        self._planner.check_gone(read, latest.offsets)
+        available = latest.offsets if self._target is None else self._up_to_target(read)
+        since = {**self._of_new_partitions(read, available), **read}
+        if self._is_too_little(since, available) and not is_first:
             return start
-        if isinstance(limit, ReadMaxRows):
-            return self._moved(start, known, admit(since, available, limit.max_rows))
-        return self._moved(start, known, available)
+        ends = admit(since, available, limit.max_rows) if isinstance(limit, ReadMaxRows) else available
+        if not is_first and all(read.get(place) == end for place, end in ends.items()):
+            return start  # nothing is new: then there is no batch
+        initial_offsets = known.offsets if is_first else None
+        return Position(offsets=ends, topic_ids=latest.topic_ids, initial_offsets=initial_offsets).to_json()
 
-    def _latest_of(self, known: Offsets) -> dict[Place, int]:
+    @property
+    def _initial(self) -> Position:
+        if self._begins is None:
+            self._begins = self._planner.initial()
+        return self._begins
+
+    def _latest_of(self, known: Position) -> Position:
         """How far the partitions go now, new ones among them, and those that are gone not.
 
-        A broker that lags behind may know less than we have read: it is asked again before that is believed.
+        A broker that lags behind may know less than we have read, or another topic of the same name: it is
+        asked again before that is believed.
         """
         for attempt in range(self._options.retries + 1):
             if attempt:
                 time.sleep(self._options.retry_s)
-            latest = self._planner.latest(self._planner.places())
-            if all(latest.get(place, -1) >= offset for place, offset in known.items()):
-                return latest
-        self._planner.check_gone(known, latest)
-        return latest
+            places = self._planner.places()
+            topic_ids = self._planner.topic_ids(place.topic for place in places)
+            latest = self._planner.latest(places)
+            is_behind = any(latest.get(place, -1) < offset for place, offset in known.offsets.items())
+            if not is_behind and not known.recreated(topic_ids):
+                break
+        return Position(offsets=latest, topic_ids=topic_ids)
 
     def _up_to_target(self, known: Offsets) -> dict[Place, int]:
         assert self._target is not None
         # A partition that is older than this run of the query is read to where it was when the run began.
+        # A query that is new may begin after that: records have been written since the run began.
         return {
-            place: min(end, self._target.get(place, known.get(place, 0)))
+            place: min(end, max(self._target.get(place, 0), known.get(place, 0)))
             for place, end in self._latest.items()
             if place in self._target or place in known
         }
@@ -281,11 +310,6 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             self._batch_s = time.monotonic()
         return False
 
-    def _moved(self, start: dict[str, Any], known: Offsets, ends: Offsets) -> dict[str, Any]:
-        """`start` itself if nothing is new: then there is no batch."""
-        moved = to_json(ends)
-        return start if all(known.get(place) == end for place, end in ends.items()) else moved
-
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802  Spark's name
         most = self._options.max_offsets
         return ReadAllAvailable() if most is None else ReadMaxRows(most)
@@ -299,23 +323,44 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     # -- a batch -------------------------------------------------------------------------------
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[InputPartition]:
-        known, ends = from_json(start), from_json(end)
-        known.update(self._of_new_partitions(known, ends))
-        return _tasks(self._options, self._planner.ranges(known, ends))
+        ends = Position.from_json(end)
+        begins = self._begin_of_batch(start, ends)
+        recreated = self._recreated_since(ends)  # the next batch begins with what is there now
+        begins, ends = begins.without(recreated), ends.without(recreated)
+        since = {**self._of_new_partitions(begins.offsets, ends.offsets), **begins.offsets}
+        return _tasks(self._options, self._planner.ranges(since, ends.offsets), ends.topic_ids)
+
+    def _begin_of_batch(self, start: dict[str, Any], ends: Position) -> Position:
+        if not is_initial(start):
+            known = Position.from_json(start)
+            return known.without(known.recreated(ends.topic_ids))  # `latestOffset` has told
+        if ends.initial_offsets is not None:
+            return Position(offsets=ends.initial_offsets)
+        return Position(offsets=self._planner.initial_unrecorded(ends.offsets))
+
+    def _recreated_since(self, ends: Position) -> list[str]:
+        """The topics that were deleted and recreated since; DataLoss unless that may be."""
+        for attempt in range(self._options.retries + 1):
+            if attempt:
+                time.sleep(self._options.retry_s)
+            topic_ids = self._planner.current_ids(ends.topic_ids, afresh=attempt > 0)
+            if not ends.recreated(topic_ids):
+                break
+        return self._planner.check_recreated(ends, topic_ids)
 
     def read(self, partition: InputPartition) -> "Iterator[pa.RecordBatch]":
         return read_range(self._options, self._columns, partition)
 
     def commit(self, end: dict[str, Any]) -> None:
         """Spark has done with everything before `end`. It says so late, and not at all of a last batch."""
-        self._tell_group(end)
+        self._tell_group(Position.from_json(end).offsets)
 
-    def _tell_group(self, offsets: dict[str, Any]) -> None:
+    def _tell_group(self, offsets: Offsets) -> None:
         group = self._options.group
         if group is None or offsets == self._told:
             return
         try:
-            commit_offsets(self._planner.for_groups, group, from_json(offsets))
+            commit_offsets(self._planner.for_groups, group, offsets)
             self._told = offsets
         except SparkError as error:  # the checkpoint is what counts; this is for people who look
             logger.warning("group %s was not told how far the query is: %s", group, error)
