@@ -14,6 +14,7 @@ from cluster.waiting import until
 from headrace.client.groups.admin import GroupAdmin
 from headrace.pipeline import Json, Parquet, Pipeline, PipelineError, Text, Topic
 from headrace.pipeline.creating import create, missing_topics
+from headrace.pipeline.inspecting import plan
 from headrace.pipeline.observing import Groups, History, history
 from headrace.pipeline.progress import Progress
 from headrace.pipeline.running import Runner
@@ -130,6 +131,27 @@ def test_bad_rows_go_to_a_topic_with_reason_and_origin_and_groups_have_the_offse
     assert [(each.query, each.event) for each in history(plant.bootstrap, "letters")] == [
         (each.query, each.event) for each in plant.told
     ]
+
+
+def test_queries_that_begin_in_different_runs_begin_at_the_same_offsets(plant: Plant) -> None:
+    """The one for dead letters cannot start in the first run: its checkpoint's directory is a file."""
+    make_topic(plant.bootstrap, "apart", partitions=1)
+    plant.feed("apart", [order(1), b"before"])
+    pipeline = orders("apart", starting="latest")
+    state = plant.state(pipeline)
+    blocked = state.checkpoint(pipeline.dead_letters_name("orders"))
+    blocked.parent.mkdir(parents=True)
+    blocked.touch()
+    with pytest.raises(PipelineError, match="dead-letters"):
+        plant.run(pipeline)
+    blocked.unlink()
+    plant.feed("apart", [order(2), b"between"])
+
+    assert [each.lag for each in plan(pipeline, plant.bootstrap, state).queries] == [2, 2]
+    plant.run(pipeline)
+    assert ids(plant.rows("apart-out")) == ["2"]
+    assert [each.value() for each in plant.records("apart.dead-letters")] == [b"between"]
+    assert state.initial_offsets == {}
 
 
 def test_bad_rows_that_are_dropped_are_in_no_topic(plant: Plant) -> None:

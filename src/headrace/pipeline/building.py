@@ -10,6 +10,7 @@ from headrace.pipeline.declaring import DEAD_LETTERS_EVERY, BadRows, Pipeline, S
 from headrace.pipeline.decoding import Decoded, Decoder, Framed, settle
 from headrace.pipeline.errors import PipelineError, in_words
 from headrace.pipeline.pinning import pinned
+from headrace.pipeline.state import State
 from headrace.spark.sink_options import HEADERS
 
 if TYPE_CHECKING:
@@ -45,13 +46,13 @@ class Builder:
         bootstrap: str,
         *,
         since_ms: int | None = None,
-        pins: bool = False,  # all queries of a source begin at the same offsets, whenever they start
+        state: State | None = None,  # keeps where a source begins: all its queries begin at the same offsets
     ) -> None:
         self._spark = spark
         self._pipeline = pipeline
         self._bootstrap = bootstrap
         self._since_ms = since_ms
-        self._pins = pins
+        self._state = state
         self._options: dict[str, dict[str, str]] = {}  # of sources
         self._decoders: dict[str, tuple[Decoder, Decoder | None]] = {}  # of their values and keys
 
@@ -68,7 +69,9 @@ class Builder:
         """The source's records, as they are."""
         if source.name not in self._options:
             options = source.reading(self._bootstrap, self._since_ms)
-            self._options[source.name] = pinned(options) if self._pins else options
+            if self._state is not None:
+                options = pinned(self._state, source.name, options)
+            self._options[source.name] = options
         options = self._options[source.name]
         return self._spark.readStream.format("headrace").options(**options).load()
 

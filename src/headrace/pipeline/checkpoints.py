@@ -1,13 +1,14 @@
 """What Spark has written down of a query: how far it is, and which batches its files are from."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
 from headrace.pipeline.errors import PipelineError
-from headrace.spark.offsets import Place, from_json
+from headrace.spark.offsets import Offsets, Place
+from headrace.spark.position import Position
 
 _OFFSETS_LINE: Final = 2  # after the version, and what Spark says of itself; a line for each source
 _NONE: Final = "-"
@@ -28,10 +29,12 @@ def read_checkpoint(path: Path) -> Checkpoint | None:
     if not begun:
         return None
     if not done:
-        return Checkpoint(unfinished=True)
+        first = _positions(path / "offsets" / str(min(begun)))
+        return Checkpoint(offsets=_together(each.initial_offsets or {} for each in first), unfinished=True)
     last = max(done)
+    positions = _positions(path / "offsets" / str(last))
     return Checkpoint(
-        batch=last, offsets=_offsets(path / "offsets" / str(last)), unfinished=max(begun) > last
+        batch=last, offsets=_together(each.offsets for each in positions), unfinished=max(begun) > last
     )
 
 
@@ -57,14 +60,19 @@ def _numbers(directory: Path) -> list[int]:
     return [int(name) for name in names if name.isdecimal()]
 
 
-def _offsets(path: Path) -> dict[Place, int]:
-    found: dict[Place, int] = {}
+def _positions(path: Path) -> list[Position]:
+    """What a batch's file says of each source."""
     try:
         lines = path.read_text().splitlines()[_OFFSETS_LINE:]
     except FileNotFoundError:  # Spark removes old ones
-        return found
-    for line in lines:
-        value = json.loads(line) if line.strip() not in {"", _NONE} else {}
-        if isinstance(value, dict) and all(isinstance(each, dict) for each in value.values()):
-            found |= from_json(value)
-    return found
+        return []
+    values = (json.loads(line) for line in lines if line.strip() not in {"", _NONE})
+    return [
+        Position.from_json(value)
+        for value in values
+        if isinstance(value, dict) and all(isinstance(each, dict) for each in value.values())
+    ]
+
+
+def _together(offsets: Iterable[Offsets]) -> dict[Place, int]:
+    return {place: offset for each in offsets for place, offset in each.items()}

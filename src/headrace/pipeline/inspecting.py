@@ -8,6 +8,7 @@ from headrace.pipeline.checkpoints import Checkpoint, read_checkpoint
 from headrace.pipeline.creating import NewTopic, missing_topics
 from headrace.pipeline.declaring import DEAD_LETTERS_EVERY, Pipeline, Sink, Source
 from headrace.pipeline.decoding import settle
+from headrace.pipeline.pinning import kept_position
 from headrace.pipeline.state import State
 from headrace.pipeline.targets import Delta, Parquet
 from headrace.spark.offsets import Offsets, Place
@@ -63,7 +64,7 @@ class Plan:
 def plan(pipeline: Pipeline, bootstrap: str, state: State) -> Plan:
     """The plan; NoSuchTopic if what is to be read is not there."""
     ends: dict[str, Ends] = {
-        name: _ends(source, bootstrap, state.since_ms) for name, source in pipeline.sources.items()
+        name: _ends(source, bootstrap, state) for name, source in pipeline.sources.items()
     }
     new = missing_topics(pipeline, bootstrap)
     return Plan(
@@ -95,21 +96,22 @@ class Ends:
 
     def behind(self, checkpoint: Checkpoint | None) -> dict[Place, int]:
         """How many records of each partition a query has still to read."""
-        since = self.starting if checkpoint is None or checkpoint.batch < 0 else checkpoint.offsets
+        is_new = checkpoint is None or (checkpoint.batch < 0 and not checkpoint.offsets)
+        since = self.starting if checkpoint is None or is_new else checkpoint.offsets
         return {
             place: max(0, end - max(self.earliest[place], since.get(place, self.earliest[place])))
             for place, end in sorted(self.latest.items())
         }
 
 
-def _ends(source: Source, bootstrap: str, since_ms: int | None) -> Ends:
-    planner = Planner(SourceOptions.of(source.reading(bootstrap, since_ms), streaming=True))
+def _ends(source: Source, bootstrap: str, state: State) -> Ends:
+    options = source.reading(bootstrap, state.since_ms)
+    planner = Planner(SourceOptions.of(options, streaming=True))
     try:
         places = planner.places()
+        initial = kept_position(state, source.name, options) or planner.initial()
         return Ends(
-            earliest=planner.earliest(places),
-            latest=planner.latest(places),
-            starting=planner.resolve(planner.options.starting, places),
+            earliest=planner.earliest(places), latest=planner.latest(places), starting=initial.offsets
         )
     finally:
         planner.close()

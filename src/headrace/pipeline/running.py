@@ -65,7 +65,11 @@ class Runner:
         with self._state.running():
             _send_whole(self._pipeline)
             builder = Builder(
-                self._spark, self._pipeline, self._bootstrap, since_ms=self._state.since_ms, pins=True
+                self._spark,
+                self._pipeline,
+                self._bootstrap,
+                since_ms=self._state.since_ms,
+                state=self._state,
             )
             queries = list(builder.queries())
             self._spark.streams.addListener(self._listener)
@@ -77,7 +81,7 @@ class Runner:
                 self._wait(queries, started, to_the_end=to_the_end)
             finally:
                 self._end(started.values())
-                self._state.replayed(each.name for each in queries)
+                self._state.have_begun(each.name for each in queries)
                 self._listener.wait(_TOLD_S)
                 self._spark.streams.removeListener(self._listener)
 
@@ -86,7 +90,9 @@ class Runner:
     ) -> None:
         left = {each.name: each for each in queries}
         attempts = Counter(left.keys())
+        have_begun = False
         while left and not self._stopping.is_set():
+            have_begun = have_begun or self._state.have_begun(started)
             for name, query in list(left.items()):
                 if started[name].isActive:
                     continue

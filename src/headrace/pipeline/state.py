@@ -1,4 +1,4 @@
-"""What a pipeline keeps between two runs: its checkpoints, who runs it, and where a replay is to begin."""
+"""What a pipeline keeps between two runs: its checkpoints, who runs it, and where its queries begin."""
 
 import fcntl
 import json
@@ -7,11 +7,12 @@ import shutil
 import signal
 import socket
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, Final
+from typing import IO, Any, Final
 
+from headrace.pipeline.checkpoints import read_checkpoint
 from headrace.pipeline.errors import PipelineError
 
 DIRECTORY: Final = ".headrace"
@@ -25,13 +26,15 @@ class State:
         self.path = (root / pipeline).absolute()
         self._lock = self.path / "running"
         self._replay = self.path / "replay.json"
+        self._initial = self.path / "initial-offsets.json"
         self._is_mine = False
 
     def checkpoint(self, query: str) -> Path:
         return self.path / "checkpoints" / query
 
     def has_run(self, query: str) -> bool:
-        return (self.checkpoint(query) / "offsets").is_dir()
+        """Whether its first batch was planned at least: from then on its checkpoint says where it is."""
+        return read_checkpoint(self.checkpoint(query)) is not None
 
     @contextmanager
     def running(self) -> Iterator[None]:
@@ -106,25 +109,50 @@ class State:
     def _forget(self) -> list[str]:
         found = sorted(each.name for each in (self.path / "checkpoints").glob("*") if each.is_dir())
         shutil.rmtree(self.path / "checkpoints", ignore_errors=True)
+        self._initial.unlink(missing_ok=True)
         return found
+
+    # -- where queries begin -------------------------------------------------------------------
 
     def replay(self, since_ms: int) -> None:
         """Begin anew, with records from that time on."""
         with self.running():
-            beside = self._replay.with_suffix(".new")
-            beside.write_text(json.dumps({"since_ms": since_ms}))
-            beside.rename(self._replay)  # first: without it, all that there is would be read again
+            # First: without it, all that there is would be read again.
+            _replace(self._replay, {"since_ms": since_ms})
             self._forget()
-
-    def replayed(self, queries: Iterable[str]) -> None:
-        """The queries have begun where a replay was to begin: one that comes later begins where it says."""
-        if all(map(self.has_run, queries)):
-            self._replay.unlink(missing_ok=True)
 
     @property
     def since_ms(self) -> int | None:
         """Where a replay begins that was asked for."""
-        try:
-            return int(json.loads(self._replay.read_text())["since_ms"])
-        except FileNotFoundError:
-            return None
+        found = _read(self._replay)
+        return None if found is None else int(found["since_ms"])
+
+    def keep_initial_offsets(self, source: str, offsets: Mapping[str, Any]) -> None:
+        """Have all queries of `source` begin there, also those that begin after a restart."""
+        _replace(self._initial, {**self.initial_offsets, source: offsets})
+
+    @property
+    def initial_offsets(self) -> Mapping[str, Any]:
+        """What is kept of each source."""
+        return _read(self._initial) or {}
+
+    def have_begun(self, queries: Iterable[str]) -> bool:
+        """Whether all queries have begun. Then one that is added later begins where its source says."""
+        if not all(map(self.has_run, queries)):
+            return False
+        self._replay.unlink(missing_ok=True)
+        self._initial.unlink(missing_ok=True)
+        return True
+
+
+def _read(path: Path) -> Any:
+    try:
+        return json.loads(path.read_text())
+    except FileNotFoundError:
+        return None
+
+
+def _replace(path: Path, value: Any) -> None:
+    beside = path.with_suffix(".new")
+    beside.write_text(json.dumps(value))
+    beside.rename(path)

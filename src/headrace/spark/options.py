@@ -94,8 +94,13 @@ class Bound:
 
     @property
     def has_latest(self) -> bool:
-        """Whether it is the end of some partition: another offset whenever somebody asks."""
+        """Whether it is the end of some partition."""
         return self.is_latest or LATEST in self.offsets.values()
+
+    @property
+    def depends_on_now(self) -> bool:
+        """Whether it may be another offset whenever somebody asks."""
+        return self.has_latest or self.timestamp is not None or bool(self.timestamps)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

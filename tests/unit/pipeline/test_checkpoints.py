@@ -9,6 +9,7 @@ from headrace.pipeline.checkpoints import Checkpoint, check_files, read_checkpoi
 from headrace.pipeline.errors import PipelineError
 from headrace.pipeline.inspecting import Ends
 from headrace.spark.offsets import Place
+from headrace.spark.position import Position
 
 ZERO, ONE = Place("positions", 0), Place("positions", 1)
 OFFSETS = 'v1\n{"batchWatermarkMs":0,"batchTimestampMs":1794756566535,"conf":{}}\n'
@@ -46,6 +47,18 @@ def test_a_batch_that_was_begun_and_not_finished_is_done_again(tmp_path: Path) -
 def test_a_first_batch_that_was_not_finished_has_no_offsets(tmp_path: Path) -> None:
     begun(tmp_path, 0, '{"positions": {"0": 5}}')
     assert read_checkpoint(tmp_path) == Checkpoint(unfinished=True)
+
+
+def test_a_first_batch_that_was_not_finished_says_where_it_begins(tmp_path: Path) -> None:
+    end = Position(
+        offsets={ZERO: 5, ONE: 7}, topic_ids={"positions": "id"}, initial_offsets={ZERO: 2, ONE: 7}
+    )
+    begun(tmp_path, 0, json.dumps(end.to_json()), '{"drivers": {"0": 2}}')
+    checkpoint = read_checkpoint(tmp_path)
+    assert checkpoint == Checkpoint(offsets={ZERO: 2, ONE: 7}, unfinished=True)
+
+    ends = Ends(earliest={ZERO: 0, ONE: 0}, latest={ZERO: 9, ONE: 9}, starting={ZERO: 9, ONE: 9})
+    assert ends.behind(checkpoint) == {ZERO: 7, ONE: 2}
 
 
 def test_offsets_of_all_sources_of_a_join_are_found(tmp_path: Path) -> None:

@@ -22,7 +22,8 @@ with State(Path(sys.argv[1]), "trucks").running():
 
 
 def has_run(state: State, query: str) -> None:
-    (state.checkpoint(query) / "offsets").mkdir(parents=True)
+    (state.checkpoint(query) / "offsets").mkdir(parents=True, exist_ok=True)
+    (state.checkpoint(query) / "offsets" / "0").write_text('v1\n{}\n{"positions": {"0": 5}}')
 
 
 def test_nobody_runs_a_pipeline_that_is_not_there(tmp_path: Path) -> None:
@@ -99,3 +100,32 @@ def test_a_replay_forgets_checkpoints_and_remembers_where_to_begin_until_a_reset
 
     state.reset()
     assert state.since_ms is None
+
+
+def test_where_queries_begin_is_kept_until_all_have_planned_a_batch(tmp_path: Path) -> None:
+    state = State(tmp_path, "trucks")
+    state.replay(1_767_225_600_000)
+    state.keep_initial_offsets("positions", {"offsets": {"positions": {"0": 5}}})
+    state.keep_initial_offsets("drivers", {"offsets": {"drivers": {"0": 2}}})
+    has_run(state, "trucks.alerts")
+    (state.checkpoint("trucks.archive") / "offsets").mkdir(parents=True)  # as Spark does at the very start
+
+    assert not state.have_begun(["trucks.alerts", "trucks.archive"])
+    again = State(tmp_path, "trucks")
+    assert again.since_ms == 1_767_225_600_000
+    assert again.initial_offsets.keys() == {"positions", "drivers"}
+
+    has_run(state, "trucks.archive")
+    assert state.have_begun(["trucks.alerts", "trucks.archive"])
+    after = State(tmp_path, "trucks")
+    assert after.since_ms is None
+    assert after.initial_offsets == {}
+
+
+def test_what_begins_anew_does_not_begin_at_offsets_of_before(tmp_path: Path) -> None:
+    state = State(tmp_path, "trucks")
+    for begin_anew in (state.reset, lambda: state.replay(1)):
+        with state.running():
+            state.keep_initial_offsets("positions", {"offsets": {"positions": {"0": 5}}})
+        begin_anew()
+        assert state.initial_offsets == {}
