@@ -103,15 +103,39 @@ def test_init_makes_a_pipeline_that_can_be_explained_and_leaves_files_alone(
 
 
 def test_init_makes_a_project_for_triggered_runs(headrace: Command, tmp_path: Path) -> None:
-    here = ("--triggered", "--directory", str(tmp_path))
+    home = tmp_path / "für 100%20"  # Hadoop takes a URL as it is: nothing in it may be escaped
+    here = ("--triggered", "--directory", str(home))
     made = headrace.ok("pipeline", "init", "Sales-2", *here, "--json").json
-    root = tmp_path / "Sales-2"
+    root = home / "Sales-2"
     assert made["files"] == [str(root / "spark-pipeline.yml"), str(root / "transformations" / "sales_2.py")]
-    assert f"storage: file://{root}/.headrace/Sales-2/storage" in (root / "spark-pipeline.yml").read_text()
+    specification = (root / "spark-pipeline.yml").read_text()
+    assert f'storage: "file://{root}/.headrace/Sales-2/storage"' in specification
     compile((root / "transformations" / "sales_2.py").read_text(), "sales_2.py", "exec")
     again = headrace("pipeline", "init", "Sales-2", *here)
     assert "is there already" in again.complaint
     assert "it can be checked, run and stopped" in headrace("pipeline", "explain", str(root)).complaint
+
+
+@pytest.mark.parametrize("verb", ["run", "explain", "status"])
+def test_state_on_other_storage_is_refused(headrace: Command, pipeline: Path, verb: str) -> None:
+    said = headrace("pipeline", verb, str(pipeline), "--state", "s3a://bucket/state").complaint
+
+    assert "'--state': the state of a pipeline cannot be kept at s3a://bucket/state: it has to be" in said
+    assert not Path("s3a:").exists()
+    assert not (pipeline.parent / "s3a:").exists()
+
+
+def test_state_may_be_given_as_a_url_of_a_file(headrace: Command, pipeline: Path, tmp_path: Path) -> None:
+    for url in (f"file://{tmp_path}/state", f"file:{tmp_path}/state"):
+        plan = headrace.ok("pipeline", "explain", str(pipeline), "--state", url, "--json").json
+        assert plan["state"] == f"{tmp_path}/state/{pipeline.stem}"
+
+
+def test_a_pipeline_is_not_made_on_other_storage(headrace: Command) -> None:
+    said = headrace("pipeline", "init", "shop", "--directory", "s3a://bucket/shop").complaint
+
+    assert "'--directory': a pipeline cannot be kept at s3a://bucket/shop" in said
+    assert not Path("s3a:").exists()
 
 
 def test_a_name_that_is_none_is_refused(headrace: Command, tmp_path: Path) -> None:

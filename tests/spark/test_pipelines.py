@@ -3,6 +3,7 @@
 import json
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
@@ -201,7 +202,20 @@ def test_rows_that_change_are_written_to_a_topic_again_by_key(plant: Plant) -> N
     assert batches[-1].state_rows == 2
 
 
+@contextmanager
+def default_file_system(spark: SparkSession, url: str) -> Iterator[None]:
+    """Spark's own, where paths without a scheme are looked for."""
+    settings = spark.sparkContext._jsc.hadoopConfiguration()
+    before = settings.get("fs.defaultFS")
+    settings.set("fs.defaultFS", url)
+    try:
+        yield
+    finally:
+        settings.set("fs.defaultFS", before)
+
+
 def test_a_second_run_goes_on_exactly_where_the_first_has_ended(plant: Plant) -> None:
+    """Also if the first had paths without a scheme on this machine, and those of the second are on HDFS."""
     make_topic(plant.bootstrap, "resumed")
     pipeline = orders("resumed", bad_rows="drop")
 
@@ -209,9 +223,10 @@ def test_a_second_run_goes_on_exactly_where_the_first_has_ended(plant: Plant) ->
     def files(orders: DataFrame) -> DataFrame:
         return orders.select("id")
 
-    for numbers in (range(10), range(10, 25)):
+    for numbers, file_system in ((range(10), "file:///"), (range(10, 25), "hdfs://127.0.0.1:1")):
         plant.feed("resumed", [order(number) for number in numbers])
-        plant.run(pipeline)
+        with default_file_system(plant.spark, file_system):
+            plant.run(pipeline)
 
     everything = [str(number) for number in range(25)]
     assert ids(plant.rows("resumed-out")) == everything

@@ -88,5 +88,6 @@ def _remarks(opened: Opened) -> Iterator[str]:
     from headrace.pipeline.targets import Parquet  # noqa: PLC0415
 
     for sink in opened.pipeline.sinks.values():
-        if isinstance(sink.target, Parquet) and (Path(sink.target.place) / "_spark_metadata").is_dir():
-            yield f"{sink.name}: move {sink.target.place} away first, or the run will refuse to add to it"
+        directory = sink.target.directory if isinstance(sink.target, Parquet) else None
+        if directory is not None and (directory / "_spark_metadata").is_dir():
+            yield f"{sink.name}: move {directory} away first, or the run will refuse to add to it"

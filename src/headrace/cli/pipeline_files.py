@@ -3,13 +3,14 @@
 import os
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
 from headrace.cli.patience import ctrl_c_waits
 from headrace.cli.session import Session
 from headrace.pipeline.errors import PipelineError
+from headrace.pipeline.paths import local_directory
 from headrace.pipeline.state import DIRECTORY, State
 
 if TYPE_CHECKING:
@@ -19,11 +20,28 @@ if TYPE_CHECKING:
 
 SPECS: Final = ("spark-pipeline.yml", "spark-pipeline.yaml")
 
+
+class LocalDirectory(click.Path):
+    """A directory of this machine, given as a path or as a file: URL."""
+
+    def __init__(self, what: str) -> None:
+        super().__init__(file_okay=False, path_type=Path)
+        self._what = what
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        given = os.fspath(value)
+        try:
+            found = local_directory(given, self._what)
+        except PipelineError as error:
+            self.fail(str(error), param, ctx)
+        return super().convert(found if given.lower().startswith("file:") else given, param, ctx)
+
+
 state_option = click.option(
     "--state",
     "root",
     metavar="DIR",
-    type=click.Path(file_okay=False, path_type=Path),
+    type=LocalDirectory("the state of a pipeline"),
     help=f"Where checkpoints are kept; {DIRECTORY} beside the file if not given.",
 )
 

@@ -1,16 +1,18 @@
 """`headrace pipeline init`: something to begin with, which runs."""
 
+import json
 import re
 from collections.abc import Mapping
 from pathlib import Path
 
 import click
 
-from headrace.cli.pipeline_files import SPECS
+from headrace.cli.pipeline_files import SPECS, LocalDirectory
 from headrace.cli.pipeline_texts import CONTINUOUS, SPECIFICATION, TRANSFORMATIONS
 from headrace.cli.session import Session, options
 from headrace.pipeline.declaring import check_name
 from headrace.pipeline.errors import PipelineError
+from headrace.pipeline.paths import spark_url
 from headrace.pipeline.state import DIRECTORY
 
 
@@ -20,7 +22,7 @@ from headrace.pipeline.state import DIRECTORY
 @click.option(
     "--directory",
     metavar="DIR",
-    type=click.Path(file_okay=False, path_type=Path),
+    type=LocalDirectory("a pipeline"),
     default=Path(),
     help="Where to make it; here if not given.",
 )
@@ -50,7 +52,7 @@ def init(session: Session, name: str, directory: Path, *, triggered: bool) -> No
 
 def _project(name: str, directory: Path) -> Mapping[Path, str]:
     root = directory / name
-    storage = (root / DIRECTORY / name / "storage").absolute().as_uri()
+    storage = json.dumps(spark_url((root / DIRECTORY / name / "storage").absolute()), ensure_ascii=False)
     table = re.sub(r"\W", "_", name).lower()
     return {
         root / SPECS[0]: SPECIFICATION.format(name=name, storage=storage),

@@ -82,9 +82,9 @@ def _prepare(session: Session, opened: Opened) -> None:
     from headrace.pipeline.targets import Parquet  # noqa: PLC0415
 
     for sink in opened.pipeline.sinks.values():
-        if isinstance(sink.target, Parquet):
+        if isinstance(sink.target, Parquet) and sink.target.directory is not None:
             name = opened.pipeline.query_name(sink.name)
-            check_files(Path(sink.target.place), opened.state.checkpoint(name))
+            check_files(sink.target.directory, opened.state.checkpoint(name))
     new = missing_topics(opened.pipeline, opened.bootstrap)
     create(opened.pipeline, opened.bootstrap, new)
     for each in new if not session.as_json else ():

@@ -3,7 +3,6 @@
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from headrace.client.errors import ClientError
@@ -90,9 +89,9 @@ class Checker:
             return look_at_delta(query.options, query.frame.schema)
         if isinstance(target, Iceberg):
             return look_at_iceberg(query.options, query.frame.schema)
-        if isinstance(target, Parquet) and "://" not in target.place:
-            check_files(Path(target.place), self._state.checkpoint(query.name))
-            return look_at_directory(Path(target.place))
+        if isinstance(target, Parquet) and target.directory is not None:
+            check_files(target.directory, self._state.checkpoint(query.name))
+            return look_at_directory(target.directory)
         return target.label
 
     def _look_at_topic(self, topic: Topic, query: Query) -> str:

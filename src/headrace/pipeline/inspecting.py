@@ -199,7 +199,7 @@ def _query(
 def _new_place(sink: Sink) -> str | None:
     """The directory or table that will be made, as far as that can be seen from here."""
     target = sink.target
-    if isinstance(target, Delta | Parquet) and "://" not in target.place:
-        log = Path(target.place) / ("_delta_log" if isinstance(target, Delta) else "")
+    if isinstance(target, Delta | Parquet) and target.directory is not None:
+        log = target.directory / ("_delta_log" if isinstance(target, Delta) else "")
         return None if log.is_dir() else target.label
     return None

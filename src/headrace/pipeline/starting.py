@@ -8,6 +8,7 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from headrace.pipeline.building import Query
 from headrace.pipeline.errors import PipelineError, in_words
+from headrace.pipeline.paths import spark_url
 from headrace.pipeline.progress import WRITTEN
 
 if TYPE_CHECKING:
@@ -20,7 +21,7 @@ def start(query: Query, checkpoint: Path, *, to_the_end: bool) -> "StreamingQuer
     counted = query.frame.observe(WRITTEN, F.count(F.lit(1)).alias("rows"))
     writer = (
         counted.writeStream.queryName(query.name)
-        .option("checkpointLocation", str(checkpoint))
+        .option("checkpointLocation", spark_url(checkpoint))
         .outputMode(query.mode)
     )
     if query.mode != "append" and query.format == "headrace":

@@ -14,6 +14,7 @@ from typing import IO, Any, Final
 
 from headrace.pipeline.checkpoints import read_checkpoint
 from headrace.pipeline.errors import PipelineError
+from headrace.pipeline.paths import local_directory
 
 DIRECTORY: Final = ".headrace"
 _MOMENT_S: Final = 0.2
@@ -22,8 +23,8 @@ _MOMENT_S: Final = 0.2
 class State:
     """A directory: on this machine, or on storage that all machines of a Spark cluster share."""
 
-    def __init__(self, root: Path, pipeline: str) -> None:
-        self.path = (root / pipeline).absolute()
+    def __init__(self, root: Path | str, pipeline: str) -> None:
+        self.path = local_directory(str(root), "the state of a pipeline") / pipeline
         self._lock = self.path / "running"
         self._replay = self.path / "replay.json"
         self._initial = self.path / "initial-offsets.json"

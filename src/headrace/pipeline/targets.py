@@ -5,6 +5,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
+from headrace.pipeline.errors import PipelineError
+from headrace.pipeline.paths import local_path, spark_url
+
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
@@ -55,6 +58,9 @@ class Topic:
     options: Mapping[str, str] = field(default_factory=dict)
     every: str = _SOON
 
+    def __post_init__(self) -> None:
+        _check_options(self.options, "checkpointLocation")
+
     @property
     def label(self) -> str:
         return f"topic {self.name}"
@@ -85,14 +91,17 @@ class _Files:
     files: int | None = None  # with every batch, per partition of the table; None: one of every task
     every: str = _SELDOM
 
+    def __post_init__(self) -> None:
+        local_path(self.path)  # it says what is wrong with it
+        _check_options(self.options, "path", "checkpointLocation")
+
     def shape(self, frame: "DataFrame") -> "DataFrame":
         return _in_files(frame, self.files)
 
     @property
-    def place(self) -> str:
-        """Spark's executors may run elsewhere, with another working directory."""
-        path = self.path.removeprefix("file://")
-        return path if "://" in path else str(Path(path).absolute())
+    def directory(self) -> Path | None:
+        """On this machine, and absolute: executors may have another working directory. None: elsewhere."""
+        return local_path(self.path)
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +123,8 @@ class Parquet(_Files):
 
     def format(self, bootstrap: str) -> tuple[str, dict[str, str]]:
         del bootstrap
-        return "parquet", {"path": self.place, **self.options}
+        path = self.path if self.directory is None else spark_url(self.directory)
+        return "parquet", {"path": path, **self.options}
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,7 +143,11 @@ class Delta(_Files):
 
     def format(self, bootstrap: str) -> tuple[str, dict[str, str]]:
         del bootstrap
-        options = {"path": self.place, "compactEvery": str(self.compact_every), **self.options}
+        options = {
+            "path": str(self.directory or self.path),
+            "compactEvery": str(self.compact_every),
+            **self.options,
+        }
         if self.partition_by:
             options["partitionBy"] = ",".join(self.partition_by)
         return "headrace-delta", options
@@ -181,6 +195,17 @@ class Console:
     def format(self, bootstrap: str) -> tuple[str, dict[str, Any]]:
         del bootstrap
         return "console", {"numRows": str(self.rows), "truncate": "false"}
+
+
+def _check_options(options: Mapping[str, str], *reserved: str) -> None:
+    """PipelineError if one of them would have rows or checkpoints go elsewhere than the pipeline says."""
+    by_lower = {name.lower(): name for name in options}
+    for name in reserved:
+        if name.lower() in by_lower:
+            instead = {"path": "it is the sink's first argument", "checkpointLocation": "--state says where"}
+            raise PipelineError(
+                f"option {by_lower[name.lower()]!r} cannot be set for a sink: {instead[name]}"
+            )
 
 
 def _in_files(frame: "DataFrame", files: int | None) -> "DataFrame":

@@ -1,0 +1,51 @@
+"""Paths as people give them to pipelines: of a directory on this machine, or the URL of storage elsewhere."""
+
+import re
+from pathlib import Path
+from typing import Final
+
+from headrace.pipeline.errors import PipelineError
+
+_URL: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):(/.*)")
+
+
+def local_path(text: str) -> Path | None:
+    """The path on this machine, also of a file: URL; None if `text` is the URL of storage elsewhere."""
+    found = _URL.fullmatch(text)
+    if found is None:
+        if text.lower().startswith("file:"):
+            raise PipelineError(
+                f"{text}: the path of a file: URL begins with a slash, as in file:///data/table"
+            )
+        return Path(text).absolute()
+    scheme, rest = found.groups()
+    if scheme.lower() != "file":
+        if not rest.startswith("//"):
+            raise PipelineError(f"{text}: a URL has two slashes before the host, as in {scheme}://host/path")
+        return None
+    if rest.startswith("//"):
+        host, _, path = rest.removeprefix("//").partition("/")
+        if host not in {"", "localhost"}:
+            raise PipelineError(f"{text}: {host!r} is the host of this URL; expected file:///{host}/{path}")
+        rest = f"/{path}"
+    return Path(rest)
+
+
+def local_directory(text: str, what: str) -> Path:
+    """The directory on this machine; PipelineError if it is the URL of storage elsewhere."""
+    found = _URL.fullmatch(text)
+    path = None if found is not None and found[1].lower() != "file" else local_path(text)
+    if path is None:
+        raise PipelineError(
+            f"{what} cannot be kept at {text}: it has to be a directory of this machine's file system, which "
+            "may be on storage that is mounted here"
+        )
+    return path
+
+
+def spark_url(path: Path) -> str:
+    """How Spark is told of a path on this machine, whatever its default file system (fs.defaultFS) is.
+
+    Hadoop takes URLs as they are: what is escaped in it stays so.
+    """
+    return f"file://{path}"
