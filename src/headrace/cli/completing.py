@@ -4,7 +4,6 @@ The cluster is asked for a second at most. Whoever does not answer in time, or a
 says nothing either: a person is in the middle of a line.
 """
 
-import threading
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Final, TypeVar
 
@@ -131,6 +130,7 @@ def _asked(context: click.Context, ask: Callable[["Brokers"], Sequence[Answer]])
 
 def _in_time(ask: Callable[[], Sequence[Answer]]) -> Sequence[Answer]:
     """The answer, or nothing when the time is up; a thread that still waits ends with the process."""
+    from headrace.background import BackgroundThread  # noqa: PLC0415
     from headrace.client.errors import ClientError  # noqa: PLC0415
     from headrace.client.wire.connection import NoAnswer  # noqa: PLC0415
 
@@ -142,7 +142,7 @@ def _in_time(ask: Callable[[], Sequence[Answer]]) -> Sequence[Answer]:
         except (ClientError, NoAnswer, OSError):
             return  # nothing to offer
 
-    asking = threading.Thread(target=run, daemon=True)
+    asking = BackgroundThread(run, name="completion", stop=None)
     asking.start()
     asking.join(PATIENCE_S)
     return list(answer)

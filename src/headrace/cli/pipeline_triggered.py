@@ -6,13 +6,13 @@ import os
 import signal
 import subprocess
 import sys
-import threading
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
 import click
 
+from headrace.background import BackgroundThread
 from headrace.cli.pipeline_files import project
 from headrace.cli.session import Session
 from headrace.pipeline.errors import PipelineError, in_words
@@ -119,7 +119,9 @@ def _follow(
     assert process.stdout is not None
     assert process.stderr is not None
     said = ["the run has failed, and Spark has said why above\n"]  # unless there are better words
-    listening = threading.Thread(target=said.extend, args=(process.stderr,))
+    listening = BackgroundThread(
+        said.extend, args=(process.stderr,), name="pipeline-stderr", stop=process.kill
+    )
     listening.start()
     try:
         for line in process.stdout:

@@ -1,6 +1,7 @@
 """A server as a process: its event loop, its signals, its log, its pid file, and how it becomes a daemon."""
 
 import asyncio
+import atexit
 import contextlib
 import fcntl
 import logging
@@ -68,9 +69,15 @@ async def leaving_within(stop_s: float, service: Coroutine[object, object, None]
         leaving = threading.Timer(stop_s, _leave, [stop_s])
         leaving.daemon = True  # it does not keep anybody who is done
         leaving.start()
+        atexit.register(_cancel, leaving)  # called when no other thread can hang any more
         serving.cancel()
         await serving
         raise
+
+
+def _cancel(timer: threading.Timer) -> None:
+    timer.cancel()
+    timer.join()
 
 
 def _leave(stop_s: float) -> NoReturn:

@@ -11,7 +11,6 @@ loop is stuck serves nobody and must lose its session, so that others can replac
 import asyncio
 import contextlib
 import logging
-import threading
 from collections.abc import Awaitable, Callable, Sequence
 from enum import Enum
 from typing import Any, NamedTuple
@@ -30,6 +29,7 @@ from kazoo.exceptions import (
 )
 from kazoo.protocol.states import KazooState
 
+from headrace.background import BackgroundThread
 from headrace.coordination.errors import CoordinationError
 from headrace.coordination.loop_progress import LoopProgress, ping_only_with_progress
 
@@ -139,7 +139,7 @@ class ZooKeeperSession:
                 await connected.wait()
         except BaseException as error:
             session._progress.stop()
-            threading.Thread(target=_abandon, args=(client,), name="zookeeper-abandoned", daemon=True).start()
+            BackgroundThread(_abandon, args=(client,), name="zookeeper-abandoned", stop=None).start()
             if isinstance(error, TimeoutError):
                 raise NotConnected(
                     f"no ZooKeeper answers at {servers} within {connect_timeout_ms} ms: is it running, and "
@@ -181,7 +181,7 @@ class ZooKeeperSession:
             self._to_loop(closed.set)
 
         # A thread of its own: the end of the process would wait for one of the executor's.
-        threading.Thread(target=close, name="zookeeper-closing", daemon=True).start()
+        BackgroundThread(close, name="zookeeper-closing", stop=None).start()
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(CLOSE_TIMEOUT_S):
                 await closed.wait()

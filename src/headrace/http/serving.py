@@ -3,13 +3,13 @@
 import asyncio
 import contextlib
 import socket
-import threading
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
 import uvicorn
 
+from headrace.background import BackgroundThread
 from headrace.http.app import create_app
 from headrace.http.connections import Config
 from headrace.http.patience import Patience
@@ -42,6 +42,10 @@ class _Server(uvicorn.Server):
     def capture_signals(self) -> Iterator[None]:
         yield
 
+    def stop(self) -> None:
+        """Have `serve` return soon."""
+        self.should_exit = True
+
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """Have streams without an end come to one; the others are waited for."""
         if self._app.state.has("hub"):
@@ -56,7 +60,7 @@ async def serve(settings: GatewaySettings, listening: socket.socket) -> None:
     try:
         await asyncio.shield(serving)
     except asyncio.CancelledError:
-        server.should_exit = True
+        server.stop()
         await serving
         raise
 
@@ -77,9 +81,7 @@ def serve_in_thread(
 
     with bound(host, port) as listening:
         server = _Server(GatewaySettings(bootstrap=bootstrap, **limits))
-        thread = threading.Thread(
-            target=server.run, args=([listening],), name="headrace-gateway", daemon=True
-        )
+        thread = BackgroundThread(server.run, args=([listening],), name="headrace-gateway", stop=server.stop)
         thread.start()
         try:
             served = Served(url_of(listening))
@@ -87,5 +89,5 @@ def serve_in_thread(
             urlopen(f"{served.url}/healthz", timeout=START_S).close()  # noqa: S310  our own
             yield served
         finally:
-            server.should_exit = True
+            server.stop()
             thread.join()

@@ -1,14 +1,12 @@
 """Brokers and their coordinator from start to end: where they run, and that nothing of them stays."""
 
 import asyncio
-import atexit
 import itertools
 import os
 import shutil
 import tempfile
 from collections.abc import Callable, Coroutine, Iterator
 from contextlib import ExitStack
-from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Self, TypeVar
@@ -44,7 +42,7 @@ class Hosted:
         self._process = process
         self._data = None if data is None else Path(data)
         self._name = f"headrace-testing-{next(_numbers)}-"
-        self._loop = LoopThread(self._name)
+        self._loop = LoopThread(self._name, stop_at_exit=self.stop)
         self._log = CapturedLog(self._name)
         self._faults = Faults(self._embedded, self._call)
         self._nodes: dict[int, Node] = {}
@@ -95,16 +93,13 @@ class Hosted:
             return self._data
         made = Path(tempfile.mkdtemp(prefix="headrace-testing-"))
         self._stack.callback(shutil.rmtree, made)
-        forgotten = partial(_remove, made, os.getpid())  # by a script that never stops its broker
-        atexit.register(forgotten)
-        self._stack.callback(atexit.unregister, forgotten)
         return made
 
     def _start_loop(self) -> None:
         self._log.is_kept = True
         self._log.open()
         self._stack.callback(self._log.close)
-        self._loop = LoopThread(self._name)
+        self._loop = LoopThread(self._name, stop_at_exit=self.stop)
         self._loop.start()
         self._stack.callback(self._loop.stop)
 
@@ -171,12 +166,6 @@ class Hosted:
         for node in self._nodes.values():
             if isinstance(node, Inside) and node.broker is not None:
                 yield node.broker
-
-
-def _remove(directory: Path, owner: int) -> None:
-    """Remove it at the end of the process that has made it, whose threads may be at work in it yet."""
-    if os.getpid() == owner:
-        shutil.rmtree(directory, ignore_errors=True)
 
 
 async def _all(work: Iterator[Coroutine[Any, Any, None]]) -> None:

@@ -1,11 +1,11 @@
 """An event loop in a thread of its own: where brokers live while a test, which is no coroutine, runs."""
 
 import asyncio
-import threading
 from collections.abc import Callable, Coroutine
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, TypeVar
 
+from headrace.background import BackgroundThread
 from headrace.event_loop import loop_factory
 
 T = TypeVar("T")
@@ -14,13 +14,13 @@ T = TypeVar("T")
 class LoopThread:
     """Runs from `start` to `stop`; its own threads have names that begin with `name`."""
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, *, stop_at_exit: Callable[[], None]) -> None:
+        """`stop_at_exit` stops what runs on the loop, and calls `stop`, if the interpreter exits before."""
         self.name = name
         self._loop: asyncio.AbstractEventLoop
         self._started: Future[None] = Future()
         self._told_to_stop: asyncio.Event
-        # A daemon: a test run that was broken off is not to wait for it.
-        self._thread = threading.Thread(target=self._serve, name=name, daemon=True)
+        self._thread = BackgroundThread(self._serve, name=name, stop=stop_at_exit)
 
     def start(self) -> None:
         self._thread.start()

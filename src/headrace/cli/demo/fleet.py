@@ -11,6 +11,8 @@ from typing import Any, Final
 
 from confluent_kafka import KafkaError, Message, Producer
 
+from headrace.background import BackgroundThread
+
 TRUCKS: Final = 60
 _EVERY_S: Final = 0.05
 _KM_PER_DEGREE: Final = 111.0
@@ -68,7 +70,7 @@ class Fleet:
             {"bootstrap.servers": bootstrap, "enable.idempotence": True, "linger.ms": 20, "log_level": 0}
         )
         self._stopping = threading.Event()
-        self._thread = threading.Thread(target=self._drive, name="fleet", daemon=True)
+        self._thread = BackgroundThread(self._drive, name="fleet", stop=self._stopping.set)
 
     def start(self) -> None:
         self._thread.start()

@@ -7,6 +7,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final
 
+from headrace.background import BackgroundThread
 from headrace.cli.demo import trucks
 from headrace.cli.demo.fleet import Fleet
 from headrace.cli.demo.machine import Up
@@ -43,7 +44,7 @@ class Story:
         self.crash: Crash | None = None
         self._over = threading.Event()
         self._wrong: Exception | None = None
-        self._thread: threading.Thread | None = None
+        self._thread: BackgroundThread | None = None
 
     def begin(self, when_over: Callable[[], None]) -> None:
         """Let it happen; `when_over` is called at the end, whatever that is."""
@@ -56,7 +57,7 @@ class Story:
             finally:
                 when_over()
 
-        self._thread = threading.Thread(target=tell, name="story", daemon=True)
+        self._thread = BackgroundThread(tell, name="story", stop=self._over.set)
         self._thread.start()
 
     def end(self) -> None:

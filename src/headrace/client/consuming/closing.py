@@ -5,7 +5,9 @@ closing a client with something left to commit as long again.
 """
 
 from collections.abc import Callable
-from threading import Lock, Thread
+from threading import Lock
+
+from headrace.background import BackgroundThread
 
 
 class LastCommit:
@@ -17,7 +19,7 @@ class LastCommit:
         self._error: Exception | None = None
         self._over = False
         self._lock = Lock()
-        self._thread = Thread(target=self._run, name="headrace-commit", daemon=True)
+        self._thread = BackgroundThread(self._run, name="headrace-commit", stop=None)
 
     def run(self, timeout_s: float) -> bool:
         """Commit, and close; False if that was not over in time, and is left behind."""

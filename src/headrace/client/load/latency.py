@@ -8,6 +8,7 @@ from typing import Final
 
 from confluent_kafka import Consumer, KafkaError, Message, Producer, TopicPartition
 
+from headrace.background import BackgroundThread
 from headrace.client.load.clients import TIMEOUT_S, Teller, consumer_of, producer_of
 from headrace.client.load.figures import Task
 
@@ -25,7 +26,7 @@ class _Receiver:
         self.warm: set[int] = set()  # partitions of which something has come
         self._consumer = consumer
         self._ended = threading.Event()
-        self._thread = threading.Thread(target=self._receive)
+        self._thread = BackgroundThread(self._receive, name="load-receiver", stop=self._ended.set)
         ends = []
         for index in task.partitions:
             place = TopicPartition(task.topic, index)

@@ -3,12 +3,12 @@
 import json
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Iterator, Sequence
 from types import TracebackType
 from typing import Any, Final, Self
 
+from headrace.background import BackgroundThread
 from headrace.client.errors import ClientError
 from headrace.client.load.figures import Task
 
@@ -31,7 +31,7 @@ class Worker:
             text=True,
             start_new_session=True,  # a Ctrl-C is for who has started it, who ends it
         )
-        self._listening = threading.Thread(target=self._listen, daemon=True)
+        self._listening = BackgroundThread(self._listen, name="load-worker", stop=self._process.kill)
         self._listening.start()
 
     @property

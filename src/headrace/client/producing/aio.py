@@ -13,11 +13,12 @@ from collections.abc import Callable, Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from functools import partial
-from threading import Event, Lock, Thread
+from threading import Event, Lock
 from typing import Any, Final, Self
 
 from confluent_kafka import KafkaError
 
+from headrace.background import BackgroundThread
 from headrace.client.errors import BadSetting, ClientError, Closed
 from headrace.client.hints import PRODUCER, Hints, refuse_callback
 from headrace.client.producing.arguments import Headers, check_many
@@ -72,7 +73,7 @@ class AsyncProducer(Hints):
         self._lock = Lock()
         self._room = asyncio.Event()  # set when records have left the buffer
         self._ending = Event()
-        self._poller = Thread(target=self._poll, name="headrace-producer", daemon=True)
+        self._poller = BackgroundThread(self._poll, name="headrace-producer", stop=self._ending.set)
         self._closing: Future[None] | None = None
         self._told = False  # whether somebody has heard how that went wrong
 

@@ -7,9 +7,10 @@ import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from threading import Event, Lock, Thread
+from threading import Event, Lock
 from typing import Final
 
+from headrace.background import BackgroundThread
 from headrace.client.errors import ClientError, NoSuchGroup
 from headrace.client.groups.group import Group
 
@@ -51,7 +52,7 @@ class LagSampler:
         self._now_s = now_s
         self._lock = Lock()
         self._watched: dict[str, _Watched] = {}
-        self._thread: Thread | None = None
+        self._thread: BackgroundThread | None = None
         self._closed = Event()
 
     def watch(self, group: str) -> list[Sample]:
@@ -78,7 +79,7 @@ class LagSampler:
                 raise Crowded
             self._watched[group] = _Watched(self._now_s())
         if self._thread is None:
-            self._thread = Thread(target=self._run, name="headrace-lag", daemon=True)
+            self._thread = BackgroundThread(self._run, name="headrace-lag", stop=self._closed.set)
             self._thread.start()
         return self._watched[group]
 

@@ -13,6 +13,7 @@ from typing import Any, Final, Literal
 
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
+from headrace.background import BackgroundThread
 from headrace.client.errors import ClientError, Unreachable, translate
 from headrace.client.records.one_by_one import ANY_PARTITION, Record
 
@@ -107,7 +108,7 @@ class _Shared:
                 "queue.buffering.max.kbytes": QUEUED_KBYTES,
             }
         )
-        self._thread = threading.Thread(target=self._hear, name=f"gateway-producer-{acks}", daemon=True)
+        self._thread = BackgroundThread(self._hear, name=f"gateway-producer-{acks}", stop=self._closed.set)
         self._thread.start()
 
     async def send(self, topic: str, records: Sequence[Record]) -> list[Outcome]:

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from http import HTTPStatus
 from typing import Final
 
+from headrace.background import BackgroundThread
 from headrace.client.errors import check_reachable
 from headrace.http.gateway.instance import NO_INSTANCE, Instance, Wanted
 from headrace.http.problems import Problem
@@ -32,8 +33,9 @@ class Instances:
         self._closing_s = closing_s
         self._lock = threading.Lock()
         self._there: dict[tuple[str, str], Instance] = {}
-        self._closing: set[threading.Thread] = set()
+        self._closing: dict[Instance, BackgroundThread] = {}
         self._sweeping = False
+        self._exiting = threading.Event()
 
     def __len__(self) -> int:
         return len(self._there)
@@ -56,7 +58,7 @@ class Instances:
             self._there[group, name] = Instance(bootstrap, group, name, wanted)
             if not self._sweeping:
                 self._sweeping = True
-                threading.Thread(target=self._sweep, name="gateway-consumers", daemon=True).start()
+                BackgroundThread(self._sweep, name="gateway-consumers", stop=self._exiting.set).start()
         return name
 
     def get(self, group: str, name: str) -> Instance:
@@ -88,18 +90,18 @@ class Instances:
     def close(self) -> None:
         with self._lock:
             found, self._there = list(self._there.values()), {}
-            closing = list(self._closing)
+            closing = list(self._closing.values())
         deadline_s = time.monotonic() + self._closing_s
         for thread in [*closing, *map(self._close, found)]:
             thread.join(max(deadline_s - time.monotonic(), 0))
 
-    def _close(self, instance: Instance) -> threading.Thread:
+    def _close(self, instance: Instance) -> BackgroundThread:
         """A thread that closes it: that waits for brokers, for long if there are none."""
-        thread = threading.Thread(
-            target=self._run_closing, args=(instance,), name="gateway-consumer-closing", daemon=True
+        thread = BackgroundThread(
+            self._run_closing, args=(instance,), name="gateway-consumer-closing", stop=None
         )
         with self._lock:
-            self._closing.add(thread)
+            self._closing[instance] = thread
         thread.start()
         return thread
 
@@ -108,12 +110,11 @@ class Instances:
             instance.close()
         finally:
             with self._lock:
-                self._closing.discard(threading.current_thread())
+                self._closing.pop(instance, None)
 
     def _sweep(self) -> None:
         """Close what is idle, for as long as there is anything."""
-        while True:
-            time.sleep(_SWEEP_S)
+        while not self._exiting.wait(_SWEEP_S):
             idle_since = time.monotonic() - self._idle_s
             with self._lock:
                 idle = [key for key, each in self._there.items() if each.used_s < idle_since]

@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Final, NamedTuple
 
+from headrace.background import BackgroundThread
 from headrace.client.errors import ClientError
 from headrace.client.records.following import Follower
 from headrace.client.records.one_by_one import Record, Start
@@ -70,8 +71,8 @@ class Tails:
                 self._bootstrap(), topic, start, partitions=partitions, positions=positions, options=_OPTIONS
             )
 
-        threading.Thread(
-            target=tail.run, args=(connect, ready), name=f"gateway-tail-{topic}", daemon=True
+        BackgroundThread(
+            tail.run, args=(connect, ready), name=f"gateway-tail-{topic}", stop=tail.stop
         ).start()
         try:
             await ready

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, Final
 
+from headrace.background import BackgroundThread
 from headrace.client.errors import ClientError
 from headrace.http.metrics.counters import Counted, Counters
 
@@ -78,7 +79,7 @@ class Rates:
         self._looked = 0.0
         self._lock = threading.Lock()
         self._stop = threading.Event()
-        self._thread: threading.Thread | None = None
+        self._thread: BackgroundThread | None = None
 
     def points(self) -> list[Point]:
         """The last ten minutes, as far as somebody looked."""
@@ -86,7 +87,7 @@ class Rates:
             self._looked = time.monotonic()
             if self._thread is None or not self._thread.is_alive():
                 self._last = None
-                self._thread = threading.Thread(target=self._run, name="rates", daemon=True)
+                self._thread = BackgroundThread(self._run, name="rates", stop=self._stop.set)
                 self._thread.start()
             return list(self._points)
 

@@ -1,0 +1,78 @@
+"""Background threads that end before the interpreter does.
+
+At exit the interpreter does not wait for daemon threads. It frees its state while they run, and a thread that
+returns from C code then (uvloop, librdkafka) is ended by force in the middle of it, which can crash the
+process. So every background thread in this package is a BackgroundThread, which says how it is stopped.
+"""
+
+import concurrent.futures.thread  # noqa: F401  registers its own hook; ours, registered later, runs before it
+import contextlib
+import os
+import threading
+import time
+from collections.abc import Callable
+from typing import Any, Final
+
+EXIT_S: Final = 5.0  # how long the exit of the interpreter waits for all threads that were told to stop
+
+_running: Final[dict["BackgroundThread", None]] = {}  # in the order in which they were started
+
+
+class BackgroundThread(threading.Thread):  # noqa: TID251  this is what to use instead
+    """A thread that is told to stop, and joined, at the exit of the interpreter.
+
+    It is a daemon thread all the same, so that one that does not stop in time cannot keep the process alive.
+    """
+
+    def __init__(
+        self,
+        target: Callable[..., object],
+        *,
+        name: str,
+        stop: Callable[[], object] | None,
+        args: tuple[Any, ...] = (),
+    ) -> None:
+        """`stop` makes `target` return soon, and is harmless when it has returned already.
+
+        It is called in the main thread while executors still take work. None is for a thread whose starter
+        has waited for it as long as anybody should: the exit does not wait for it again.
+        """
+        super().__init__(target=target, name=name, args=args, daemon=True)
+        self._stop_at_exit = stop
+
+    def start(self) -> None:
+        """Start it, and have it stopped at exit."""
+        _running[self] = None
+        try:
+            super().start()
+        except BaseException:
+            _running.pop(self, None)
+            raise
+
+    def run(self) -> None:
+        try:
+            super().run()
+        finally:
+            _running.pop(self, None)
+
+
+def _stop_all() -> None:
+    """Stop the threads that were started last first, and join all of them."""
+    threads = list(_running)
+    with contextlib.ExitStack() as stack:  # one that cannot be stopped does not keep the others from it
+        stack.callback(_join, threads)
+        for thread in threads:
+            if thread._stop_at_exit is not None:  # noqa: SLF001  of this module's own class
+                stack.callback(thread._stop_at_exit)  # noqa: SLF001
+
+
+def _join(threads: list[BackgroundThread]) -> None:
+    deadline = time.monotonic() + EXIT_S
+    for thread in threads:
+        if thread._stop_at_exit is not None:  # noqa: SLF001
+            thread.join(max(deadline - time.monotonic(), 0))
+
+
+# `atexit` would be too late: by then executors refuse work, and stopping an event loop may need one.
+threading._register_atexit(_stop_all)  # type: ignore[attr-defined]  # noqa: SLF001  as concurrent.futures does
+os.register_at_fork(after_in_child=_running.clear)  # a child has none of its parent's threads
