@@ -3,12 +3,14 @@
 import signal
 import socket
 import subprocess
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 
 from cli.command import Command
 from headrace.testing.process import NotReady, ServerProcess, UpProcess
+from signals import ignored_by_children
 
 STOP_S = 3.0  # what TERM may take
 
@@ -33,6 +35,18 @@ def test_a_signal_stops_everything_cleanly(tmp_path: Path, number: signal.Signal
         assert (up.data / "broker-1" / ".kafka_cleanshutdown").exists()
         with pytest.raises(ConnectionRefusedError):
             socket.create_connection(("127.0.0.1", up.port), 1)
+
+
+def test_hangup_and_ctrl_c_stay_ignored_if_it_was_started_with_nohup(tmp_path: Path) -> None:
+    with ExitStack() as stack:
+        with ignored_by_children():
+            up = stack.enter_context(UpProcess(tmp_path))
+        up.signal(signal.SIGHUP)
+        up.signal(signal.SIGINT)
+        up.stop()  # with TERM
+        assert up.returncode == 0
+        said = [line for line in up.log.read_text().splitlines() if "stopping" in line]
+        assert [line.split(": ")[-1] for line in said] == ["got SIGTERM"]
 
 
 def test_the_same_directory_continues_after_a_stop_and_after_a_kill(tmp_path: Path) -> None:

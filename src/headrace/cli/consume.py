@@ -11,6 +11,7 @@ from typing import Final, Literal
 import click
 
 from headrace.cli import completing, formats
+from headrace.cli.interrupts import STOPPING
 from headrace.cli.session import Session, options
 from headrace.cli.texts import INTERRUPTED, time_ms
 from headrace.client.records.group_reader import GroupReader
@@ -142,7 +143,7 @@ def _as_member(reader: GroupReader, show: formats.Part, max_messages: int | None
         stopped_by = number
         reader.stop()
 
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+    for number in STOPPING:
         signal.signal(number, stop)
     with reader, suppress(KeyboardInterrupt):
         try:

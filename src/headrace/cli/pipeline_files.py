@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from headrace.cli.patience import ctrl_c_waits
+from headrace.cli.interrupts import ctrl_c_waits
 from headrace.cli.session import Session
 from headrace.pipeline.errors import PipelineError
 from headrace.pipeline.paths import local_directory

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from headrace.cli.patience import ctrl_c_waits
+from headrace.cli.interrupts import STOPPING, ctrl_c_waits
 from headrace.cli.pipeline_files import Opened, found, open_pipeline, project, state_option
 from headrace.cli.pipeline_view import watching
 from headrace.cli.session import Session, options
@@ -117,7 +117,7 @@ def _ended_by_signals(session: Session, runner: "Runner") -> Iterator[None]:
             click.echo("ending after the batches that are under way; once more ends it at once")
 
     # Spark has put a handler for Ctrl-C there that would cut its batches off.
-    before = {each: signal.signal(each, stop) for each in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
+    before = {each: signal.signal(each, stop) for each in STOPPING}
     try:
         yield
     finally:

@@ -15,6 +15,7 @@ from typing import NoReturn
 
 import click
 
+from headrace.cli.interrupts import STOPPING
 from headrace.cli.log_format import formatter
 from headrace.cli.texts import ready_line
 from headrace.event_loop import loop_factory
@@ -29,7 +30,8 @@ class Refused(Exception):
 def run(service: Coroutine[object, object, None], *, on_hup: Callable[[], None] | None = None) -> None:
     """Run `service` until it ends or is told to stop: TERM and Ctrl-C cancel it, and its `finally`s clean up.
 
-    HUP, which a terminal sends as it closes, does the same unless there is `on_hup`.
+    HUP, which a terminal sends as it closes, does the same unless there is `on_hup`. Ctrl-C and HUP do not
+    where they are ignored from the start, as `nohup` and a script's `&` have it.
     """
     handler = logging.StreamHandler()
     handler.setFormatter(formatter())
@@ -49,7 +51,7 @@ async def _until_told(service: Coroutine[object, object, None], on_hup: Callable
             logger.info("stopping: got %s", name)
             task.cancel()
 
-    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+    for number in STOPPING:
         loop.add_signal_handler(number, stop, number.name)
     if on_hup is not None:
         loop.add_signal_handler(signal.SIGHUP, on_hup)

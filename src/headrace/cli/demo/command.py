@@ -14,7 +14,7 @@ from headrace.cli.demo.fleet import Fleet
 from headrace.cli.demo.machine import Up
 from headrace.cli.demo.show import Figures, Show
 from headrace.cli.demo.story import BROKERS, PARTITIONS, Crash, Story, ends_of
-from headrace.cli.patience import ctrl_c_waits
+from headrace.cli.interrupts import ctrl_c_waits
 from headrace.cli.process import Refused
 from headrace.cli.session import Session, as_json_option
 from headrace.client.admin.admin import Admin

@@ -1,10 +1,13 @@
-"""Ctrl-C while Spark is starting."""
+"""Signals that stop a command, and Ctrl-C while Spark is starting."""
 
 import signal
+import subprocess
+import sys
 
 import pytest
 
-from headrace.cli.patience import ctrl_c_waits
+from headrace.cli.interrupts import ctrl_c_waits
+from signals import ignored_by_children
 
 
 def press(times: int, done: list[str]) -> None:
@@ -39,3 +42,23 @@ def test_a_handler_that_was_put_there_meanwhile_stays() -> None:
         assert signal.getsignal(signal.SIGINT) is signal.SIG_IGN
     finally:
         signal.signal(signal.SIGINT, before)
+
+
+def test_ctrl_c_stays_ignored_where_it_was() -> None:
+    with ignored_by_children():
+        done: list[str] = []
+        press(2, done)
+        assert done == ["the rest"]
+        assert signal.getsignal(signal.SIGINT) is signal.SIG_IGN
+
+
+def test_a_signal_that_is_ignored_from_the_start_does_not_stop_a_command() -> None:
+    def stopping() -> str:
+        script = "from headrace.cli.interrupts import STOPPING; print(*[each.name for each in STOPPING])"
+        return subprocess.run(
+            [sys.executable, "-c", script], capture_output=True, text=True, check=True
+        ).stdout.strip()
+
+    assert stopping() == "SIGTERM SIGINT SIGHUP"
+    with ignored_by_children():
+        assert stopping() == "SIGTERM"

@@ -1,10 +1,18 @@
-"""Ctrl-C while Spark is starting."""
+"""Signals that stop a command, and Ctrl-C while Spark is starting."""
 
 import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Final
 
 import click
+
+# Read when the command starts, because Spark installs a handler of its own. `nohup` starts a command with HUP
+# ignored, and a script's `&` with INT ignored: they stay so, as in Kafka. TERM always stops.
+STOPPING: Final = (
+    signal.SIGTERM,
+    *(each for each in (signal.SIGINT, signal.SIGHUP) if signal.getsignal(each) is not signal.SIG_IGN),
+)
 
 
 @contextmanager
@@ -22,7 +30,9 @@ def ctrl_c_waits() -> Iterator[None]:
             raise KeyboardInterrupt
         click.echo("ending as soon as Spark has started; once more ends it at once", err=True)
 
-    before = signal.signal(signal.SIGINT, press)
+    before = signal.getsignal(signal.SIGINT)
+    if before is not signal.SIG_IGN:
+        signal.signal(signal.SIGINT, press)
     try:
         yield
     finally:
