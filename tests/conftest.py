@@ -1,6 +1,8 @@
 """What holds for all tests."""
 
 from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -10,6 +12,20 @@ from signals import handled_by_children
 # A busy machine is no failure: nothing here is measured by the clock.
 settings.register_profile("unhurried", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("unhurried")
+
+# Seconds after which a test hangs, in place of the 300 of pyproject.toml: many times what it takes on a quiet
+# machine. The first test of these suites also waits for downloads, and for servers and sessions to start.
+HERE: Final = Path(__file__).parent
+LIMITS_S: Final = {"cluster": 900, "compat": 900, "coordination": 900, "simulation": 900, "spark": 900}
+LONG_S: Final = 1800
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        suite = item.path.relative_to(HERE).parts[0] if item.path.is_relative_to(HERE) else ""
+        limit_s = LONG_S if item.get_closest_marker("long") else LIMITS_S.get(suite)
+        if limit_s is not None:
+            item.add_marker(pytest.mark.timeout(limit_s))
 
 
 @pytest.fixture(scope="session", autouse=True)

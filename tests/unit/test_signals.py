@@ -28,8 +28,8 @@ def test_that_holds_for_tests_in_the_background_too() -> None:
     this = f"{__file__}::{test_a_program_that_a_test_starts_is_stopped_by.__name__}"
     with ignored_by_children():
         ended = subprocess.run(
-            [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", this],
-            env={name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")},
+            [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "pytest_timeout", this],
+            env=os.environ | {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "PYTEST_ADDOPTS": ""},
             capture_output=True,
             text=True,
             timeout=120,
