@@ -4,6 +4,7 @@ import re
 from pathlib import Path
 from typing import Any
 
+from headrace.coordination.processes import ProcessIdentity
 from headrace.coordination.schema_znodes import SchemaSubject, SchemaText
 from headrace.coordination.znodes import (
     BrokerRegistration,
@@ -33,6 +34,9 @@ def written() -> dict[str, str]:
             port=9092,
             timestamp_ms=AT_MS,
             rack="a",
+            process=ProcessIdentity(
+                "66873efe-c2e2-4f57-93ed-4f3d70da66a3", "pid:[4026531836]", pid=4711, start_time=93122
+            ),
         ),
         Controller(broker_id=1, timestamp_ms=AT_MS),
         ControllerEpoch(epoch=3),
