@@ -3,7 +3,9 @@
 import asyncio
 import threading
 
-from coordination.conftest import WAIT_S, Server
+import pytest
+
+from coordination.conftest import TICK_MS, WAIT_S, Server
 from headrace.coordination.session import SessionState, ZooKeeperSession
 
 SESSION_MS = 1_200
@@ -83,3 +85,17 @@ async def gone(address: str, path: str) -> None:
                 await changed.wait()
     finally:
         await session.close()
+
+
+def test_the_timeout_that_counts_is_the_one_that_was_granted(server: Server, namespace: str) -> None:
+    """A lease that was counted by the timeout that was asked for could outlive the session."""
+
+    async def granted() -> float:
+        session = await ZooKeeperSession.connect(
+            server.address + namespace, session_timeout_ms=3_600_000, connect_timeout_ms=int(WAIT_S * 1000)
+        )
+        timeout_s = session.timeout_s
+        await session.close()
+        return timeout_s
+
+    assert asyncio.run(granted()) == pytest.approx(20 * TICK_MS / 1000)

@@ -29,7 +29,7 @@ class SimSession:
 
     def __init__(self, process: Process, timeout_s: float) -> None:
         self._process = process
-        self._timeout_s = timeout_s
+        self.timeout_s = timeout_s
         self._on_state: Callable[[SessionState], None] = lambda _state: None
         self._end: End | None = None  # while connected
         self._heard = 0.0
@@ -77,8 +77,8 @@ class SimSession:
     def _say_hello(self, end: End) -> None:
         end.receive = lambda message: self._receive(end, message)
         end.lost = lambda: self._lost(end)
-        end.send(Hello(self.session_id, self._timeout_s))
-        self._process.call(self._give_up, end, after_s=self._timeout_s)  # if nobody says hello back
+        end.send(Hello(self.session_id, self.timeout_s))
+        self._process.call(self._give_up, end, after_s=self.timeout_s)  # if nobody says hello back
 
     def _give_up(self, end: End) -> None:
         if end is not self._end and end.is_open:
@@ -95,7 +95,7 @@ class SimSession:
             case Expired():
                 self.session_id = 0
                 self._on_state(SessionState.LOST)
-                end.send(Hello(0, self._timeout_s))
+                end.send(Hello(0, self.timeout_s))
             case Done(number, result, error):
                 future = self._calls.pop(number, None)
                 if future is not None and not future.done():
@@ -112,13 +112,13 @@ class SimSession:
         if self._closing:
             return
         if self._end is not None:
-            if self._process.world.now - self._heard > self._timeout_s * 2 / 3:
+            if self._process.world.now - self._heard > self.timeout_s * 2 / 3:
                 end = self._end
                 end.close()
                 self._lost(end)
             else:
                 self._end.send(Ping())
-        self._process.call(self._ping, after_s=self._timeout_s / 3)
+        self._process.call(self._ping, after_s=self.timeout_s / 3)
 
     def _lost(self, end: End) -> None:
         """No connection: nobody knows what became of the calls, and no watch will fire any more."""

@@ -153,7 +153,7 @@ class Membership:
 
     @property
     def _session_timeout_s(self) -> float:
-        return self._broker.config.integer("zookeeper.session.timeout.ms") / 1000
+        return self._broker.session.timeout_s
 
     def _session_changed(self, state: SessionState) -> None:
         """After a session was lost everything ephemeral is gone: with the next one, announce it again."""

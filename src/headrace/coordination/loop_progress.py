@@ -13,6 +13,7 @@ from kazoo.client import KazooClient
 from kazoo.exceptions import ConnectionDropped
 
 _TICKS = 12  # per session timeout
+_READ_TIMEOUT_SHARE = 2 / 3  # what kazoo calls its read timeout, of the session timeout that was granted
 _STUCK_SHARE = 1 / 3  # of a session timeout without a tick; kazoo pings about as often
 
 
@@ -21,19 +22,18 @@ class LoopProgress:
 
     def __init__(self, session_timeout_s: float) -> None:
         self._loop = asyncio.get_running_loop()
-        self._interval_s = session_timeout_s / _TICKS
-        self._stuck_after_s = session_timeout_s * _STUCK_SHARE
+        self.session_timeout_s = session_timeout_s  # as asked for, and then as ZooKeeper has granted it
         self._timer: asyncio.TimerHandle | None = None
         self._tick()
 
     def _tick(self) -> None:
         self._seen_s = time.monotonic()
-        self._timer = self._loop.call_later(self._interval_s, self._tick)
+        self._timer = self._loop.call_later(self.session_timeout_s / _TICKS, self._tick)
 
     @property
     def is_stuck(self) -> bool:
         """Whether the loop has not run for too long; for any thread."""
-        return time.monotonic() - self._seen_s > self._stuck_after_s
+        return time.monotonic() - self._seen_s > self.session_timeout_s * _STUCK_SHARE
 
     def stop(self) -> None:
         """Leave no timer behind; the session is being closed."""
@@ -42,10 +42,10 @@ class LoopProgress:
 
 
 def ping_only_with_progress(client: KazooClient, progress: LoopProgress) -> None:
-    """Have kazoo's thread neither ping nor connect while the event loop is stuck.
+    """Have kazoo's thread neither ping nor connect while the event loop is stuck; note the granted timeout.
 
-    kazoo has no hook for this: its connection's own methods are wrapped, which a test would miss in a release
-    that renames them.
+    kazoo has no hook for this, so its connection's own methods are wrapped; a release that renames them fails
+    here at once.
     """
     connection = client._connection  # noqa: SLF001
     send_ping, connect = connection._send_ping, connection._connect  # noqa: SLF001
@@ -57,7 +57,9 @@ def ping_only_with_progress(client: KazooClient, progress: LoopProgress) -> None
     def connect_if_running(*args: Any) -> Any:
         if progress.is_stuck:  # a connection, too, would renew the session
             raise ConnectionDropped("the event loop is stuck")
-        return connect(*args)
+        read_timeout_ms, connect_timeout_ms = connect(*args)
+        progress.session_timeout_s = read_timeout_ms / _READ_TIMEOUT_SHARE / 1000
+        return read_timeout_ms, connect_timeout_ms
 
     connection._send_ping = send_ping_if_running  # noqa: SLF001
     connection._connect = connect_if_running  # noqa: SLF001

@@ -99,15 +99,16 @@ class ZooKeeperSession:
         self,
         client: KazooClient,
         loop: asyncio.AbstractEventLoop,
+        progress: LoopProgress,
         *,
         call_timeout_s: float = CALL_TIMEOUT_S,
     ) -> None:
         self._client = client
         self._loop = loop
+        self._progress = progress
         self._call_timeout_s = call_timeout_s
         self._calls = asyncio.Semaphore(MAX_CALLS)
         self._on_state: Callable[[SessionState], None] = lambda _state: None
-        self._progress: LoopProgress | None = None
         client.add_listener(self._state_changed)
 
     @classmethod
@@ -128,9 +129,9 @@ class ZooKeeperSession:
             timeout=session_timeout_ms / 1000,
             connection_retry={"max_tries": -1, "max_delay": MAX_RECONNECT_DELAY_S},
         )
-        session = cls(client, asyncio.get_running_loop(), call_timeout_s=call_timeout_s)
-        session._progress = LoopProgress(session_timeout_ms / 1000)
-        ping_only_with_progress(client, session._progress)
+        progress = LoopProgress(session_timeout_ms / 1000)
+        ping_only_with_progress(client, progress)
+        session = cls(client, asyncio.get_running_loop(), progress, call_timeout_s=call_timeout_s)
         connected = asyncio.Event()
         session.on_state(lambda _state: connected.set())  # the first is CONNECTED, or there is none
         await asyncio.to_thread(client.start_async)
@@ -138,7 +139,7 @@ class ZooKeeperSession:
             async with asyncio.timeout(connect_timeout_ms / 1000):
                 await connected.wait()
         except BaseException as error:
-            session._progress.stop()
+            progress.stop()
             BackgroundThread(_abandon, args=(client,), name="zookeeper-abandoned", stop=None).start()
             if isinstance(error, TimeoutError):
                 raise NotConnected(
@@ -157,6 +158,11 @@ class ZooKeeperSession:
     def session_id(self) -> int:
         return int(self._client.client_id[0]) if self._client.client_id else 0
 
+    @property
+    def timeout_s(self) -> float:
+        """The session timeout that ZooKeeper has granted, which may be less than was asked for."""
+        return self._progress.session_timeout_s
+
     async def reconnected(self, within_ms: int = RECONNECTED_MS) -> None:
         """Wait, for a while, if there is no connection just now: what follows says so if there still is none.
 
@@ -172,8 +178,7 @@ class ZooKeeperSession:
         If ZooKeeper does not answer, the session is left to expire: this returns within about a second.
         """
         self.on_state(lambda _state: None)
-        if self._progress is not None:
-            self._progress.stop()
+        self._progress.stop()
         closed = asyncio.Event()
 
         def close() -> None:
