@@ -96,8 +96,8 @@ class Ends:
 
     def behind(self, checkpoint: Checkpoint | None) -> dict[Place, int]:
         """How many records of each partition a query has still to read."""
-        is_new = checkpoint is None or (checkpoint.batch < 0 and not checkpoint.offsets)
-        since = self.starting if checkpoint is None or is_new else checkpoint.offsets
+        has_begun = checkpoint is not None and (checkpoint.batch >= 0 or checkpoint.offsets)
+        since = checkpoint.offsets if checkpoint is not None and has_begun else self.starting
         return {
             place: max(0, end - max(self.earliest[place], since.get(place, self.earliest[place])))
             for place, end in sorted(self.latest.items())
