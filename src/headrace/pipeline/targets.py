@@ -131,7 +131,7 @@ class Parquet(_Files):
 class Delta(_Files):
     """A Delta table, each batch once."""
 
-    compact_every: int = 50  # commits
+    compact_every: int | None = None  # batches; None: 50 if the table is in a local directory, else never
 
     @property
     def label(self) -> str:
@@ -143,11 +143,9 @@ class Delta(_Files):
 
     def format(self, bootstrap: str) -> tuple[str, dict[str, str]]:
         del bootstrap
-        options = {
-            "path": str(self.directory or self.path),
-            "compactEvery": str(self.compact_every),
-            **self.options,
-        }
+        options = {"path": str(self.directory or self.path), **self.options}
+        if self.compact_every is not None:
+            options.setdefault("compactEvery", str(self.compact_every))
         if self.partition_by:
             options["partitionBy"] = ",".join(self.partition_by)
         return "headrace-delta", options

@@ -1,13 +1,14 @@
 """`format("headrace-delta")`: DataFrames and streams into a Delta table, each batch exactly once."""
 
 import logging
-from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
 
 from pyspark.sql.datasource import DataSource
 from pyspark.sql.types import StructType
 
-from headrace.spark.tables.delta_table import WHAT, DeltaFile, add_files, compact, filesystem, open_table
+from headrace.spark.tables.delta_compaction import compact
+from headrace.spark.tables.delta_table import WHAT, DeltaFile, add_files, filesystem, open_table
 from headrace.spark.tables.options import DeltaOptions
 from headrace.spark.tables.packages import needed
 from headrace.spark.tables.writers import Batch, BatchWriter, Sink, StreamWriter
@@ -39,15 +40,11 @@ class DeltaSink(Sink):
 
     def __init__(self, options: DeltaOptions, schema: StructType, *, overwrite: bool) -> None:
         table = open_table(options, schema)
-        self._table: DeltaTable | None = table
         self._options = options
         self._overwrite = overwrite
         self._schema = schema
         self._partition_by = tuple(table.metadata().partition_columns)
         self._never_null = {each.name for each in table.schema().fields if not each.nullable}
-
-    def __getstate__(self) -> Mapping[str, Any]:
-        return self.__dict__ | {"_table": None}
 
     def write(self, batches: "Iterator[pa.RecordBatch]") -> list[DeltaFile]:
         needed("pyarrow", WHAT)
@@ -67,15 +64,18 @@ class DeltaSink(Sink):
         ]
 
     def commit(self, files: Sequence[DeltaFile], batch: Batch | None) -> None:
-        table = self._table or open_table(self._options, self._schema)
         if not files and not self._overwrite:
             return  # an empty batch may be repeated as often as it likes
-        if not add_files(table, files, overwrite=self._overwrite, batch=batch):
+        table = self._open()
+        if not add_files(table, files, reopen=self._open, overwrite=self._overwrite, batch=batch):
             logger.info("%s is in %s already", batch, self._options.path)
             self.remove(files)
         number = batch.batch_id if batch else table.version()
         if self._options.compact_every and (number + 1) % self._options.compact_every == 0:
-            compact(table, self._options)
+            compact(self._options)
+
+    def _open(self) -> "DeltaTable":
+        return open_table(self._options, self._schema)
 
     def remove(self, files: Sequence[DeltaFile]) -> None:
         from headrace.spark.tables.files import remove  # noqa: PLC0415

@@ -1,15 +1,17 @@
-"""A Delta table: opened or made, added to in one commit, kept from falling into small files."""
+"""A Delta table: opened or made, and added to in one commit that carries the batch's id."""
 
 import json
-import logging
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import unquote
 
 from pyspark.sql.types import StructType
 
 from headrace.spark.errors import InvalidOption
+from headrace.spark.tables.attempts import ATTEMPTS, attempts
+from headrace.spark.tables.delta_log import MARK
 from headrace.spark.tables.options import DeltaOptions
 from headrace.spark.tables.packages import needed
 from headrace.spark.tables.schema import TableUnavailable, UnfitTable, check_fit, check_partitioning, storable
@@ -23,8 +25,6 @@ WHAT: Final = 'format("headrace-delta")'
 _ADD_COLUMN: Final = "with deltalake: DeltaTable(path).alter.add_columns([...])"
 _UNSAFE: Final = frozenset(" ,;{}()\n\t=")  # Delta's readers do not take names of columns with these
 _RULES: Final = ("delta.invariants", "delta.generationExpression", "delta.identity")
-
-logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +63,7 @@ def _create(options: DeltaOptions, schema: StructType) -> None:
         mode="ignore",  # another query may make it at the same time
         partition_by=list(options.partition_by),
         storage_options=dict(options.storage),
+        commit_properties=deltalake.CommitProperties(custom_metadata=MARK),
     )
 
 
@@ -103,17 +104,53 @@ def filesystem(options: DeltaOptions) -> "pyarrow.fs.FileSystem":
     return needed("pyarrow.fs", WHAT).PyFileSystem(handler)
 
 
-def add_files(
-    table: "DeltaTable", files: Sequence[DeltaFile], *, overwrite: bool = False, batch: Batch | None = None
-) -> bool:
-    """Make the files part of the table, in one commit; False if this batch is in it already.
+def files_of(table: "DeltaTable") -> list[Mapping[str, Any]]:
+    """What the log says of every file of the table; paths are encoded as they are there."""
+    actions = table.get_add_actions()
+    found: list[Mapping[str, Any]] = needed("pyarrow", WHAT).table(actions).to_pylist()
+    return found
 
-    With `overwrite` they replace everything that was there before.
+
+def has_any(table: "DeltaTable", files: Sequence[DeltaFile]) -> bool:
+    """Whether any of these files is part of the table."""
+    paths = {each.path for each in files}
+    return bool(paths) and any(unquote(each["path"]) in paths for each in files_of(table))
+
+
+def add_files(
+    table: "DeltaTable",
+    files: Sequence[DeltaFile],
+    *,
+    reopen: "Callable[[], DeltaTable]",
+    overwrite: bool = False,
+    batch: Batch | None = None,
+) -> bool:
+    """Make the files part of the table, in one commit; False if this batch was in it before.
+
+    With `overwrite` they replace everything that was there before. `reopen` loads the table anew, and checks
+    that it can still take the files, when somebody else's commit does not allow this one.
     """
+    failed = needed("deltalake.exceptions", WHAT).CommitFailedError
+    for attempt in attempts():
+        done = table.transaction_version(batch.query_id) if batch else None
+        if batch and done is not None and done >= batch.batch_id:
+            # After an attempt it may be this very commit, of which only the answer was lost.
+            return attempt > 1
+        if attempt > 1 and has_any(table, files):
+            return True
+        try:
+            _commit(table, files, overwrite=overwrite, batch=batch)
+        except failed:
+            if attempt == ATTEMPTS:
+                raise
+            table = reopen()
+        else:
+            return True
+    raise AssertionError("unreachable")
+
+
+def _commit(table: "DeltaTable", files: Sequence[DeltaFile], *, overwrite: bool, batch: Batch | None) -> None:
     deltalake, transaction = needed("deltalake", WHAT), needed("deltalake.transaction", WHAT)
-    done = table.transaction_version(batch.query_id) if batch else None
-    if batch and done is not None and done >= batch.batch_id:
-        return False
     now_ms = time.time_ns() // 1_000_000
     table.create_write_transaction(
         [
@@ -123,26 +160,15 @@ def add_files(
         "overwrite" if overwrite else "append",
         table.schema(),
         list(table.metadata().partition_columns),
-        # Two drivers of one query cannot both succeed: Delta refuses the second commit of the same version.
         commit_properties=deltalake.CommitProperties(
-            app_transactions=[deltalake.Transaction(batch.query_id, batch.batch_id)] if batch else None
+            custom_metadata=MARK,
+            # deltalake would let an overwrite pass that does not remove what a compaction has just added.
+            # Without retries it fails unless the table is in the version that was read.
+            max_commit_retries=0 if overwrite else None,
+            # Two drivers of one query cannot both succeed: Delta refuses the second commit of a version.
+            # If a table is set to forget old transactions, Spark forgets those without a time at once.
+            app_transactions=[deltalake.Transaction(batch.query_id, batch.batch_id, now_ms)]
+            if batch
+            else None,
         ),
     )
-    return True
-
-
-def compact(table: "DeltaTable", options: DeltaOptions) -> None:
-    """Merge small files. The rows are safe already: what goes wrong here is logged, and done next time."""
-    deltalake = needed("deltalake", WHAT)
-    try:
-        table.update_incremental()
-        figures = table.optimize.compact(
-            target_size=options.target_file_bytes,
-            writer_properties=deltalake.WriterProperties(compression="ZSTD"),
-        )
-    except Exception as error:  # noqa: BLE001  whatever it is, the batch is committed
-        logger.warning("%s was not compacted: %s", options.path, error)
-    else:
-        logger.info(
-            "%s: %s files became %s", options.path, figures["numFilesRemoved"], figures["numFilesAdded"]
-        )

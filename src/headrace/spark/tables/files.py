@@ -82,8 +82,11 @@ class Files:
         *,
         partition_by: Sequence[str],
         target_bytes: int,
+        below: str = "",
     ) -> None:
+        """`below` is the directory, with a slash at its end, that the files go to."""
         self._filesystem = filesystem
+        self._below = below
         self._schema = schema
         self.inner = pa.schema([each for each in schema if each.name not in partition_by])
         self._partition_by = tuple(partition_by)
@@ -103,7 +106,9 @@ class Files:
     def _begin(self, values: Values) -> _OpenFile:
         if len(self._open) >= OPEN_FILES:
             self._finish(next(iter(self._open)))
-        path = f"{directory(self._partition_by, values)}part-{secrets.token_hex(16)}.zstd.parquet"
+        path = (
+            f"{self._below}{directory(self._partition_by, values)}part-{secrets.token_hex(16)}.zstd.parquet"
+        )
         row_group_bytes = min(
             ROW_GROUP_BYTES, self._target_bytes // 4
         )  # a file may exceed its size by so much

@@ -4,7 +4,10 @@ import difflib
 import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Final
+from urllib.parse import urlsplit
+from urllib.request import url2pathname
 
 from headrace.spark.errors import InvalidOption
 
@@ -22,7 +25,8 @@ _ICEBERG: Final = ("table", "compactEvery", "targetFileBytes")
 class DeltaOptions:
     """`path` and `storage` go to deltalake as they are; a local path is made absolute.
 
-    compact_every: batches of a query between compactions; 0 is never.
+    compact_every: batches of a query between compactions; 0 is never. If it is not given, tables in a local
+        directory are compacted, and others are not: there we cannot fence concurrent compactions of others.
     target_file_bytes: a file is closed, and small files are merged, at about this size.
     """
 
@@ -41,11 +45,14 @@ class DeltaOptions:
             raise InvalidOption(
                 "path", "say where the table is: a directory, or a URL such as s3://bucket/table"
             )
+        path = _absolute(options["path"])
         return cls(
-            path=_absolute(options["path"]),
+            path=path,
             storage=below(options, _STORAGE),
             partition_by=names(options, "partitionBy"),
-            compact_every=whole(options, "compactEvery", COMPACT_EVERY, least=0),
+            compact_every=whole(
+                options, "compactEvery", COMPACT_EVERY if local_directory(path) else 0, least=0
+            ),
             target_file_bytes=whole(options, "targetFileBytes", TARGET_FILE_BYTES, least=1),
         )
 
@@ -79,6 +86,14 @@ class IcebergOptions:
             compact_every=whole(options, "compactEvery", COMPACT_EVERY, least=0),
             target_file_bytes=whole(options, "targetFileBytes", TARGET_FILE_BYTES, least=1),
         )
+
+
+def local_directory(path: str) -> Path | None:
+    """The table's directory if it is in a file system that can create a file exclusively, None if not."""
+    if "://" not in path:
+        return Path(path)
+    url = urlsplit(path)
+    return Path(url2pathname(url.path)) if url.scheme == "file" and not url.netloc else None
 
 
 def by_lower_case(given: Mapping[str, str]) -> dict[str, str]:

@@ -24,10 +24,10 @@ def divided(batch: pa.RecordBatch, columns: Sequence[str]) -> Iterator[tuple[Val
     values = [groups.column(name).to_pylist() for name in keys.column_names]
     for n in range(groups.num_rows):
         chosen = rest if groups.num_rows == 1 else rest.take(rows[n].values)
-        yield tuple(_text(each[n]) for each in values), chosen
+        yield tuple(as_text(each[n]) for each in values), chosen
 
 
-def _text(value: Any) -> str | None:
+def as_text(value: Any) -> str | None:
     """As Delta's log has it. An empty string is null there: its log cannot tell the two apart."""
     if isinstance(value, bool):
         return "true" if value else "false"

@@ -45,7 +45,7 @@ _PLAIN: Final = (
     TimestampNTZType,
     TimestampType,
 )
-_PARTITIONING: Final = (StringType, ByteType, ShortType, IntegerType, LongType, BooleanType, DateType)
+PARTITIONING: Final = (StringType, ByteType, ShortType, IntegerType, LongType, BooleanType, DateType)
 
 
 class TableUnavailable(SparkError):
@@ -135,7 +135,7 @@ def check_partitioning(columns: Iterable[str], schema: StructType) -> None:
     for name in columns:
         if name not in known:
             raise InvalidOption("partitionBy", f"there is no column {name!r}; there are {', '.join(known)}")
-        if not isinstance(known[name], _PARTITIONING):
+        if not isinstance(known[name], PARTITIONING):
             raise InvalidOption(
                 "partitionBy",
                 f"column {name!r} is {known[name].simpleString()}: divide by a string, a whole number, "

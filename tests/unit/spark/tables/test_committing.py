@@ -1,4 +1,4 @@
-"""Two drivers with the same batch, compactions, files in the making: on small tables, without Spark."""
+"""Iceberg tables next to other writers, and files in the making: on small tables, without Spark."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -7,17 +7,14 @@ import pyarrow as pa
 import pyarrow.fs
 import pyarrow.parquet as pq
 import pytest
-from deltalake import DeltaTable
-from deltalake.exceptions import CommitFailedError
 from pyiceberg.exceptions import CommitFailedException
 from pyspark.sql.types import ArrayType, LongType, MapType, StringType, StructField, StructType
 
-from headrace.spark.tables import delta_table, iceberg_compaction, iceberg_table
+from headrace.spark.tables import iceberg_compaction, iceberg_table
 from headrace.spark.tables.arrow import arrow_schema
-from headrace.spark.tables.delta import DeltaSink
 from headrace.spark.tables.files import OPEN_FILES, Files
 from headrace.spark.tables.iceberg import IcebergSink
-from headrace.spark.tables.options import DeltaOptions, IcebergOptions
+from headrace.spark.tables.options import IcebergOptions
 from headrace.spark.tables.writers import Batch
 
 SCHEMA = StructType([StructField("id", LongType()), StructField("name", StringType())])
@@ -27,34 +24,6 @@ BATCH = Batch("query", 3)
 def rows(first: int, last: int) -> pa.RecordBatch:
     ids = list(range(first, last))
     return pa.record_batch({"id": ids, "name": [f"row {n}" for n in ids]})
-
-
-# -- Delta -------------------------------------------------------------------------------------
-
-
-@pytest.fixture
-def delta(tmp_path: Path) -> DeltaOptions:
-    return DeltaOptions(path=str(tmp_path / "table"))
-
-
-def test_delta_refuses_the_second_of_two_drivers_that_commit_one_batch(delta: DeltaOptions) -> None:
-    sink = DeltaSink(delta, SCHEMA, overwrite=False)
-    one, other = (delta_table.open_table(delta, SCHEMA) for _ in range(2))
-
-    assert delta_table.add_files(one, sink.write(iter([rows(0, 5)])), batch=BATCH)
-    with pytest.raises(CommitFailedError):
-        delta_table.add_files(other, sink.write(iter([rows(0, 5)])), batch=BATCH)
-    assert not delta_table.add_files(delta_table.open_table(delta, SCHEMA), [], batch=BATCH)
-    assert DeltaTable(delta.path).to_pyarrow_table().num_rows == 5
-
-
-def test_delta_takes_a_later_batch_and_that_of_another_query(delta: DeltaOptions) -> None:
-    sink = DeltaSink(delta, SCHEMA, overwrite=False)
-    for n, batch in enumerate((BATCH, Batch("query", 4), Batch("another", 3), Batch("query", 4))):
-        table = delta_table.open_table(delta, SCHEMA)
-        assert delta_table.add_files(table, sink.write(iter([rows(n, n + 1)])), batch=batch) is (n < 3)
-
-    assert sorted(DeltaTable(delta.path).to_pyarrow_table()["id"].to_pylist()) == [0, 1, 2]
 
 
 # -- Iceberg -----------------------------------------------------------------------------------
