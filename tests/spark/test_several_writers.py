@@ -1,10 +1,12 @@
 """Tables that several programs write to at the same time: every row once."""
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from deltalake import DeltaTable
+from pyiceberg.catalog import load_catalog
 from pyspark.sql import SparkSession
 
 from spark.feeds import Feed, drain
@@ -51,3 +53,16 @@ def test_three_queries_that_write_to_one_delta_table_and_compact_it(tmp_path: Pa
 
     assert ids_of(path) == list(range(3 * BATCHES))
     assert "OPTIMIZE" in {each["operation"] for each in DeltaTable(path).history()}
+
+
+@pytest.mark.long
+def test_three_queries_that_write_to_one_iceberg_table_and_compact_it(tmp_path: Path) -> None:
+    catalog = {"type": "sql", "uri": f"sqlite:///{tmp_path}/catalog.db", "warehouse": f"file://{tmp_path}"}
+    options = {"table": "fleet.rows"} | {f"catalog.{name}": value for name, value in catalog.items()}
+    opened = load_catalog("default", **catalog)
+    opened.create_namespace("fleet")
+    run_together(*(("iceberg_sink", json.dumps(options), str(query), "3") for query in range(3)))
+
+    rows = opened.load_table("fleet.rows").scan().to_arrow()
+    opened.close()
+    assert sorted(rows["id"].to_pylist()) == list(range(3 * BATCHES))

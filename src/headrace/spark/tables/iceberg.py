@@ -1,8 +1,8 @@
 """`format("headrace-iceberg")`: DataFrames and streams into an Iceberg table, each batch exactly once."""
 
 import logging
-from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
 
 from pyspark.sql.datasource import DataSource
 from pyspark.sql.types import StructType
@@ -16,7 +16,6 @@ from headrace.spark.tables.writers import Batch, BatchWriter, Sink, StreamWriter
 
 if TYPE_CHECKING:
     import pyarrow as pa
-    from pyiceberg.table import Table
 
     from headrace.spark.tables.files import DataFile
 
@@ -43,16 +42,12 @@ class IcebergSink(Sink):
 
     def __init__(self, options: IcebergOptions, schema: StructType, *, overwrite: bool) -> None:
         table = open_table(options, schema)
-        self._table: Table | None = table
         self._options = options
         self._overwrite = overwrite
         self._schema = schema
         # What a task needs to know. It has no use for pyiceberg, which takes a second or two to import.
         self._filesystem = data_filesystem(table)
         self._file_schema = file_schema(table, schema.fieldNames())
-
-    def __getstate__(self) -> Mapping[str, Any]:
-        return self.__dict__ | {"_table": None}
 
     def write(self, batches: "Iterator[pa.RecordBatch]") -> "list[DataFile]":
         needed("pyarrow", WHAT)
@@ -67,9 +62,9 @@ class IcebergSink(Sink):
         return files.write(batches)
 
     def commit(self, files: "Sequence[DataFile]", batch: Batch | None) -> None:
-        table = self._table or open_table(self._options, self._schema)
         if not files and not self._overwrite:
             return  # an empty batch may be repeated as often as it likes
+        table = open_table(self._options, self._schema)
         if not add_files(table, described(table, files), overwrite=self._overwrite, batch=batch):
             logger.info("%s is in %s already", batch, self._options.table)
             self.remove(files)

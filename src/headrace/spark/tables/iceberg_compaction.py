@@ -1,14 +1,23 @@
 """Small files of an Iceberg table merged into larger ones, which pyiceberg does not do.
 
-The snapshot that replaces them has the operation `overwrite`, though it changes no row.
+The snapshot that replaces them has the operation `overwrite`, though it changes no row. It is committed only
+if every file that it replaces is part of the snapshot right before it. Other programs check the same: the
+catalog refuses a commit if the table's snapshot is no longer the one that the program has read.
 """
 
 import logging
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
+from headrace.spark.tables.attempts import ATTEMPTS, attempts
 from headrace.spark.tables.iceberg_files import data_filesystem, data_location, described, file_schema
-from headrace.spark.tables.iceberg_table import BATCH_OF, WHAT, known_batches, without_retries
+from headrace.spark.tables.iceberg_table import (
+    BATCH_OF,
+    WHAT,
+    batch_properties,
+    known_batches,
+    without_retries,
+)
 from headrace.spark.tables.packages import needed
 
 if TYPE_CHECKING:
@@ -35,7 +44,8 @@ def compact(table: "Table", target_bytes: int) -> None:
 
 
 def _merge(table: "Table", target_bytes: int) -> int:
-    from headrace.spark.tables.files import Files  # noqa: PLC0415
+    """Return how many files were merged; CommitFailedException if other commits do not allow it."""
+    from headrace.spark.tables.files import Files, remove  # noqa: PLC0415
 
     filesystem = data_filesystem(table)
     schema = file_schema(table, [each.name for each in table.schema().fields])
@@ -43,21 +53,43 @@ def _merge(table: "Table", target_bytes: int) -> int:
     if len(old) < 2:
         return 0
     files = Files(filesystem, schema, partition_by=(), target_bytes=target_bytes)
-    new = described(table, files.write(_rows(table, filesystem, old)))
+    written = files.write(_rows(table, filesystem, old))
+    new = described(table, written)
     before, after = sum(each.record_count for each in old), sum(each.record_count for each in new)
     assert before == after, (before, after)
-    # The older snapshots may be expired, and what they say of batches is still needed.
-    said = {f"{BATCH_OF}{query}": str(batch) for query, batch in known_batches(table).items()}
-    # If others have committed in the meantime this fails, and the new files stay, unknown to anybody.
-    with (
-        without_retries(table).transaction() as transaction,
-        transaction.update_snapshot(snapshot_properties=said).overwrite() as snapshot,
-    ):
-        for each in old:
-            snapshot.delete_data_file(each)
-        for each in new:
-            snapshot.append_data_file(each)
-    return len(old)
+    failed = needed("pyiceberg.exceptions", WHAT).CommitFailedException
+    read = table.schema(), table.spec()
+    for attempt in attempts():
+        try:
+            _replace(table, old, new)
+        except failed:  # somebody else was first
+            table.refresh()
+            gone = {each.file_path for each in old} - set(_whole_files(table))
+            if gone or (table.schema(), table.spec()) != read or attempt == ATTEMPTS:
+                remove(filesystem, [each.path for each in written])
+                raise
+        else:
+            return len(old)
+    raise AssertionError("unreachable")
+
+
+def _replace(table: "Table", old: "Sequence[ManifestEntry]", new: "Sequence[ManifestEntry]") -> None:
+    with without_retries(table).transaction() as transaction:
+        # Snapshots of an older Headrace may expire, and what they say of batches is still needed.
+        noted = batch_properties(table)
+        if missing := {query: batch for query, batch in known_batches(table).items() if query not in noted}:
+            transaction.set_properties({f"{BATCH_OF}{query}": str(batch) for query, batch in missing.items()})
+        with transaction.update_snapshot().overwrite() as snapshot:
+            for each in old:
+                snapshot.delete_data_file(each)
+            for each in new:
+                snapshot.append_data_file(each)
+
+
+def _whole_files(table: "Table") -> "dict[str, ManifestEntry]":
+    """The files of the table of which no row is deleted."""
+    tasks = table.scan().plan_files()
+    return {task.file.file_path: task.file for task in tasks if not task.delete_files}
 
 
 def _mergeable(
@@ -65,9 +97,9 @@ def _mergeable(
 ) -> "Iterator[ManifestEntry]":
     """Files below half the size, with the table's columns as they are now, of which no row is deleted."""
     total = 0
-    for task in table.scan().plan_files():
-        file, path = task.file, _path(table, task.file)
-        if task.delete_files or file.file_size_in_bytes > target_bytes * SMALL or path is None:
+    for file in _whole_files(table).values():
+        path = _path(table, file)
+        if file.file_size_in_bytes > target_bytes * SMALL or path is None:
             continue
         if _has_columns_of(table, filesystem, path):
             total += file.file_size_in_bytes

@@ -1,12 +1,12 @@
-"""An Iceberg table: opened or made, and added to in one snapshot that carries the batch's id."""
+"""An Iceberg table: opened or made, and added to in one commit that carries the batch's id."""
 
 import itertools
-import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 from pyspark.sql.types import StructType
 
+from headrace.spark.tables.attempts import ATTEMPTS, attempts
 from headrace.spark.tables.options import IcebergOptions
 from headrace.spark.tables.packages import needed
 from headrace.spark.tables.schema import TableUnavailable, UnfitTable, check_fit, storable
@@ -19,10 +19,8 @@ if TYPE_CHECKING:
 WHAT: Final = 'format("headrace-iceberg")'
 QUERY_ID: Final = "headrace.query-id"
 BATCH_ID: Final = "headrace.batch-id"
-BATCH_OF: Final = "headrace.batch-id-of."  # and a query: what a snapshot that adds no batch passes on
+BATCH_OF: Final = "headrace.batch-id-of."  # and a query's id: the property with the query's last batch
 LOOK_BACK: Final = 100_000  # snapshots; the table's metadata has them all in memory anyway
-ATTEMPTS: Final = 6  # to commit while others do; 3 s of waiting in all
-PAUSE_S: Final = 0.1
 _ADD_COLUMN: Final = "with pyiceberg: table.update_schema().add_column(...)"
 _PROPERTIES: Final = {
     # Each commit writes the table's metadata anew: without this they would all be kept.
@@ -55,21 +53,21 @@ def open_table(options: IcebergOptions, schema: StructType) -> "Table":
 def add_files(
     table: "Table", files: Sequence["DataFile"], *, overwrite: bool = False, batch: Batch | None = None
 ) -> bool:
-    """Make the files part of the table, in one commit; False if this batch is in it already.
+    """Make the files part of the table, in one commit; False if this batch was in it before.
 
     With `overwrite` they replace everything that was there before.
     """
     failed = needed("pyiceberg.exceptions", WHAT).CommitFailedException
-    for attempt in range(1, ATTEMPTS + 1):
+    for attempt in attempts():
         if batch and is_in(table, batch):
-            return False
+            # After an attempt it may be this very commit, of which only the answer was lost.
+            return attempt > 1
         try:
             with without_retries(table).transaction() as transaction:
                 _add(transaction, files, overwrite=overwrite, batch=batch)
         except failed:  # somebody else was first; it may have been another driver with this very batch
             if attempt == ATTEMPTS:
                 raise
-            time.sleep(PAUSE_S * 2 ** (attempt - 1))
             table.refresh()
         else:
             return True
@@ -77,14 +75,15 @@ def add_files(
 
 
 def is_in(table: "Table", batch: Batch) -> bool:
-    """Whether the table has this batch, by the newest snapshot that knows of its query."""
+    """Whether the table has this batch, or a later one of the query."""
     return known_batches(table).get(batch.query_id, -1) >= batch.batch_id
 
 
 def known_batches(table: "Table") -> dict[str, int]:
-    """The last batch of every query that has written to the table, as far back as its snapshots go.
+    """The last batch of every query that has written to the table.
 
-    Snapshots that expire take their ids with them, except those that a compaction has passed on.
+    The table's properties have it, which stay when snapshots expire. Versions of Headrace that did not write
+    them have left it in the summaries of snapshots: of the batch's own, and of compactions.
     """
     snapshots = needed("pyiceberg.table.snapshots", WHAT).ancestors_of(
         table.current_snapshot(), table.metadata
@@ -97,7 +96,18 @@ def known_batches(table: "Table") -> dict[str, int]:
         for name, value in said.items():
             if name.startswith(BATCH_OF):
                 found.setdefault(name.removeprefix(BATCH_OF), int(value))
+    for query, batch in batch_properties(table).items():
+        found[query] = max(batch, found.get(query, batch))
     return found
+
+
+def batch_properties(table: "Table") -> dict[str, int]:
+    """The last batch of each query, by the table's properties."""
+    return {
+        name.removeprefix(BATCH_OF): int(value)
+        for name, value in table.properties.items()
+        if name.startswith(BATCH_OF)
+    }
 
 
 def without_retries(table: "Table") -> "Table":
@@ -114,6 +124,8 @@ def _add(
     transaction: "Transaction", files: Sequence["DataFile"], *, overwrite: bool, batch: Batch | None
 ) -> None:
     said = {QUERY_ID: batch.query_id, BATCH_ID: str(batch.batch_id)} if batch else {}
+    if batch:
+        transaction.set_properties({f"{BATCH_OF}{batch.query_id}": str(batch.batch_id)})
     if overwrite and transaction.table_metadata.current_snapshot() is not None:
         transaction.delete(needed("pyiceberg.expressions", WHAT).AlwaysTrue())
     with transaction.update_snapshot(snapshot_properties=said).fast_append() as snapshot:
