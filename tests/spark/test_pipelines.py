@@ -234,6 +234,29 @@ def test_a_second_run_goes_on_exactly_where_the_first_has_ended(plant: Plant) ->
     assert ids([row.asDict() for row in stored]) == everything
 
 
+def test_a_directory_of_parquet_files_that_another_query_writes_to_is_refused(plant: Plant) -> None:
+    make_topic(plant.bootstrap, "shared")
+    plant.feed("shared", [order(number) for number in range(10)])
+
+    def pipeline(name: str) -> Pipeline:
+        made = Pipeline(name)
+        made.source("orders", topic="shared", decode=ORDERS, bad_rows="drop")
+
+        @made.sink(Parquet(str(plant.root / "shared-files")))
+        def files(orders: DataFrame) -> DataFrame:
+            return orders.select("id")
+
+        return made
+
+    plant.run(pipeline("first"))
+    with pytest.raises(PipelineError, match="shared-files has files of batches 0 to 0 of a query that was"):
+        plant.run(pipeline("second"))
+    (plant.state(pipeline("second")).checkpoint("second.files") / "offsets").mkdir(parents=True)
+    (plant.state(pipeline("second")).checkpoint("second.files") / "offsets" / "0").touch()
+    with pytest.raises(PipelineError, match="shared-files belongs to another query"):
+        plant.run(pipeline("second"))
+
+
 def test_a_replay_reads_what_came_since_and_a_reset_everything(plant: Plant) -> None:
     make_topic(plant.bootstrap, "again", retention_ms="-1")
     pipeline = orders("again", bad_rows="drop")

@@ -77,14 +77,14 @@ def _run(session: Session, opened: Opened, master: str, settings: "Mapping[str, 
 
 def _prepare(session: Session, opened: Opened) -> None:
     """Whatever can go wrong without Spark had better do so before Spark has started."""
-    from headrace.pipeline.checkpoints import check_files  # noqa: PLC0415
     from headrace.pipeline.creating import create, missing_topics  # noqa: PLC0415
+    from headrace.pipeline.parquet_files import check_directory  # noqa: PLC0415
     from headrace.pipeline.targets import Parquet  # noqa: PLC0415
 
     for sink in opened.pipeline.sinks.values():
         if isinstance(sink.target, Parquet) and sink.target.directory is not None:
             name = opened.pipeline.query_name(sink.name)
-            check_files(sink.target.directory, opened.state.checkpoint(name))
+            check_directory(sink.target.directory, opened.state.checkpoint(name))
     new = missing_topics(opened.pipeline, opened.bootstrap)
     create(opened.pipeline, opened.bootstrap, new)
     for each in new if not session.as_json else ():

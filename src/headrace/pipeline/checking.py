@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 from headrace.client.errors import ClientError
 from headrace.client.wire.security import Security
 from headrace.pipeline.building import RECORD, Builder, Query
-from headrace.pipeline.checkpoints import check_files
 from headrace.pipeline.creating import partitions_of
 from headrace.pipeline.declaring import Pipeline, Sink, View
 from headrace.pipeline.errors import PipelineError, in_words
+from headrace.pipeline.parquet_files import check_directory
 from headrace.pipeline.reaching import look_at_delta, look_at_directory, look_at_iceberg
 from headrace.pipeline.state import State
 from headrace.pipeline.targets import Delta, Iceberg, Parquet, Topic
@@ -90,7 +90,7 @@ class Checker:
         if isinstance(target, Iceberg):
             return look_at_iceberg(query.options, query.frame.schema)
         if isinstance(target, Parquet) and target.directory is not None:
-            check_files(target.directory, self._state.checkpoint(query.name))
+            check_directory(target.directory, self._state.checkpoint(query.name))
             return look_at_directory(target.directory)
         return target.label
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
 
 from headrace.pipeline.decoding import Decoder, Raw, Unsettled
 from headrace.pipeline.errors import PipelineError
-from headrace.pipeline.targets import Target
+from headrace.pipeline.targets import Parquet, Target
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -187,6 +187,19 @@ class Pipeline:
         for step in self.sinks.values():
             for _ in self.needed(step):
                 pass
+        self._check_directories()
+
+    def _check_directories(self) -> None:
+        """PipelineError if two sinks write Parquet files to one directory."""
+        owners: dict[str, str] = {}
+        for sink in self.sinks.values():
+            if isinstance(sink.target, Parquet):
+                other = owners.setdefault(str(sink.target.directory or sink.target.path), sink.name)
+                if other != sink.name:
+                    raise PipelineError(
+                        f"sinks {other} and {sink.name} both write {sink.target.label}, and Spark would "
+                        "leave out batches of one of them: give each a directory of its own"
+                    )
 
     def needed(self, step: Sink | View, path: tuple[str, ...] = ()) -> Iterator[str]:
         """The names of the sources that a step depends on, directly or through views."""

@@ -8,7 +8,8 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from headrace.pipeline.building import Query
 from headrace.pipeline.errors import PipelineError, in_words
-from headrace.pipeline.paths import spark_url
+from headrace.pipeline.parquet_files import claim_directory
+from headrace.pipeline.paths import local_path, spark_url
 from headrace.pipeline.progress import WRITTEN
 
 if TYPE_CHECKING:
@@ -18,6 +19,9 @@ if TYPE_CHECKING:
 
 def start(query: Query, checkpoint: Path, *, to_the_end: bool) -> "StreamingQuery":
     """The query, on its way; PipelineError if Spark refuses it."""
+    directory = local_path(query.options["path"]) if query.format == "parquet" else None
+    if directory is not None:
+        claim_directory(directory, checkpoint)
     counted = query.frame.observe(WRITTEN, F.count(F.lit(1)).alias("rows"))
     writer = (
         counted.writeStream.queryName(query.name)

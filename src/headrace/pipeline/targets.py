@@ -108,7 +108,8 @@ class _Files:
 class Parquet(_Files):
     """Parquet files, each batch once: Spark keeps the list of those that count beside them.
 
-    Nobody merges them later, so a batch is one file unless you say otherwise.
+    Nobody merges them later, so a batch is one file unless you say otherwise. One query alone can write to a
+    directory.
     """
 
     files: int | None = 1
