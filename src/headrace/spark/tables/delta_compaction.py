@@ -57,17 +57,22 @@ logger = logging.getLogger(__name__)
 
 
 class NotCompacted(Exception):
-    """A compaction is not possible, or was overtaken by another commit. The table is as it was."""
+    """The files of a compaction could not be committed. The table is as it was."""
+
+
+class LeftToOthers(NotCompacted):
+    """The table is not one that a query may compact: somebody has to see to it."""
 
 
 def compact(options: DeltaOptions) -> None:
     """Merge small files. The rows are safe already: what goes wrong here is logged, and done next time."""
     try:
         before, after = _merge(options)
-    except NotCompacted as reason:
-        logger.info("%s was not compacted: %s", options.path, reason)
     except Exception as error:  # noqa: BLE001  whatever it is, the batch is committed
-        logger.warning("%s was not compacted: %s", options.path, error)
+        is_race = isinstance(error, NotCompacted) and not isinstance(error, LeftToOthers)
+        logger.log(
+            logging.INFO if is_race else logging.WARNING, "%s was not compacted: %s", options.path, error
+        )
     else:
         logger.info("%s: %d files became %d", options.path, before, after)
 
@@ -91,26 +96,26 @@ def _merge(options: DeltaOptions) -> tuple[int, int]:
         committing = True
         if old:
             _commit(table, options, old, new)
+            checkpoint_if_due(table)
     except BaseException as error:
         # After any other error of the commit the files may be part of the table.
         if isinstance(error, NotCompacted) or not committing:
             remove(files, [each.path for each in new])
         raise
-    checkpoint_if_due(table)
     return len(old), len(new)
 
 
 def _check(table: "DeltaTable") -> None:
-    """Raise NotCompacted if another program writes to the table, or commits need more than we know of."""
+    """Raise LeftToOthers if another program writes to the table, or commits need more than we know of."""
     if unknown := sorted(set(table.protocol().writer_features or ()) - FEATURES):
-        raise NotCompacted(f"it has features that this sink does not write ({', '.join(unknown)})")
+        raise LeftToOthers(f"it has features that this sink does not write ({', '.join(unknown)})")
     types = {each.name: each.dataType for each in _stored_schema(table).fields}
     for name in table.metadata().partition_columns:
         if not isinstance(types[name], PARTITIONING):
-            raise NotCompacted(f"it is divided by column {name!r}, a {types[name].simpleString()}")
+            raise LeftToOthers(f"it is divided by column {name!r}, a {types[name].simpleString()}")
     for commit in table.history(LOOK_BACK):
         if any(commit.get(name) != value for name, value in MARK.items()):
-            raise NotCompacted(
+            raise LeftToOthers(
                 f"version {commit.get('version')} is another program's ({commit.get('operation')}, "
                 f"{commit.get('engineInfo')}): let that program, or a job of its own, run OPTIMIZE"
             )
@@ -258,7 +263,7 @@ def _try_commit(
     try:
         return put_if_absent(directory, table.version() + 1, compaction_entry(table, old, new))
     except OSError as error:
-        raise NotCompacted(str(error)) from error
+        raise LeftToOthers(f"its log cannot be written to: {error}") from error
 
 
 def _commit_unfenced(table: "DeltaTable", old: Sequence[Mapping[str, Any]], new: Sequence[DeltaFile]) -> bool:

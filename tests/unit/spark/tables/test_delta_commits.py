@@ -337,7 +337,6 @@ def test_a_table_that_another_program_writes_to_is_not_compacted_until_it_has_st
 def test_the_reason_why_a_table_is_not_compacted_is_logged(
     options: DeltaOptions, caplog: pytest.LogCaptureFixture
 ) -> None:
-    caplog.set_level("INFO")
     DeltaTable(options.path).alter.add_feature(
         TableFeatures.DeletionVectors, allow_protocol_versions_increase=True
     )
