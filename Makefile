@@ -26,7 +26,13 @@ $(STAMP): requirements/dev.txt pyproject.toml
 demo: install  ## three brokers, sixty trucks, a Spark pipeline and a kill -9: nothing is missing
 	$(BIN)/headrace demo
 
-test: install lint unit wire http console cli coordination kazoo cluster spark compat  ## everything CI runs
+# Long suites come first, and those that mostly wait (for timeouts, elections, a browser) between those that work.
+SUITES := lint unit spark wire cluster compat cli console http kazoo coordination
+# How many of them run at a time; JOBS=1 shows the progress of each.
+JOBS ?= 2
+
+test: install  ## everything CI runs, two suites at a time
+	+$(MAKE) --no-print-directory --jobs=$(JOBS) $(if $(filter-out 1,$(JOBS)),--output-sync=target) $(SUITES)
 
 lint: install  ## format, lint, strict types, import contracts
 	$(BIN)/ruff format --check .
