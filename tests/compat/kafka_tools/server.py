@@ -2,6 +2,7 @@
 
 import shutil
 import subprocess
+import tempfile
 import time
 from collections.abc import Mapping
 from pathlib import Path
@@ -19,6 +20,7 @@ from confluent_kafka.admin import (
 )
 
 from compat.kafka_tools.java import KafkaJava
+from compat.locking import only_one_process
 from ports import free_ports
 
 CLUSTER_ID: Final = "headraceTestCluster000"  # 22 characters of base64: any 16 bytes will do
@@ -152,9 +154,7 @@ class KafkaServer:
         }
         lines = [f"{name}={value}\n" for name, value in (properties | self._settings).items()]
         self._properties.write_text("".join(lines))
-        options = ["--config", str(self._properties), "--cluster-id", CLUSTER_ID, "--ignore-formatted"]
-        command = self._java.command("kafka.tools.StorageTool", "format", *options)
-        subprocess.run(command, check=True, capture_output=True, timeout=START_TIMEOUT_S)
+        shutil.copytree(_formatted(self._java), self.log_dir, dirs_exist_ok=True)
 
     def _wait_until_ready(self, process: subprocess.Popen[bytes]) -> None:
         deadline = time.monotonic() + START_TIMEOUT_S
@@ -167,6 +167,34 @@ class KafkaServer:
         state = "is not ready" if process.returncode is None else f"exited with {process.returncode}"
         last_lines = "\n".join(self.server_log.read_text().splitlines()[-20:])
         raise ChildProcessError(f"Apache Kafka {state}; the end of its log:\n{last_lines}")
+
+
+def _formatted(java: KafkaJava) -> Path:
+    """Return a log directory as `kafka-storage format` leaves it.
+
+    It is the same for all servers here, so that one Java in place of one for each server has to be started.
+    """
+    formatted = java.jars.with_name(f"{java.jars.name}-{CLUSTER_ID}")
+    if not formatted.is_dir():
+        with only_one_process(java.jars.parent):
+            if not formatted.is_dir():
+                _format(java, formatted)
+    return formatted
+
+
+def _format(java: KafkaJava, target: Path) -> None:
+    with tempfile.TemporaryDirectory(dir=target.parent) as scratch:
+        properties, made = Path(scratch) / "server.properties", Path(scratch) / "data"
+        settings = SINGLE_NODE | {
+            "listeners": "PLAINTEXT://127.0.0.1:0,CONTROLLER://127.0.0.1:0",
+            "controller.quorum.voters": "1@127.0.0.1:1",
+            "log.dirs": str(made),
+        }
+        properties.write_text("".join(f"{name}={value}\n" for name, value in settings.items()))
+        options = ["--config", str(properties), "--cluster-id", CLUSTER_ID]
+        command = java.command("kafka.tools.StorageTool", "format", *options)
+        subprocess.run(command, check=True, capture_output=True, timeout=START_TIMEOUT_S)
+        made.rename(target)  # all of it or nothing
 
 
 def client_settings(bootstrap: str) -> dict[str, str | int]:
