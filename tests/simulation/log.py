@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 from headrace.protocol.errors import InvalidRecord
 from headrace.storage.epochs import EpochStart, LeaderEpochs
 from headrace.storage.errors import OffsetOutOfRange
+from headrace.storage.inspection import PreparedBatch
 from headrace.storage.log import Appended
 from headrace.storage.producer_state import ProducerState
 
@@ -95,8 +96,12 @@ class SimLog:
     def begin_epoch(self, epoch: int) -> None:
         self.epochs.assign(epoch, self.log_end_offset)
 
-    def append(self, data: Any, *, leader_epoch: int) -> Appended:
+    def prepare(self, data: Any) -> PreparedBatch:
         (batch,) = data
+        return PreparedBatch(data, batch, self.config, len(data))
+
+    def append_prepared(self, prepared: PreparedBatch, *, leader_epoch: int) -> Appended:
+        batch: Any = prepared.header
         if batch.producer_id >= 0:
             known = self._producers.get(batch.producer_id)
             written = None if known is None else known.check(batch)

@@ -193,3 +193,17 @@ def test_transactions_are_refused_while_there_is_no_coordinator(broker: BrokerPr
         producer.init_transactions(1)
 
     assert refused.value.args[0].retriable()
+
+
+def test_every_invalid_record_of_a_batch_is_reported_as_such(broker: BrokerProcess) -> None:
+    """The other records of the batch get an error of their own, by which an application can retry them."""
+    topic = fresh_name("compacted")
+    make_topic(broker.bootstrap, topic, cleanup_policy="compact")
+    messages = [{"key": b"k" if n % 3 else None, "value": b"%d" % n} for n in range(9)]
+
+    reports = send(broker.bootstrap, topic, messages, linger_ms=500, batch_num_messages=9)
+
+    codes = {int(message.value()): error.code() for error, message in reports}
+    assert codes == {
+        n: KafkaError._INVALID_DIFFERENT_RECORD if n % 3 else KafkaError.INVALID_RECORD for n in range(9)
+    }

@@ -9,23 +9,26 @@ import os
 import random
 import socket
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 import pytest
 
-from headrace.protocol.compression import Compression
+from headrace.protocol.batch import build_batch
+from headrace.protocol.compression import Buffer, Compression, compress
+from headrace.protocol.errors import ErrorCode
 from headrace.protocol.schema.api_versions import ApiVersionsRequest
 from headrace.protocol.schema.index import ApiKey
 from headrace.protocol.schema.metadata import MetadataRequest
-from headrace.testing.records import make_batch
+from headrace.protocol.varint import encode_varint
+from headrace.testing.records import TIMESTAMP, make_batch
 from wire.every_request import ADVERTISED
 from wire.hostile import Bystander, garbage, mutants, valid_frames, visit
 from wire.process import BrokerProcess
 from wire.raw import RawClient, frame_of
-from wire.requests import create_topic, fetch_request, produce
+from wire.requests import create_topic, fetch, fetch_request, produce
 
 ROUNDS: Final = int(os.environ.get("HEADRACE_FUZZ_ROUNDS", "800"))
 SEED: Final = int(os.environ.get("HEADRACE_FUZZ_SEED", "1"))
@@ -156,6 +159,75 @@ def test_a_compressed_batch_that_unpacks_to_far_more(tmp_path: Path, compression
         create_topic(client, "compacted", cleanup_policy="compact", max_message_bytes=str(64 * MEBIBYTE))
         for _ in range(3):
             produce(client, "compacted", bytearray(bomb))
+
+
+def test_a_few_kilobytes_that_are_much_work(tmp_path: Path) -> None:
+    """Batches of some kilobytes whose records are worth seconds; each is refused for what it is."""
+    # To deflate, with its window of 32 KiB, this is noise of four letters; zstd sees that it is repeated.
+    letters = bytes(random.Random(SEED).choices(b"abcd", k=33_000))
+    plain = Record(b"k", b"v").encoded()
+    headers = Record(b"k", b"v", many_headers=8_000_000).encoded()
+    bombs = [
+        ("compression_type", "gzip", packed_batch([Record(b"k", letters * 900).encoded()])),
+        ("compression_type", "gzip", packed_batch([Record(b"k", letters * 2000).encoded()])),
+        ("cleanup_policy", "compact", packed_batch([plain] * 1_000_000)),
+        ("headrace_append_expected_offset", "true", packed_batch([headers])),
+        ("headrace_validate_records", "true", packed_batch([plain] * 1_000_000)),
+    ]
+    with siege(tmp_path, growth_bytes=4 * 60 * MEBIBYTE) as broker, RawClient(broker.bootstrap) as client:
+        for number, (setting, value, bomb) in enumerate(bombs):
+            topic = f"{setting}-{number}"
+            create_topic(client, topic, partitions=1, **{setting: value})
+            assert len(bomb) < 32 * 1024, topic
+            for _ in range(3):
+                refused = produce(client, topic, bytearray(bomb))
+                assert refused.error_code == ErrorCode.MESSAGE_TOO_LARGE, topic
+            assert fetch(client, topic).high_watermark == 0
+
+
+def test_batches_that_hold_no_records(besieged: BrokerProcess) -> None:
+    """What a header claims against its own size is refused everywhere; garbage where records are checked."""
+    liars = [claiming(count, b"x" * 100, each) for each in Compression for count in (100_000_000, 2**31 - 1)]
+    garbage = [claiming(1, b"\xfe\xca" * 50, each) for each in Compression]
+    with RawClient(besieged.bootstrap) as client:
+        create_topic(client, "any")
+        create_topic(client, "validated", headrace_validate_records="true")
+        for topic, batches in (("any", liars), ("validated", liars + garbage)):
+            for batch in batches:
+                assert produce(client, topic, bytearray(batch)).error_code == ErrorCode.INVALID_RECORD
+            assert fetch(client, topic).high_watermark == 0
+
+
+class Record(NamedTuple):
+    """A record as bytes that say what they like; its offset delta is 0, wherever it stands."""
+
+    key: bytes
+    value: bytes
+    many_headers: int = 0
+
+    def encoded(self) -> bytes:
+        body = (
+            b"\0\0\0" + encode_varint(len(self.key)) + self.key + encode_varint(len(self.value)) + self.value
+        )
+        body += encode_varint(self.many_headers) + b"\0\1" * self.many_headers
+        return encode_varint(len(body)) + body
+
+
+def packed_batch(records: Sequence[bytes]) -> bytearray:
+    return claiming(len(records), compress(Compression.ZSTD, b"".join(records)), Compression.ZSTD)
+
+
+def claiming(count: int, payload: Buffer, compression: Compression) -> bytearray:
+    """A batch whose header and checksum hold, around anything."""
+    return build_batch(
+        payload,
+        base_offset=0,
+        last_offset_delta=count - 1,
+        records_count=count,
+        base_timestamp=TIMESTAMP,
+        max_timestamp=TIMESTAMP,
+        compression=compression,
+    )
 
 
 def test_connections_that_come_and_go(besieged: BrokerProcess) -> None:

@@ -7,15 +7,16 @@ import pytest
 from headrace.protocol.compression import Compression
 from headrace.protocol.errors import ErrorCode
 from headrace.protocol.message import ZERO_UUID
+from headrace.protocol.records import Record, encode_batch
 from headrace.protocol.schema.init_producer_id import InitProducerIdRequest
 from headrace.protocol.schema.produce import (
     PartitionProduceData,
     ProduceRequest,
     TopicProduceData,
 )
-from headrace.testing.records import headers_of, make_batch
+from headrace.testing.records import TIMESTAMP, headers_of, make_batch
 from wire.process import BrokerProcess
-from wire.raw import RawClient
+from wire.raw import RawClient, frame_of
 from wire.requests import create_topic, fetch, fresh_name, produce, produce_request, records_in
 
 
@@ -254,3 +255,72 @@ def test_an_error_without_acks_closes_the_connection(raw: RawClient) -> None:
     raw.send(produce_request("never-was", acks=0), 9)
 
     assert raw.is_closed_by_the_broker()
+
+
+# -- topics whose records the broker reads -------------------------------------------------------
+
+
+def keyless(*places: int, of: int, compression: Compression) -> bytearray:
+    """A batch of so many records, those at `places` without a key."""
+    records = [Record(None if number in places else b"k", b"v", (), TIMESTAMP) for number in range(of)]
+    return encode_batch(records, compression=compression)
+
+
+@pytest.mark.parametrize("compression", Compression)
+def test_every_record_without_a_key_is_named_to_whoever_writes_to_a_compacted_topic(
+    raw: RawClient, compression: Compression
+) -> None:
+    name = fresh_name("compacted")
+    create_topic(raw, name, cleanup_policy="compact")
+
+    answer = produce(raw, name, keyless(1, 2, 4, of=6, compression=compression))
+
+    assert answer.error_code == ErrorCode.INVALID_RECORD
+    assert [each.batch_index for each in answer.record_errors] == [1, 2, 4]
+    assert {each.batch_index_error_message for each in answer.record_errors} == {
+        "a compacted topic cannot accept a record without a key"
+    }
+    assert fetch(raw, name).high_watermark == 0
+
+
+def test_a_batch_that_is_wrong_as_a_whole_names_no_record(raw: RawClient, topic: str) -> None:
+    """Clients take that to be about all of them."""
+    answer = produce(raw, topic, make_batch(2) + make_batch(1))
+
+    assert (answer.error_code, list(answer.record_errors)) == (ErrorCode.INVALID_RECORD, [])
+    assert "one batch" in answer.error_message
+
+
+@pytest.mark.parametrize("acks", [1, -1])
+def test_pipelined_batches_keep_their_order_whether_their_records_are_read_or_not(
+    raw: RawClient, producer_id: int, acks: int
+) -> None:
+    name = fresh_name("compacted")
+    create_topic(raw, name, cleanup_policy="compact")
+    requests = []
+    for number in range(20):
+        packed = Compression.ZSTD if number % 3 == 0 else Compression.NONE  # small plain ones need no thread
+        batch = make_batch(
+            2, producer_id=producer_id, producer_epoch=0, base_sequence=2 * number, compression=packed
+        )
+        requests.append(produce_request(name, batch, acks=acks))
+    raw.socket.sendall(b"".join(frame_of(each, 9, number) for number, each in enumerate(requests)))
+
+    answers = [raw.receive_numbered(requests[0], 9) for _ in requests]
+
+    assert [number for number, _ in answers] == list(range(20))
+    replies = [answer.responses[0].partition_responses[0] for _, answer in answers]
+    assert [(each.error_code, each.base_offset) for each in replies] == [(0, 2 * n) for n in range(20)]
+
+
+def test_without_acks_a_batch_with_an_invalid_record_closes_the_connection(
+    broker: BrokerProcess, raw: RawClient
+) -> None:
+    name = fresh_name("compacted")
+    create_topic(raw, name, cleanup_policy="compact")
+    with RawClient(broker.bootstrap) as other:
+        other.send(produce_request(name, make_batch(1, compression=Compression.GZIP), acks=0), 9)
+        other.send(produce_request(name, keyless(0, of=1, compression=Compression.GZIP), acks=0), 9)
+
+        assert other.is_closed_by_the_broker()
+    assert fetch(raw, name).high_watermark == 1

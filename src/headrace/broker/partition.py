@@ -24,6 +24,7 @@ from headrace.protocol.errors import KafkaError
 from headrace.replication.follower import UNKNOWN, EpochEnd, where_parted
 from headrace.replication.leader import Leader
 from headrace.storage.errors import OffsetOutOfRange, StorageError
+from headrace.storage.inspection import PreparedBatch
 from headrace.storage.log import Appended, Log
 from headrace.storage.time_lookup import FoundOffset
 from headrace.storage.topics import TopicPartition
@@ -225,7 +226,7 @@ class Partition:
 
     # -- writing -------------------------------------------------------------------------------
 
-    def append(self, data: Buffer, *, all_in_sync: bool) -> Appended:
+    def append(self, data: Buffer | PreparedBatch, *, all_in_sync: bool) -> Appended:
         """Append a client's batch; whoever waited for it is woken.
 
         With `all_in_sync`, acks=all, it is refused while fewer replicas are in sync than the topic wants.
@@ -234,10 +235,11 @@ class Partition:
         self.ensure_serving()
         if all_in_sync:
             self.ensure_enough_replicas()
-        appended = self.log.append(data, leader_epoch=self.leader_epoch)
+        batch = data if isinstance(data, PreparedBatch) else self.log.prepare(data)
+        appended = self.log.append_prepared(batch, leader_epoch=self.leader_epoch)
         if not appended.duplicate:
-            self.meter.appended(appended.last_offset - appended.base_offset + 1, len(data))
-            self._grown(len(data))
+            self.meter.appended(appended.last_offset - appended.base_offset + 1, batch.received_bytes)
+            self._grown(len(batch.data))
         return appended
 
     def append_internal(self, data: Buffer) -> Appended:

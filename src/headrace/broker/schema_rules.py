@@ -8,23 +8,19 @@ from typing import Final
 
 from headrace.protocol.batch import read_batch
 from headrace.protocol.compression import Buffer
-from headrace.protocol.errors import InvalidRecord
+from headrace.protocol.errors import InvalidRecord, InvalidRecords
+from headrace.protocol.record_walk import MAX_NAMED
 from headrace.protocol.records import with_headers
 from headrace.registry.claims import HEADERS
 from headrace.registry.judging import Known, Record, Rule, wrong
 
-MOST_NAMED: Final = 100  # bad records of a batch that the answer tells of
+MOST_NAMED: Final = MAX_NAMED  # bad records of a batch that the answer tells of
 MOST_RECORDS: Final = 100_000  # of a batch that is looked at: a few bytes can unpack to millions
 MOST_BYTES: Final = 32 * 1024 * 1024  # unpacked
 
 
-class WrongSchema(InvalidRecord):
-    """Records whose schema is not one of the topic's; `records` are their places in the batch, and why."""
-
-    def __init__(self, records: list[tuple[int, str]]) -> None:
-        first, why = records[0]
-        super().__init__(f"record {first} of the batch: {why}")
-        self.records = records
+class WrongSchema(InvalidRecords):
+    """Records whose schema is not one of the topic's."""
 
 
 def check(topic: str, rule: Rule, batch: Buffer, known: Known) -> None:

@@ -1,29 +1,22 @@
 """Schemas, as a broker has to do with them: topics whose records must have one, and telling ZooKeeper."""
 
-import asyncio
 from collections import ChainMap
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Final
-from weakref import WeakValueDictionary
+from typing import TYPE_CHECKING
 
-from headrace.broker.errors import TimedOut
 from headrace.broker.schema_mirror import SchemaMirror
 from headrace.broker.schema_rules import check
 from headrace.broker.schema_view import SCHEMAS_TOPIC, SchemaView
 from headrace.broker.settings import Value
-from headrace.protocol.batch import HEADER_SIZE, read_header
-from headrace.protocol.compression import Compression
 from headrace.protocol.errors import KafkaError
 from headrace.protocol.fields import Buffer
 from headrace.registry.claims import Ref
 from headrace.registry.judging import Known, NotLookedUp, Registered, Rule
+from headrace.storage.inspection import is_quick
 
 if TYPE_CHECKING:
     from headrace.broker.image import TopicImage
     from headrace.broker.server import Broker
-
-MOST_WAITING_BYTES: Final = 256 * 1024 * 1024
-_AT_ONCE_BYTES: Final = 32 * 1024
 
 
 class Schemas:
@@ -31,8 +24,7 @@ class Schemas:
 
     def __init__(self, broker: "Broker") -> None:
         self.rules: dict[str, Rule] = {}  # of the topics that have one
-        self._turns: WeakValueDictionary[tuple[str, int], asyncio.Lock] = WeakValueDictionary()
-        self._waiting = 0  # bytes of batches that are looked at, or wait for that
+        self._broker = broker
         self._view = SchemaView(broker)
         self._mirror = SchemaMirror(broker, self._view)
 
@@ -54,23 +46,6 @@ class Schemas:
         """Something was written to a topic: if it is that of schemas, ZooKeeper has to know."""
         if topic == SCHEMAS_TOPIC:
             self._mirror.look()
-
-    def turn(self, topic: str, partition: int) -> asyncio.Lock:
-        """Whoever writes to a partition of a topic with a rule holds it: nobody is overtaken."""
-        place = (topic, partition)
-        turn = self._turns.get(place)
-        if turn is None:
-            turn = self._turns[place] = asyncio.Lock()
-        return turn
-
-    def hold(self, size: int) -> None:
-        """Note that so many bytes wait to be looked at; TimedOut, a reason to try again, if too many do."""
-        if self._waiting + size > MOST_WAITING_BYTES:
-            raise TimedOut("too much waits for schemas to be looked up")
-        self._waiting += size
-
-    def let_go(self, size: int) -> None:
-        self._waiting -= size
 
     async def refusal(self, topic: str, batch: Buffer) -> KafkaError | None:
         """Why the batch cannot be taken: its schemas are wrong, or cannot be looked up.
@@ -108,18 +83,11 @@ class Schemas:
             self._view.refs(f"{topic}-value"),
             ChainMap(found, remembered) if found else remembered,
         )
-        if _is_small(batch):
+        if is_quick(batch):
             check(topic, rule, batch, known)
         else:
-            await asyncio.to_thread(check, topic, rule, batch, known)
+            await self._broker.inspections.run(check, topic, rule, batch, known)
 
     def stop(self) -> None:
         self._mirror.stop()
         self._view.close()
-
-
-def _is_small(batch: Buffer) -> bool:
-    """Whether it is looked at on the event loop: what is compressed may be of any size, and is not."""
-    if len(batch) < HEADER_SIZE:
-        return True
-    return len(batch) <= _AT_ONCE_BYTES and read_header(batch).compression is Compression.NONE

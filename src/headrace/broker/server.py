@@ -31,6 +31,7 @@ from headrace.broker.finishing import Finishing
 from headrace.broker.groups import Groups
 from headrace.broker.housekeeping import Housekeeping
 from headrace.broker.image import ClusterImage
+from headrace.broker.inspections import Inspections
 from headrace.broker.membership import Membership
 from headrace.broker.meters import Meters
 from headrace.broker.opening import OpeningLogs
@@ -98,6 +99,7 @@ class Broker:
         self._housekeeping = Housekeeping(self)
         self.groups = Groups(self)
         self.schemas = Schemas(self)
+        self.inspections = Inspections(self.schemas)
         self.replicas = Replicas(self)
         self.membership = Membership(self)
 
@@ -171,6 +173,7 @@ class Broker:
         self._housekeeping.stop()
         await self._stop_listening()
         await self.finishing.finished(_FINISHING_S)
+        await self.inspections.stop()
         self.groups.stop()
         self.schemas.stop()
         self.replicas.stop()

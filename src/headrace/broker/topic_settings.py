@@ -92,6 +92,13 @@ TOPIC_SETTINGS: Final = Settings(
             "Whether a batch must name the offset that it is to get, as its base offset: compare and append.",
         ),
         _setting(
+            "headrace.validate.records",
+            Kind.BOOLEAN,
+            False,
+            "Whether every record of a batch is checked before the batch is appended, as Kafka does. A "
+            "thread needs about 1.5 microseconds per record, and unpacks compressed batches.",
+        ),
+        _setting(
             "index.interval.bytes", Kind.INT, 4096, "How much data lies between two index entries.", low=0
         ),
         _setting(
@@ -245,6 +252,7 @@ def log_config(values: Mapping[str, Value], *, producer_id_expiration_ms: int) -
         flush_ms=number("flush.ms"),
         compression=_COMPRESSIONS[str(values["compression.type"])],
         append_expected_offset=bool(values["headrace.append.expected.offset"]),
+        validate_records=bool(values["headrace.validate.records"]),
         compact="compact" in policies,
         delete="delete" in policies,
         retention_ms=number("retention.ms"),

@@ -128,6 +128,11 @@ def read_header(data: Buffer, position: int = 0) -> BatchHeader:
     return BatchHeader._make(_HEADER.unpack_from(data, position))
 
 
+def read_attributes(data: Buffer) -> int:
+    """The attributes of the batch that `data` starts with."""
+    return data[CRC_START] << 8 | data[CRC_START + 1]
+
+
 def read_base_offset(data: Buffer, position: int) -> int:
     """The base offset of the batch at `position`."""
     offset: int = _OFFSET.unpack_from(data, position)[0]
@@ -174,6 +179,12 @@ def assign_append_time(data: bytearray | memoryview, position: int, size: int, n
     struct.pack_into(">h", data, position + CRC_START, attributes)
     _OFFSET.pack_into(data, position + 35, now_ms)
     _CRC.pack_into(data, position + 17, crc32c(memoryview(data)[position + CRC_START : position + size]))
+
+
+def assign_max_timestamp(data: bytearray | memoryview, timestamp: int) -> None:
+    """Set the max timestamp of the one batch that `data` is, in place, with a new checksum."""
+    _OFFSET.pack_into(data, 35, timestamp)
+    _CRC.pack_into(data, 17, crc32c(memoryview(data)[CRC_START:]))
 
 
 def build_batch(

@@ -1,20 +1,23 @@
 """The five compression types of a record batch, in the framings Kafka's clients write and read.
 
-A broker compresses and decompresses only to compact a log, to look into batches for a compacted
-topic, for topics with a `compression.type` of their own, and for the records of its own internal topics.
+A broker compresses and decompresses only to compact a log, to read the records of batches for topics that
+require it (compacted topics, topics with a `compression.type`), and for its own internal topics.
 What it decompresses is a client's bytes, so `decompress` never allocates more than the caller allows.
+Every codec here releases the GIL while it works, so that a thread can compress beside the event loop.
 """
 
-import gzip
 import struct
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from enum import IntEnum
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 import cramjam
 
 from headrace.protocol.errors import InvalidRecord, UnsupportedCompressionType
+
+GZIP_LEVEL: Final = 6  # Kafka's default for compression.gzip.level; level 9 can take thirty times as long
+_CHUNK_BYTES: Final = 256 * 1024  # of gzip input and output handled between two calls of `progress`
 
 Buffer: TypeAlias = bytes | bytearray | memoryview
 
@@ -31,32 +34,59 @@ class Compression(IntEnum):
 
 _BY_NUMBER = tuple(Compression)  # calling an enum takes ten times as long, and every append asks
 
+# The most bytes that one compressed byte can stand for: deflate copies 258 bytes in 2 bits, snappy 64 in 3
+# bytes, an LZ4 match grows by 255 with each byte, and 4 bytes make a zstd block of 128 KiB.
+_MAX_RATIO: Final = (1, 1032, 22, 256, 32 * 1024)
+
+
+class UnpackedTooLarge(InvalidRecord):
+    """Compressed data unpacks to more than the caller allows."""
+
+
+def max_unpacked_bytes(compression: Compression, size: int) -> int:
+    """The most that `size` bytes of this compression can unpack to, whatever they are."""
+    return size * _MAX_RATIO[compression]
+
+
+def compression_bits(attributes: int) -> int:
+    """The number of the compression in a batch's attributes, which may be none that exists."""
+    return attributes & 0b111
+
 
 def compression_of(attributes: int) -> Compression:
     """The compression named by a batch's attributes; UnsupportedCompressionType if there is no such one."""
-    number = attributes & 0b111
+    number = compression_bits(attributes)
     if number >= len(_BY_NUMBER):
         raise UnsupportedCompressionType(number)
     return _BY_NUMBER[number]
 
 
-def compress(compression: Compression, data: Buffer) -> Buffer:
-    """`data` in the framing that Kafka's Java client, the strictest of the readers, accepts."""
+def compress(
+    compression: Compression, data: Buffer, *, progress: Callable[[int], None] | None = None
+) -> Buffer:
+    """`data` in the framing that Kafka's Java client, the strictest of the readers, accepts.
+
+    `progress` is called after every block of `data` with the size of the result so far; it may raise to stop.
+    """
     match compression:
         case Compression.NONE:
             return data
         case Compression.GZIP:
-            return gzip.compress(data, mtime=0)
+            return _gzip(data, progress or _go_on)
         case Compression.SNAPPY:
-            return _snappy_compress(data)
+            return _snappy_compress(data, progress or _go_on)
         case Compression.LZ4:
-            return _lz4_compress(data)
+            return _lz4_compress(data, progress or _go_on)
         case Compression.ZSTD:
             return bytes(cramjam.zstd.compress(data))
 
 
+def _go_on(_size: int) -> None:
+    return
+
+
 def decompress(compression: Compression, data: Buffer, *, max_bytes: int) -> Buffer:
-    """What `data` unpacks to; InvalidRecord if it is broken or unpacks to more than `max_bytes`."""
+    """What `data` unpacks to; InvalidRecord if it is broken, UnpackedTooLarge if that is over `max_bytes`."""
     match compression:
         case Compression.NONE:
             return data
@@ -68,28 +98,52 @@ def decompress(compression: Compression, data: Buffer, *, max_bytes: int) -> Buf
             return _decompress_growing(compression, data, max_bytes)
 
 
-def _too_large(compression: Compression, max_bytes: int) -> InvalidRecord:
-    return InvalidRecord(f"{compression.name.lower()} data unpacks to more than {max_bytes} bytes")
+def _too_large(compression: Compression, max_bytes: int) -> UnpackedTooLarge:
+    return UnpackedTooLarge(f"{compression.name.lower()} data unpacks to more than {max_bytes} bytes")
 
 
 def _broken(compression: Compression, why: object) -> InvalidRecord:
     return InvalidRecord(f"{compression.name.lower()} data is broken: {why}")
 
 
-def _gunzip(data: Buffer, max_bytes: int) -> bytes:
+def _gzip(data: Buffer, progress: Callable[[int], None]) -> bytearray:
+    deflater = zlib.compressobj(GZIP_LEVEL, zlib.DEFLATED, wbits=31)
+    packed = bytearray()
+    for chunk in _blocks(data, _CHUNK_BYTES):
+        packed += deflater.compress(chunk)
+        progress(len(packed))
+    packed += deflater.flush()
+    return packed
+
+
+def _gunzip(data: Buffer, max_bytes: int) -> bytearray:
+    """Unpack chunk by chunk: joining a result of many megabytes at the end would hold the GIL for long."""
     inflater = zlib.decompressobj(wbits=31)
+    unpacked = bytearray()
     try:
-        unpacked = inflater.decompress(data, max_bytes + 1)
+        for block in _blocks(data, _CHUNK_BYTES):
+            for chunk in _inflated(inflater, block):
+                unpacked += chunk
+                if len(unpacked) > max_bytes:
+                    raise _too_large(Compression.GZIP, max_bytes)
+            if inflater.eof:
+                return unpacked
     except zlib.error as error:
         raise _broken(Compression.GZIP, error) from error
-    if len(unpacked) > max_bytes:
-        raise _too_large(Compression.GZIP, max_bytes)
-    if not inflater.eof:
-        raise _broken(Compression.GZIP, "the stream ends early")
-    return unpacked
+    raise _broken(Compression.GZIP, "the stream ends early")
 
 
-def _decompress_growing(compression: Compression, data: Buffer, max_bytes: int) -> memoryview:
+def _inflated(inflater: "zlib._Decompress", block: Buffer) -> Iterator[bytes]:
+    """What `block` adds to the result, in chunks."""
+    while not inflater.eof:
+        chunk = inflater.decompress(block, _CHUNK_BYTES)
+        yield chunk
+        block = inflater.unconsumed_tail
+        if not block and len(chunk) < _CHUNK_BYTES:
+            return
+
+
+def _decompress_growing(compression: Compression, data: Buffer, max_bytes: int) -> bytearray:
     """Unpack into a buffer of fixed size, and into larger ones while it is too small.
 
     Neither framing has to say how large its content is, and one that says so may lie: a fixed
@@ -108,7 +162,8 @@ def _decompress_growing(compression: Compression, data: Buffer, max_bytes: int) 
                 raise _too_large(compression, max_bytes) from error
             room = min(max_bytes, 8 * room)
         else:
-            return memoryview(unpacked)[:size]
+            del unpacked[size:]
+            return unpacked
 
 
 # Snappy as snappy-java frames it: this header, then blocks, each behind its length in four bytes.
@@ -116,16 +171,17 @@ _XERIAL_HEADER = b"\x82SNAPPY\x00" + struct.pack(">ii", 1, 1)
 _SNAPPY_BLOCK = 32 * 1024
 
 
-def _snappy_compress(data: Buffer) -> bytes:
+def _snappy_compress(data: Buffer, progress: Callable[[int], None]) -> bytearray:
     framed = bytearray(_XERIAL_HEADER)
     for block in _blocks(data, _SNAPPY_BLOCK):
         packed = cramjam.snappy.compress_raw(block)
         framed += struct.pack(">i", len(packed))
         framed += memoryview(packed)
-    return bytes(framed)
+        progress(len(framed))
+    return framed
 
 
-def _snappy_decompress(data: Buffer, max_bytes: int) -> bytes:
+def _snappy_decompress(data: Buffer, max_bytes: int) -> bytearray:
     """Blocks of the Java framing, or one bare block as librdkafka and others write it."""
     blocks = _xerial_blocks(data) if bytes(data[:8]) == _XERIAL_HEADER[:8] else iter([data])
     unpacked = bytearray()
@@ -136,7 +192,7 @@ def _snappy_decompress(data: Buffer, max_bytes: int) -> bytes:
             unpacked += memoryview(cramjam.snappy.decompress_raw(block))
         except cramjam.DecompressionError as error:
             raise _broken(Compression.SNAPPY, error) from error
-    return bytes(unpacked)
+    return unpacked
 
 
 def _xerial_blocks(data: Buffer) -> Iterator[Buffer]:
@@ -159,7 +215,7 @@ _LZ4_BLOCK = 64 * 1024
 _LZ4_STORED = 0x80000000
 
 
-def _lz4_compress(data: Buffer) -> bytes:
+def _lz4_compress(data: Buffer, progress: Callable[[int], None]) -> bytearray:
     framed = bytearray(_LZ4_HEADER)
     for block in _blocks(data, _LZ4_BLOCK):
         packed = cramjam.lz4.compress_block(block, store_size=False)
@@ -169,7 +225,9 @@ def _lz4_compress(data: Buffer) -> bytes:
         else:
             framed += struct.pack("<I", len(block) | _LZ4_STORED)
             framed += block
-    return bytes(framed + bytes(4))
+        progress(len(framed))
+    framed += bytes(4)
+    return framed
 
 
 def _blocks(data: Buffer, size: int) -> Iterator[memoryview]:

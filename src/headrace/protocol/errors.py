@@ -1,5 +1,6 @@
 """What can go wrong on the wire: malformed bytes, and failures the protocol has a number for."""
 
+from collections.abc import Sequence
 from typing import ClassVar
 
 from headrace.protocol.schema.error_codes import ErrorCode
@@ -8,6 +9,7 @@ __all__ = [
     "CorruptMessage",
     "ErrorCode",
     "InvalidRecord",
+    "InvalidRecords",
     "KafkaError",
     "ProtocolError",
     "UnsupportedCompressionType",
@@ -22,6 +24,7 @@ class KafkaError(Exception):
     """A failure that the protocol has a number for; it becomes `code` in the reply."""
 
     code: ClassVar[ErrorCode] = ErrorCode.UNKNOWN_SERVER_ERROR
+    record_errors: Sequence[tuple[int, str]] = ()  # batch index of each invalid record, and why it is invalid
 
     @property
     def retriable(self) -> bool:
@@ -38,6 +41,20 @@ class InvalidRecord(KafkaError):
     """The batch arrived whole, but what it says cannot be."""
 
     code = ErrorCode.INVALID_RECORD
+
+    def __init__(self, why: str, record_errors: Sequence[tuple[int, str]] = ()) -> None:
+        super().__init__(why)
+        self.record_errors = record_errors
+
+
+class InvalidRecords(InvalidRecord):
+    """Some records of a batch are invalid, `record_errors` of them at least; the whole batch is refused."""
+
+    def __init__(self, record_errors: Sequence[tuple[int, str]], *, count: int | None = None) -> None:
+        count = len(record_errors) if count is None else count
+        index, why = record_errors[0]
+        others = f" (and {count - 1} more invalid records)" if count > 1 else ""
+        super().__init__(f"record {index} of the batch: {why}{others}", record_errors)
 
 
 class UnsupportedCompressionType(KafkaError):

@@ -19,7 +19,7 @@ from headrace.protocol.compression import Buffer, Compression, compress, decompr
 from headrace.protocol.errors import InvalidRecord
 from headrace.protocol.varint import encode_varint, read_varint
 
-_SMALLEST_RECORD = 6  # attributes, two deltas, null key, null value, no headers
+SMALLEST_RECORD = 6  # attributes, two deltas, null key, null value, no headers
 MAX_HEADERS = 500_000  # of a batch that is searched for some of them
 _SLICE_BYTES = 1 << 20
 MAX_UNPACKED_BYTES = 128 * 1024 * 1024  # of one batch; a zstd bomb of a kilobyte can claim gigabytes
@@ -195,7 +195,7 @@ def _spans(batch: Buffer, header: BatchHeader, max_bytes: int) -> Iterator[tuple
     for _ in range(header.records_count):
         size, position = read_varint(body, position)
         end = position + size
-        if size < _SMALLEST_RECORD or end > len(body):
+        if size < SMALLEST_RECORD or end > len(body):
             raise InvalidRecord(f"a record claims {size} bytes, the batch has {len(body) - position} left")
         yield position, end, body
         position = end

@@ -1,6 +1,6 @@
 """What a topic may set about its logs, under Kafka's names with underscores for dots."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from headrace.protocol.batch import TimestampType
 from headrace.protocol.compression import Compression
@@ -26,6 +26,7 @@ class LogConfig:
     flush_ms: int = NEVER
     compression: Compression | None = None  # of what is kept; None: each batch as its producer sent it
     append_expected_offset: bool = False  # a batch names the offset that it is to get, or is refused
+    validate_records: bool = False  # a batch is refused unless each of its records is well formed
 
     compact: bool = False  # `cleanup.policy` holds "compact"
     delete: bool = True  # `cleanup.policy` holds "delete"
@@ -37,3 +38,9 @@ class LogConfig:
     min_cleanable_dirty_ratio: float = 0.5
 
     producer_id_expiration_ms: int = DAY_MS  # a broker's setting, handed down
+
+    reads_records: bool = field(init=False)  # whether a leader may have to read the records that it appends
+
+    def __post_init__(self) -> None:
+        reads = self.compact or self.append_expected_offset or self.validate_records
+        object.__setattr__(self, "reads_records", reads or self.compression is not None)

@@ -1,5 +1,6 @@
 """What can go wrong with a log: refusals that have a number, and damage that takes a log offline."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from headrace.protocol.errors import ErrorCode, KafkaError
@@ -50,6 +51,15 @@ class MessageTooLarge(KafkaError):
         super().__init__(f"the batch has {size} bytes, max.message.bytes is {limit}")
 
 
+class TooMuchToInspect(KafkaError):
+    """A batch whose records the broker has to read holds more than it reads.
+
+    Kafka has no such limit. MESSAGE_TOO_LARGE makes a Java producer split the batch and send its parts.
+    """
+
+    code = ErrorCode.MESSAGE_TOO_LARGE
+
+
 class RecordListTooLarge(KafkaError):
     """The batch does not fit in one segment."""
 
@@ -63,6 +73,10 @@ class InvalidTimestamp(KafkaError):
     """The batch's timestamps are further from the broker's clock than the topic allows."""
 
     code = ErrorCode.INVALID_TIMESTAMP
+
+    def __init__(self, why: str, record_errors: Sequence[tuple[int, str]] = ()) -> None:
+        super().__init__(why)
+        self.record_errors = record_errors
 
 
 class InvalidTopic(KafkaError):

@@ -25,12 +25,12 @@ from headrace.protocol.errors import InvalidRecord
 from headrace.storage.config import MAX_INT32, LogConfig
 from headrace.storage.errors import LogOffline, OffsetOutOfRange, RecordListTooLarge
 from headrace.storage.incoming import Batch, read_batches, writable
-from headrace.storage.recompression import recompressed
+from headrace.storage.inspection import PreparedBatch, prepare
 from headrace.storage.replay import Derived, replay, take_in
 from headrace.storage.segment import Segment
 from headrace.storage.time_lookup import FoundOffset, first_at_or_after, youngest
 from headrace.storage.txn_index import AbortedTxn
-from headrace.storage.validation import validated_client_batch
+from headrace.storage.validation import check_expected_offset
 
 _REMEMBERED_POSITIONS = 128
 _NO_DESCRIPTOR = {errno.EMFILE, errno.ENFILE}  # the process, or the machine, has too many files open
@@ -79,6 +79,7 @@ class Log:
         self.flushed_ms = now_ms()
         self.offline: str | None = None
         self._positions: dict[int, tuple[Segment, int]] = {}  # where recent readers will go on
+        self.last_unreadable_offset = -1  # of the batches that compaction has logged as unreadable
         self.cuts = 0  # how often bytes have gone from the log: a flush in another thread may miss it
 
     @property
@@ -106,19 +107,25 @@ class Log:
         reached the page cache on return. A batch that an idempotent producer sent before is answered
         with its first offsets. Anything wrong with it raises a KafkaError and nothing is written.
         """
+        return self.append_prepared(self.prepare(data), leader_epoch=leader_epoch)
+
+    def prepare(self, data: Buffer) -> PreparedBatch:
+        """A client's batch, checked as the log's configuration requires (see `storage.inspection`)."""
         self._ensure_online()
-        view = writable(data)
-        header = validated_client_batch(view, self.config, self.now_ms(), log_end_offset=self.log_end_offset)
+        return prepare(data, self.config, self.now_ms())
+
+    def append_prepared(self, batch: PreparedBatch, *, leader_epoch: int) -> Appended:
+        """Append a client's batch that `prepare` has accepted under the configuration the log has now."""
+        self._ensure_online()
+        view, header = batch.data, batch.header
+        if self.config.append_expected_offset:
+            check_expected_offset(header, self.log_end_offset)
         if header.has_producer:
             written = self.producers.check(header)
             if written is not None:
                 stamped = self.config.message_timestamp_type is TimestampType.LOG_APPEND_TIME
                 append_time = written.timestamp if stamped else NO_APPEND_TIME
                 return Appended(written.base_offset, written.last_offset, append_time, duplicate=True)
-        wanted = self.config.compression
-        if wanted is not None and wanted is not header.compression:
-            view = recompressed(view, header, wanted, max_bytes=self.config.max_message_bytes)
-            header = read_header(view)
         return self._append_at_end(view, [Batch(header, None)], leader_epoch)
 
     def append_internal(self, data: Buffer, *, leader_epoch: int) -> Appended:

@@ -1,21 +1,20 @@
-"""What a batch must be before a leader takes it: decided from its header, the records left alone.
+"""What the header of a client's batch must say before a leader takes it: the records are not read.
 
-Only a compacted topic looks inside, since a record without a key could never be compacted.
+`storage.inspection` reads them, for the topics that require it.
 """
 
-from headrace.protocol.batch import MAGIC, BatchHeader, TimestampType, read_batch
+from headrace.protocol.batch import HEADER_SIZE, MAGIC, BatchHeader, TimestampType, read_batch
+from headrace.protocol.compression import max_unpacked_bytes
 from headrace.protocol.errors import InvalidRecord
-from headrace.protocol.records import decode_batch, raw_records
+from headrace.protocol.records import MAX_UNPACKED_BYTES, SMALLEST_RECORD
 from headrace.storage.config import LogConfig
 from headrace.storage.errors import InvalidTimestamp, MessageTooLarge
 
 _MAGIC_POSITION = 16
-_DECIDED_AT_ONCE = 1000  # records, of a topic that is written by compare and append
+_MAX_RECORDS = MAX_UNPACKED_BYTES // (SMALLEST_RECORD + 1)  # each has at least one byte of length before it
 
 
-def validated_client_batch(
-    data: memoryview, config: LogConfig, now_ms: int, *, log_end_offset: int = 0
-) -> BatchHeader:
+def validated_client_batch(data: memoryview, config: LogConfig, now_ms: int) -> BatchHeader:
     """The header of the one batch that a client's `data` is, or the error Kafka answers with."""
     if len(data) > _MAGIC_POSITION and data[_MAGIC_POSITION] in range(MAGIC):
         raise InvalidRecord(f"message format {data[_MAGIC_POSITION]} is older than {MAGIC}")
@@ -26,19 +25,14 @@ def validated_client_batch(
         raise InvalidRecord(
             f"a partition's data must be one batch: {len(data) - header.size} bytes follow it"
         )
-    if config.append_expected_offset:
-        _check_expected(header, log_end_offset)
-        _check_records(data, header)
-    elif header.base_offset != 0:
+    if header.base_offset != 0 and not config.append_expected_offset:
         raise InvalidRecord(f"a client's batch starts at offset 0, got {header.base_offset}")
     _check_header(header)
     _check_timestamps(header, config, now_ms)
-    if config.compact:
-        _check_keys(data, header)
     return header
 
 
-def _check_expected(header: BatchHeader, log_end_offset: int) -> None:
+def check_expected_offset(header: BatchHeader, log_end_offset: int) -> None:
     """Compare and append: whoever has read all there is may write what follows from it, and nobody else."""
     if header.base_offset != log_end_offset:
         raise InvalidRecord(
@@ -47,26 +41,24 @@ def _check_expected(header: BatchHeader, log_end_offset: int) -> None:
         )
 
 
-def _check_records(data: memoryview, header: BatchHeader) -> None:
-    """Whoever decides by such a topic has to be able to read it: a broken record would stop them all."""
-    if header.records_count > _DECIDED_AT_ONCE:
-        raise InvalidRecord(f"{header.records_count} records at once: {_DECIDED_AT_ONCE} is the most")
-    for _ in decode_batch(data, header):
-        continue
-
-
 def _check_header(header: BatchHeader) -> None:
     if header.records_count < 1:
-        raise InvalidRecord(f"a batch of {header.records_count} records")
+        raise InvalidRecord(f"the batch has {header.records_count} records, expected at least 1")
     if header.last_offset_delta != header.records_count - 1:
         raise InvalidRecord(
             f"a batch of {header.records_count} records has last offset delta {header.last_offset_delta}"
+        )
+    payload_bytes = header.size - HEADER_SIZE
+    unpacked_bytes = max_unpacked_bytes(header.compression, payload_bytes)  # raises if there is no such type
+    if header.records_count > min(unpacked_bytes // (SMALLEST_RECORD + 1), _MAX_RECORDS):
+        raise InvalidRecord(
+            f"{header.records_count} records cannot be in {payload_bytes} bytes "
+            f"(compression: {header.compression.name.lower()})"
         )
     if header.is_control:
         raise InvalidRecord("a client cannot write control records")
     if header.delete_horizon_ms is not None:
         raise InvalidRecord("a client cannot set a delete horizon")
-    _ = header.compression  # raises if there is no such type
     if header.has_producer:
         if header.producer_id < 0 or header.producer_epoch < 0 or header.base_sequence < 0:
             raise InvalidRecord(
@@ -88,9 +80,3 @@ def _check_timestamps(header: BatchHeader, config: LogConfig, now_ms: int) -> No
     late = header.max_timestamp - now_ms
     if late > config.message_timestamp_after_max_ms:
         raise InvalidTimestamp(f"timestamp {header.max_timestamp} is {late} ms ahead of the broker's clock")
-
-
-def _check_keys(data: memoryview, header: BatchHeader) -> None:
-    for record in raw_records(data, header):
-        if record.key is None:
-            raise InvalidRecord(f"record {record.offset} has no key, which a compacted topic needs")

@@ -33,6 +33,7 @@ class EmbeddedBroker(Broker):
             connection.abort()
         self._housekeeping.stop()
         await self._stop_listening()
+        await self.inspections.stop()
         self.groups.stop()
         self.replicas.stop()
         self.membership.stop()

@@ -31,7 +31,7 @@ def wrong(
     try:
         check("orders", rule, batch, KNOWN)
     except WrongSchema as error:
-        return [place for place, _ in error.records]
+        return [place for place, _ in error.record_errors]
     return []
 
 

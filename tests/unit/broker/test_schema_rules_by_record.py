@@ -37,7 +37,7 @@ def refused(strategy: Strategy, *values: bytes | None, schemas: Schemas = SCHEMA
     try:
         check("orders", Rule(None, strategy), batch, Known((), (), schemas))
     except WrongSchema as error:
-        return [why for _, why in error.records]
+        return [why for _, why in error.record_errors]
     return []
 
 
@@ -145,4 +145,4 @@ def test_keys_and_values_have_rules_of_their_own() -> None:
     with pytest.raises(WrongSchema) as wrong:
         check("orders", rule, encode_batch(records), Known((), {3}, SCHEMAS))
 
-    assert [place for place, _ in wrong.value.records] == [1, 2]
+    assert [place for place, _ in wrong.value.record_errors] == [1, 2]

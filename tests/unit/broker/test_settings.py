@@ -78,6 +78,7 @@ def test_every_topic_setting_falls_back_to_a_broker_setting_of_the_same_kind() -
         "confluent.value.subject.name.strategy",
         "follower.replication.throttled.replicas",
         "headrace.append.expected.offset",
+        "headrace.validate.records",
         "leader.replication.throttled.replicas",
     }
     assert TOPIC_SETTINGS.by_name.keys() - BROKER_SYNONYMS.keys() == alone

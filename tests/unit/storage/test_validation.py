@@ -4,10 +4,9 @@ from typing import Any
 import pytest
 from crc32c import crc32c
 
-from headrace.protocol.batch import TimestampType
-from headrace.protocol.compression import Compression
+from headrace.protocol.batch import TimestampType, build_batch
+from headrace.protocol.compression import Compression, compress
 from headrace.protocol.errors import ErrorCode, KafkaError
-from headrace.protocol.records import Record, encode_batch
 from headrace.storage.config import LogConfig
 from headrace.storage.validation import validated_client_batch
 from headrace.testing.records import TIMESTAMP, make_batch
@@ -131,12 +130,44 @@ def test_no_timestamp_matters_where_the_broker_sets_it() -> None:
         validated_client_batch(memoryview(data), config, NOW)
 
 
-@pytest.mark.parametrize("compression", Compression)
-def test_a_compacted_topic_needs_keys(compression: Compression) -> None:
-    records = [Record(b"k", b"v", (), NOW), Record(None, b"v", (), NOW)]
-    data = encode_batch(records, compression=compression)
-    validated_client_batch(memoryview(data), DEFAULT, NOW)
+def claiming(count: int, payload: bytes, compression: Compression) -> bytearray:
+    """A batch whose header and checksum hold and whose payload is no record at all."""
+    return build_batch(
+        payload,
+        base_offset=0,
+        last_offset_delta=count - 1,
+        records_count=count,
+        base_timestamp=NOW,
+        max_timestamp=NOW,
+        compression=compression,
+    )
 
-    code, why = refusal(data, LogConfig(compact=True))
+
+@pytest.mark.parametrize("compression", Compression)
+def test_more_records_than_the_payload_can_hold_are_refused(compression: Compression) -> None:
+    code, why = refusal(claiming(2**31 - 1, b"x" * 1000, compression))
+
     assert code is ErrorCode.INVALID_RECORD
-    assert "record 1 has no key" in why
+    assert f"2147483647 records cannot be in 1000 bytes (compression: {compression.name.lower()})" in why
+
+
+def test_a_batch_without_a_payload_is_refused() -> None:
+    for count in (1, 2):
+        assert refusal(claiming(count, b"", Compression.NONE))[0] is ErrorCode.INVALID_RECORD
+
+
+def test_a_record_takes_seven_bytes_at_least() -> None:
+    validated_client_batch(memoryview(claiming(3, bytes(21), Compression.NONE)), DEFAULT, NOW)
+
+    assert refusal(claiming(4, bytes(27), Compression.NONE))[0] is ErrorCode.INVALID_RECORD
+
+
+@pytest.mark.parametrize("compression", [each for each in Compression if each], ids=lambda each: each.name)
+def test_what_compresses_as_well_as_anything_can_is_accepted(compression: Compression) -> None:
+    """The bound on the number of records must never refuse a batch that unpacks to them."""
+    count = 300_000
+    payload = bytes(compress(compression, bytes(7 * count)))
+
+    header = validated_client_batch(memoryview(claiming(count, payload, compression)), DEFAULT, NOW)
+
+    assert header.records_count == count

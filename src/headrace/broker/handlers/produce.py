@@ -16,9 +16,11 @@ from typing import NamedTuple
 from headrace.broker.dispatch import Context, HangUp, Reply, handles
 from headrace.broker.errors import InvalidRequest, TimedOut, UnknownTopicId
 from headrace.broker.image import INTERNAL_TOPICS
-from headrace.broker.schema_rules import WrongSchema
+from headrace.broker.inspections import Outcome
+from headrace.broker.partition import Partition
 from headrace.broker.translate import FAILURES, Failure, error_code
-from headrace.protocol.errors import ErrorCode, InvalidRecord, KafkaError
+from headrace.protocol.errors import ErrorCode, KafkaError
+from headrace.protocol.fields import Buffer
 from headrace.protocol.schema.index import ApiKey
 from headrace.protocol.schema.produce import (
     BatchIndexAndErrorMessage,
@@ -38,23 +40,30 @@ _ACKS = (_ALL, 0, 1)
 
 @handles(ApiKey.PRODUCE, range(3, 14))
 def produce(request: ProduceRequest, context: Context) -> ProduceResponse | Awaitable[Reply] | None:
-    """Append every batch, in order, before returning; what is returned waits for the acks.
+    """Append every batch, or put it in line, in order, before returning; what is returned waits for the acks.
 
-    Topics with a rule about schemas may have to wait for those to be looked up. Each of their partitions has
-    a line of its own for that, so that nobody is overtaken; and other topics of the request do not wait.
+    Batches whose records have to be read wait in the line of their partition (see `broker.inspections`).
     """
-    rules = context.broker.schemas.rules
-    waiting: list[_Waiting] = []
-    if not rules or not any(_name(topic, context) in rules for topic in request.topic_data):
-        replies = [_topic(topic, request.acks, context, waiting) for topic in request.topic_data]
-        return _answer(replies, waiting, request, context)
-    at_once = [
-        _topic(topic, request.acks, context, waiting)
-        for topic in request.topic_data
-        if _name(topic, context) not in rules
-    ]
-    checked = [_copied(topic) for topic in request.topic_data if _name(topic, context) in rules]
-    return _check_and_answer(checked, at_once, waiting, request, context)
+    appends = _Appends([], [])
+    replies = [_topic(topic, request.acks, context, appends) for topic in request.topic_data]
+    if appends.in_line:
+        return _answer_later(replies, appends, request, context)
+    return _answer(replies, appends.uncommitted, request, context)
+
+
+class _Appends(NamedTuple):
+    """What a request has to wait for."""
+
+    in_line: "list[_InLine]"
+    uncommitted: "list[_Waiting]"
+
+
+class _InLine(NamedTuple):
+    """A batch whose records are being read; its reply belongs in `replies` at `place`."""
+
+    done: "asyncio.Future[PartitionProduceResponse]"
+    replies: list[PartitionProduceResponse]
+    place: int
 
 
 def _answer(
@@ -69,69 +78,13 @@ def _answer(
     return None
 
 
-def _copied(topic: TopicProduceData) -> TopicProduceData:
-    """The same with records of its own: those that came are in a buffer that the next request will use."""
-    return TopicProduceData(
-        name=topic.name,
-        topic_id=topic.topic_id,
-        partition_data=[
-            PartitionProduceData(
-                index=each.index, records=None if each.records is None else bytearray(each.records)
-            )
-            for each in topic.partition_data
-        ],
-    )
-
-
-async def _check_and_answer(
-    topics: list[TopicProduceData],
-    replies: list[TopicProduceResponse],
-    waiting: "list[_Waiting]",
-    request: ProduceRequest,
-    context: Context,
+async def _answer_later(
+    replies: list[TopicProduceResponse], appends: _Appends, request: ProduceRequest, context: Context
 ) -> Reply:
-    """Look at the schemas of every batch, partition by partition, and append those that are right."""
-    appended = await asyncio.gather(
-        *(
-            _check_and_append(_name(topic, context), data, request.acks, context, waiting)
-            for topic in topics
-            for data in topic.partition_data
-        )
-    )
-    answers = iter(appended)
-    replies += [
-        TopicProduceResponse(
-            name=topic.name,
-            topic_id=topic.topic_id,
-            partition_responses=[next(answers) for _ in topic.partition_data],
-        )
-        for topic in topics
-    ]
-    answer = _answer(replies, waiting, request, context)
+    for each in appends.in_line:
+        each.replies[each.place] = await each.done
+    answer = _answer(replies, appends.uncommitted, request, context)
     return await answer if inspect.isawaitable(answer) else answer
-
-
-async def _check_and_append(
-    topic: str, data: PartitionProduceData, acks: int, context: Context, waiting: "list[_Waiting]"
-) -> PartitionProduceResponse:
-    schemas = context.broker.schemas
-    batch = data.records or b""
-    try:
-        schemas.hold(len(batch))
-    except KafkaError as error:
-        return _refused(data.index, error)
-    try:
-        async with schemas.turn(topic, data.index):
-            refusal = await schemas.refusal(topic, batch)
-            return _append(topic, data, acks, context, waiting, refusal=refusal)
-    finally:
-        schemas.let_go(len(batch))
-
-
-def _name(topic: TopicProduceData, context: Context) -> str:
-    if context.version < BY_ID:
-        return topic.name
-    return context.broker.image.topic_names.get(topic.topic_id, "")
 
 
 class _Waiting(NamedTuple):
@@ -180,61 +133,84 @@ def _said(
     )
 
 
-def _topic(
-    topic: TopicProduceData, acks: int, context: Context, waiting: list[_Waiting]
-) -> TopicProduceResponse:
+def _topic(topic: TopicProduceData, acks: int, context: Context, appends: _Appends) -> TopicProduceResponse:
     name, problem = topic.name, None
     if context.version >= BY_ID:
         try:
             name = context.broker.topic_name(topic.topic_id)
         except UnknownTopicId as error:
             problem = error
-    replies = [
-        _append(name, data, acks, context, waiting) if problem is None else _refused(data.index, problem)
-        for data in topic.partition_data
-    ]
+    replies: list[PartitionProduceResponse] = []
+    for data in topic.partition_data:
+        if problem is not None:
+            replies.append(_refused(data.index, problem))
+            continue
+        reply = _append_or_wait(name, data, acks, context, appends)
+        if isinstance(reply, asyncio.Future):
+            appends.in_line.append(_InLine(reply, replies, len(replies)))
+            replies.append(PartitionProduceResponse(index=data.index, base_offset=-1))  # until it is known
+        else:
+            replies.append(reply)
     return TopicProduceResponse(name=topic.name, topic_id=topic.topic_id, partition_responses=replies)
 
 
-def _append(
-    topic: str,
-    data: PartitionProduceData,
-    acks: int,
-    context: Context,
-    waiting: list[_Waiting],
-    *,
-    refusal: KafkaError | None = None,
-) -> PartitionProduceResponse:
+def _append_or_wait(
+    topic: str, data: PartitionProduceData, acks: int, context: Context, appends: _Appends
+) -> "PartitionProduceResponse | asyncio.Future[PartitionProduceResponse]":
+    """Append a batch and return the reply to it; a future of the reply if the batch has to wait in line."""
+    broker = context.broker
     try:
-        if refusal is not None:
-            raise refusal
         if acks not in _ACKS:
             raise InvalidRequiredAcks(f"acks={acks} is not one of 0, 1 and -1 (all)")
         if data.records is None:
             raise InvalidRequest(f"{topic}-{data.index} comes without records")
         if topic in INTERNAL_TOPICS:
             raise InvalidTopic(f"{topic} is the broker's own: clients can read it, and not write to it")
-        partition = context.broker.partition(topic, data.index)
-        if acks != _ALL:  # that is answered when others have the record, who would not follow a leader of old
-            context.broker.ensure_lease(partition)
-        appended = partition.append(data.records, all_in_sync=acks == _ALL)
+        partition = broker.partition(topic, data.index)
+        if broker.inspections.must_wait(partition, data.records):
+            partition.ensure_leader()
+            return broker.inspections.put_in_line(
+                partition,
+                data.records,
+                lambda outcome: _append(partition, outcome, acks, context, appends.uncommitted),
+            )
     except FAILURES as error:
-        if isinstance(error, StorageError):
-            context.broker.disk_failed()
-        context.broker.meters.of(topic).failed_produces += 1
-        return _refused(data.index, error)
+        return _failed(topic, data.index, error, context)
+    return _append(partition, data.records, acks, context, appends.uncommitted)
+
+
+def _append(
+    partition: Partition, batch: Buffer | Outcome, acks: int, context: Context, uncommitted: list[_Waiting]
+) -> PartitionProduceResponse:
+    """Append a batch, unless it is refused already, and return the reply to it."""
+    broker, id_ = context.broker, partition.id
+    if isinstance(batch, KafkaError):
+        return _failed(id_.topic, id_.partition, batch, context)
+    try:
+        if acks != _ALL:  # that is answered when others have the record, who would not follow a leader of old
+            broker.ensure_lease(partition)
+        appended = partition.append(batch, all_in_sync=acks == _ALL)
+    except FAILURES as error:
+        return _failed(id_.topic, id_.partition, error, context)
     reply = PartitionProduceResponse(
-        index=data.index,
+        index=id_.partition,
         base_offset=appended.base_offset,
         log_append_time_ms=appended.log_append_time_ms,
         log_start_offset=partition.log.log_start_offset,
     )
     if acks == _ALL:
-        context.broker.schemas.written(topic)
+        broker.schemas.written(id_.topic)
         done = partition.committed()  # a duplicate waits for its first write, if that is not committed
         if done is not None:
-            waiting.append(_Waiting(done, reply))
+            uncommitted.append(_Waiting(done, reply))
     return reply
+
+
+def _failed(topic: str, index: int, error: Failure, context: Context) -> PartitionProduceResponse:
+    if isinstance(error, StorageError):
+        context.broker.disk_failed()
+    context.broker.meters.of(topic).failed_produces += 1
+    return _refused(index, error)
 
 
 class InvalidRequiredAcks(KafkaError):
@@ -242,15 +218,18 @@ class InvalidRequiredAcks(KafkaError):
 
 
 def _refused(index: int, error: Failure) -> PartitionProduceResponse:
-    bad = error.records if isinstance(error, WrongSchema) else [(0, str(error))]  # 0: the whole batch
+    """The reply that says why a batch was not appended, and which of its records are invalid.
+
+    A client takes an error without record errors to be about every record of the batch.
+    """
+    record_errors = error.record_errors if isinstance(error, KafkaError) else ()
     return PartitionProduceResponse(
         index=index,
         error_code=error_code(error),
         base_offset=-1,
         record_errors=[
-            BatchIndexAndErrorMessage(batch_index=place, batch_index_error_message=why) for place, why in bad
-        ]
-        if isinstance(error, InvalidRecord)
-        else (),
+            BatchIndexAndErrorMessage(batch_index=place, batch_index_error_message=why)
+            for place, why in record_errors
+        ],
         error_message=str(error),
     )

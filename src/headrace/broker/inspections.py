@@ -1,0 +1,148 @@
+"""Batches whose records are read before they are appended: read in threads, appended in order.
+
+The first batch of a partition that has to wait for a thread starts the partition's line. Every later batch of
+that partition joins the line until it is empty, so that batches keep their order. A batch stays in line when
+its client disconnects, as a batch that need not wait would have been appended. Whether this broker leads the
+partition is checked when the batch is appended, and not only when it comes.
+"""
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, Final, ParamSpec, TypeVar
+
+from headrace.broker.errors import NotLeader, TimedOut
+from headrace.broker.partition import Partition
+from headrace.protocol.errors import KafkaError
+from headrace.protocol.fields import Buffer
+from headrace.storage.inspection import PreparedBatch, is_quick, prepare, reads_records
+
+if TYPE_CHECKING:
+    from headrace.broker.schemas import Schemas
+
+MAX_WAITING_BYTES: Final = 256 * 1024 * 1024  # of batches in all lines
+THREADS: Final = 2  # the codecs release the GIL; two loops over records would only take turns with a third
+
+T = TypeVar("T")
+P = ParamSpec("P")
+Outcome = PreparedBatch | KafkaError
+
+logger = logging.getLogger(__name__)
+
+
+class _Waiting:
+    """A batch in line, and what to do with it when it is its turn."""
+
+    __slots__ = ("append", "data")
+
+    def __init__(self, data: bytearray, append: Callable[[Outcome], None]) -> None:
+        self.data = data
+        self.append = append
+
+
+class Inspections:
+    """The lines of one broker's partitions, and the threads that read records."""
+
+    def __init__(self, schemas: "Schemas") -> None:
+        self._schemas = schemas
+        self._lines: dict[Partition, deque[_Waiting]] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._threads: ThreadPoolExecutor | None = None
+        self._waiting_bytes = 0
+        self._stopping = False
+
+    def must_wait(self, partition: Partition, data: Buffer) -> bool:
+        """Whether the batch has to be put in line, because of its records or of those before it."""
+        if self._lines and partition in self._lines:
+            return True
+        if partition.id.topic in self._schemas.rules:
+            return True
+        config = partition.log.config
+        return config.reads_records and reads_records(data, config) and not is_quick(data)
+
+    def put_in_line(
+        self, partition: Partition, data: Buffer, append: Callable[[Outcome], T]
+    ) -> "asyncio.Future[T]":
+        """Have `append` called with the prepared batch, or why it is refused, when all before it are done.
+
+        `data` is copied. TimedOut, which clients retry, if too many bytes are waiting.
+        """
+        if self._waiting_bytes + len(data) > MAX_WAITING_BYTES:
+            raise TimedOut(f"{self._waiting_bytes} bytes are waiting for their records to be checked")
+        if self._stopping:
+            raise NotLeader("this broker is stopping")
+        done: asyncio.Future[T] = asyncio.get_running_loop().create_future()
+
+        def finish(outcome: Outcome) -> None:
+            try:
+                result = append(outcome)
+            except Exception as error:  # noqa: BLE001  it is raised where the reply is waited for
+                if not done.done():
+                    done.set_exception(error)
+            else:
+                if not done.done():  # else the client has gone
+                    done.set_result(result)
+
+        self._waiting_bytes += len(data)
+        line = self._lines.setdefault(partition, deque())
+        line.append(_Waiting(bytearray(data), finish))
+        if len(line) == 1:
+            task = asyncio.get_running_loop().create_task(self._work_off(partition, line))
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
+        return done
+
+    async def _work_off(self, partition: Partition, line: deque[_Waiting]) -> None:
+        try:
+            while line:
+                outcome = await self._prepared(partition, line[0].data)
+                line[0].append(outcome)
+                self._leave(line)
+        finally:
+            del self._lines[partition]
+            while line:  # the broker stops, or what failed is a bug that has been logged
+                line[0].append(NotLeader(f"{partition.id}: this broker is stopping"))
+                self._leave(line)
+
+    def _leave(self, line: deque[_Waiting]) -> None:
+        self._waiting_bytes -= len(line.popleft().data)
+
+    async def _prepared(self, partition: Partition, data: bytearray) -> Outcome:
+        """The batch ready to be appended under the configuration that the log has when this returns."""
+        try:
+            while True:
+                partition.ensure_leader()
+                config = partition.log.config
+                refusal = await self._schemas.refusal(partition.id.topic, data)
+                if refusal is not None:
+                    return _without_frames(refusal)
+                prepared = await self.run(prepare, data, config, partition.log.now_ms())
+                if partition.log.config == config:
+                    return prepared
+        except KafkaError as error:
+            return _without_frames(error)
+
+    async def run(self, work: Callable[P, T], *arguments: P.args, **named: P.kwargs) -> T:
+        """Run `work`, which reads records that clients have sent, in one of the threads."""
+        assert not named, named
+        if self._threads is None:
+            self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="inspection")
+        return await asyncio.get_running_loop().run_in_executor(self._threads, work, *arguments)
+
+    async def stop(self) -> None:
+        """Refuse what is in line and wait for the threads, which are done within seconds."""
+        self._stopping = True
+        for task in tuple(self._tasks):
+            task.cancel()
+        if self._tasks:
+            await asyncio.wait(self._tasks)
+        if self._threads is not None:
+            await asyncio.to_thread(self._threads.shutdown, cancel_futures=True)
+
+
+def _without_frames(error: KafkaError) -> KafkaError:
+    """The error without its traceback, whose frames hold the unpacked records in memory."""
+    error.__traceback__ = error.__cause__ = error.__context__ = None
+    return error
