@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING, Any, Final
 from headrace.broker.errors import TimedOut
 from headrace.broker.schema_names import SchemaNames
 from headrace.controller.channel import PeerGone
-from headrace.protocol.batch import read_header
+from headrace.protocol.batch import BatchHeader, read_header
 from headrace.protocol.errors import ErrorCode, KafkaError
-from headrace.protocol.fields import Buffer
 from headrace.protocol.message import Message
 from headrace.protocol.records import keys_and_values
 from headrace.protocol.schema.fetch import (
@@ -32,10 +31,12 @@ from headrace.protocol.schema.list_offsets import (
 )
 from headrace.registry.claims import Ref
 from headrace.registry.judging import Registered
+from headrace.storage.inspection import MAX_INSPECTED_BYTES, MAX_RECORDS, is_quick
 
 if TYPE_CHECKING:
     from headrace.broker.peer import Peer
     from headrace.broker.server import Broker
+    from headrace.registry.records import Record
     from headrace.registry.state import State
 
 SCHEMAS_TOPIC: Final = "_schemas"
@@ -45,6 +46,7 @@ _LIST_VERSION: Final = 5  # of ListOffsets
 EARLIEST: Final = -2
 _PATIENCE_S: Final = 5.0
 _RETRY_S: Final = 1.0  # before what could not be read is tried again
+_AT_ONCE: Final = 50  # records, before others are served
 _REMEMBERED: Final = 10_000  # subjects
 
 logger = logging.getLogger(__name__)
@@ -130,7 +132,7 @@ class SchemaView:
             if answer.error_code:
                 raise PeerGone(ErrorCode(answer.error_code).name)
             began_at = self.position
-            self._take(answer.records or b"")
+            await self._take(bytes(answer.records or b""))
             if self.position == began_at:  # compaction leaves gaps, also before the end
                 self.position = answer.high_watermark
             if self.position >= answer.high_watermark:
@@ -146,22 +148,19 @@ class SchemaView:
         self._refs.clear()
         self.names.forget()
 
-    def _take(self, data: Buffer) -> None:
-        from headrace.registry.record_json import BadRecord, decode  # noqa: PLC0415  few brokers need it
-
+    async def _take(self, data: bytes) -> None:
         view, at = memoryview(data), 0
         while at < len(view):
             header = read_header(view, at)
-            try:
-                records = list(keys_and_values(view[at : at + header.size], header))
-            except KafkaError as error:
-                logger.warning("a batch of %s is passed over: %s", SCHEMAS_TOPIC, error)
-                records = []
-            for key, value in records:
-                try:
-                    self.state.apply(decode(key, value))
-                except BadRecord as error:
-                    logger.info("a record of %s is passed over: %s", SCHEMAS_TOPIC, error)
+            batch = view[at : at + header.size]
+            if is_quick(batch):
+                records = _decoded(batch, header)
+            else:
+                records = await self._broker.inspections.run(_decoded, batch, header)
+            for number, record in enumerate(records, start=1):
+                self.state.apply(record)
+                if number % _AT_ONCE == 0:
+                    await asyncio.sleep(0)
             self.position = header.next_offset
             at += header.size
         if at:
@@ -210,6 +209,27 @@ class SchemaView:
         if self._peer is not None:
             self._peer.close()
             self._peer = None
+
+
+def _decoded(batch: memoryview, header: BatchHeader) -> "list[Record]":
+    """The registry's records in a batch. Clients can write to the topic: other records are skipped."""
+    from headrace.registry.record_json import BadRecord, decode  # noqa: PLC0415  few brokers need it
+
+    if header.records_count > MAX_RECORDS:
+        logger.warning("a batch of %s with %d records is passed over", SCHEMAS_TOPIC, header.records_count)
+        return []
+    try:
+        records = list(keys_and_values(batch, header, max_bytes=MAX_INSPECTED_BYTES))
+    except KafkaError as error:
+        logger.warning("a batch of %s is passed over: %s", SCHEMAS_TOPIC, error)
+        return []
+    found = []
+    for key, value in records:
+        try:
+            found.append(decode(key, value))
+        except BadRecord as error:
+            logger.info("a record of %s is passed over: %s", SCHEMAS_TOPIC, error)
+    return found
 
 
 async def _new_state() -> "State":
