@@ -8,6 +8,7 @@ A plan names closed segments only, whose bytes never change, so appends and read
 the process dies at any point the log opens with either the old segments or the new.
 """
 
+import logging
 import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -17,10 +18,8 @@ from pathlib import Path
 
 from headrace.protocol.batch import BatchHeader, read_header
 from headrace.protocol.errors import KafkaError
-from headrace.protocol.records import raw_records
-from headrace.storage.compaction_filter import AbortedTxns, CompactionFilter, LastWrite
+from headrace.storage.compaction_filter import AbortedTxns, CompactionFilter, LastWrite, read_records
 from headrace.storage.config import MAX_INT32, LogConfig
-from headrace.storage.errors import CorruptLog
 from headrace.storage.files import CLEANED, SEGMENT_SUFFIXES, file_name
 from headrace.storage.log import Log
 from headrace.storage.offset_map import OffsetMap
@@ -28,6 +27,8 @@ from headrace.storage.segment import Segment
 from headrace.storage.swap import announce, put_in_place
 from headrace.storage.throttle import Throttle
 from headrace.storage.txn_index import AbortedTxn
+
+logger = logging.getLogger(__name__)
 
 
 class CompactionStopped(Exception):
@@ -49,6 +50,9 @@ class Plan:
     aborted: tuple[AbortedTxn, ...]
     last_writes: dict[int, LastWrite]
     is_stale: Callable[[], bool]  # whether bytes have gone from the log since; any thread may ask
+    note_unreadable: Callable[
+        [Path, int, BatchHeader, KafkaError], None
+    ]  # logs a batch that is kept as it is
 
     @property
     def spans(self) -> list[tuple[Segment, int]]:
@@ -123,7 +127,22 @@ def plan_compaction(log: Log, *, first_dirty_offset: int, up_to_offset: int) -> 
             for state in log.producers
         },
         is_stale=lambda: log.cuts != cuts,
+        note_unreadable=partial(_note_unreadable, log),
     )
+
+
+def _note_unreadable(log: Log, path: Path, position: int, header: BatchHeader, why: KafkaError) -> None:
+    """Log a batch whose records cannot be read, once: every pass meets it again."""
+    if header.base_offset > log.last_unreadable_offset:
+        log.last_unreadable_offset = header.base_offset
+        logger.warning(
+            "compaction keeps the batch at offsets %d to %d (%s, byte %d), whose records cannot be read: %s",
+            header.base_offset,
+            header.last_offset,
+            path,
+            position,
+            why,
+        )
 
 
 def run_compaction(
@@ -131,8 +150,8 @@ def run_compaction(
 ) -> Compacted:
     """Write the compacted segments beside the old ones. Needs no lock; `stop` is asked at every batch.
 
-    Raises CompactionStopped, or CorruptLog for a batch whose checksum does not hold or whose records
-    cannot be read; in both cases, and for an OSError, what was written is removed again.
+    A batch whose records cannot be read is kept as it is. Raises CompactionStopped, or CorruptLog for a batch
+    whose checksum does not hold; in both cases, and for an OSError, what was written is removed again.
     """
     pace = _Pace(lambda: stop() or plan.is_stale(), throttle)
     groups: tuple[Group, ...] = ()
@@ -209,7 +228,7 @@ def _newest_offsets(plan: Plan, max_keys: int, pace: _Pace) -> OffsetMap:
                 pace.step(header.size)
                 if header.is_control or aborted.holding(header):
                     continue
-                for key, offset in _keys(segment.path, position, header, scanner.batch(position, header)):
+                for key, offset in _keys(header, scanner.batch(position, header)):
                     if offset >= plan.first_dirty_offset and not offsets.put(key, offset):
                         offsets.end_offset = offset
                         return offsets
@@ -217,13 +236,12 @@ def _newest_offsets(plan: Plan, max_keys: int, pace: _Pace) -> OffsetMap:
     return offsets
 
 
-def _keys(path: Path, position: int, header: BatchHeader, batch: memoryview) -> Iterator[tuple[bytes, int]]:
+def _keys(header: BatchHeader, batch: memoryview) -> list[tuple[bytes, int]]:
+    """The keys of a batch and their offsets; none if the batch cannot be read, which is then kept."""
     try:
-        for record in raw_records(batch, header):
-            if record.key is not None:
-                yield record.key, record.offset
-    except KafkaError as error:
-        raise CorruptLog(path, position, error) from error
+        return [(each.key, each.offset) for each in read_records(header, batch) if each.key is not None]
+    except KafkaError:
+        return []
 
 
 def _groups(plan: Plan, end_offset: int) -> Iterator[Group]:
@@ -251,7 +269,7 @@ def _write_cleaned(plan: Plan, group: Group, keeper: CompactionFilter, pace: _Pa
     )
     try:
         for source in group.sources:
-            _copy(source, target, keeper, pace)
+            _copy(plan, source, target, keeper, pace)
         target.txn_index.replace(keeper.take_aborted())
         target.seal()
         target.flush()
@@ -261,14 +279,16 @@ def _write_cleaned(plan: Plan, group: Group, keeper: CompactionFilter, pace: _Pa
         target.release()
 
 
-def _copy(source: Segment, target: Segment, keeper: CompactionFilter, pace: _Pace) -> None:
+def _copy(plan: Plan, source: Segment, target: Segment, keeper: CompactionFilter, pace: _Pace) -> None:
     with source.private_scanner() as scanner:
         for position, header in scanner.checked_headers():  # a new checksum must not hide damage
             pace.step(header.size)
+            batch = scanner.batch(position, header)
             try:
-                kept = keeper.keep(header, scanner.batch(position, header))
+                kept = keeper.keep(header, batch)
             except KafkaError as error:
-                raise CorruptLog(source.path, position, error) from error
+                plan.note_unreadable(source.path, position, header, error)
+                kept = batch
             if kept is not None:
                 target.append(kept, [read_header(kept)])
 

@@ -11,7 +11,9 @@ from typing import NamedTuple, TypedDict
 
 from headrace.protocol.batch import NO_TIMESTAMP, BatchHeader, TimestampType, build_batch
 from headrace.protocol.compression import compress
+from headrace.protocol.errors import InvalidRecord
 from headrace.protocol.records import RawRecord, raw_records, rebase_timestamp
+from headrace.storage.inspection import MAX_RECORDS
 from headrace.storage.markers import read_end_marker
 from headrace.storage.offset_map import OffsetMap
 from headrace.storage.txn_index import AbortedTxn
@@ -74,11 +76,14 @@ class CompactionFilter:
         return taken
 
     def keep(self, header: BatchHeader, batch: memoryview) -> memoryview | bytearray | None:
-        """What stays of `batch`: itself, a smaller one at the same offsets, or None."""
+        """What stays of `batch`: itself, a smaller one at the same offsets, or None.
+
+        InvalidRecord if its records cannot be read; the next batch can be handed in all the same.
+        """
         fate, marker_is_idle = self._fate(header, batch)
         if header.base_offset >= self._offsets.end_offset:
             return batch  # a later pass decides
-        records = list(raw_records(batch, header)) if fate is not _Fate.DISCARD else []
+        records = read_records(header, batch) if fate is not _Fate.DISCARD else []
         kept = [record for record in records if fate is _Fate.KEEP or self._is_kept(header, record)]
         if not kept:
             return _emptied(header) if self._is_last_write(header) else None
@@ -131,6 +136,15 @@ class CompactionFilter:
         if last.data_offset is None:
             return header.is_control and header.producer_epoch == last.epoch
         return header.last_offset == last.data_offset
+
+
+def read_records(header: BatchHeader, batch: memoryview) -> list[RawRecord]:
+    """The records of a batch; InvalidRecord if they cannot be read, or are more than memory allows."""
+    if header.records_count > MAX_RECORDS:
+        raise InvalidRecord(
+            f"{header.records_count:,} records in one batch, compaction reads {MAX_RECORDS:,}"
+        )
+    return list(raw_records(batch, header))
 
 
 def _rebuilt(header: BatchHeader, records: list[RawRecord], delete_horizon_ms: int | None) -> bytearray:

@@ -14,7 +14,9 @@ import pytest
 
 from headrace.protocol.batch import build_batch, read_header
 from headrace.protocol.compression import Compression
-from headrace.protocol.records import Record, encode_batch
+from headrace.protocol.errors import KafkaError
+from headrace.protocol.records import Record, encode_batch, raw_records
+from headrace.protocol.varint import encode_varint
 from headrace.storage.cleaner import (
     Compacted,
     CompactionStopped,
@@ -25,12 +27,13 @@ from headrace.storage.cleaner import (
 )
 from headrace.storage.config import MAX_INT32
 from headrace.storage.errors import CorruptLog, LogOffline
+from headrace.storage.inspection import MAX_RECORDS
 from headrace.storage.log import Log
 from headrace.storage.throttle import Throttle
 from headrace.testing.clock import SettableClock
 from headrace.testing.compaction import COMPACTED, compact, pairs_in, put
 from headrace.testing.logs import open_test_log, read_all
-from headrace.testing.records import TIMESTAMP, make_batch, make_marker
+from headrace.testing.records import TIMESTAMP, headers_of, make_batch, make_marker
 
 Files = dict[str, bytes]
 
@@ -413,19 +416,61 @@ def test_a_log_that_loses_bytes_while_it_is_compacted_stops_that(
 
 
 @pytest.mark.parametrize("compression", Compression)
-def test_records_that_cannot_be_decoded_are_reported_with_file_and_position(
-    log: Log, compression: Compression
+def test_a_batch_that_cannot_be_read_is_kept_and_logged_once(
+    log: Log, compression: Compression, caplog: pytest.LogCaptureFixture
 ) -> None:
-    put(log, (b"a", b"1"))
-    position = log.active.size
+    put(log, (b"a", b"1"), (b"b", b"1"))
     log.append_internal(_undecodable(compression), leader_epoch=0)
+    put(log, (b"a", b"2"))
     log.roll()
-    before = files_of(log)
+    unreadable = read_all(log)[1]
 
-    with pytest.raises(CorruptLog) as damage:
-        run_compaction(planned(log), max_keys=1000, stop=lambda: False)
-    assert (damage.value.path, damage.value.position) == (log.segments[0].path, position)
-    assert files_of(log) == before
+    clean_to = compact(log)
+    put(log, (b"b", b"2"))
+    log.roll()
+    compact(log, first_dirty_offset=clean_to or 0)
+
+    kept, *others = read_all(log)  # both keys of the first batch were written again
+    assert kept == unreadable
+    assert [headers_of(each)[0].base_offset for each in others] == [3, 4]
+    where = f"offsets 2 to 2 ({log.segments[0].path}, byte 79)"
+    why = why_unreadable(compression)
+    assert caplog.messages == [f"compaction keeps the batch at {where}, whose records cannot be read: {why}"]
+
+
+def why_unreadable(compression: Compression) -> str:
+    data = _undecodable(compression)
+    with pytest.raises(KafkaError) as unreadable:
+        list(raw_records(data, read_header(data)))
+    return str(unreadable.value)
+
+
+def test_a_batch_of_more_records_than_memory_allows_is_kept(log: Log) -> None:
+    count = MAX_RECORDS + 1
+    body = b"".join(_smallest_record(number) for number in range(count))
+    log.config = replace(log.config, compact=False, max_message_bytes=2**22, segment_bytes=2**22)
+    log.append(
+        build_batch(
+            body,
+            base_offset=0,
+            last_offset_delta=count - 1,
+            records_count=count,
+            base_timestamp=TIMESTAMP,
+            max_timestamp=TIMESTAMP,
+        ),
+        leader_epoch=0,
+    )
+    log.roll()
+    before = read_all(log)
+
+    compact(log)
+
+    assert read_all(log) == before
+
+
+def _smallest_record(number: int) -> bytes:
+    body = b"\0\0" + encode_varint(number) + b"\x00\x01\x00"  # an empty key and no value
+    return encode_varint(len(body)) + body
 
 
 def test_a_flipped_bit_is_reported_and_not_hidden_under_a_new_checksum(log: Log) -> None:
