@@ -20,6 +20,10 @@ from headrace.cli.log_format import formatter
 from headrace.cli.texts import ready_line
 from headrace.event_loop import loop_factory
 
+# How long a thread that runs Python code (compaction, reading records) keeps the event loop waiting for the
+# GIL each time. Python's default is 5 ms.
+SWITCH_INTERVAL_S = 0.001
+
 logger = logging.getLogger("headrace")
 
 
@@ -37,6 +41,7 @@ def run(service: Coroutine[object, object, None], *, on_hup: Callable[[], None] 
     handler.setFormatter(formatter())
     logging.basicConfig(handlers=[handler], level=logging.WARNING, force=True)
     logging.getLogger("headrace").setLevel(logging.INFO)
+    sys.setswitchinterval(SWITCH_INTERVAL_S)
     with asyncio.Runner(loop_factory=loop_factory()) as runner:
         runner.run(_until_told(service, on_hup))
 
