@@ -21,6 +21,11 @@ from headrace.protocol.compression import Buffer, Compression, compress
 from headrace.protocol.errors import ErrorCode
 from headrace.protocol.schema.api_versions import ApiVersionsRequest
 from headrace.protocol.schema.index import ApiKey
+from headrace.protocol.schema.list_offsets import (
+    ListOffsetsPartition,
+    ListOffsetsRequest,
+    ListOffsetsTopic,
+)
 from headrace.protocol.schema.metadata import MetadataRequest
 from headrace.protocol.varint import encode_varint
 from headrace.testing.records import TIMESTAMP, make_batch
@@ -183,6 +188,31 @@ def test_a_few_kilobytes_that_are_much_work(tmp_path: Path) -> None:
                 refused = produce(client, topic, bytearray(bomb))
                 assert refused.error_code == ErrorCode.MESSAGE_TOO_LARGE, topic
             assert fetch(client, topic).high_watermark == 0
+
+
+def test_lookups_by_time_in_batches_that_are_much_work(besieged: BrokerProcess) -> None:
+    """A topic that stores what it gets has batches that nobody should unpack on an event loop."""
+    count = 10_000_000
+    packed = compress(Compression.ZSTD, Record(b"k", b"v").encoded() * count)
+    bomb = claiming(count, packed, Compression.ZSTD)
+    by_time = [
+        ListOffsetsRequest(
+            replica_id=-1,
+            topics=[
+                ListOffsetsTopic(
+                    name="any", partitions=[ListOffsetsPartition(partition_index=0, timestamp=each)]
+                )
+            ],
+        )
+        for each in (TIMESTAMP, -3)
+    ]
+    with RawClient(besieged.bootstrap) as client:
+        create_topic(client, "any")
+        assert produce(client, "any", bytearray(bomb)).error_code == ErrorCode.NONE
+        for _ in range(5):
+            for request in by_time:
+                found = client.ask(request, 7).topics[0].partitions[0]
+                assert (found.error_code, found.offset, found.timestamp) == (ErrorCode.NONE, 0, TIMESTAMP)
 
 
 def test_batches_that_hold_no_records(besieged: BrokerProcess) -> None:

@@ -69,10 +69,10 @@ class Inspections:
 
         `data` is copied. TimedOut, which clients retry, if too many bytes are waiting.
         """
+        if self._stopping:
+            raise NotLeader(f"{partition.id}: this broker is stopping")
         if self._waiting_bytes + len(data) > MAX_WAITING_BYTES:
             raise TimedOut(f"{self._waiting_bytes} bytes are waiting for their records to be checked")
-        if self._stopping:
-            raise NotLeader("this broker is stopping")
         done: asyncio.Future[T] = asyncio.get_running_loop().create_future()
 
         def finish(outcome: Outcome) -> None:
@@ -127,6 +127,8 @@ class Inspections:
     async def run(self, work: Callable[P, T], *arguments: P.args, **named: P.kwargs) -> T:
         """Run `work`, which reads records that clients have sent, in one of the threads."""
         assert not named, named
+        if self._stopping:
+            raise NotLeader("this broker is stopping")
         if self._threads is None:
             self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="inspection")
         return await asyncio.get_running_loop().run_in_executor(self._threads, work, *arguments)

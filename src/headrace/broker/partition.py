@@ -4,7 +4,7 @@ import asyncio
 import logging
 import time
 from collections import deque
-from collections.abc import Collection, Sequence
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from enum import IntEnum
 from typing import NamedTuple
 
@@ -23,7 +23,7 @@ from headrace.protocol.compression import Buffer
 from headrace.protocol.errors import KafkaError
 from headrace.replication.follower import UNKNOWN, EpochEnd, where_parted
 from headrace.replication.leader import Leader
-from headrace.storage.errors import OffsetOutOfRange, StorageError
+from headrace.storage.errors import CorruptLog, OffsetOutOfRange, StorageError
 from headrace.storage.inspection import PreparedBatch
 from headrace.storage.log import Appended, Log
 from headrace.storage.time_lookup import FoundOffset
@@ -31,6 +31,7 @@ from headrace.storage.topics import TopicPartition
 from headrace.storage.txn_index import AbortedTxn
 
 ANY_EPOCH = -1
+Run = Callable[[Callable[[], None]], Awaitable[None]]
 
 logger = logging.getLogger(__name__)
 
@@ -421,8 +422,23 @@ class Partition:
             return self.log.last_stable_offset(self.high_watermark)
         return self.high_watermark
 
-    def find(self, timestamp: int) -> FoundOffset | None:
-        return self.log.offset_for_timestamp(timestamp)
+    async def find(self, timestamp: int | None, run: Run) -> FoundOffset | None:
+        """The first record at `timestamp` or later, the youngest if that is None; `run` has a thread read."""
+        while True:
+            cuts = self.log.cuts
+            search = self.log.timestamp_search(timestamp)
+            try:
+                while (step := search.next_step()) is not None:
+                    await run(step)
+            except CorruptLog:
+                if self.log.cuts == cuts:  # else segments went while they were searched
+                    raise
+            except OSError as error:
+                if self.log.cuts == cuts:
+                    raise self.log.search_failed(error) from error
+            else:
+                if search.found is None or search.found.offset >= self.log.log_start_offset:
+                    return search.found
 
     def delete_records_before(self, offset: int) -> int:
         """Move the log's start up to `offset`, at most to the high watermark; return where it is now."""

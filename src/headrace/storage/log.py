@@ -28,7 +28,7 @@ from headrace.storage.incoming import Batch, read_batches, writable
 from headrace.storage.inspection import PreparedBatch, prepare
 from headrace.storage.replay import Derived, replay, take_in
 from headrace.storage.segment import Segment
-from headrace.storage.time_lookup import FoundOffset, first_at_or_after, youngest
+from headrace.storage.time_lookup import FoundOffset, TimestampSearch
 from headrace.storage.txn_index import AbortedTxn
 from headrace.storage.validation import check_expected_offset
 
@@ -294,20 +294,33 @@ class Log:
 
     def offset_for_timestamp(self, timestamp: int) -> FoundOffset | None:
         """The first record at `timestamp` or later, by the log's order; None if there is none."""
-        self._ensure_online()
-        try:
-            return first_at_or_after(self.segments, self.log_start_offset, timestamp)
-        except OSError as error:
-            raise self._fail("search", error, harmless=True) from error
+        return self._search(timestamp)
 
     def offset_of_max_timestamp(self) -> FoundOffset | None:
         """The first of the youngest records; None in an empty log."""
-        self._ensure_online()
+        return self._search(None)
+
+    def _search(self, timestamp: int | None) -> FoundOffset | None:
+        search = self.timestamp_search(timestamp)
         try:
-            segments = self.segments[self._segment_number(self.log_start_offset) :]
-            return youngest(segments, self.log_start_offset)
+            while (step := search.next_step()) is not None:
+                step()
         except OSError as error:
-            raise self._fail("search", error, harmless=True) from error
+            raise self.search_failed(error) from error
+        return search.found
+
+    def timestamp_search(self, timestamp: int | None) -> TimestampSearch:
+        """A search for the first record at `timestamp` or later, for the youngest if that is None.
+
+        Its steps may run in another thread. If `cuts` has changed when one of them fails, search again.
+        """
+        self._ensure_online()
+        segments = self.segments[self._segment_number(self.log_start_offset) :]
+        return TimestampSearch(segments, self.log_start_offset, timestamp)
+
+    def search_failed(self, error: OSError) -> LogOffline:
+        """Take the log offline, unless too many open files are all that is wrong."""
+        return self._fail("search", error, harmless=True)
 
     # -- transactions --------------------------------------------------------------------------
 

@@ -1,9 +1,19 @@
-"""Which record a question about time means: the indexes lead to the batch, the records decide."""
+"""Which record a question about time means: the indexes lead to the batch, the records decide.
 
-from collections.abc import Sequence
+A search goes batch by batch. Its steps read and unpack what clients have sent, so a broker runs each of them
+in a thread; the log's own thread goes on to the next segment between two steps. For a batch that cannot be
+read, or has more records than are read, its first offset is the answer.
+"""
+
+import os
+from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
-from headrace.protocol.records import decode_batch
+from headrace.protocol.batch import BatchHeader
+from headrace.protocol.errors import KafkaError
+from headrace.protocol.records import Record, decode_batch
+from headrace.storage.inspection import MAX_INSPECTED_BYTES, MAX_RECORDS
+from headrace.storage.scan import Scanner
 from headrace.storage.segment import Segment
 
 _CHUNK = 64 * 1024
@@ -17,51 +27,103 @@ class FoundOffset(NamedTuple):
     leader_epoch: int
 
 
-def first_at_or_after(
-    segments: Sequence[Segment], log_start_offset: int, timestamp: int
-) -> FoundOffset | None:
-    """The first record, by the log's order, whose time is `timestamp` or later."""
-    for segment in segments:
-        if segment.max_timestamp.timestamp >= timestamp:
-            found = _find(segment, log_start_offset, timestamp)
-            if found is not None:
-                return found
-    return None
+class TimestampSearch:
+    """The first record, by the log's order, at `timestamp` or later; without one, the first of the youngest.
+
+    search = TimestampSearch(segments, log_start_offset, timestamp)
+    while (step := search.next_step()) is not None:
+        step()                                             # in any thread
+    search.found
+    """
+
+    def __init__(self, segments: Sequence[Segment], log_start_offset: int, timestamp: int | None) -> None:
+        self.found: FoundOffset | None = None
+        self._segments = iter(tuple(segments))
+        self._log_start_offset = log_start_offset
+        self._timestamp = timestamp
+        self._pass: Iterator[None] | None = None  # over the batches of one segment
+
+    def next_step(self) -> Callable[[], None] | None:
+        """What is to be done next; None if `found` is the answer. Called on the log's own thread."""
+        if self.found is not None and self._timestamp is not None:
+            return None
+        if self._pass is None:
+            segment = next(filter(self._may_hold, self._segments), None)
+            if segment is None:
+                return None
+            self._pass = self._first_at(segment) if self._timestamp is not None else self._youngest(segment)
+        return self._step
+
+    def _may_hold(self, segment: Segment) -> bool:
+        youngest = segment.max_timestamp.timestamp
+        if self._timestamp is not None:
+            return youngest >= self._timestamp
+        return self.found is None or youngest > self.found.timestamp
+
+    def _step(self) -> None:
+        """Read one batch."""
+        assert self._pass is not None, "there is a step only within a segment"
+        if next(self._pass, self) is self:
+            self._pass = None
+
+    def _first_at(self, segment: Segment) -> Iterator[None]:
+        timestamp = self._timestamp
+        assert timestamp is not None, "without one the youngest record is searched for"
+        scanned = _Scanned(segment, segment.position_of_timestamp(timestamp))
+
+        def batches() -> Iterator[None]:
+            for header, batch in scanned.batches(self._log_start_offset, timestamp):
+                for record in _records(header, batch, self._log_start_offset):
+                    if record.timestamp >= timestamp and record.offset >= self._log_start_offset:
+                        self.found = FoundOffset(record.timestamp, record.offset, header.leader_epoch)
+                        return
+                yield
+
+        return batches()
+
+    def _youngest(self, segment: Segment) -> Iterator[None]:
+        largest = segment.max_timestamp
+        whole = self._log_start_offset <= segment.base_offset  # otherwise the youngest may have been deleted
+        scanned = _Scanned(segment, segment.position_of(largest.offset if whole else self._log_start_offset))
+
+        def batches() -> Iterator[None]:
+            for header, batch in scanned.batches(self._log_start_offset, -1):
+                if self.found is not None and header.max_timestamp <= self.found.timestamp:
+                    continue
+                for record in _records(header, batch, self._log_start_offset):
+                    younger = self.found is None or record.timestamp > self.found.timestamp
+                    if younger and record.offset >= self._log_start_offset:
+                        self.found = FoundOffset(record.timestamp, record.offset, header.leader_epoch)
+                if self.found is not None and self.found.timestamp >= largest.timestamp:
+                    return
+                yield
+
+        return batches()
 
 
-def youngest(segments: Sequence[Segment], log_start_offset: int) -> FoundOffset | None:
-    """The first of the records with the largest timestamp."""
-    found = None
-    for segment in segments:
-        if found is None or segment.max_timestamp.timestamp > found.timestamp:
-            found = _younger(segment, log_start_offset, found)
-    return found
+class _Scanned:
+    """A segment from one of its batches on, with a descriptor of its own: it outlives the segment."""
+
+    def __init__(self, segment: Segment, start: int) -> None:
+        self._file = os.fdopen(os.dup(segment.descriptor), "rb", buffering=0)
+        self._scanner = Scanner(segment.path, self._file.fileno(), segment.size, chunk=_CHUNK)
+        self._start = start
+
+    def batches(self, log_start_offset: int, timestamp: int) -> Iterator[tuple[BatchHeader, memoryview]]:
+        """The batches that reach `log_start_offset` and whose largest timestamp is at least `timestamp`."""
+        with self._file:
+            for position, header in self._scanner.headers(self._start):
+                if header.max_timestamp >= timestamp and header.next_offset > log_start_offset:
+                    yield header, self._scanner.batch(position, header)
 
 
-def _find(segment: Segment, log_start_offset: int, timestamp: int) -> FoundOffset | None:
-    scanner = segment.scanner(chunk=_CHUNK)
-    for position, header in scanner.headers(segment.position_of_timestamp(timestamp)):
-        if header.max_timestamp < timestamp or header.next_offset <= log_start_offset:
-            continue
-        for record in decode_batch(scanner.batch(position, header), header):
-            if record.timestamp >= timestamp and record.offset >= log_start_offset:
-                return FoundOffset(record.timestamp, record.offset, header.leader_epoch)
-    return None
-
-
-def _younger(segment: Segment, log_start_offset: int, found: FoundOffset | None) -> FoundOffset | None:
-    """The first of the youngest records in `segment`, or `found` if none is younger."""
-    largest = segment.max_timestamp
-    whole = log_start_offset <= segment.base_offset  # otherwise the youngest may have been deleted
-    scanner = segment.scanner(chunk=_CHUNK)
-    start = segment.position_of(largest.offset if whole else log_start_offset)
-    for position, header in scanner.headers(start):
-        if found is not None and header.max_timestamp <= found.timestamp:
-            continue
-        for record in decode_batch(scanner.batch(position, header), header):
-            younger = found is None or record.timestamp > found.timestamp
-            if younger and record.offset >= log_start_offset:
-                found = FoundOffset(record.timestamp, record.offset, header.leader_epoch)
-        if found is not None and found.timestamp >= largest.timestamp:
-            break
-    return found
+def _records(header: BatchHeader, batch: memoryview, log_start_offset: int) -> Iterator[Record]:
+    """The records of a batch; if they cannot be read, one at its first offset and with its largest time."""
+    first = Record(None, None, (), header.max_timestamp, max(header.base_offset, log_start_offset))
+    if header.records_count > MAX_RECORDS:
+        yield first
+        return
+    try:
+        yield from decode_batch(batch, header, max_bytes=MAX_INSPECTED_BYTES)
+    except KafkaError:
+        yield first

@@ -4,11 +4,12 @@ from pathlib import Path
 
 import pytest
 
-from headrace.protocol.batch import TimestampType, read_batch
-from headrace.protocol.compression import Compression
+from headrace.protocol.batch import TimestampType, build_batch, read_batch
+from headrace.protocol.compression import Compression, compress
 from headrace.protocol.errors import CorruptMessage, ErrorCode, InvalidRecord
 from headrace.storage.config import LogConfig
 from headrace.storage.errors import OffsetOutOfRange, OutOfOrderSequence, RecordListTooLarge
+from headrace.storage.inspection import MAX_RECORDS
 from headrace.storage.log import Appended, Log
 from headrace.storage.time_lookup import FoundOffset
 from headrace.storage.txn_index import AbortedTxn
@@ -351,6 +352,46 @@ class TestTime:
         log.delete_records_before(start)
 
         assert log.offset_of_max_timestamp() == FoundOffset(*found, leader_epoch=2)
+
+    @pytest.mark.parametrize("compression", Compression)
+    def test_a_batch_that_cannot_be_read_is_found_by_its_header(
+        self, log: Log, compression: Compression
+    ) -> None:
+        garbage = build_batch(
+            b"\xff" * 40,
+            base_offset=0,
+            last_offset_delta=2,
+            records_count=3,
+            base_timestamp=50,
+            max_timestamp=60,
+            compression=compression,
+        )
+        log.append(garbage, leader_epoch=2)
+        log.append(make_batch(1, timestamps=70), leader_epoch=2)
+
+        assert log.offset_for_timestamp(55) == FoundOffset(60, 8, 2)
+        assert log.offset_for_timestamp(61) == FoundOffset(70, 11, 2)
+        assert log.offset_of_max_timestamp() == FoundOffset(70, 11, 2)
+        log.delete_records_before(9)
+        assert log.offset_for_timestamp(55) == FoundOffset(60, 9, 2)
+
+    def test_a_batch_of_more_records_than_are_read_is_found_by_its_header(self, log: Log) -> None:
+        count = MAX_RECORDS + 1
+        body = compress(Compression.ZSTD, b"\x0c\0\0\0\1\1\0" * count)
+        log.append(
+            build_batch(
+                body,
+                base_offset=0,
+                last_offset_delta=count - 1,
+                records_count=count,
+                base_timestamp=50,
+                max_timestamp=60,
+                compression=Compression.ZSTD,
+            ),
+            leader_epoch=2,
+        )
+
+        assert log.offset_for_timestamp(55) == FoundOffset(60, 8, 2)
 
     def test_finds_nothing_in_an_empty_log(self, open_log: OpenLog) -> None:
         log = open_log()

@@ -9,11 +9,13 @@ Versions:  v2 isolation levels; v4 leader epochs; v6 flexible; v7 youngest recor
 """
 
 from collections import Counter
+from collections.abc import Awaitable, Sequence
+from typing import NamedTuple
 
 from headrace.broker.dispatch import Context, handles
 from headrace.broker.errors import InvalidRequest
 from headrace.broker.partition import Isolation, Partition
-from headrace.broker.translate import FAILURES, error_code
+from headrace.broker.translate import FAILURES, Failure, error_code
 from headrace.protocol.errors import ErrorCode, KafkaError
 from headrace.protocol.schema.index import ApiKey
 from headrace.protocol.schema.list_offsets import (
@@ -30,52 +32,101 @@ _ANY_REPLICA = -2
 _NOTHING = FoundOffset(-1, -1, -1)
 
 
+class _Lookup(NamedTuple):
+    """A question about time, whose answer belongs in `replies` at `place`: records have to be read for it."""
+
+    partition: Partition
+    entry: ListOffsetsPartition
+    replies: list[ListOffsetsPartitionResponse]
+    place: int
+
+
 @handles(ApiKey.LIST_OFFSETS, range(1, 12))
-def list_offsets(request: ListOffsetsRequest, context: Context) -> ListOffsetsResponse:
+def list_offsets(
+    request: ListOffsetsRequest, context: Context
+) -> ListOffsetsResponse | Awaitable[ListOffsetsResponse]:
     isolation = Isolation.READ_COMMITTED if request.isolation_level == 1 else Isolation.READ_UNCOMMITTED
     times = Counter(
         (topic.name, each.partition_index) for topic in request.topics for each in topic.partitions
     )
-    return ListOffsetsResponse(
-        topics=[
-            ListOffsetsTopicResponse(
-                name=topic.name,
-                partitions=[
-                    _of_this_replica(topic.name, entry, context)
-                    if request.replica_id == _ANY_REPLICA
-                    else _answer(
-                        topic.name, entry, isolation, context, times[topic.name, entry.partition_index]
-                    )
-                    for entry in topic.partitions
-                ],
-            )
-            for topic in request.topics
-        ]
-    )
+    topics = []
+    lookups: list[_Lookup] = []
+    for topic in request.topics:
+        replies: list[ListOffsetsPartitionResponse] = []
+        for entry in topic.partitions:
+            if request.replica_id == _ANY_REPLICA:
+                replies.append(_of_this_replica(topic.name, entry, context))
+                continue
+            named = times[topic.name, entry.partition_index]
+            answer = _answer(topic.name, entry, isolation, context, named)
+            if isinstance(answer, Partition):
+                lookups.append(_Lookup(answer, entry, replies, len(replies)))
+                answer = ListOffsetsPartitionResponse(partition_index=entry.partition_index)
+            replies.append(answer)
+        topics.append(ListOffsetsTopicResponse(name=topic.name, partitions=replies))
+    response = ListOffsetsResponse(topics=topics)
+    return _look_up(response, lookups, isolation, context) if lookups else response
 
 
 def _answer(
     topic: str, entry: ListOffsetsPartition, isolation: Isolation, context: Context, times: int
-) -> ListOffsetsPartitionResponse:
+) -> ListOffsetsPartitionResponse | Partition:
+    """The answer for a partition; the partition itself if its records have to be read for it."""
     try:
         if times > 1:
             raise InvalidRequest(f"{topic}-{entry.partition_index} is named {times} times in one request")
         partition = context.broker.partition(topic, entry.partition_index)
-        partition.ensure_leader(entry.current_leader_epoch)
-        context.broker.ensure_lease(partition)  # a leader of the past would name an end of the past
-        if entry.timestamp == _LATEST and not partition.knows_what_is_committed:
-            raise OffsetNotAvailable(f"{partition.id} has a new leader that waits for its followers")
-        found = _look_up(partition, entry.timestamp, isolation)
+        _ensure_answering(partition, entry, context)
+        if entry.timestamp == _LATEST:
+            if not partition.knows_what_is_committed:
+                raise OffsetNotAvailable(f"{partition.id} has a new leader that waits for its followers")
+            found = FoundOffset(-1, partition.end_offset(isolation), partition.leader_epoch)
+        elif entry.timestamp in {_EARLIEST, _EARLIEST_LOCAL}:
+            start = partition.log.log_start_offset
+            found = FoundOffset(-1, start, partition.log.epochs.at(start))
+        elif entry.timestamp >= 0 or entry.timestamp == _YOUNGEST:
+            return partition
+        else:
+            found = _NOTHING
     except FAILURES as error:
-        return ListOffsetsPartitionResponse(
-            partition_index=entry.partition_index, error_code=error_code(error)
-        )
+        return _refused(entry, error)
+    return _found(entry, found)
+
+
+def _ensure_answering(partition: Partition, entry: ListOffsetsPartition, context: Context) -> None:
+    partition.ensure_leader(entry.current_leader_epoch)
+    context.broker.ensure_lease(partition)  # a leader of the past would name an end of the past
+
+
+async def _look_up(
+    response: ListOffsetsResponse, lookups: Sequence[_Lookup], isolation: Isolation, context: Context
+) -> ListOffsetsResponse:
+    """The response with the answers to questions about time in it."""
+    for partition, entry, replies, place in lookups:
+        timestamp = None if entry.timestamp == _YOUNGEST else entry.timestamp
+        try:
+            found = await partition.find(timestamp, context.broker.inspections.run)
+            _ensure_answering(partition, entry, context)  # as it was before the records were read
+        except FAILURES as error:
+            replies[place] = _refused(entry, error)
+            continue
+        if found is None or found.offset >= partition.end_offset(isolation):
+            found = _NOTHING
+        replies[place] = _found(entry, found)
+    return response
+
+
+def _found(entry: ListOffsetsPartition, found: FoundOffset) -> ListOffsetsPartitionResponse:
     return ListOffsetsPartitionResponse(
         partition_index=entry.partition_index,
         timestamp=found.timestamp,
         offset=found.offset,
         leader_epoch=found.leader_epoch,
     )
+
+
+def _refused(entry: ListOffsetsPartition, error: Failure) -> ListOffsetsPartitionResponse:
+    return ListOffsetsPartitionResponse(partition_index=entry.partition_index, error_code=error_code(error))
 
 
 class OffsetNotAvailable(KafkaError):
@@ -97,19 +148,3 @@ def _of_this_replica(
         offset=log.log_end_offset,
         leader_epoch=log.epochs.at(max(log.log_end_offset - 1, 0)),
     )
-
-
-def _look_up(partition: Partition, timestamp: int, isolation: Isolation) -> FoundOffset:
-    end = partition.end_offset(isolation)
-    if timestamp == _LATEST:
-        return FoundOffset(-1, end, partition.leader_epoch)
-    if timestamp in {_EARLIEST, _EARLIEST_LOCAL}:
-        start = partition.log.log_start_offset
-        return FoundOffset(-1, start, partition.log.epochs.at(start))
-    if timestamp == _YOUNGEST:
-        found = partition.log.offset_of_max_timestamp()
-    elif timestamp >= 0:
-        found = partition.find(timestamp)
-    else:
-        return _NOTHING
-    return found if found is not None and found.offset < end else _NOTHING
