@@ -7,11 +7,10 @@ partition is checked when the batch is appended, and not only when it comes.
 """
 
 import asyncio
-import logging
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, Final, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Generic, ParamSpec, TypeVar
 
 from headrace.broker.errors import NotLeader, TimedOut
 from headrace.broker.partition import Partition
@@ -23,23 +22,42 @@ if TYPE_CHECKING:
     from headrace.broker.schemas import Schemas
 
 MAX_WAITING_BYTES: Final = 256 * 1024 * 1024  # of batches in all lines
+OVERHEAD_BYTES: Final = 1024  # of each of them
 THREADS: Final = 2  # the codecs release the GIL; two loops over records would only take turns with a third
 
 T = TypeVar("T")
 P = ParamSpec("P")
 Outcome = PreparedBatch | KafkaError
 
-logger = logging.getLogger(__name__)
 
+class _Waiting(Generic[T]):
+    """A batch in line, what to do with it when it is its turn, and what comes of that."""
 
-class _Waiting:
-    """A batch in line, and what to do with it when it is its turn."""
+    __slots__ = ("_append", "data", "done")
 
-    __slots__ = ("append", "data")
-
-    def __init__(self, data: bytearray, append: Callable[[Outcome], None]) -> None:
+    def __init__(self, data: bytearray, append: Callable[[Outcome], T]) -> None:
         self.data = data
-        self.append = append
+        self.done: asyncio.Future[T] = asyncio.get_running_loop().create_future()
+        self._append = append
+
+    @property
+    def cost(self) -> int:
+        """Bytes of memory."""
+        return len(self.data) + OVERHEAD_BYTES
+
+    def append(self, outcome: Outcome) -> None:
+        """Append the batch, or refuse it; a failure of ours is raised where the reply is waited for."""
+        try:
+            result = self._append(outcome)
+        except Exception as error:  # noqa: BLE001  see above
+            self.fail(error)
+        else:
+            if not self.done.done():  # else the client has gone
+                self.done.set_result(result)
+
+    def fail(self, error: Exception) -> None:
+        if not self.done.done():
+            self.done.set_exception(error)
 
 
 class Inspections:
@@ -47,7 +65,7 @@ class Inspections:
 
     def __init__(self, schemas: "Schemas") -> None:
         self._schemas = schemas
-        self._lines: dict[Partition, deque[_Waiting]] = {}
+        self._lines: dict[Partition, deque[_Waiting[Any]]] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._threads: ThreadPoolExecutor | None = None
         self._waiting_bytes = 0
@@ -71,43 +89,34 @@ class Inspections:
         """
         if self._stopping:
             raise NotLeader(f"{partition.id}: this broker is stopping")
-        if self._waiting_bytes + len(data) > MAX_WAITING_BYTES:
+        waiting = _Waiting(bytearray(data), append)
+        if self._waiting_bytes + waiting.cost > MAX_WAITING_BYTES:
             raise TimedOut(f"{self._waiting_bytes} bytes are waiting for their records to be checked")
-        done: asyncio.Future[T] = asyncio.get_running_loop().create_future()
-
-        def finish(outcome: Outcome) -> None:
-            try:
-                result = append(outcome)
-            except Exception as error:  # noqa: BLE001  it is raised where the reply is waited for
-                if not done.done():
-                    done.set_exception(error)
-            else:
-                if not done.done():  # else the client has gone
-                    done.set_result(result)
-
-        self._waiting_bytes += len(data)
+        self._waiting_bytes += waiting.cost
         line = self._lines.setdefault(partition, deque())
-        line.append(_Waiting(bytearray(data), finish))
+        line.append(waiting)
         if len(line) == 1:
             task = asyncio.get_running_loop().create_task(self._work_off(partition, line))
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
-        return done
+        return waiting.done
 
-    async def _work_off(self, partition: Partition, line: deque[_Waiting]) -> None:
+    async def _work_off(self, partition: Partition, line: deque[_Waiting[Any]]) -> None:
         try:
             while line:
-                outcome = await self._prepared(partition, line[0].data)
-                line[0].append(outcome)
+                try:
+                    line[0].append(await self._prepared(partition, line[0].data))
+                except Exception as error:  # noqa: BLE001  it is raised where the reply is waited for
+                    line[0].fail(error)
                 self._leave(line)
-        finally:
+        finally:  # it was cancelled, unless the line is empty
             del self._lines[partition]
-            while line:  # the broker stops, or what failed is a bug that has been logged
+            while line:
                 line[0].append(NotLeader(f"{partition.id}: this broker is stopping"))
                 self._leave(line)
 
-    def _leave(self, line: deque[_Waiting]) -> None:
-        self._waiting_bytes -= len(line.popleft().data)
+    def _leave(self, line: deque[_Waiting[Any]]) -> None:
+        self._waiting_bytes -= line.popleft().cost
 
     async def _prepared(self, partition: Partition, data: bytearray) -> Outcome:
         """The batch ready to be appended under the configuration that the log has when this returns."""

@@ -12,13 +12,13 @@ from typing import Any
 import pytest
 
 from headrace.broker.errors import NotLeader, TimedOut
-from headrace.broker.inspections import THREADS, Inspections, Outcome
+from headrace.broker.inspections import OVERHEAD_BYTES, THREADS, Inspections, Outcome
 from headrace.broker.partition import Partition
 from headrace.coordination.znodes import PartitionState
 from headrace.protocol.compression import Compression
 from headrace.protocol.errors import KafkaError
 from headrace.storage.config import LogConfig
-from headrace.storage.inspection import PreparedBatch
+from headrace.storage.inspection import PreparedBatch, prepare
 from headrace.storage.topics import TopicPartition
 from headrace.testing.logs import open_test_log, read_all
 from headrace.testing.records import headers_of, make_batch
@@ -220,8 +220,30 @@ async def test_a_failure_of_ours_is_raised_where_the_reply_is_waited_for(partiti
 
 
 @on_a_loop
+async def test_a_failure_while_records_are_read_holds_up_nobody(
+    partition: Partition, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is no error of Kafka's is a bug of ours: it ends one connection."""
+    failures = iter([ZeroDivisionError("a bug")])
+
+    def failing(*arguments: Any) -> PreparedBatch:
+        for each in failures:
+            raise each
+        return prepare(*arguments)
+
+    monkeypatch.setattr("headrace.broker.inspections.prepare", failing)
+    async with started() as inspections:
+        first, second = (send(inspections, partition, bytes(PACKED)) for _ in range(2))
+
+        with pytest.raises(ZeroDivisionError):
+            await first
+        assert await second == 0
+
+
+@on_a_loop
 async def test_only_so_many_bytes_wait(partition: Partition, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("headrace.broker.inspections.MAX_WAITING_BYTES", 2 * len(PACKED))
+    most = 2 * (len(PACKED) + OVERHEAD_BYTES)
+    monkeypatch.setattr("headrace.broker.inspections.MAX_WAITING_BYTES", most)
     async with started() as inspections:
         async with busy_threads(inspections):
             sent = [send(inspections, partition, bytes(PACKED)) for _ in range(2)]
