@@ -49,17 +49,28 @@ class Shell:
     def tool(self, name: str, *arguments: str) -> str:
         return self._run(f"{TOOLS}.{name}", *arguments)
 
+    def failure(self, name: str, *arguments: str) -> str:
+        """What a tool prints that is to fail."""
+        run = self._start(f"{TOOLS}.{name}", *arguments)
+        assert run.returncode != 0, run.stdout
+        return run.stdout + run.stderr
+
     def _run(self, main_class: str, *arguments: str, text: str | None = None) -> str:
+        run = self._start(main_class, *arguments, text=text)
+        assert run.returncode == 0, f"{main_class} {arguments}: {run.stdout}{run.stderr}"
+        assert " ERROR " not in run.stderr, f"{main_class} {arguments}: {run.stdout}{run.stderr}"
+        return run.stdout
+
+    def _start(
+        self, main_class: str, *arguments: str, text: str | None = None
+    ) -> subprocess.CompletedProcess[str]:
         bootstrap = ("--bootstrap-server", self.broker.bootstrap)
         commands_first = main_class.endswith("ClusterTool")  # the others want them last, if they have any
         arguments = (*arguments, *bootstrap) if commands_first else (*bootstrap, *arguments)
         command = self.java.command(main_class, *arguments)
-        run = subprocess.run(
+        return subprocess.run(
             command, input=text, capture_output=True, text=True, timeout=TIMEOUT_S, check=False
         )
-        assert run.returncode == 0, f"{main_class} {arguments}: {run.stdout}{run.stderr}"
-        assert " ERROR " not in run.stderr, f"{main_class} {arguments}: {run.stdout}{run.stderr}"
-        return run.stdout
 
 
 @pytest.fixture(scope="module")
@@ -227,6 +238,14 @@ def test_the_transactions_tool_shows_an_idempotent_producer(shell: Shell) -> Non
 
     header, row = printed.strip().splitlines()
     assert dict(zip(header.split("\t"), row.split("\t"), strict=False))["LastSequence"].strip() == "1"
+
+
+def test_a_transactional_producer_fails_at_once_with_the_reason(shell: Shell) -> None:
+    load = ("--topic", fresh_name("transactional"), "--num-records", "1", "--record-size", "1")
+
+    printed = shell.failure("ProducerPerformance", *load, "--throughput", "-1", "--transactional-id", "java")
+
+    assert "Headrace does not support transactions: remove transactional.id='java'" in printed
 
 
 def test_kafka_dump_log_reads_what_java_wrote_through_us(

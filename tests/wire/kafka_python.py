@@ -6,13 +6,19 @@ with warnings.catch_warnings():
     warnings.simplefilter("ignore", DeprecationWarning)  # it loads its schemas the way of Python 3.8
     from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer, TopicPartition
     from kafka.admin import ConfigResource, ConfigResourceType, NewPartitions, NewTopic
-    from kafka.errors import MessageSizeTooLargeError, TopicAlreadyExistsError, UnknownTopicOrPartitionError
+    from kafka.errors import (
+        KafkaError,
+        MessageSizeTooLargeError,
+        TopicAlreadyExistsError,
+        UnknownTopicOrPartitionError,
+    )
 
 __all__ = [
     "ConfigResource",
     "ConfigResourceType",
     "KafkaAdminClient",
     "KafkaConsumer",
+    "KafkaError",
     "KafkaProducer",
     "MessageSizeTooLargeError",
     "NewPartitions",

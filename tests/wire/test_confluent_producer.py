@@ -186,13 +186,16 @@ def test_a_topic_name_that_cannot_be_is_an_error_at_once(broker: BrokerProcess) 
     assert found.error.code() == KafkaError.TOPIC_EXCEPTION
 
 
-def test_transactions_are_refused_while_there_is_no_coordinator(broker: BrokerProcess) -> None:
-    producer = Producer(settings(broker.bootstrap, transactional_id="t"))
+def test_a_transactional_producer_fails_at_once_with_the_reason(broker: BrokerProcess) -> None:
+    producer = Producer(settings(broker.bootstrap, transactional_id="payments-7"))
 
     with pytest.raises(KafkaException) as refused:
-        producer.init_transactions(1)
+        producer.init_transactions(TIMEOUT_S)  # a retriable error would be the timeout's
 
-    assert refused.value.args[0].retriable()
+    error = refused.value.args[0]
+    assert (error.fatal(), error.retriable()) == (True, False)
+    assert "Headrace does not support transactions: remove transactional.id='payments-7'" in error.str()
+    assert "with transactional.id='payments-7': transactions are not supported" in broker.log.read_text()
 
 
 def test_every_invalid_record_of_a_batch_is_reported_as_such(broker: BrokerProcess) -> None:

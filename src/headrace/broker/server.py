@@ -42,6 +42,7 @@ from headrace.broker.replicas import Replicas
 from headrace.broker.schemas import Schemas
 from headrace.broker.settings import InvalidSetting, Scope
 from headrace.broker.topic_admin import BROKER_DEFAULT, TopicAdmin
+from headrace.broker.transactions import Transactions
 from headrace.controller.channel import PeerGone
 from headrace.coordination.session import ZooKeeperSession
 from headrace.protocol.buffer_pool import BufferPool
@@ -84,6 +85,7 @@ class Broker:
         self.finishing = Finishing()
         self.topic_admin = TopicAdmin(self)
         self.config_admin = ConfigAdmin(self)
+        self.transactions = Transactions()
         self.buffers = BufferPool()
         self.meters = Meters()
         self.started_s = time.time()

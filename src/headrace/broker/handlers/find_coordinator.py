@@ -3,7 +3,8 @@
 Behaviour: the leader of the partition of __consumer_offsets that holds a group; the topic is made if there
            is none.
 Versions:  v1 transactions; v3 flexible; v4 several keys; v6 share groups.
-Not yet:   transactional ids and share groups: COORDINATOR_NOT_AVAILABLE, which clients retry.
+Not yet:   transactional ids: CLUSTER_AUTHORIZATION_FAILED with the reason, which is fatal for every producer.
+           Share groups: COORDINATOR_NOT_AVAILABLE, which clients retry.
 """
 
 import asyncio
@@ -46,9 +47,11 @@ async def _find(key: str, key_type: int, context: Context) -> Coordinator:
     try:
         if key_type == _GROUP:
             return _found(key, await context.broker.groups.find(key, context.listener))
-        if key_type == _TRANSACTION or (key_type == _SHARE and context.version >= _SHARE_GROUPS):
-            raise CoordinatorNotAvailable("transactions and share groups are not there yet")
-        raise InvalidRequest(f"{key_type} is no type of coordinator")
+        if key_type == _TRANSACTION:
+            raise context.broker.transactions.refusal(key, context.client_id, context.address)
+        if key_type == _SHARE and context.version >= _SHARE_GROUPS:
+            raise CoordinatorNotAvailable("share groups are not supported yet")
+        raise InvalidRequest(f"coordinator type {key_type} is unknown (INVALID_REQUEST)")
     except FAILURES as error:
         return _refused(key, error)
 

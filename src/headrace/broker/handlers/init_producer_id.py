@@ -2,7 +2,7 @@
 
 Behaviour: an id of its own, at epoch 0, for an idempotent producer, also for one that asks again.
 Versions:  v2 flexible; v3 the producer's present id and epoch; v6 two-phase commit.
-Not yet:   transactional ids are refused with COORDINATOR_NOT_AVAILABLE.
+Not yet:   transactional ids are refused with CLUSTER_AUTHORIZATION_FAILED, which is fatal for every producer.
 """
 
 from headrace.broker.dispatch import Context, handles
@@ -14,10 +14,12 @@ from headrace.protocol.schema.init_producer_id import InitProducerIdRequest, Ini
 
 @handles(ApiKey.INIT_PRODUCER_ID, range(7))
 async def init_producer_id(request: InitProducerIdRequest, context: Context) -> InitProducerIdResponse:
-    if request.transactional_id is not None:
-        return _refused(
-            ErrorCode.COORDINATOR_NOT_AVAILABLE if request.transactional_id else ErrorCode.INVALID_REQUEST
-        )
+    transactional_id = request.transactional_id
+    if transactional_id == "":
+        return _refused(ErrorCode.INVALID_REQUEST)
+    if transactional_id is not None:
+        refusal = context.broker.transactions.refusal(transactional_id, context.client_id, context.address)
+        return _refused(refusal.code)
     try:
         producer_id = await context.broker.producer_ids.take()
     except FAILURES:  # whatever it is: a producer asks again
