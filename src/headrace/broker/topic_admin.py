@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from headrace.broker.errors import (
     InvalidConfig,
     InvalidPartitions,
+    InvalidReplicaAssignment,
     InvalidRequest,
     NotController,
     PolicyViolation,
@@ -214,11 +215,13 @@ class TopicAdmin:
         had = len(old.replicas)
         brokers = {each: found.rack for each, found in self._broker.image.brokers.items()}
         if assignment is not None:
+            if len(assignment) != count - had:
+                raise InvalidReplicaAssignment(
+                    f"{old.topic}: {len(assignment)} assignments for {count - had} new partitions"
+                )
             added = dict(enumerate(assignment, start=had))
             check_assignment(added, brokers, first=had)
-            if len(added) != count - had:
-                raise InvalidPartitions(f"{count - had} new partitions, {len(added)} assignments")
-            return dict(added)
+            return added
         placed = spread(count - had, len(old.replicas[0]), brokers, start=had % max(1, len(brokers)))
         return {had + partition: replicas for partition, replicas in placed.items()}
 

@@ -1,10 +1,14 @@
 """CreatePartitions (key 37), v0-v3.
 
 Behaviour: each topic on its own. Records stay where they are, but a key may hash to another partition now.
+           A topic that is named twice is answered once, with INVALID_REQUEST, and stays as it is.
 Versions:  v2 flexible.
 """
 
+from collections import Counter
+
 from headrace.broker.dispatch import Context, handles
+from headrace.broker.errors import InvalidRequest
 from headrace.broker.translate import FAILURES, error_code
 from headrace.protocol.schema.create_partitions import (
     CreatePartitionsRequest,
@@ -18,16 +22,23 @@ from headrace.protocol.schema.index import ApiKey
 @handles(ApiKey.CREATE_PARTITIONS, range(4), on_controller=True)
 async def create_partitions(request: CreatePartitionsRequest, context: Context) -> CreatePartitionsResponse:
     await context.broker.session.reconnected(request.timeout_ms)
+    counts = Counter(topic.name for topic in request.topics)
+    by_name = {topic.name: topic for topic in request.topics}
     return CreatePartitionsResponse(
-        results=[await _grow(topic, context, request.validate_only) for topic in request.topics]
+        results=[
+            await _grow(topic, counts[name], context, request.validate_only)
+            for name, topic in by_name.items()
+        ]
     )
 
 
 async def _grow(
-    topic: CreatePartitionsTopic, context: Context, validate_only: bool
+    topic: CreatePartitionsTopic, times_named: int, context: Context, validate_only: bool
 ) -> CreatePartitionsTopicResult:
     assignment = None if topic.assignments is None else [entry.broker_ids for entry in topic.assignments]
     try:
+        if times_named > 1:
+            raise InvalidRequest(f"topic {topic.name!r} is named {times_named} times in one request")
         await context.broker.topic_admin.add_partitions(
             topic.name, topic.count, assignment, validate_only=validate_only
         )
