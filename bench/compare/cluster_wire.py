@@ -59,7 +59,8 @@ def controller_of(address: Address) -> int:
 
 
 def _has_quorum(address: Address) -> bool:
-    answer = ask(address, ApiKey.API_VERSIONS, api_versions.ApiVersionsRequest())
+    request = api_versions.ApiVersionsRequest(client_software_name="bench", client_software_version="1")
+    answer = ask(address, ApiKey.API_VERSIONS, request)
     assert isinstance(answer, api_versions.ApiVersionsResponse)
     return any(each.api_key == ApiKey.DESCRIBE_QUORUM for each in answer.api_keys)
 

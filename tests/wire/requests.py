@@ -6,6 +6,7 @@ from typing import Any
 
 from headrace.protocol.message import ZERO_UUID
 from headrace.protocol.records import Record, decode_batch
+from headrace.protocol.schema.api_versions import ApiVersionsRequest
 from headrace.protocol.schema.create_topics import (
     CreatableTopic,
     CreatableTopicConfig,
@@ -15,6 +16,8 @@ from headrace.protocol.schema.fetch import FetchPartition, FetchRequest, FetchTo
 from headrace.protocol.schema.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from headrace.testing.records import headers_of, make_batch, split_batches
 from wire.raw import RawClient
+
+ASK_VERSIONS = ApiVersionsRequest(client_software_name="raw", client_software_version="1")
 
 _numbers = itertools.count()
 

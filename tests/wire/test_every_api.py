@@ -21,7 +21,7 @@ from headrace.protocol.structs import all_defaults
 from headrace.testing.records import make_batch
 from wire.every_request import ADVERTISED, REQUESTS, Target
 from wire.raw import RawClient
-from wire.requests import create_topic, fresh_name, produce
+from wire.requests import ASK_VERSIONS, create_topic, fresh_name, produce
 
 MAY_FAIL: Final = {  # these are about a group, or a member, that is not there
     ApiKey.JOIN_GROUP: ErrorCode.MEMBER_ID_REQUIRED,
@@ -68,11 +68,11 @@ def test_a_request_with_nothing_in_it_is_answered_too(raw: RawClient, key: ApiKe
     else:
         assert raw.ask(empty, version) is not None
 
-    assert raw.ask(ApiVersionsRequest(), 0).error_code == 0
+    assert raw.ask(ASK_VERSIONS, 0).error_code == 0
 
 
 def test_what_is_advertised_is_what_there_are_handlers_for(raw: RawClient) -> None:
-    answer = raw.ask(ApiVersionsRequest(), 4)
+    answer = raw.ask(ASK_VERSIONS, 4)
 
     advertised = {
         (each.api_key, version)
@@ -92,10 +92,10 @@ def test_an_unknown_version_of_api_versions_is_answered_in_v0_with_what_there_is
     )
     raw.socket.sendall(b"".join(encode_frame(encode_request_header(header), [b"from the future"])))
 
-    answer = raw.receive(ApiVersionsRequest(), 0)
+    answer = raw.receive(ASK_VERSIONS, 0)
     assert answer.error_code == ErrorCode.UNSUPPORTED_VERSION
     assert ApiKey.API_VERSIONS in [each.api_key for each in answer.api_keys]
-    assert raw.ask(ApiVersionsRequest(), 4).error_code == 0
+    assert raw.ask(ASK_VERSIONS, 4).error_code == 0
 
 
 @pytest.mark.parametrize("version", [10, 11])
@@ -133,3 +133,33 @@ def test_naming_one_thing_many_times_does_not_multiply_the_work(raw: RawClient) 
     assert error_codes(offsets) == {ErrorCode.INVALID_REQUEST}
     assert len(metadata.topics) == len(configs.results) == len(topics.topics) == 1
     assert error_codes(topics) == {ErrorCode.INVALID_REQUEST}
+
+
+@pytest.mark.parametrize("version", [3, 4])
+@pytest.mark.parametrize(
+    ("name", "software_version"),
+    [
+        ("", "1"),
+        ("a", ""),
+        ("a b", "1"),
+        ("-a", "1"),
+        ("a.", "1"),
+        ("a_b", "1"),
+        ("é", "1"),
+        ("a\n", "1"),
+        ("a", "1 0"),
+    ],
+)
+def test_a_client_that_misnames_its_software_is_refused(
+    raw: RawClient, name: str, software_version: str, version: int
+) -> None:
+    request = ApiVersionsRequest(client_software_name=name, client_software_version=software_version)
+
+    answer = raw.ask(request, version)
+
+    assert (answer.error_code, list(answer.api_keys)) == (ErrorCode.INVALID_REQUEST, [])
+    assert raw.ask(ASK_VERSIONS, version).error_code == ErrorCode.NONE
+
+
+def test_the_name_of_the_software_does_not_matter_where_a_request_has_none(raw: RawClient) -> None:
+    assert raw.ask(ApiVersionsRequest(), 2).error_code == ErrorCode.NONE

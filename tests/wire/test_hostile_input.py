@@ -19,7 +19,6 @@ import pytest
 from headrace.protocol.batch import build_batch
 from headrace.protocol.compression import Buffer, Compression, compress
 from headrace.protocol.errors import ErrorCode
-from headrace.protocol.schema.api_versions import ApiVersionsRequest
 from headrace.protocol.schema.index import ApiKey
 from headrace.protocol.schema.list_offsets import (
     ListOffsetsPartition,
@@ -33,7 +32,7 @@ from wire.every_request import ADVERTISED
 from wire.hostile import Bystander, garbage, mutants, valid_frames, visit
 from wire.process import BrokerProcess
 from wire.raw import RawClient, frame_of
-from wire.requests import create_topic, fetch, fetch_request, produce
+from wire.requests import ASK_VERSIONS, create_topic, fetch, fetch_request, produce
 
 ROUNDS: Final = int(os.environ.get("HEADRACE_FUZZ_ROUNDS", "800"))
 SEED: Final = int(os.environ.get("HEADRACE_FUZZ_SEED", "1"))
@@ -129,7 +128,7 @@ def test_many_large_frames_that_are_never_finished(besieged: BrokerProcess) -> N
 
 
 def test_a_flood_of_tiny_requests_by_clients_that_never_read(besieged: BrokerProcess) -> None:
-    flood = frame_of(ApiVersionsRequest(), 3) * 1000
+    flood = frame_of(ASK_VERSIONS, 3) * 1000
     with ExitStack() as stack:
         for _ in range(5):
             _send_until_full(stack.enter_context(RawClient(besieged.bootstrap)), flood, 20)
@@ -266,6 +265,6 @@ def test_connections_that_come_and_go(besieged: BrokerProcess) -> None:
         with RawClient(besieged.bootstrap) as client:
             if number % 2:
                 client.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-            client.send(ApiVersionsRequest(), 3)
+            client.send(ASK_VERSIONS, 3)
 
     assert besieged.open_sockets <= quiet + 50

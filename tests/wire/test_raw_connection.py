@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from headrace.protocol.schema.api_versions import ApiVersionsRequest
 from headrace.protocol.schema.metadata import MetadataRequest, MetadataRequestTopic
 from headrace.testing.records import make_batch
 from wire.process import BrokerProcess
 from wire.raw import RawClient, frame_of
 from wire.requests import (
+    ASK_VERSIONS,
     create_topic,
     fetch_request,
     fresh_name,
@@ -26,7 +26,7 @@ DEADLINE_S = 10
 
 def test_pipelined_requests_are_answered_in_their_order(raw: RawClient) -> None:
     create_topic(raw, name := fresh_name("pipelined"))
-    produce_one, read_all, ask_versions = produce_request(name), fetch_request(name), ApiVersionsRequest()
+    produce_one, read_all, ask_versions = produce_request(name), fetch_request(name), ASK_VERSIONS
     requests = [(produce_one, 9), (read_all, 12), (ask_versions, 3), (MetadataRequest(topics=None), 12)] * 50
     raw.socket.sendall(
         b"".join(frame_of(request, version, number) for number, (request, version) in enumerate(requests))
@@ -104,14 +104,14 @@ def test_what_is_no_request_closes_the_connection_and_no_other(
         hostile.socket.sendall(frame)
         assert hostile.is_closed_by_the_broker()
 
-    assert raw.ask(ApiVersionsRequest(), 3).error_code == 0
+    assert raw.ask(ASK_VERSIONS, 3).error_code == 0
 
 
 def test_a_reply_that_is_ready_comes_before_a_broken_request_closes_the_connection(
     broker: BrokerProcess,
 ) -> None:
     with RawClient(broker.bootstrap) as client:
-        request = ApiVersionsRequest()
+        request = ASK_VERSIONS
         client.socket.sendall(frame_of(request, 3, 1) + struct.pack(">ihhih", 10, 99, 0, 2, -1))
 
         assert client.receive_numbered(request, 3)[0] == 1
@@ -172,7 +172,7 @@ def test_connections_beyond_the_limit_are_refused_until_others_leave(tmp_path: P
     with BrokerProcess(tmp_path, {"max.connections.per.ip": "3"}) as broker:
         clients = [RawClient(broker.bootstrap) for _ in range(3)]
         for client in clients:
-            assert client.ask(ApiVersionsRequest(), 3).error_code == 0
+            assert client.ask(ASK_VERSIONS, 3).error_code == 0
         with RawClient(broker.bootstrap) as refused:
             assert refused.is_closed_by_the_broker()
         clients.pop().close()
@@ -188,7 +188,7 @@ def _gets_in(broker: BrokerProcess) -> bool:
     while time.monotonic() < deadline:
         with RawClient(broker.bootstrap) as client:
             try:
-                return bool(client.ask(ApiVersionsRequest(), 3).error_code == 0)
+                return bool(client.ask(ASK_VERSIONS, 3).error_code == 0)
             except (ConnectionError, BrokenPipeError):
                 continue
     return False
@@ -202,12 +202,12 @@ def test_an_idle_connection_is_closed_and_a_busy_one_is_not(tmp_path: Path) -> N
     ):
         deadline = time.monotonic() + 2 * DEADLINE_S
         while not idle.has_something_to_read(0.05) and time.monotonic() < deadline:
-            busy.ask(ApiVersionsRequest(), 3)
+            busy.ask(ASK_VERSIONS, 3)
             if _at_end(idle):
                 break
 
         assert _at_end(idle)
-        assert busy.ask(ApiVersionsRequest(), 3).error_code == 0
+        assert busy.ask(ASK_VERSIONS, 3).error_code == 0
 
 
 def _at_end(client: RawClient) -> bool:

@@ -3,8 +3,12 @@
 Behaviour: the handlers that exist, with their versions. A version we do not know is answered in v0 with
            UNSUPPORTED_VERSION and the same list. Produce is advertised from v0 on, though only v3 and
            newer are answered: older librdkafka takes a higher minimum for a broker that cannot compress.
+           A client's name or version that does not have the form of KIP-511 is answered with INVALID_REQUEST
+           and an empty list.
 Versions:  v3 flexible, client name and version; v4 as v3.
 """
+
+import re
 
 from headrace.broker.dispatch import HANDLERS, Context, handles
 from headrace.protocol.api_versions import VERSIONS
@@ -12,10 +16,15 @@ from headrace.protocol.errors import ErrorCode
 from headrace.protocol.schema.api_versions import ApiVersion, ApiVersionsRequest, ApiVersionsResponse
 from headrace.protocol.schema.index import ApiKey
 
+_FIRST_WITH_SOFTWARE = 3
+_SOFTWARE = re.compile("[a-zA-Z0-9](?:[a-zA-Z0-9.-]*[a-zA-Z0-9])?")  # KIP-511
+
 
 @handles(ApiKey.API_VERSIONS, VERSIONS, when_ready=False)
-def api_versions(_request: ApiVersionsRequest, context: Context) -> ApiVersionsResponse:
+def api_versions(request: ApiVersionsRequest, context: Context) -> ApiVersionsResponse:
     known = context.version in VERSIONS
+    if known and context.version >= _FIRST_WITH_SOFTWARE and not _names_its_software(request):
+        return ApiVersionsResponse(error_code=ErrorCode.INVALID_REQUEST, api_keys=())
     return ApiVersionsResponse(
         error_code=ErrorCode.NONE if known else ErrorCode.UNSUPPORTED_VERSION,
         api_keys=[
@@ -27,4 +36,11 @@ def api_versions(_request: ApiVersionsRequest, context: Context) -> ApiVersionsR
             for handler in sorted(HANDLERS.values(), key=lambda each: each.key)
             if isinstance(handler.key, ApiKey)
         ],
+    )
+
+
+def _names_its_software(request: ApiVersionsRequest) -> bool:
+    """Whether the client's software name and version have the form that KIP-511 asks for."""
+    return all(
+        _SOFTWARE.fullmatch(text) for text in (request.client_software_name, request.client_software_version)
     )
