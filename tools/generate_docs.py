@@ -5,14 +5,16 @@ make docs, or python tools/generate_docs.py [DIRECTORY] to write somewhere else.
 
 import re
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from inspect import cleandoc
 from pathlib import Path
 
 import click
 
 from headrace.broker.broker_settings import BROKER_SETTINGS
+from headrace.broker.client_metrics import CLIENT_METRICS_CONFIGS
 from headrace.broker.dispatch import HANDLERS, Handler, load_handlers
+from headrace.broker.group_configs import GROUP_CONFIGS, GROUP_SYNONYMS
 from headrace.broker.settings import Scope, Setting, show
 from headrace.broker.topic_settings import BROKER_SYNONYMS, TOPIC_SETTINGS
 from headrace.cli.main import commands
@@ -25,8 +27,11 @@ _LABEL = re.compile(r"^(Behaviour|Versions|Not yet):\s+", re.MULTILINE)
 
 
 def config_page() -> str:
-    """Every setting of a broker and of a topic."""
-    own = [each for each in BROKER_SETTINGS.by_name.values() if each.name not in BROKER_SYNONYMS.values()]
+    """Every setting of a broker, a topic and a group, and those that have no effect by the reason."""
+    broker = BROKER_SETTINGS.by_name.values()
+    own = [each for each in broker if each.name not in BROKER_SYNONYMS.values() and each.has_effect]
+    topic = [each for each in TOPIC_SETTINGS.by_name.values() if each.has_effect]
+    group = [each for each in GROUP_CONFIGS.by_name.values() if each.has_effect]
     return "\n".join(
         [
             "# Settings",
@@ -36,9 +41,10 @@ def config_page() -> str:
             "Kafka's names, and Kafka's defaults where the two have the same thing to say. A broker takes",
             "its settings from a file (`headrace broker --config server.properties`), from the environment",
             "(`HEADRACE_LOG_DIRS` is `log.dirs`) and from `--set name=value`; the later wins. An unknown",
-            "name or a value that cannot be is refused at the start. What is *dynamic* can be changed while",
-            "the broker runs: with `headrace config set`, with any admin client, or in the file, followed",
-            "by a HUP.",
+            "name or a value that cannot be is refused at the start. Every setting of Kafka 4.3 is known by",
+            "name; [some have no effect](#without-effect), and a broker that is started with one of those",
+            "logs a warning. What is *dynamic* can be changed while the broker runs: with `headrace config",
+            "set`, with any admin client, or in the file, followed by a HUP.",
             "",
             "## Of a broker",
             "",
@@ -49,10 +55,39 @@ def config_page() -> str:
             "`headrace topic create --config`, `headrace config set topic`. The broker's setting in the last",
             "column gives the default; all of these are dynamic.",
             "",
-            *_topic_table(TOPIC_SETTINGS.by_name.values()),
+            *_topic_table(topic, BROKER_SYNONYMS),
             "",
+            "## Of a group",
+            "",
+            "`kafka-configs --group NAME --alter --add-config …`, or any admin client. Members' next",
+            "heartbeats go by them. The broker's setting in the last column gives the default.",
+            "",
+            *_topic_table(group, GROUP_SYNONYMS),
+            "",
+            "## Without effect",
+            "",
+            "Settings of Kafka 4.3 that are accepted with the values that Kafka accepts, and do nothing.",
+            "What Kafka changes at run time can be changed here at run time, too.",
+            "",
+            *_without_effect("broker", broker),
+            *_without_effect("topic", TOPIC_SETTINGS.by_name.values()),
+            *_without_effect("group", GROUP_CONFIGS.by_name.values()),
+            *_without_effect("client metrics subscription", CLIENT_METRICS_CONFIGS.by_name.values()),
         ]
     )
+
+
+def _without_effect(of: str, settings: Iterable[Setting]) -> Iterator[str]:
+    by_reason: dict[str, list[str]] = {}
+    for each in settings:
+        if not each.has_effect:
+            reason = each.doc.rpartition("No effect: ")[2].removesuffix(".")
+            by_reason.setdefault(reason, []).append(f"`{each.name}`")
+    yield f"| of a {of} | because |"
+    yield "| --- | --- |"
+    for reason, names in by_reason.items():
+        yield f"| {', '.join(sorted(names))} | {_cell(reason)} |"
+    yield ""
 
 
 def _settings_table(settings: Iterable[Setting]) -> Iterator[str]:
@@ -63,11 +98,11 @@ def _settings_table(settings: Iterable[Setting]) -> Iterator[str]:
         yield f"| `{each.name}` | {_kind(each)} | {_default(each)} | {dynamic} | {_cell(each.doc)} |"
 
 
-def _topic_table(settings: Iterable[Setting]) -> Iterator[str]:
+def _topic_table(settings: Iterable[Setting], synonyms: Mapping[str, str]) -> Iterator[str]:
     yield "| setting | type | default | meaning | of the broker |"
     yield "| --- | --- | --- | --- | --- |"
     for each in sorted(settings, key=lambda each: each.name):
-        synonym = f"`{BROKER_SYNONYMS[each.name]}`" if each.name in BROKER_SYNONYMS else ""
+        synonym = f"`{synonyms[each.name]}`" if each.name in synonyms else ""
         yield f"| `{each.name}` | {_kind(each)} | {_default(each)} | {_cell(each.doc)} | {synonym} |"
 
 

@@ -16,7 +16,10 @@ import pytest
 from compat.kafka_tools.dumped import records
 from compat.kafka_tools.java import KafkaJava
 from compat.kafka_tools.tools import KafkaTools, complaints
+from headrace.testing.cluster import Cluster
+from wire.configs import CLIENT_METRICS, GROUP, listed
 from wire.process import BrokerProcess
+from wire.raw import RawClient
 from wire.requests import fresh_name
 
 TIMEOUT_S: Final = 90
@@ -28,7 +31,7 @@ class Shell:
     """Types `kafka-topics --bootstrap-server …` and the like; returns what they print."""
 
     java: KafkaJava
-    broker: BrokerProcess
+    broker: BrokerProcess | Cluster
 
     def topics(self, *arguments: str) -> str:
         return self._run(f"{TOOLS}.TopicCommand", *arguments)
@@ -238,6 +241,75 @@ def test_the_transactions_tool_shows_an_idempotent_producer(shell: Shell) -> Non
 
     header, row = printed.strip().splitlines()
     assert dict(zip(header.split("\t"), row.split("\t"), strict=False))["LastSequence"].strip() == "1"
+
+
+def test_kafka_configs_alters_what_kafka_alters_at_run_time(shell: Shell) -> None:
+    threads = "num.io.threads=16,num.network.threads=6,log.cleaner.threads=2"
+    others = "max.connections=5000,producer.id.expiration.ms=1000000,log.cleaner.backoff.ms=1000"
+
+    shell.configs("--alter", "--broker-defaults", "--add-config", f"{threads},{others}")
+    described = shell.configs("--describe", "--broker-defaults")
+    names = ",".join(each.partition("=")[0] for each in f"{threads},{others}".split(","))
+    shell.configs("--alter", "--broker-defaults", "--delete-config", f"{names},background.threads")
+
+    assert all(each in described for each in f"{threads},{others}".split(","))
+
+
+def test_kafka_configs_describes_and_alters_groups_and_client_metrics(
+    shell: Shell, broker: BrokerProcess
+) -> None:
+    shell.configs("--alter", "--group", "paced", "--add-config", "consumer.session.timeout.ms=50000")
+    shell.configs("--alter", "--client-metrics", "cpu", "--add-config", "metrics=[a.,b.],interval.ms=2000")
+    groups = shell.configs("--describe", "--entity-type", "groups")
+    described = shell.tool("ClientMetricsCommand", "--describe")
+    shell.tool("ClientMetricsCommand", "--delete", "--name", "cpu")
+
+    assert "Dynamic configs for group paced are:" in groups
+    assert "consumer.session.timeout.ms=50000" in groups
+    assert "Client metrics configs for cpu are:" in described
+    assert "metrics=a.,b." in described
+    with RawClient(broker.bootstrap) as client:
+        assert listed(client, GROUP, CLIENT_METRICS) == [(GROUP, "paced")]
+
+
+def test_kafka_reassign_partitions_verifies_and_removes_its_throttles(
+    kafka_java: KafkaJava, tmp_path: Path
+) -> None:
+    name = fresh_name("moved")
+    with Cluster(brokers=2) as cluster:
+        cluster.create_topic(name, replicas=1)
+        shell = Shell(kafka_java, cluster)
+        (leader,) = cluster.admin.describe_topic(name).partitions[0].replicas
+        other = 3 - leader
+        directory = next(
+            each.value for each in cluster.admin.broker_configs(other) if each.name == "log.dirs"
+        )
+        partition = {"topic": name, "partition": 0, "replicas": [other], "log_dirs": [directory]}
+        plan = tmp_path / "plan.json"
+        plan.write_text(json.dumps({"version": 1, "partitions": [partition]}))
+        file = ("--reassignment-json-file", str(plan))
+        rates = ("--throttle", "100000000", "--replica-alter-log-dirs-throttle", "100000000")
+
+        shell.tool("reassign.ReassignPartitionsCommand", "--execute", *file, *rates)
+        throttled = throttles(cluster, name)
+        printed = ""
+        while "is completed" not in printed:
+            assert "in progress" in printed or not printed, printed
+            printed = shell.tool("reassign.ReassignPartitionsCommand", "--verify", *file)
+
+        assert len(throttled) > 2
+        assert "Clearing broker-level throttles" in printed
+        assert "Clearing topic-level throttles" in printed
+        assert throttles(cluster, name) == []
+        assert cluster.admin.describe_topic(name).partitions[0].replicas == (other,)
+
+
+def throttles(cluster: Cluster, topic: str) -> list[str]:
+    """What is set of the settings that slow moves down."""
+    found = [each for broker_id in cluster.brokers for each in cluster.admin.broker_configs(broker_id)]
+    found += cluster.admin.topic_configs(topic)
+    words = ("throttled", "replica.alter.log.dirs.io")
+    return [each.name for each in found if not each.is_default and any(word in each.name for word in words)]
 
 
 def test_a_transactional_producer_fails_at_once_with_the_reason(shell: Shell) -> None:

@@ -12,6 +12,11 @@ from headrace.protocol.schema.alter_partition_reassignments import (
     ReassignablePartition,
     ReassignableTopic,
 )
+from headrace.protocol.schema.alter_replica_log_dirs import (
+    AlterReplicaLogDir,
+    AlterReplicaLogDirsRequest,
+    AlterReplicaLogDirTopic,
+)
 from headrace.protocol.schema.api_versions import ApiVersionsRequest
 from headrace.protocol.schema.broker_heartbeat import BrokerHeartbeatRequest
 from headrace.protocol.schema.create_partitions import CreatePartitionsRequest, CreatePartitionsTopic
@@ -38,6 +43,7 @@ from headrace.protocol.schema.incremental_alter_configs import AlterConfigsResou
 from headrace.protocol.schema.incremental_alter_configs import IncrementalAlterConfigsRequest
 from headrace.protocol.schema.index import ApiKey
 from headrace.protocol.schema.init_producer_id import InitProducerIdRequest
+from headrace.protocol.schema.list_config_resources import ListConfigResourcesRequest
 from headrace.protocol.schema.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 from headrace.protocol.schema.list_partition_reassignments import ListPartitionReassignmentsRequest
 from headrace.protocol.schema.metadata import MetadataRequest, MetadataRequestTopic
@@ -156,6 +162,16 @@ REQUESTS: Final[dict[int, Callable[[Target, int], Message]]] = {
             )
         ],
         validate_only=False,
+    ),
+    ApiKey.ALTER_REPLICA_LOG_DIRS: lambda t, _: AlterReplicaLogDirsRequest(
+        dirs=[
+            AlterReplicaLogDir(
+                path="/nowhere", topics=[AlterReplicaLogDirTopic(name=t.name, partitions=[0, 1])]
+            )
+        ]
+    ),
+    ApiKey.LIST_CONFIG_RESOURCES: lambda _, v: ListConfigResourcesRequest(
+        resource_types=[TOPIC] if v else ()
     ),
     ApiKey.DESCRIBE_LOG_DIRS: lambda t, _: DescribeLogDirsRequest(
         topics=[DescribableLogDirTopic(topic=t.name, partitions=[0, 1])]

@@ -23,7 +23,7 @@ from wire.every_request import ADVERTISED, REQUESTS, Target
 from wire.raw import RawClient
 from wire.requests import ASK_VERSIONS, create_topic, fresh_name, produce
 
-MAY_FAIL: Final = {  # these are about a group, or a member, that is not there
+MAY_FAIL: Final = {  # these are about a group, a member or a directory that is not there
     ApiKey.JOIN_GROUP: ErrorCode.MEMBER_ID_REQUIRED,
     ApiKey.SYNC_GROUP: ErrorCode.UNKNOWN_MEMBER_ID,
     ApiKey.HEARTBEAT: ErrorCode.UNKNOWN_MEMBER_ID,
@@ -34,6 +34,7 @@ MAY_FAIL: Final = {  # these are about a group, or a member, that is not there
     ApiKey.CONSUMER_GROUP_DESCRIBE: ErrorCode.GROUP_ID_NOT_FOUND,
     ApiKey.ALTER_PARTITION: ErrorCode.STALE_BROKER_EPOCH,
     ApiKey.ELECT_LEADERS: ErrorCode.ELECTION_NOT_NEEDED,
+    ApiKey.ALTER_REPLICA_LOG_DIRS: ErrorCode.LOG_DIR_NOT_FOUND,
 }
 
 

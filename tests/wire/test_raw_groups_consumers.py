@@ -12,7 +12,9 @@ from compat.group_conversations.desk import Desk
 from compat.group_conversations.talk import Talk
 from headrace.protocol.consumer_protocol import decode_assignment
 from headrace.protocol.errors import ErrorCode
+from wire.configs import DELETE, GROUP, SET, alter
 from wire.process import BrokerProcess
+from wire.raw import RawClient
 
 FOR_A_WHILE = -2
 
@@ -187,3 +189,15 @@ def test_a_consumer_goes_on_after_a_crash_with_what_it_had(group_broker: BrokerP
         b.leave()
         a.heartbeat()
         assert a.owned == {"three": [0, 1, 2]}
+
+
+def test_a_group_sets_its_own_heartbeat_interval(talk: Talk, group_broker: BrokerProcess) -> None:
+    a, interval = Consumer(talk, "a"), "consumer.heartbeat.interval.ms"
+    a.join()
+
+    with RawClient(group_broker.bootstrap) as client:
+        assert alter(client, GROUP, a.group, (interval, SET, "3000")) == (ErrorCode.NONE, "")
+        longer = a.heartbeat().heartbeat_interval_ms
+        assert alter(client, GROUP, a.group, (interval, DELETE, None)) == (ErrorCode.NONE, "")
+
+    assert (longer, a.heartbeat().heartbeat_interval_ms) == (3000, 1000)

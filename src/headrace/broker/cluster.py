@@ -16,6 +16,7 @@ from headrace.coordination.znodes import (
     Config,
     ConfigChange,
     Controller,
+    decode_config_name,
     encode_id,
 )
 from headrace.storage.errors import StorageError
@@ -72,8 +73,9 @@ class ClusterView:
             await self._load_config_changes()  # what was missed meanwhile
         else:
             self._changes_seen = set(await self._session.children(CONFIG_CHANGES, self._config_changed))
-            for name in await self._session.children("/config/brokers"):
-                await self.load_config("brokers", name)
+            for kind in ("brokers", "groups", "client-metrics"):
+                for name in await self._session.children(f"/config/{kind}"):
+                    await self.load_config(kind, decode_config_name(name))
             self._loaded = True
         await self.load_brokers()
         await self._load_controller()
@@ -93,7 +95,7 @@ class ClusterView:
             self._refreshing.cancel()
 
     async def load_config(self, kind: str, name: str) -> None:
-        """Read the settings of a topic or a broker anew, and put them in force."""
+        """Read the settings of a topic, a broker or the like anew, and put them in force."""
         found = await self._session.get(Config.path_of(kind, name))
         self._on_config(kind, name, {} if found is None else Config.decode(kind, name, found.data).values)
 
@@ -105,7 +107,7 @@ class ClusterView:
             found = await self._session.get(path)
             if found is not None:
                 kind, _, entity = ConfigChange.decode(path, found.data).entity.partition("/")
-                await self.load_config(kind, entity)
+                await self.load_config(kind, decode_config_name(entity))
         self._changes_seen = names
 
     def _config_changed(self) -> None:

@@ -1,12 +1,13 @@
 """A broker's configuration: defaults, under a file, under the environment, under the command line."""
 
+import ipaddress
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from headrace.broker.broker_settings import BROKER_SETTINGS, COARSER, MINUTE_MS
 from headrace.broker.settings import InvalidSetting, Value, parse_properties
-from headrace.broker.topic_settings import log_config, topic_values
+from headrace.broker.topic_settings import check_topic_values, log_config, topic_values
 from headrace.group.limits import GroupLimits
 from headrace.storage.config import LogConfig
 
@@ -62,16 +63,33 @@ class BrokerConfig:
         for_all: Mapping[str, str] | None = None,
         for_this: Mapping[str, str] | None = None,
     ) -> "BrokerConfig":
-        """Defaults under `given` under the dynamic ones; InvalidSetting for the first that cannot be."""
+        """Defaults under `given` under the dynamic ones; InvalidSetting for the first that cannot be.
+
+        A dynamic setting that is unknown is kept and has no effect, as in Kafka.
+        """
+        given = _with_aliases(given)
         values = {name: setting.default for name, setting in BROKER_SETTINGS.by_name.items()}
         values |= coarser_times(given)
-        for layer in (given, for_all or {}, for_this or {}):
-            values |= BROKER_SETTINGS.parse(layer)
-        config = cls(values, dict(given), dict(for_all or {}), dict(for_this or {}))
-        _ = config.listeners, config.advertised, config.log_config({})  # a bad one is said now, not later
-        if "," in config.text("log.dirs"):
-            raise InvalidSetting("log.dirs: name one directory; for more disks, run more brokers")
+        values |= BROKER_SETTINGS.parse(given)
+        for layer in (for_all or {}, for_this or {}):
+            values |= BROKER_SETTINGS.parse(
+                {name: text for name, text in layer.items() if BROKER_SETTINGS.get(name) is not None}
+            )
+        config = cls(values, given, dict(for_all or {}), dict(for_this or {}))
+        config._check()
         return config
+
+    def _check(self) -> None:
+        """Raise InvalidSetting for what cannot be together, now rather than when it is used."""
+        _ = self.listeners, self.advertised, self.connections_by_address
+        check_topic_values(self.topic_values({}))
+        if len(self.items("log.dirs")) != 1:
+            raise InvalidSetting("log.dirs: name one directory; for more disks, run more brokers")
+        roles = self.items("process.roles")
+        if roles and "broker" not in roles:
+            raise InvalidSetting(
+                f"process.roles={','.join(roles)}: this is a broker; any broker can be controller"
+            )
 
     def with_dynamic(self, for_all: Mapping[str, str], for_this: Mapping[str, str]) -> "BrokerConfig":
         """This configuration under other dynamic settings."""
@@ -103,6 +121,36 @@ class BrokerConfig:
     @property
     def broker_id(self) -> int:
         return self.integer("broker.id")
+
+    @property
+    def log_dir(self) -> Path:
+        """The directory that holds the logs."""
+        return Path(self.items("log.dirs")[0])
+
+    @property
+    def connections_by_address(self) -> dict[str, int]:
+        """How many connections may come from some addresses, where that is not max.connections.per.ip."""
+        name = "max.connections.per.ip.overrides"
+        limits = {}
+        for part in filter(None, self.text(name).split(",")):
+            address, _, count = part.strip().rpartition(":")
+            try:
+                limits[str(ipaddress.ip_address(address.strip("[]")))] = int(count)
+            except ValueError:
+                raise InvalidSetting(
+                    f"{name}={part}: expected ADDRESS:COUNT, such as 127.0.0.1:200; names are not resolved"
+                ) from None
+        return limits
+
+    @property
+    def without_effect(self) -> list[str]:
+        """The settings given at the start that differ from Kafka's default and change nothing here."""
+        return [
+            name
+            for name, text in self.given.items()
+            if not (setting := BROKER_SETTINGS.find(name)).has_effect
+            and setting.parse(text) != setting.default
+        ]
 
     @property
     def rack(self) -> str | None:
@@ -162,10 +210,28 @@ class BrokerConfig:
             may_downgrade=policy in {"bidirectional", "downgrade"},
         )
 
+    def check_topic(self, own: Mapping[str, str]) -> None:
+        """Raise InvalidSetting if a topic cannot set `own`."""
+        check_topic_values(self.topic_values(own))
+
     def log_config(self, own: Mapping[str, str]) -> LogConfig:
         """The configuration of a topic's logs, given what the topic sets itself."""
         expiration = self.integer("producer.id.expiration.ms")
         return log_config(topic_values(self.values, own), producer_id_expiration_ms=expiration)
+
+
+_ALIASES = (("broker.id", "node.id"), ("node.id", "broker.id"), ("log.dirs", "log.dir"))
+
+
+def _with_aliases(given: Mapping[str, str]) -> dict[str, str]:
+    """`given`, and the settings that Kafka has two names for under the other one, too."""
+    both = dict(given)
+    for name, alias in _ALIASES:
+        if alias in given:
+            both.setdefault(name, given[alias])
+    if both.get("broker.id") != both.get("node.id"):
+        raise InvalidSetting(f"broker.id={both['broker.id']} and node.id={both['node.id']} are not the same")
+    return both
 
 
 def coarser_times(given: Mapping[str, str]) -> dict[str, int]:

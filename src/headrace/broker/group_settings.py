@@ -20,11 +20,12 @@ GROUP_SETTINGS: Final = [
         "How many partitions __consumer_offsets is made with; groups are spread over them.",
         1,
     ),
-    _number(
-        "offsets.topic.replication.factor",
-        3,
-        "How many replicas it is made with; if this is not set, no more than there are brokers.",
-        1,
+    Setting(
+        name="offsets.topic.replication.factor",
+        kind=Kind.SHORT,
+        default=3,
+        doc="How many replicas it is made with; if this is not set, no more than there are brokers.",
+        low=1,
     ),
     _number("offsets.topic.segment.bytes", 100 * 1024**2, "How large its segments grow.", 1024**2),
     _number(
@@ -51,13 +52,6 @@ GROUP_SETTINGS: Final = [
     _number("group.min.session.timeout.ms", 6000, "The shortest session timeout of a classic member.", 1),
     _number("group.max.session.timeout.ms", 1_800_000, "The longest session timeout of a classic member.", 1),
     _number("group.max.size", _MANY, "How many members a classic group may have.", 1),
-    Setting(
-        name="group.coordinator.rebalance.protocols",
-        kind=Kind.LIST,
-        default=("classic", "consumer"),
-        choices=("classic", "consumer"),
-        doc="Which protocols groups may use. Accepted for Kafka's sake; both can always be used.",
-    ),
     _number(
         "group.consumer.session.timeout.ms",
         45_000,
@@ -70,10 +64,30 @@ GROUP_SETTINGS: Final = [
         "How often members of consumer groups are told to heartbeat; every second while their group changes.",
         1,
     ),
-    _number("group.consumer.min.session.timeout.ms", 45_000, "Accepted for Kafka's sake.", 1),
-    _number("group.consumer.max.session.timeout.ms", 60_000, "Accepted for Kafka's sake.", 1),
-    _number("group.consumer.min.heartbeat.interval.ms", 5_000, "Accepted for Kafka's sake.", 1),
-    _number("group.consumer.max.heartbeat.interval.ms", 15_000, "Accepted for Kafka's sake.", 1),
+    _number(
+        "group.consumer.min.session.timeout.ms",
+        45_000,
+        "The shortest that a group may set consumer.session.timeout.ms to.",
+        1,
+    ),
+    _number(
+        "group.consumer.max.session.timeout.ms",
+        60_000,
+        "The longest that a group may set consumer.session.timeout.ms to.",
+        1,
+    ),
+    _number(
+        "group.consumer.min.heartbeat.interval.ms",
+        5_000,
+        "The shortest that a group may set consumer.heartbeat.interval.ms to.",
+        1,
+    ),
+    _number(
+        "group.consumer.max.heartbeat.interval.ms",
+        15_000,
+        "The longest that a group may set consumer.heartbeat.interval.ms to.",
+        1,
+    ),
     _number("group.consumer.max.size", _MANY, "How many members a consumer group may have.", 1),
     Setting(
         name="group.consumer.assignors",

@@ -38,7 +38,7 @@ class GroupShard:
     def __init__(self, groups: "Groups", partition: Partition) -> None:
         self.partition = partition
         self.leader_epoch = partition.leader_epoch
-        self.coordinator = GroupCoordinator(groups.limits, lambda: str(uuid.uuid4()))
+        self.coordinator = GroupCoordinator(groups.limits, lambda: str(uuid.uuid4()), groups.timeouts)
         self._groups = groups
         self._loop = groups.loop
         self._clock_offset_ms = self._measure_clock()

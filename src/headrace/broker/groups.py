@@ -17,7 +17,7 @@ from headrace.broker.translate import FAILURES
 from headrace.controller.runner import Controller, NotController
 from headrace.group.coordinator import GroupCoordinator
 from headrace.group.errors import CoordinatorNotAvailable, GroupError, NotCoordinator
-from headrace.group.limits import GroupLimits
+from headrace.group.limits import ConsumerTimeouts, GroupLimits
 from headrace.group.topics import Topic, Topics
 from headrace.protocol.errors import ErrorCode, KafkaError
 from headrace.protocol.message import Message
@@ -46,6 +46,7 @@ class Groups:
         self._image_seen = -1
         self._asked: set[GroupShard] = set()  # for the request in hand
         self.limits = broker.config.group_limits()
+        self.timeouts: dict[str, ConsumerTimeouts] = {}  # that groups have set for themselves
         self.loading = asyncio.Lock()  # one partition at a time: fifty slices at once are a long time
 
     @property
@@ -196,6 +197,13 @@ class Groups:
         self._shards.clear()
 
     # -- what coordinators need to know --------------------------------------------------------
+
+    def configure(self, group_id: str, timeouts: ConsumerTimeouts) -> None:
+        """A group's own settings have changed: its members' next heartbeats go by them."""
+        if timeouts == ConsumerTimeouts():
+            self.timeouts.pop(group_id, None)
+        else:
+            self.timeouts[group_id] = timeouts
 
     def use(self, limits: GroupLimits) -> None:
         self.limits = limits

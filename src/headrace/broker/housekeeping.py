@@ -35,6 +35,8 @@ class Housekeeping:
         self._tasks: list[asyncio.Task[None]] = []
         self._running: set[asyncio.Future[Any]] = set()
         self._stopping = threading.Event()
+        self._backoff_changed = asyncio.Event()
+        self._waited_s = 0.0  # by the cleaner, for its next turn
 
     def start(self) -> None:
         config = self._broker.config
@@ -47,9 +49,28 @@ class Housekeeping:
             (self._expire_offsets, config.integer("offsets.retention.check.interval.ms") / 1000),
             (self._checkpoint, config.integer("replica.high.watermark.checkpoint.interval.ms") / 1000),
         ]
-        if config.flag("log.cleaner.enable"):
-            jobs.append((self._compact, max(0.1, config.integer("log.cleaner.backoff.ms") / 1000)))
         self._tasks = [asyncio.create_task(self._repeat(job, interval)) for job, interval in jobs]
+        if config.flag("log.cleaner.enable"):
+            self._tasks.append(asyncio.create_task(self._compact_by_turns()))
+
+    def use_config(self) -> None:
+        """The broker's settings have changed: the cleaner waits for as long as they say from now on."""
+        if self._cleaner_backoff_s != self._waited_s:
+            self._backoff_changed.set()
+
+    @property
+    def _cleaner_backoff_s(self) -> float:
+        return max(0.1, self._broker.config.integer("log.cleaner.backoff.ms") / 1000)
+
+    async def _compact_by_turns(self) -> None:
+        """Wait for log.cleaner.backoff.ms and compact, for ever; another backoff begins the wait anew."""
+        while True:
+            self._backoff_changed.clear()
+            self._waited_s = self._cleaner_backoff_s
+            try:
+                await asyncio.wait_for(self._backoff_changed.wait(), self._waited_s)
+            except TimeoutError:
+                await self._try(self._compact)
 
     def stop(self) -> None:
         self._stopping.set()
@@ -63,10 +84,13 @@ class Housekeeping:
     async def _repeat(self, job: Callable[[], Awaitable[None]], interval: float) -> None:
         while True:
             await asyncio.sleep(interval)
-            try:
-                await job()
-            except Exception:  # a job that ended here would never be missed
-                logger.exception("%s failed and will be tried again", job.__name__)
+            await self._try(job)
+
+    async def _try(self, job: Callable[[], Awaitable[None]]) -> None:
+        try:
+            await job()
+        except Exception:  # a job that ended here would never be missed
+            logger.exception("%s failed and will be tried again", job.__name__)
 
     async def _in_thread(self, work: Callable[[], T]) -> T:
         """Run `work` in a thread; `stopped` waits for it even if whoever waits here is cancelled."""
@@ -116,6 +140,8 @@ class Housekeeping:
         await self._in_thread(logs.prepare_checkpoint())
 
     async def _compact(self) -> None:
+        if self._broker.config.integer("log.cleaner.threads") == 0:
+            return
         for partition in self._online():
             if partition.log.config.compact:
                 with logged("compaction", partition, self._broker.partitions):

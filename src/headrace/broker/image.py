@@ -46,6 +46,8 @@ class ClusterImage:
     topics: dict[str, TopicImage] = field(default_factory=dict)
     topic_names: dict[bytes, str] = field(default_factory=dict)
     topic_configs: dict[str, Mapping[str, str]] = field(default_factory=dict)
+    group_configs: dict[str, Mapping[str, str]] = field(default_factory=dict)
+    client_metrics: dict[str, Mapping[str, str]] = field(default_factory=dict)  # subscriptions, by name
     controller_id: int = -1
     suspects: set[int] = field(default_factory=set)
     version: int = 0

@@ -8,12 +8,13 @@ _MANY: Final = 2**31 - 1
 _NO_LIMIT: Final = 2**63 - 1
 
 
-def _number(name: str, default: int, doc: str, low: int) -> Setting:
-    return Setting(name=name, kind=Kind.INT, default=default, doc=doc, low=low, high=_MANY)
+def _number(name: str, default: int, doc: str, low: int, kind: Kind = Kind.INT) -> Setting:
+    return Setting(name=name, kind=kind, default=default, doc=doc, low=low, high=_MANY)
 
 
 def _rate(name: str, doc: str) -> Setting:
-    return Setting(name=name, kind=Kind.LONG, default=_NO_LIMIT, doc=doc, low=0, scope=Scope.CLUSTER_WIDE)
+    scope = Scope.CLUSTER_WIDE
+    return Setting(name=name, kind=Kind.LONG, default=_NO_LIMIT, doc=doc, low=0, scope=scope, internal=True)
 
 
 REPLICATION_SETTINGS: Final = [
@@ -30,6 +31,7 @@ REPLICATION_SETTINGS: Final = [
         30_000,
         "How long a follower may lack something the leader has before it is not in sync any more.",
         1,
+        Kind.LONG,
     ),
     _number("replica.fetch.wait.max.ms", 500, "How long a follower's fetch waits for something new.", 1),
     _number("replica.fetch.min.bytes", 1, "How much a follower's fetch waits for.", 1),
@@ -43,7 +45,13 @@ REPLICATION_SETTINGS: Final = [
         default=True,
         doc="Whether the controller lets preferred replicas lead again, once too many others do.",
     ),
-    _number("leader.imbalance.check.interval.seconds", 300, "How often the controller looks who leads.", 1),
+    _number(
+        "leader.imbalance.check.interval.seconds",
+        300,
+        "How often the controller looks who leads.",
+        1,
+        Kind.LONG,
+    ),
     _number(
         "leader.imbalance.per.broker.percentage",
         10,

@@ -7,14 +7,14 @@ import logging
 import time
 from collections import Counter
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 from headrace.addresses import reachable
 from headrace.broker.broker_settings import BROKER_SETTINGS
 from headrace.broker.cluster import prepare
 from headrace.broker.config import BrokerConfig, Endpoint
-from headrace.broker.config_admin import ALL_BROKERS, ConfigAdmin
+from headrace.broker.config_admin import ConfigAdmin
+from headrace.broker.config_resources import ALL_BROKERS
 from headrace.broker.connection import Connection
 from headrace.broker.descriptors import raise_limit, room_for_connections
 from headrace.broker.dispatch import HANDLERS, Context, Handler, HangUp, load_handlers
@@ -28,6 +28,7 @@ from headrace.broker.errors import (
 )
 from headrace.broker.fetch_sessions import FetchSessions
 from headrace.broker.finishing import Finishing
+from headrace.broker.group_configs import consumer_timeouts
 from headrace.broker.groups import Groups
 from headrace.broker.housekeeping import Housekeeping
 from headrace.broker.image import ClusterImage
@@ -96,6 +97,7 @@ class Broker:
         self._servers: list[asyncio.Server] = []
         self._connections: set[Connection] = set()
         self._per_address: Counter[str] = Counter()
+        self._connections_by_address = config.connections_by_address
         self._buffered = 0  # bytes, over all connections' receive buffers
         self._unsent = 0  # bytes, over all connections' replies
         self._housekeeping = Housekeeping(self)
@@ -141,6 +143,8 @@ class Broker:
     async def start(self) -> None:
         """Open the logs, join the cluster and take connections; what fails leaves nothing behind."""
         self._loop = asyncio.get_running_loop()
+        if self.config.without_effect:
+            logger.warning("these settings have no effect: %s", ", ".join(self.config.without_effect))
         load_handlers()
         raise_limit()
         self.session = await ZooKeeperSession.connect(
@@ -187,7 +191,7 @@ class Broker:
     def _open_logs(self) -> LogDirectory:
         # The topics' own settings are not known yet: they come with the image, before any append.
         return LogDirectory.open(
-            Path(self.config.text("log.dirs")),
+            self.config.log_dir,
             Identity(self.broker_id, self.image.cluster_id),
             config_of=lambda _topic: self.config.log_config({}),
             now_ms=now_ms,
@@ -232,7 +236,10 @@ class Broker:
                 connection.address,
             )
             return False
-        if self._per_address[connection.address] >= self.config.integer("max.connections.per.ip"):
+        most = self._connections_by_address.get(
+            connection.address, self.config.integer("max.connections.per.ip")
+        )
+        if self._per_address[connection.address] >= most:
             logger.warning(
                 "refusing a connection from %s: max.connections.per.ip is reached", connection.address
             )
@@ -327,8 +334,8 @@ class Broker:
 
     def config_changed(self, kind: str, name: str, values: Mapping[str, str]) -> None:
         """Settings in ZooKeeper have changed: put them in force."""
-        if kind == "topics":
-            self._topic_config_changed(name, values)
+        if kind != "brokers":
+            self._resource_config_changed(kind, name, values)
             return
         for_all, for_this = self.config.for_all, self.config.for_this
         if name == ALL_BROKERS:
@@ -342,6 +349,20 @@ class Broker:
         except InvalidSetting as error:
             logger.warning("the settings of %s in ZooKeeper are not used: %s", name, error)
 
+    def _resource_config_changed(self, kind: str, name: str, values: Mapping[str, str]) -> None:
+        if kind == "topics":
+            self._topic_config_changed(name, values)
+        elif kind == "groups":
+            try:
+                timeouts = consumer_timeouts(values, self.config.values)
+            except InvalidSetting as error:
+                logger.warning("the settings of group %.100r in ZooKeeper are not used: %s", name, error)
+                return
+            _put(self.image.group_configs, name, values)
+            self.groups.configure(name, timeouts)
+        elif kind == "client-metrics":
+            _put(self.image.client_metrics, name, values)
+
     def _topic_config_changed(self, name: str, values: Mapping[str, str]) -> None:
         topic = self.image.topics.get(name)
         if topic is not None:
@@ -352,8 +373,10 @@ class Broker:
 
     def _use(self, config: BrokerConfig) -> None:
         self.config = config
+        self._connections_by_address = config.connections_by_address
         self.groups.use(config.group_limits())
         self.replicas.use_config(config)
+        self._housekeeping.use_config()
 
     # -- other brokers -------------------------------------------------------------------------
 
@@ -418,6 +441,14 @@ class Broker:
 
     async def note_truncation(self, partition: Partition) -> None:
         await self.replicas.note_truncation(partition)
+
+
+def _put(configs: dict[str, Mapping[str, str]], name: str, values: Mapping[str, str]) -> None:
+    """Keep the settings of `name`; nothing is kept of one that has none."""
+    if values:
+        configs[name] = values
+    else:
+        configs.pop(name, None)
 
 
 def _why(error: OSError) -> str:

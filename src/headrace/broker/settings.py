@@ -5,9 +5,11 @@ bounds, meaning, and whether it can change while the broker runs.
 """
 
 import difflib
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import Enum
+from typing import Final
 
 
 class InvalidSetting(Exception):
@@ -17,18 +19,29 @@ class InvalidSetting(Exception):
 class Kind(Enum):
     """Types as Kafka names them in DescribeConfigs, by number."""
 
+    UNKNOWN = 0
     BOOLEAN = 1
     STRING = 2
     INT = 3
+    SHORT = 4
     LONG = 5
     DOUBLE = 6
     LIST = 7
+    CLASS = 8  # a Java class
+    PASSWORD = 9  # nobody is shown its value
+
+
+_BITS: Final = {Kind.SHORT: 16, Kind.INT: 32, Kind.LONG: 64}
+_WHOLE_NUMBER: Final = re.compile("[+-]?[0-9]+")
+_LONGEST_NUMBER: Final = 100  # characters: Python takes seconds for a number of a million digits
+_LONGEST_NAME: Final = 100  # characters of a name that somebody may have meant
 
 
 class Scope(Enum):
-    """When a change takes effect."""
+    """When a change takes effect: Kafka's dynamic update modes."""
 
     READ_ONLY = "read-only"  # with the next start
+    PER_BROKER = "per-broker"  # at once, for one broker
     CLUSTER_WIDE = "cluster-wide"  # at once, for one broker or for all
 
 
@@ -46,7 +59,17 @@ class Setting:
     low: float | None = None
     high: float | None = None
     choices: tuple[str, ...] = ()
+    form: str | None = None  # a regular expression for text, or for each member of a list
+    example: str = ""  # of `form`, for people
     scope: Scope = Scope.READ_ONLY
+    has_effect: bool = True  # False: known and accepted because Kafka has it; `doc` says why it does nothing
+    only_default: bool = False  # another value would promise what is not kept; `doc` says why
+    internal: bool = False  # Kafka does not show it unless it is set
+
+    @property
+    def is_sensitive(self) -> bool:
+        """Whether its value is not shown to anybody."""
+        return self.kind in {Kind.PASSWORD, Kind.UNKNOWN}
 
     def parse(self, text: str) -> Value:
         """The value that `text` means; InvalidSetting with a sentence if it means none."""
@@ -56,13 +79,13 @@ class Setting:
             match self.kind:
                 case Kind.BOOLEAN:
                     value = {"true": True, "false": False}[text.lower()]
-                case Kind.INT | Kind.LONG:
-                    value = int(text)
+                case Kind.SHORT | Kind.INT | Kind.LONG:
+                    value = _whole_number(text, _BITS[self.kind])
                 case Kind.DOUBLE:
                     value = float(text)
                 case Kind.LIST:
                     value = tuple(part.strip() for part in text.split(",") if part.strip())
-                case Kind.STRING:
+                case Kind.STRING | Kind.CLASS | Kind.PASSWORD | Kind.UNKNOWN:
                     value = text
         except (KeyError, ValueError):
             raise InvalidSetting(f"{self.name}={text}: expected {self._expected()}") from None
@@ -78,23 +101,47 @@ class Setting:
         members = value if isinstance(value, tuple) else (value,)
         if self.choices and not all(member in self.choices for member in members):
             raise InvalidSetting(f"{self.name}={text}: expected {self._expected()}")
+        if self.form is not None and not all(re.fullmatch(self.form, str(member)) for member in members):
+            raise InvalidSetting(f"{self.name}={text}: expected {self._expected()}")
+        if self.only_default and value != self.default:
+            raise InvalidSetting(f"{self.name}={text}: {self.doc[0].lower()}{self.doc[1:]}")
 
     def _expected(self) -> str:
+        if self.example:
+            return self.example
         if self.choices:
             return f"{'some' if self.kind is Kind.LIST else 'one'} of {', '.join(self.choices)}"
         what = {
             Kind.BOOLEAN: "true or false",
+            Kind.SHORT: "a whole number",
             Kind.INT: "a whole number",
             Kind.LONG: "a whole number",
             Kind.DOUBLE: "a number",
             Kind.LIST: "a list separated by commas",
             Kind.STRING: "text",
+            Kind.CLASS: "a class",
+            Kind.PASSWORD: "text",
+            Kind.UNKNOWN: "text",
         }[self.kind]
         if self.low is not None and self.high is not None:
             return f"{what} from {self.low:g} to {self.high:g}"
         if self.low is not None:
             return f"{what} of at least {self.low:g}"
-        return what
+        return f"{what} of {_BITS[self.kind]} bits" if self.kind in _BITS else what
+
+
+def _whole_number(text: str, bits: int) -> int:
+    if len(text) > _LONGEST_NUMBER or not _WHOLE_NUMBER.fullmatch(text):
+        raise ValueError(text)
+    value = int(text)
+    if not -(2 ** (bits - 1)) <= value < 2 ** (bits - 1):
+        raise ValueError(text)
+    return value
+
+
+def shown(setting: Setting, text: str) -> str | None:
+    """Return the value that `text` gives a setting as Kafka prints it; None if it is not shown at all."""
+    return None if setting.is_sensitive else show(setting.parse(text))
 
 
 def show(value: Value | None) -> str | None:
@@ -114,14 +161,23 @@ class Settings:
     def __init__(self, settings: Iterable[Setting]) -> None:
         self.by_name = {setting.name: setting for setting in settings}
 
+    def get(self, name: str) -> Setting | None:
+        """The setting called `name`, or None if there is none."""
+        return self.by_name.get(name)
+
     def find(self, name: str) -> Setting:
         """The setting called `name`; InvalidSetting with the nearest known name if there is none."""
-        setting = self.by_name.get(name)
+        setting = self.get(name)
         if setting is None:
-            near = difflib.get_close_matches(name, self.by_name, n=1)
-            hint = f"; did you mean {near[0]}?" if near else ""
-            raise InvalidSetting(f"there is no setting {name!r}{hint}")
+            raise InvalidSetting(self.missing(name))
         return setting
+
+    def missing(self, name: str) -> str:
+        """A sentence that says that there is no setting `name`, and which one may be meant."""
+        # A comparison with every name takes time by the length of this one.
+        near = difflib.get_close_matches(name, self.by_name, n=1) if len(name) <= _LONGEST_NAME else []
+        hint = f"; did you mean {near[0]}?" if near else ""
+        return f"there is no setting {name[:_LONGEST_NAME]!r}{hint}"
 
     def parse(self, texts: Mapping[str, str]) -> dict[str, Value]:
         return {name: self.find(name).parse(text) for name, text in texts.items()}

@@ -178,7 +178,7 @@ class TopicAdmin:
         own = {name: value for name, value in configs.items() if value is not None}
         try:
             TOPIC_SETTINGS.parse(own)
-            self._broker.config.log_config(own)
+            self._broker.config.check_topic(own)
         except InvalidSetting as error:
             raise InvalidConfig(str(error)) from error
         return own

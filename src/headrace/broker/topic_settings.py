@@ -7,10 +7,11 @@ from headrace.broker.settings import InvalidSetting, Kind, Scope, Setting, Setti
 from headrace.protocol.batch import TimestampType
 from headrace.protocol.compression import Compression
 from headrace.registry.judging import Strategy
-from headrace.storage.config import DAY_MS, MAX_INT32, NEVER, LogConfig
+from headrace.storage.config import DAY_MS, NEVER, LogConfig
 
 _ANY_TIME: Final = dict[str, float](low=-1)
 _CLEANUP_POLICIES: Final = ("delete", "compact")
+_REPLICA: Final = r"\*|[0-9]+:[0-9]+"  # a throttled one
 
 
 _COMPRESSIONS: Final[Mapping[str, Compression | None]] = {
@@ -23,7 +24,7 @@ _COMPRESSIONS: Final[Mapping[str, Compression | None]] = {
 }
 
 
-def _setting(name: str, kind: Kind, default: Value, doc: str, **bounds: object) -> Setting:
+def _setting(name: str, kind: Kind, default: Value | None, doc: str, **bounds: object) -> Setting:
     return Setting(name=name, kind=kind, default=default, doc=doc, scope=Scope.CLUSTER_WIDE, **bounds)  # type: ignore[arg-type]
 
 
@@ -44,6 +45,33 @@ TOPIC_SETTINGS: Final = Settings(
             "How data is compressed on disk: as each producer sent it, or so, for which the leader packs "
             "what came otherwise.",
             choices=tuple(_COMPRESSIONS),
+        ),
+        _setting(
+            "compression.gzip.level",
+            Kind.INT,
+            -1,
+            "No effect: the leader packs at the codec's usual level.",
+            form="-1|[1-9]",
+            example="a whole number from 1 to 9, or -1",
+            has_effect=False,
+        ),
+        _setting(
+            "compression.lz4.level",
+            Kind.INT,
+            9,
+            "No effect: the leader packs at the codec's usual level.",
+            low=1,
+            high=17,
+            has_effect=False,
+        ),
+        _setting(
+            "compression.zstd.level",
+            Kind.INT,
+            3,
+            "No effect: the leader packs at the codec's usual level.",
+            low=-131_072,
+            high=22,
+            has_effect=False,
         ),
         _setting(
             "confluent.key.schema.validation",
@@ -79,7 +107,12 @@ TOPIC_SETTINGS: Final = Settings(
             low=0,
         ),
         _setting(
-            "file.delete.delay.ms", Kind.LONG, 60_000, "Accepted for Kafka's sake; files go at once.", low=0
+            "file.delete.delay.ms",
+            Kind.LONG,
+            60_000,
+            "No effect: files are removed at once.",
+            low=0,
+            has_effect=False,
         ),
         _setting(
             "flush.messages", Kind.LONG, NEVER, "After how many records an append waits for the disk.", low=1
@@ -110,12 +143,16 @@ TOPIC_SETTINGS: Final = Settings(
             Kind.LIST,
             (),
             "Replicas that leader.replication.throttled.rate is for: PARTITION:BROKER,… or *.",
+            form=_REPLICA,
+            example="PARTITION:BROKER,… or *",
         ),
         _setting(
             "follower.replication.throttled.replicas",
             Kind.LIST,
             (),
             "Replicas that follower.replication.throttled.rate is for: PARTITION:BROKER,… or *.",
+            form=_REPLICA,
+            example="PARTITION:BROKER,… or *",
         ),
         _setting(
             "message.timestamp.after.max.ms",
@@ -155,7 +192,22 @@ TOPIC_SETTINGS: Final = Settings(
             low=1,
         ),
         _setting(
-            "preallocate", Kind.BOOLEAN, False, "Accepted for Kafka's sake; files grow as they are written."
+            "preallocate", Kind.BOOLEAN, False, "No effect: files grow as they are written.", has_effect=False
+        ),
+        _setting(
+            "remote.storage.enable",
+            Kind.BOOLEAN,
+            False,
+            "Only the default is accepted: there is no tiered storage.",
+            only_default=True,
+        ),
+        *(
+            _setting(name, Kind.BOOLEAN, False, "No effect: there is no tiered storage.", has_effect=False)
+            for name in ("remote.log.copy.disable", "remote.log.delete.on.disable")
+        ),
+        *(
+            _setting(name, Kind.LONG, -2, "No effect: there is no tiered storage.", low=-2, has_effect=False)
+            for name in ("local.retention.bytes", "local.retention.ms")
         ),
         _setting(
             "retention.bytes",
@@ -166,13 +218,22 @@ TOPIC_SETTINGS: Final = Settings(
         ),
         _setting("retention.ms", Kind.LONG, 7 * DAY_MS, "How long data is kept; -1: for ever.", low=-1),
         _setting("segment.bytes", Kind.INT, 1024**3, "The size at which a segment is closed.", low=14),
+        _setting(
+            "internal.segment.bytes",
+            Kind.INT,
+            None,
+            "The size at which a segment is closed, instead of segment.bytes: for tests of Kafka's.",
+            low=14,
+            internal=True,
+        ),
         _setting("segment.index.bytes", Kind.INT, 10 * 1024**2, "The largest an index may grow.", low=4),
         _setting(
             "segment.jitter.ms",
             Kind.LONG,
             0,
-            "Accepted for Kafka's sake; segments are closed on time.",
+            "No effect: segments are closed on time.",
             low=0,
+            has_effect=False,
         ),
         _setting("segment.ms", Kind.LONG, 7 * DAY_MS, "The age at which a segment is closed.", low=1),
         _setting(
@@ -186,12 +247,17 @@ TOPIC_SETTINGS: Final = Settings(
 
 BROKER_SYNONYMS: Final = {
     "cleanup.policy": "log.cleanup.policy",
+    "compression.gzip.level": "compression.gzip.level",
+    "compression.lz4.level": "compression.lz4.level",
     "compression.type": "compression.type",
+    "compression.zstd.level": "compression.zstd.level",
     "delete.retention.ms": "log.cleaner.delete.retention.ms",
     "file.delete.delay.ms": "log.segment.delete.delay.ms",
     "flush.messages": "log.flush.interval.messages",
     "flush.ms": "log.flush.interval.ms",
     "index.interval.bytes": "log.index.interval.bytes",
+    "local.retention.bytes": "log.local.retention.bytes",
+    "local.retention.ms": "log.local.retention.ms",
     "max.compaction.lag.ms": "log.cleaner.max.compaction.lag.ms",
     "max.message.bytes": "message.max.bytes",
     "message.timestamp.after.max.ms": "log.message.timestamp.after.max.ms",
@@ -218,11 +284,20 @@ def topic_values(defaults: Mapping[str, Value | None], own: Mapping[str, str]) -
     for name, setting in TOPIC_SETTINGS.by_name.items():
         inherited = defaults.get(BROKER_SYNONYMS.get(name, ""))
         default = setting.default if inherited is None else inherited
-        assert default is not None, name
-        values[name] = setting.parse(own[name]) if name in own else default
-    if not values["cleanup.policy"] and "cleanup.policy" not in own:  # which is no default for all topics
-        raise InvalidSetting("cleanup.policy: name delete, compact or both")
+        if name in own:
+            values[name] = setting.parse(own[name])
+        elif default is not None:
+            values[name] = default
     return values
+
+
+def check_topic_values(values: Mapping[str, Value]) -> None:
+    """Raise InvalidSetting if settings that are each possible cannot be together."""
+    least, most = values["min.compaction.lag.ms"], values["max.compaction.lag.ms"]
+    assert isinstance(least, int), least
+    assert isinstance(most, int), most
+    if least > most:
+        raise InvalidSetting(f"min.compaction.lag.ms={least} is larger than max.compaction.lag.ms={most}")
 
 
 def log_config(values: Mapping[str, Value], *, producer_id_expiration_ms: int) -> LogConfig:
@@ -236,7 +311,9 @@ def log_config(values: Mapping[str, Value], *, producer_id_expiration_ms: int) -
         return value
 
     return LogConfig(
-        segment_bytes=min(number("segment.bytes"), MAX_INT32),
+        segment_bytes=number(
+            "internal.segment.bytes" if "internal.segment.bytes" in values else "segment.bytes"
+        ),
         segment_ms=number("segment.ms"),
         segment_index_bytes=number("segment.index.bytes"),
         index_interval_bytes=number("index.interval.bytes"),

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Self
+from urllib.parse import quote, unquote
 
 from headrace.coordination.processes import ProcessIdentity
 
@@ -27,6 +28,8 @@ PERSISTENT_PATHS = (
     CONFIG_CHANGES,
     "/config/topics",
     "/config/brokers",
+    "/config/groups",
+    "/config/client-metrics",
     "/config/clients",
     "/config/users",
     "/cluster",
@@ -226,15 +229,15 @@ class PartitionState:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Config:
-    """The settings of a topic or a broker that differ from the defaults."""
+    """The settings of a topic, a broker, a group or a metrics subscription that differ from the defaults."""
 
-    kind: str  # "topics" or "brokers"
-    name: str  # a topic, a broker id or "<default>"
+    kind: str  # "topics", "brokers", "groups" or "client-metrics"
+    name: str  # a topic, a broker id, "<default>", a group or a subscription
     values: Mapping[str, str]
 
     @staticmethod
     def path_of(kind: str, name: str) -> str:
-        return f"/config/{kind}/{name}"
+        return f"/config/{kind}/{encode_config_name(name)}"
 
     @property
     def path(self) -> str:
@@ -253,7 +256,7 @@ class Config:
 class ConfigChange:
     """Says that a Config has changed: a sequential znode, so that no broker misses one."""
 
-    entity: str  # "topics/orders" or "brokers/1"
+    entity: str  # "topics/orders" or "brokers/1": the path of the Config below /config
     prefix: ClassVar[str] = f"{CONFIG_CHANGES}/config_change_"
 
     def encode(self) -> bytes:
@@ -327,6 +330,15 @@ class ProducerIdBlock:
                 first=int(content["block_start"]),
                 last=int(content["block_end"]),
             )
+
+
+def encode_config_name(name: str) -> str:
+    """The last part of a Config's path; names of topics and brokers stay as they are."""
+    return quote(name, safe="<>") if name.strip(".") else name.replace(".", "%2E")
+
+
+def decode_config_name(encoded: str) -> str:
+    return unquote(encoded)
 
 
 def encode_id(topic_id: bytes) -> str:

@@ -6,7 +6,7 @@ tried as soon as it is decided. The group itself changes when the records are ap
 
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from headrace.group.assignors import ASSIGNORS, Assignment, AssignorMember
 from headrace.group.consumer import (
@@ -31,7 +31,7 @@ from headrace.group.errors import (
     UnreleasedInstance,
     UnsupportedAssignor,
 )
-from headrace.group.limits import GroupLimits
+from headrace.group.limits import ConsumerTimeouts, GroupLimits
 from headrace.group.reconcile import Owned, reconcile
 from headrace.group.records import GroupRecord
 from headrace.group.topics import Topics, compile_expression
@@ -86,6 +86,9 @@ class Heartbeat(NamedTuple):
         return replace(member, client_id=client_id, client_host=client_host, classic=None, **said)
 
 
+_NO_OWN: Final = ConsumerTimeouts()
+
+
 class Beaten(NamedTuple):
     """The answer to a heartbeat. Without an assignment, nothing has changed."""
 
@@ -119,9 +122,14 @@ class ConsumerProtocolMachine:
     """Moves consumer groups. It has no groups of its own, only their deadlines."""
 
     def __init__(
-        self, limits: GroupLimits, deadlines: Deadlines[Timer], new_member_id: Callable[[], str]
+        self,
+        limits: GroupLimits,
+        timeouts: Mapping[str, ConsumerTimeouts],
+        deadlines: Deadlines[Timer],
+        new_member_id: Callable[[], str],
     ) -> None:
         self.limits = limits
+        self._timeouts = timeouts
         self._deadlines = deadlines
         self._new_member_id = new_member_id
 
@@ -155,7 +163,7 @@ class ConsumerProtocolMachine:
         draft = Draft(group, decision)
         member = self._find_member(draft, beat)
         updated = self.advance(draft, member, beat.told_of(member), topics, beat.owned)
-        session_ms = self.limits.consumer_session_timeout_ms
+        session_ms = self.session_timeout_ms(group.group_id)
         self.expect(group.group_id, updated.member_id, session_ms, decision.now_ms)
         self._watch_revocation(
             group.group_id, updated, decision.now_ms, anew=updated.revoking != member.revoking
@@ -171,7 +179,8 @@ class ConsumerProtocolMachine:
 
         What one member gives up reaches another with the heartbeats of both.
         """
-        interval_ms = self.limits.consumer_heartbeat_interval_ms
+        own = self._timeouts.get(group.group_id, _NO_OWN)
+        interval_ms = own.heartbeat_interval_ms or self.limits.consumer_heartbeat_interval_ms
         moving = now_ms - group.changed_ms < _MOVING_MS
         return min(interval_ms, _MOVING_INTERVAL_MS) if moving else interval_ms
 
@@ -317,6 +326,11 @@ class ConsumerProtocolMachine:
 
     # -- deadlines -----------------------------------------------------------------------------
 
+    def session_timeout_ms(self, group_id: str) -> int:
+        """How long a member of the group may be silent."""
+        own = self._timeouts.get(group_id, _NO_OWN)
+        return own.session_timeout_ms or self.limits.consumer_session_timeout_ms
+
     def expect(self, group_id: str, member_id: str, within_ms: int, now_ms: int) -> None:
         self._deadlines.set(Timer(Timed.SESSION, group_id, member_id), now_ms + within_ms)
 
@@ -332,7 +346,7 @@ class ConsumerProtocolMachine:
     def restart(self, group: ConsumerGroup, now_ms: int) -> None:
         """The group was read from its records: give every member a session's time to be heard from."""
         for member in group.members.values():
-            session_ms = self.limits.consumer_session_timeout_ms
+            session_ms = self.session_timeout_ms(group.group_id)
             if member.classic is not None:
                 session_ms = member.classic.session_timeout_ms
             else:

@@ -12,7 +12,8 @@ partition after a crash, and happens to every record on any other day. So both d
 Who waits, and until when, is not written down and changes at once.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import NamedTuple
 
 from headrace.group.classic import ClassicGroup
@@ -38,7 +39,7 @@ from headrace.group.errors import (
     RebalanceInProgress,
     UnknownMember,
 )
-from headrace.group.limits import GroupLimits
+from headrace.group.limits import ConsumerTimeouts, GroupLimits
 from headrace.group.migration import downgrade, upgrade
 from headrace.group.offsets import Committed, Offsets, offset_record, offset_tombstone
 from headrace.group.records import (
@@ -68,9 +69,18 @@ class Commit(NamedTuple):
 
 
 class GroupCoordinator:
-    """Groups, their offsets, and when something is due. `new_id` makes an id that nobody has."""
+    """Groups, their offsets, and when something is due.
 
-    def __init__(self, limits: GroupLimits, new_id: Callable[[], str]) -> None:
+    `new_id` makes an id that nobody has. `timeouts` is what consumer groups have set for themselves, by
+    their ids; whoever owns it may change it at any time.
+    """
+
+    def __init__(
+        self,
+        limits: GroupLimits,
+        new_id: Callable[[], str],
+        timeouts: Mapping[str, ConsumerTimeouts] = MappingProxyType({}),
+    ) -> None:
         self.groups: dict[str, Group] = {}
         self.offsets = Offsets()
         self.topics = Topics()
@@ -80,7 +90,7 @@ class GroupCoordinator:
             return f"{prefix[:_PREFIX_CHARS]}-{new_id()}"
 
         self._classic = ClassicProtocolMachine(limits, self.deadlines, new_member_id)
-        self._consumer = ConsumerProtocolMachine(limits, self.deadlines, new_id)
+        self._consumer = ConsumerProtocolMachine(limits, timeouts, self.deadlines, new_id)
         self._classic_members = ClassicMembers(self._consumer, self.deadlines, new_member_id)
         self.limits = limits
 

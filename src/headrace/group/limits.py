@@ -1,6 +1,14 @@
 """What a coordinator lets its groups do: the broker's settings, as the machines need them."""
 
 from dataclasses import dataclass
+from typing import NamedTuple
+
+
+class ConsumerTimeouts(NamedTuple):
+    """What a consumer group has set for itself; None: as the broker's setting says."""
+
+    session_timeout_ms: int | None = None
+    heartbeat_interval_ms: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -17,7 +17,7 @@ from headrace.group.consumer_protocol import Beaten, Heartbeat
 from headrace.group.coordinator import Commit, GroupCoordinator
 from headrace.group.decision import Client, Decision
 from headrace.group.errors import GroupError
-from headrace.group.limits import GroupLimits
+from headrace.group.limits import ConsumerTimeouts, GroupLimits
 from headrace.group.offsets import Committed
 from headrace.group.records import GroupRecord, decode_record, encode_record
 from headrace.group.topics import Topic, Topics
@@ -56,7 +56,8 @@ class GroupDesk:
         self.log: list[LogEntry] = []
         self.topics = Topics()
         self._ids = 0
-        self.coordinator = GroupCoordinator(self.limits, self._new_id)
+        self.timeouts: dict[str, ConsumerTimeouts] = {}  # that groups have set for themselves
+        self.coordinator = GroupCoordinator(self.limits, self._new_id, self.timeouts)
 
     def _new_id(self) -> str:
         self._ids += 1
@@ -152,7 +153,7 @@ class GroupDesk:
 
     def replayed(self, log: Iterable[LogEntry] | None = None) -> GroupCoordinator:
         """A new coordinator that has read the log, and done nothing else yet."""
-        coordinator = GroupCoordinator(self.limits, self._new_id)
+        coordinator = GroupCoordinator(self.limits, self._new_id, self.timeouts)
         for entry in self.log if log is None else log:
             coordinator.apply(_decoded(entry))
         return coordinator

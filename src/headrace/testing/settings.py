@@ -16,7 +16,15 @@ _FOR_SEVERAL: Final = {
     "zookeeper.session.timeout.ms": "6000",  # a paused broker counts as gone after this
     "replica.lag.time.max.ms": "6000",
 }
-_DECIDED: Final = ("broker.id", "log.dirs", "listeners", "advertised.listeners", "zookeeper.connect")
+_DECIDED: Final = (
+    "broker.id",
+    "node.id",
+    "log.dirs",
+    "log.dir",
+    "listeners",
+    "advertised.listeners",
+    "zookeeper.connect",
+)
 
 
 def as_text(settings: Settings) -> dict[str, str]:

@@ -2,17 +2,17 @@ from pathlib import Path
 
 import pytest
 
-from headrace.broker.broker_settings import BROKER_SETTINGS
+from headrace.broker.broker_settings import BROKER_SETTINGS, COARSER
 from headrace.broker.config import BrokerConfig, Endpoint
-from headrace.broker.describe import Source, describe_topic
+from headrace.broker.describe import Source, describe_broker, describe_topic
 from headrace.broker.settings import InvalidSetting, Kind, Setting, parse_properties, show
 from headrace.broker.topic_settings import BROKER_SYNONYMS, TOPIC_SETTINGS, log_config, topic_values
 from headrace.protocol.batch import TimestampType
 
 
 def test_an_unknown_setting_is_refused_with_the_nearest_name() -> None:
-    with pytest.raises(InvalidSetting, match=r"no setting 'log\.dir'; did you mean log\.dirs\?"):
-        BrokerConfig.of({"log.dir": "somewhere"})
+    with pytest.raises(InvalidSetting, match=r"no setting 'log\.dirss'; did you mean log\.dirs\?"):
+        BrokerConfig.of({"log.dirss": "somewhere"})
 
 
 @pytest.mark.parametrize(
@@ -27,6 +27,15 @@ def test_an_unknown_setting_is_refused_with_the_nearest_name() -> None:
         ("listeners", "9092", "NAME://HOST:PORT"),
         ("listeners", "PLAINTEXT://host:99999", "NAME://HOST:PORT"),
         ("listeners", "SSL://:9093", "only PLAINTEXT"),
+        ("num.partitions", "1_000", "a whole number"),
+        ("num.partitions", "3000000000", "a whole number"),
+        ("offsets.topic.replication.factor", "40000", "a whole number"),
+        ("log.dirs", "/a,/b", "one directory"),
+        ("process.roles", "controller", "this is a broker"),
+        ("authorizer.class.name", "org.example.Acls", "there are no ACLs"),
+        ("remote.log.storage.system.enable", "true", "there is no tiered storage"),
+        ("max.connections.per.ip.overrides", "localhost:3", "ADDRESS:COUNT"),
+        ("max.connections.per.ip.overrides", "127.0.0.1", "ADDRESS:COUNT"),
     ],
 )
 def test_a_value_that_cannot_be_is_refused_with_what_would_do(name: str, text: str, expected: str) -> None:
@@ -49,7 +58,7 @@ def test_the_command_line_wins_over_the_environment_and_that_over_the_file(tmp_p
 
     assert config.broker_id == 1
     assert config.integer("num.partitions") == 3
-    assert config.text("log.dirs") == "line"
+    assert config.log_dir == Path("line")
 
 
 def test_a_properties_file_may_have_comments_and_continued_lines() -> None:
@@ -79,12 +88,17 @@ def test_every_topic_setting_falls_back_to_a_broker_setting_of_the_same_kind() -
         "follower.replication.throttled.replicas",
         "headrace.append.expected.offset",
         "headrace.validate.records",
+        "internal.segment.bytes",
         "leader.replication.throttled.replicas",
+        "remote.log.copy.disable",
+        "remote.log.delete.on.disable",
+        "remote.storage.enable",
     }
     assert TOPIC_SETTINGS.by_name.keys() - BROKER_SYNONYMS.keys() == alone
     for name, other in BROKER_SYNONYMS.items():
         setting, synonym = TOPIC_SETTINGS.find(name), BROKER_SETTINGS.find(other)
-        assert (synonym.kind, synonym.default) == (setting.kind, setting.default), name
+        default = None if other in COARSER else setting.default
+        assert (synonym.kind, synonym.default) == (setting.kind, default), name
 
 
 def test_every_default_is_one_that_its_own_setting_accepts() -> None:
@@ -112,12 +126,70 @@ def test_dynamic_settings_win_over_those_of_the_start() -> None:
     assert config.integer("log.retention.ms") == 1
 
 
-def test_a_cleanup_policy_must_name_something_but_for_a_topic_that_keeps_everything() -> None:
-    with pytest.raises(InvalidSetting, match="delete, compact or both"):
-        topic_values({"log.cleanup.policy": ()}, {})
+def test_without_a_cleanup_policy_everything_is_kept() -> None:
+    assert not log_config(topic_values({"log.cleanup.policy": ()}, {}), producer_id_expiration_ms=1).delete
 
     config = log_config(topic_values({}, {"cleanup.policy": ""}), producer_id_expiration_ms=1)
     assert (config.delete, config.compact) == (False, False)
+
+
+def test_settings_that_cannot_be_together_are_refused() -> None:
+    lags = {"min.compaction.lag.ms": "10", "max.compaction.lag.ms": "5"}
+    with pytest.raises(InvalidSetting, match=r"min\.compaction\.lag\.ms=10 is larger than"):
+        BrokerConfig.of({}).check_topic(lags)
+
+    with pytest.raises(InvalidSetting, match=r"min\.compaction\.lag\.ms=10 is larger than"):
+        BrokerConfig.of({"log.cleaner.min.compaction.lag.ms": "10", "log.cleaner.max.compaction.lag.ms": "5"})
+
+
+def test_names_that_kafka_has_two_of_mean_the_same() -> None:
+    config = BrokerConfig.of({"node.id": "7", "log.dir": "/data"})
+    assert (config.broker_id, config.log_dir) == (7, Path("/data"))
+    assert BrokerConfig.of({"broker.id": "7"}).integer("node.id") == 7
+    assert BrokerConfig.of({"log.dir": "/old", "log.dirs": "/new"}).log_dir == Path("/new")
+
+    with pytest.raises(InvalidSetting, match=r"broker\.id=7 and node\.id=8 are not the same"):
+        BrokerConfig.of({"broker.id": "7", "node.id": "8"})
+
+
+def test_settings_without_effect_are_named_if_they_differ_from_kafkas_default() -> None:
+    config = BrokerConfig.of({"num.io.threads": "9", "num.network.threads": "3", "num.partitions": "2"})
+
+    assert config.without_effect == ["num.io.threads"]
+
+
+def test_dynamic_settings_that_nobody_knows_are_kept_and_change_nothing() -> None:
+    config = BrokerConfig.of({}).with_dynamic({"no.such": "1"}, {"listener.name.x.max.connections": "5"})
+
+    assert config.integer("max.connections") == 10_000
+    described = {each.name: each for each in describe_broker(config)}
+    unknown = described["no.such"]
+    assert (unknown.value, unknown.source, unknown.read_only) == (None, Source.ALL_BROKERS, True)
+    assert (unknown.setting.kind, unknown.setting.is_sensitive) == (Kind.UNKNOWN, True)
+    assert described["listener.name.x.max.connections"].value == "5"
+
+
+def test_passwords_are_not_described() -> None:
+    config = BrokerConfig.of({"ssl.keystore.password": "secret", "sasl.jaas.config": "secret"})
+
+    assert [each for each in describe_broker(config) if "secret" in (each.value or "")] == []
+    (password,) = [each for each in describe_broker(config) if each.name == "ssl.keystore.password"]
+    assert [(place.value, place.source) for place in password.synonyms] == [(None, Source.STATIC_BROKER)]
+
+
+def test_a_name_or_a_number_without_end_is_refused_without_much_work() -> None:
+    with pytest.raises(InvalidSetting) as refused:
+        BROKER_SETTINGS.find(1_000_000 * "x")
+    assert len(str(refused.value)) < 200
+
+    with pytest.raises(InvalidSetting):
+        BROKER_SETTINGS.find("num.partitions").parse(1_000_000 * "9")
+
+
+def test_connections_of_some_addresses_have_a_limit_of_their_own() -> None:
+    config = BrokerConfig.of({"max.connections.per.ip.overrides": "127.0.0.1:5, [::1]:7,2001:DB8::1:9"})
+
+    assert config.connections_by_address == {"127.0.0.1": 5, "::1": 7, "2001:db8::1": 9}
 
 
 def test_a_list_is_split_and_trimmed() -> None:
@@ -180,7 +252,7 @@ def test_retention_in_ms_wins_over_minutes_and_those_over_hours(
     assert config.with_dynamic({"log.retention.ms": "5"}, {}).log_config({}).retention_ms == 5
     (described,) = [each for each in describe_topic(config, {}) if each.name == "retention.ms"]
     assert described.value == str(retention_ms)
-    assert described.source is (Source.STATIC_BROKER if given else Source.DEFAULT)
+    assert described.source is (Source.STATIC_BROKER if "log.retention.ms" in given else Source.DEFAULT)
 
 
 def test_the_age_of_a_segment_may_be_given_in_hours() -> None:

@@ -3,6 +3,7 @@
 import pytest
 
 from headrace.group.errors import GroupIsFull, GroupTooLarge, InconsistentProtocol
+from headrace.group.limits import ConsumerTimeouts
 from headrace.testing.groups import beat_request, join_request, sync_request
 from unit.group.stories import completing_group, consumers, desk
 
@@ -84,3 +85,29 @@ def test_a_member_that_is_to_give_up_more_has_the_whole_time_for_it() -> None:
     at.pass_time(5_000)
 
     assert "a" not in consumers(at).members
+
+
+def test_a_consumer_group_may_have_timeouts_of_its_own() -> None:
+    at = desk(consumer_session_timeout_ms=45_000, consumer_heartbeat_interval_ms=5_000)
+    at.timeouts["g"] = ConsumerTimeouts(session_timeout_ms=50_000, heartbeat_interval_ms=7_000)
+
+    joined = at.beat(beat_request("a", 0))
+    at.pass_time(49_999)
+    assert "a" in consumers(at).members
+    at.pass_time(2)
+
+    assert joined.heartbeat_interval_ms == 7_000
+    assert "a" not in consumers(at).members
+
+
+def test_what_a_group_does_not_set_is_the_brokers() -> None:
+    at = desk(consumer_session_timeout_ms=45_000, consumer_heartbeat_interval_ms=5_000)
+    at.timeouts["g"] = ConsumerTimeouts(heartbeat_interval_ms=7_000)
+    at.timeouts["another"] = ConsumerTimeouts(session_timeout_ms=60_000)
+
+    at.beat(beat_request("a", 0))
+    at.pass_time(45_001)
+    assert "a" not in consumers(at).members
+
+    del at.timeouts["g"]
+    assert at.beat(beat_request("a", 0)).heartbeat_interval_ms == 5_000

@@ -1,10 +1,14 @@
 """AlterConfigs (key 33), v0-v2.
 
-Behaviour: replaces all settings of a topic or broker: what is not named goes back to its default.
+Behaviour: replaces all settings of a topic, a broker, a group or a client metrics subscription: what is not
+           named goes back to its default. A broker also keeps settings that it does not know, as Kafka does.
 Versions:  v2 flexible.
 """
 
+import asyncio
+
 from headrace.broker.dispatch import Context, handles
+from headrace.broker.errors import InvalidRequest
 from headrace.broker.translate import FAILURES, error_code
 from headrace.protocol.errors import ErrorCode
 from headrace.protocol.schema.alter_configs import (
@@ -19,17 +23,19 @@ from headrace.protocol.schema.index import ApiKey
 @handles(ApiKey.ALTER_CONFIGS, range(3))
 async def alter_configs(request: AlterConfigsRequest, context: Context) -> AlterConfigsResponse:
     await context.broker.session.reconnected()
-    return AlterConfigsResponse(
-        responses=[await _alter(resource, request.validate_only, context) for resource in request.resources]
-    )
+    answers = []
+    for resource in request.resources:
+        answers.append(await _alter(resource, request.validate_only, context))
+        await asyncio.sleep(0)  # a request may name very many
+    return AlterConfigsResponse(responses=answers)
 
 
 async def _alter(
     resource: AlterConfigsResource, validate_only: bool, context: Context
 ) -> AlterConfigsResourceResponse:
-    values = {config.name: config.value for config in resource.configs if config.value is not None}
     code, why = ErrorCode.NONE, None
     try:
+        values = _values(resource)
         await context.broker.config_admin.replace(
             resource.resource_type, resource.resource_name, values, validate_only=validate_only
         )
@@ -41,3 +47,14 @@ async def _alter(
         resource_type=resource.resource_type,
         resource_name=resource.resource_name,
     )
+
+
+def _values(resource: AlterConfigsResource) -> dict[str, str]:
+    values = {}
+    for config in resource.configs:
+        if config.value is None:
+            raise InvalidRequest(f"{config.name[:100]} has no value")
+        values[config.name] = config.value
+    if len(values) != len(resource.configs):
+        raise InvalidRequest("a setting is named twice")
+    return values

@@ -1,15 +1,26 @@
 """DescribeConfigs (key 32), v1-v4.
 
-Behaviour: every setting of a topic or of this broker, with its value, where it was set and what else would
-           count. Names that are asked for and unknown are left out. A broker also tells its process,
-           as `headrace.pid`.
+Behaviour: every setting of a topic, of this broker, of all brokers (an empty name), of a group or of a client
+           metrics subscription, with its value, where it was set and what else would count. Names that are
+           asked for and unknown are left out, and passwords are not shown. A broker also tells its process,
+           as `headrace.pid`. One request describes at most 1,000 groups and subscriptions: they need not
+           exist.
 Versions:  v1 synonyms; v3 types and documentation; v4 flexible.
-Not yet:   broker loggers, client metrics, groups.
+Not yet:   broker loggers.
 """
 
+import asyncio
 from collections.abc import Iterable
 
-from headrace.broker.describe import Described, describe_all_brokers, describe_broker, describe_topic
+from headrace.broker.config_resources import ResourceType
+from headrace.broker.describe import (
+    Described,
+    describe_all_brokers,
+    describe_broker,
+    describe_client_metrics,
+    describe_group,
+    describe_topic,
+)
 from headrace.broker.dispatch import Context, handles
 from headrace.broker.errors import InvalidRequest, UnknownTopicOrPartition
 from headrace.protocol.errors import KafkaError
@@ -22,22 +33,29 @@ from headrace.protocol.schema.describe_configs import (
     DescribeConfigsSynonym,
 )
 from headrace.protocol.schema.index import ApiKey
+from headrace.storage.topics import check_topic_name
 
-TOPIC, BROKER = 2, 4  # types of resources
+MAX_UNCHECKED = 1_000  # resources of one request that need not exist: each is answered with some kilobytes
+_UNCHECKED = (ResourceType.CLIENT_METRICS, ResourceType.GROUP)
 
 
 @handles(ApiKey.DESCRIBE_CONFIGS, range(1, 5))
-def describe_configs(request: DescribeConfigsRequest, context: Context) -> DescribeConfigsResponse:
+async def describe_configs(request: DescribeConfigsRequest, context: Context) -> DescribeConfigsResponse:
     resources = {(resource.resource_type, resource.resource_name): resource for resource in request.resources}
-    return DescribeConfigsResponse(
-        results=[_describe(resource, request, context) for resource in resources.values()]
-    )
+    unchecked, results = 0, []
+    for (type_, _name), resource in resources.items():
+        unchecked += type_ in _UNCHECKED
+        results.append(_describe(resource, request, context, refused=unchecked > MAX_UNCHECKED))
+        await asyncio.sleep(0)  # a request may name very many
+    return DescribeConfigsResponse(results=results)
 
 
 def _describe(
-    resource: DescribeConfigsResource, request: DescribeConfigsRequest, context: Context
+    resource: DescribeConfigsResource, request: DescribeConfigsRequest, context: Context, *, refused: bool
 ) -> DescribeConfigsResult:
     try:
+        if refused:
+            raise InvalidRequest(f"one request describes at most {MAX_UNCHECKED} groups and subscriptions")
         found = _settings(resource, context)
     except KafkaError as error:
         return DescribeConfigsResult(
@@ -47,7 +65,7 @@ def _describe(
             resource_name=resource.resource_name,
             configs=(),
         )
-    wanted = resource.configuration_keys
+    wanted = None if resource.configuration_keys is None else set(resource.configuration_keys)
     return DescribeConfigsResult(
         resource_type=resource.resource_type,
         resource_name=resource.resource_name,
@@ -56,18 +74,26 @@ def _describe(
 
 
 def _settings(resource: DescribeConfigsResource, context: Context) -> Iterable[Described]:
-    broker = context.broker
-    if resource.resource_type == TOPIC:
-        if resource.resource_name not in broker.image.topics:
-            raise UnknownTopicOrPartition(f"there is no topic {resource.resource_name!r}")
-        return describe_topic(broker.config, broker.image.topic_configs.get(resource.resource_name, {}))
-    if resource.resource_type == BROKER:
-        if resource.resource_name not in {"", str(broker.broker_id)}:
-            raise InvalidRequest(f"this is broker {broker.broker_id}, not {resource.resource_name!r}")
-        return (
-            describe_broker(broker.config) if resource.resource_name else describe_all_brokers(broker.config)
-        )
-    raise InvalidRequest(f"resources of type {resource.resource_type} have no settings here")
+    broker, name = context.broker, resource.resource_name
+    config, image = broker.config, broker.image
+    match resource.resource_type:
+        case ResourceType.TOPIC:
+            check_topic_name(name)
+            if name not in image.topics:
+                raise UnknownTopicOrPartition(f"there is no topic {name!r}")
+            return describe_topic(config, image.topic_configs.get(name, {}))
+        case ResourceType.BROKER:
+            if name not in {"", str(broker.broker_id)}:
+                raise InvalidRequest(f"this is broker {broker.broker_id}, not {name[:100]!r}")
+            return describe_broker(config) if name else describe_all_brokers(config)
+        case ResourceType.GROUP | ResourceType.CLIENT_METRICS if not name:
+            raise InvalidRequest("the name of the resource is empty")
+        case ResourceType.GROUP:
+            return describe_group(config, image.group_configs.get(name, {}))
+        case ResourceType.CLIENT_METRICS:
+            return describe_client_metrics(image.client_metrics.get(name, {}))
+        case other:
+            raise InvalidRequest(f"resources of type {other} have no settings here")
 
 
 def _entry(described: Described, request: DescribeConfigsRequest) -> DescribeConfigsResourceResult:
@@ -80,7 +106,7 @@ def _entry(described: Described, request: DescribeConfigsRequest) -> DescribeCon
         value=described.value,
         read_only=described.read_only,
         config_source=described.source,
-        is_sensitive=False,
+        is_sensitive=described.setting.is_sensitive,
         synonyms=synonyms if request.include_synonyms else (),
         config_type=described.setting.kind.value,
         documentation=described.setting.doc if request.include_documentation else None,

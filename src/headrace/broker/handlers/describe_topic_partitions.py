@@ -19,8 +19,6 @@ from headrace.protocol.schema.describe_topic_partitions import (
 from headrace.protocol.schema.index import ApiKey
 from headrace.storage.topics import check_topic_name
 
-MAX_PARTITIONS = 2000
-
 
 @handles(ApiKey.DESCRIBE_TOPIC_PARTITIONS, range(1))
 def describe_topic_partitions(
@@ -31,7 +29,8 @@ def describe_topic_partitions(
     names = sorted({topic.name for topic in request.topics} or topics)
     if cursor is not None:
         names = [name for name in names if name >= cursor.topic_name]
-    left = max(1, min(request.response_partition_limit, MAX_PARTITIONS))
+    most = context.broker.config.integer("max.request.partition.size.limit")
+    left = max(1, min(request.response_partition_limit, most))
     described = []
     for name in names:
         topic = topics.get(name)

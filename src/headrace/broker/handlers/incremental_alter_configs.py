@@ -1,9 +1,12 @@
 """IncrementalAlterConfigs (key 44), v0-v1.
 
-Behaviour: set, delete, append and subtract, for topics, for this broker and for all brokers (an empty name).
-           All changes to one resource are made, or none.
+Behaviour: set, delete, append and subtract, for topics, groups, client metrics subscriptions, for this broker
+           and for all brokers (an empty name). All changes to one resource are made, or none. What is deleted
+           need not be set, nor known. A broker also keeps settings that it does not know, as Kafka does.
 Versions:  v1 flexible.
 """
+
+import asyncio
 
 from headrace.broker.config_admin import Change, Operation
 from headrace.broker.dispatch import Context, handles
@@ -24,9 +27,11 @@ async def incremental_alter_configs(
     request: IncrementalAlterConfigsRequest, context: Context
 ) -> IncrementalAlterConfigsResponse:
     await context.broker.session.reconnected()
-    return IncrementalAlterConfigsResponse(
-        responses=[await _alter(resource, request.validate_only, context) for resource in request.resources]
-    )
+    answers = []
+    for resource in request.resources:
+        answers.append(await _alter(resource, request.validate_only, context))
+        await asyncio.sleep(0)  # a request may name very many
+    return IncrementalAlterConfigsResponse(responses=answers)
 
 
 async def _alter(

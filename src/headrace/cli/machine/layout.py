@@ -16,7 +16,9 @@ ENSEMBLE: Final = "ensemble"
 
 _DECIDED: Final = {
     "broker.id": "they are 1, 2, 3 and so on",
+    "node.id": "they are 1, 2, 3 and so on",
     "log.dirs": "use --data",
+    "log.dir": "use --data",
     "listeners": "use --host and --port",
     "zookeeper.connect": "use --zookeeper",
     "http.listener": "use --http-port",

@@ -1,0 +1,55 @@
+"""ListConfigResources (key 74), v0-v1.
+
+Behaviour: the names of topics, of brokers, and of the groups and client metrics subscriptions that have
+           settings. A type that is not known is answered with UNSUPPORTED_VERSION.
+Versions:  v0 client metrics subscriptions alone; v1 any types, none meaning all.
+Not yet:   broker loggers, which are left out.
+"""
+
+from collections.abc import Iterable
+
+from headrace.broker.config_resources import ResourceType
+from headrace.broker.dispatch import Context, handles
+from headrace.broker.image import ClusterImage
+from headrace.protocol.errors import ErrorCode
+from headrace.protocol.schema.index import ApiKey
+from headrace.protocol.schema.list_config_resources import (
+    ConfigResource,
+    ListConfigResourcesRequest,
+    ListConfigResourcesResponse,
+)
+
+_FIRST_WITH_TYPES = 1
+_BROKER_LOGGER = 8  # a type that Kafka has and we do not
+
+
+@handles(ApiKey.LIST_CONFIG_RESOURCES, range(2))
+def list_config_resources(
+    request: ListConfigResourcesRequest, context: Context
+) -> ListConfigResourcesResponse:
+    wanted = set(request.resource_types) - {_BROKER_LOGGER}
+    if context.version < _FIRST_WITH_TYPES:
+        wanted = {ResourceType.CLIENT_METRICS}
+    elif not request.resource_types:
+        wanted = set(ResourceType)
+    if not wanted <= set(ResourceType):
+        return ListConfigResourcesResponse(error_code=ErrorCode.UNSUPPORTED_VERSION, config_resources=())
+    return ListConfigResourcesResponse(
+        config_resources=[
+            ConfigResource(resource_name=name, resource_type=type_)
+            for type_ in sorted(wanted)
+            for name in _names(ResourceType(type_), context.broker.image)
+        ]
+    )
+
+
+def _names(type_: ResourceType, image: ClusterImage) -> Iterable[str]:
+    match type_:
+        case ResourceType.TOPIC:
+            return image.topics
+        case ResourceType.BROKER:
+            return [str(broker_id) for broker_id in image.brokers]
+        case ResourceType.CLIENT_METRICS:
+            return image.client_metrics
+        case ResourceType.GROUP:
+            return image.group_configs
