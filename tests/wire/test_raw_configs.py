@@ -1,19 +1,29 @@
 """Settings of topics, brokers, groups and client metrics subscriptions, request by request."""
 
+from collections.abc import Sequence
+from pathlib import Path
+
 import pytest
 
 from headrace.protocol.errors import ErrorCode
 from headrace.protocol.schema.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
+from headrace.protocol.schema.describe_producers import (
+    DescribeProducersRequest,
+    ProducerState,
+    TopicRequest,
+)
 from headrace.protocol.schema.incremental_alter_configs import (
     AlterableConfig,
     AlterConfigsResource,
     IncrementalAlterConfigsRequest,
 )
 from headrace.testing.cluster import Cluster
+from headrace.testing.records import make_batch
 from wire.configs import BROKER, CLIENT_METRICS, DELETE, GROUP, SET, TOPIC, alter, describe, listed
+from wire.group_stories.waiting import eventually
 from wire.process import BrokerProcess
 from wire.raw import RawClient
-from wire.requests import ASK_VERSIONS
+from wire.requests import ASK_VERSIONS, create_topic, fetch, produce, records_in
 
 
 @pytest.mark.parametrize("resource", ["", "1"])
@@ -106,3 +116,30 @@ def test_settings_without_end_are_refused(raw: RawClient, kind: int) -> None:
 
     assert code == ErrorCode.INVALID_REQUEST
     assert "expected at most 262144" in message
+
+
+def test_the_cleaner_and_the_memory_of_producers_change_while_the_broker_runs(tmp_path: Path) -> None:
+    never = str(3_600_000)
+    given = {"log.cleaner.backoff.ms": never, "log.retention.check.interval.ms": "50"}
+    with BrokerProcess(tmp_path / "cleaned", given) as broker, RawClient(broker.bootstrap) as client:
+        create_topic(
+            client, "compacted", cleanup_policy="compact", min_cleanable_dirty_ratio="0", segment_bytes="100"
+        )
+        for sequence in range(5):
+            batch = make_batch(1, producer_id=7, producer_epoch=0, base_sequence=sequence)
+            assert produce(client, "compacted", batch).error_code == ErrorCode.NONE
+        assert [each.producer_id for each in producers(client, "compacted")] == [7]
+
+        changes = [("log.cleaner.backoff.ms", SET, "100"), ("producer.id.expiration.ms", SET, "1")]
+        assert alter(client, BROKER, "", *changes) == (ErrorCode.NONE, "")
+
+        eventually(lambda: len(records_in(fetch(client, "compacted"))) < 5)
+        eventually(lambda: producers(client, "compacted") == [])
+
+
+def producers(client: RawClient, topic: str) -> Sequence[ProducerState]:
+    request = DescribeProducersRequest(topics=[TopicRequest(name=topic, partition_indexes=[0])])
+    (answer,) = client.ask(request, 0).topics[0].partitions
+    assert answer.error_code == ErrorCode.NONE, answer
+    found: Sequence[ProducerState] = list(answer.active_producers)
+    return found

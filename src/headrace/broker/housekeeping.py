@@ -70,7 +70,7 @@ class Housekeeping:
             try:
                 await asyncio.wait_for(self._backoff_changed.wait(), self._waited_s)
             except TimeoutError:
-                await self._try(self._compact)
+                await self._try(self.compact)
 
     def stop(self) -> None:
         self._stopping.set()
@@ -139,7 +139,8 @@ class Housekeeping:
         logs.high_watermarks = {part.id: part.high_watermark for part in self._broker.partitions.values()}
         await self._in_thread(logs.prepare_checkpoint())
 
-    async def _compact(self) -> None:
+    async def compact(self) -> None:
+        """Compact every log that is worth it, unless log.cleaner.threads is 0."""
         if self._broker.config.integer("log.cleaner.threads") == 0:
             return
         for partition in self._online():

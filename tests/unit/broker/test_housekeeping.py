@@ -1,11 +1,14 @@
-"""What housekeeping says of a log that it cannot see to."""
+"""What housekeeping does by the settings, and says of a log that it cannot see to."""
 
+import asyncio
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from headrace.broker.housekeeping import logged
+from headrace.broker.config import BrokerConfig
+from headrace.broker.housekeeping import Housekeeping, logged
 from headrace.broker.partition import Partition
 from headrace.storage.config import LogConfig
 from headrace.storage.directory import LogDirectory
@@ -61,3 +64,25 @@ def test_a_log_that_fails_in_its_place_is_one(logs: LogDirectory, caplog: pytest
         partition.log.flush()
 
     assert caplog.messages == ["flush of orders-0 failed: its disk is gone"]
+
+
+class CleanedBroker:
+    """A broker that counts how often somebody looks for partitions to compact."""
+
+    def __init__(self, **settings: str) -> None:
+        self.config = BrokerConfig.of({name.replace("_", "."): value for name, value in settings.items()})
+        self.looks = 0
+
+    @property
+    def partitions(self) -> dict[TopicPartition, Partition]:
+        self.looks += 1
+        return {}
+
+
+@pytest.mark.parametrize(("threads", "looks"), [("0", 0), ("1", 1), ("4", 1)])
+def test_the_cleaner_rests_while_it_has_no_threads(threads: str, looks: int) -> None:
+    broker: Any = CleanedBroker(log_cleaner_threads=threads)
+
+    asyncio.run(Housekeeping(broker).compact())
+
+    assert broker.looks == looks
