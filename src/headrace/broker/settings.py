@@ -169,15 +169,11 @@ class Settings:
         """The setting called `name`; InvalidSetting with the nearest known name if there is none."""
         setting = self.get(name)
         if setting is None:
-            raise InvalidSetting(self.missing(name))
+            # A comparison with every name takes time by the length of this one.
+            near = difflib.get_close_matches(name, self.by_name, n=1) if len(name) <= _LONGEST_NAME else []
+            hint = f"; did you mean {near[0]}?" if near else ""
+            raise InvalidSetting(f"there is no setting {name[:_LONGEST_NAME]!r}{hint}")
         return setting
-
-    def missing(self, name: str) -> str:
-        """A sentence that says that there is no setting `name`, and which one may be meant."""
-        # A comparison with every name takes time by the length of this one.
-        near = difflib.get_close_matches(name, self.by_name, n=1) if len(name) <= _LONGEST_NAME else []
-        hint = f"; did you mean {near[0]}?" if near else ""
-        return f"there is no setting {name[:_LONGEST_NAME]!r}{hint}"
 
     def parse(self, texts: Mapping[str, str]) -> dict[str, Value]:
         return {name: self.find(name).parse(text) for name, text in texts.items()}

@@ -10,7 +10,6 @@ from headrace.cli.lazy import LazyGroup
 from headrace.cli.session import Session, options, table
 from headrace.cli.texts import pairs
 from headrace.client.admin import admin
-from headrace.client.errors import ClientError
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -69,7 +68,6 @@ def unset(session: Session, kind: str, name: str, settings: Sequence[str]) -> No
 
 
 def _alter(session: Session, kind: str, name: str, *, sets: dict[str, str], unsets: Sequence[str]) -> None:
-    _check_names(session, kind, name, [*sets, *unsets])
     if kind == "topic":
         session.admin.alter_topic_configs(name, sets=sets, unsets=unsets)
     else:
@@ -77,24 +75,11 @@ def _alter(session: Session, kind: str, name: str, *, sets: dict[str, str], unse
         session.admin.alter_broker_configs(broker_id, sets=sets, unsets=unsets)
 
 
-def _check_names(session: Session, kind: str, name: str, settings: Sequence[str]) -> None:
-    """Refuse names that are probably misspelt: a broker takes any to be set, and a topic any to be unset."""
-    from headrace.broker.broker_settings import BROKER_SETTINGS  # noqa: PLC0415  slow to import
-    from headrace.broker.topic_settings import TOPIC_SETTINGS  # noqa: PLC0415
-
-    known = TOPIC_SETTINGS if kind == "topic" else BROKER_SETTINGS
-    unknown = [each for each in settings if known.get(each) is None]
-    if unknown:
-        there = {each.name for each in _read(session, kind, name)}  # a cluster of another kind may have it
-        for each in unknown:
-            if each not in there:
-                raise ClientError(known.missing(each))
-
-
 def _read(session: Session, kind: str, name: str) -> list[admin.Config]:
     if kind == "topic":
         return session.admin.topic_configs(name)
-    return session.admin.broker_configs(_broker_id(name))
+    broker_id = _broker_id(name)
+    return session.admin.broker_configs(broker_id)
 
 
 def _broker_id(name: str) -> int:

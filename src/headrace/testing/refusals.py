@@ -15,12 +15,12 @@ from headrace.protocol.structs import Struct, StructType, all_defaults, struct_n
 TOPIC_NAMES: Final = ("name", "topic", "topic_id")
 _NAMES: Final = (
     *TOPIC_NAMES,
-    *("index", "partition", "partition_index"),
+    *("index", "partition", "partition_index", "topic_name"),
     *("group_id", "member_id", "group_instance_id"),
     *("resource_type", "resource_name"),
 )
 """The fields that say what a struct is about; a request and its response call them the same."""
-_BUT_FETCH: Final = {"partition_index": "partition"}  # here they do not: what the request calls it
+_OTHERWISE: Final = {"partition_index": "partition", "topic_name": "name"}  # what some requests call them
 
 _OF_A_BROKER: Final = ("node_id", "port")
 OF_A_SESSION: Final = {
@@ -77,8 +77,10 @@ def _nothing(cls: StructType) -> dict[str, Any]:
     }
 
 
-def _named_in(about: Struct, item: StructType, version: int) -> Sequence[Any]:
+def _named_in(about: Struct | None, item: StructType, version: int) -> Sequence[Any]:
     """What a request names that an array of `item` says something about; None: nothing in particular."""
+    if about is None:
+        return [None]
     for declared in type(about).__fields__:
         if not declared.is_array or not declared.exists_in(version):
             continue
@@ -87,7 +89,19 @@ def _named_in(about: Struct, item: StructType, version: int) -> Sequence[Any]:
             item, struct_named(declared.item_kind, type(about)), version
         ):
             return named
-    return [None]
+    return _named_below(about, item, version) or [None]
+
+
+def _named_below(about: Struct, item: StructType, version: int) -> Sequence[Any]:
+    """The same one level below, where a request sorts what it names by something that has no error."""
+    return [
+        named
+        for outer in _arrays(type(about), version)
+        for inner in _arrays(struct_named(outer.item_kind, type(about)), version)
+        if _shares_names(item, struct_named(inner.item_kind, type(about)), version)
+        for each in getattr(about, outer.name) or ()
+        for named in getattr(each, inner.name) or ()
+    ]
 
 
 def _names(cls: StructType, about: Any, version: int) -> Iterator[tuple[str, Any]]:
@@ -100,8 +114,8 @@ def _names(cls: StructType, about: Any, version: int) -> Iterator[tuple[str, Any
     for name in _name_fields(cls, version):
         if name in theirs:
             yield name, getattr(about, name)
-        elif _BUT_FETCH.get(name) in theirs:
-            yield name, getattr(about, _BUT_FETCH[name])
+        elif _OTHERWISE.get(name) in theirs:
+            yield name, getattr(about, _OTHERWISE[name])
 
 
 def _is_name_of(declared: Field, value: object, version: int) -> bool:
@@ -115,7 +129,7 @@ def _name_fields(cls: StructType, version: int) -> set[str]:
 
 def _shares_names(one: StructType, other: StructType, version: int) -> bool:
     theirs = _name_fields(other, version)
-    return any(name in theirs or _BUT_FETCH.get(name) in theirs for name in _name_fields(one, version))
+    return any(name in theirs or _OTHERWISE.get(name) in theirs for name in _name_fields(one, version))
 
 
 def _is_topic(cls: StructType) -> bool:

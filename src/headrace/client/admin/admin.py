@@ -6,6 +6,7 @@ with Admin("127.0.0.1:9092") as admin:
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from difflib import get_close_matches
 from typing import Any, Final
 
 from confluent_kafka import TopicCollection
@@ -175,12 +176,26 @@ class Admin(OffsetAdmin):
     def alter_topic_configs(self, name: str, *, sets: Configs, unsets: Sequence[str] = ()) -> None:
         """Set some of a topic's settings, and give others back to the broker's; all or none."""
         check_topic(name)
-        self._alter(ResourceType.TOPIC, name, _changes(sets, unsets))
+        changes = _changes(sets, unsets)
+        if names := names_of(unsets):  # a topic is content to unset what does not exist
+            self._check_names(ResourceType.TOPIC, name, names)
+        self._alter(ResourceType.TOPIC, name, changes)
 
     def alter_broker_configs(self, broker_id: int, *, sets: Configs, unsets: Sequence[str] = ()) -> None:
         """The same for a broker's settings, while it runs."""
-        changes = _changes(sets, unsets)
-        self._alter(ResourceType.BROKER, self._broker(broker_id), changes)
+        changes, name = _changes(sets, unsets), self._broker(broker_id)
+        self._check_names(ResourceType.BROKER, name, [each.name for each in changes])  # a broker keeps any
+        self._alter(ResourceType.BROKER, name, changes)
+
+    def _check_names(self, kind: ResourceType, name: str, settings: Sequence[str]) -> None:
+        """Raise ClientError for a setting that the resource does not describe: it is probably misspelt."""
+        known = {each.name for each in self._configs(kind, name)} | _UNDESCRIBED
+        for each in settings:
+            if each not in known and not each.startswith(_FOR_A_LISTENER):
+                near = get_close_matches(each[:_LONGEST_NAME], known, n=1)
+                hint = f"; did you mean {near[0]}?" if near else ""
+                what = name if kind is ResourceType.TOPIC else f"broker {name}"
+                raise ClientError(f"{what}: there is no setting {each!r}{hint}")
 
     def _broker(self, given: int) -> str:
         """Its name, if it is there: librdkafka would try to connect to any until its time is up."""
@@ -230,6 +245,17 @@ def _changes(sets: Configs, unsets: Sequence[str]) -> list[ConfigEntry]:
 
 _AS_KAFKA_WRITES_IDS: Final = str.maketrans("+/", "-_")
 
+_FOR_A_LISTENER: Final = (
+    "listener.name."  # Kafka takes broker settings for one listener, and keeps them secret
+)
+_UNDESCRIBED: Final = frozenset(  # settings of a broker that Kafka describes only while they are set
+    {
+        "leader.replication.throttled.rate",
+        "follower.replication.throttled.rate",
+        "replica.alter.log.dirs.io.max.bytes.per.second",
+    }
+)
+_LONGEST_NAME: Final = 100  # characters of a name that somebody may have meant
 _SOURCES: Final = {
     ConfigSource.DYNAMIC_TOPIC_CONFIG: "topic",
     ConfigSource.DYNAMIC_BROKER_CONFIG: "broker",
