@@ -12,6 +12,8 @@ from headrace.group.limits import GroupLimits
 from headrace.storage.config import LogConfig
 
 ENVIRONMENT_PREFIX = "HEADRACE_"
+_MOST_ADDRESSES = 1_000  # with a number of connections of their own
+_MOST_DIGITS = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,14 +133,18 @@ class BrokerConfig:
     def connections_by_address(self) -> dict[str, int]:
         """How many connections may come from some addresses, where that is not max.connections.per.ip."""
         name = "max.connections.per.ip.overrides"
+        parts = [part for part in self.text(name).split(",") if part]
+        if len(parts) > _MOST_ADDRESSES:
+            raise InvalidSetting(f"{name} has {len(parts)} addresses, expected at most {_MOST_ADDRESSES}")
         limits = {}
-        for part in filter(None, self.text(name).split(",")):
+        for part in parts:
             address, _, count = part.strip().rpartition(":")
             try:
-                limits[str(ipaddress.ip_address(address.strip("[]")))] = int(count)
+                limits[str(ipaddress.ip_address(address.strip("[]")))] = _count(count)
             except ValueError:
                 raise InvalidSetting(
-                    f"{name}={part}: expected ADDRESS:COUNT, such as 127.0.0.1:200; names are not resolved"
+                    f"{name}={part[:100]}: expected ADDRESS:COUNT, such as 127.0.0.1:200; "
+                    "names are not resolved"
                 ) from None
         return limits
 
@@ -221,6 +227,12 @@ class BrokerConfig:
 
 
 _ALIASES = (("broker.id", "node.id"), ("node.id", "broker.id"), ("log.dirs", "log.dir"))
+
+
+def _count(text: str) -> int:
+    if not text.isdecimal() or len(text) > _MOST_DIGITS:
+        raise ValueError(text)
+    return int(text)
 
 
 def _with_aliases(given: Mapping[str, str]) -> dict[str, str]:

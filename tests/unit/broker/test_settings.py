@@ -36,6 +36,8 @@ def test_an_unknown_setting_is_refused_with_the_nearest_name() -> None:
         ("remote.log.storage.system.enable", "true", "there is no tiered storage"),
         ("max.connections.per.ip.overrides", "localhost:3", "ADDRESS:COUNT"),
         ("max.connections.per.ip.overrides", "127.0.0.1", "ADDRESS:COUNT"),
+        ("max.connections.per.ip.overrides", "127.0.0.1:-1", "ADDRESS:COUNT"),
+        ("max.connections.per.ip.overrides", ",".join(["::1:5"] * 1_001), "at most 1000"),
     ],
 )
 def test_a_value_that_cannot_be_is_refused_with_what_would_do(name: str, text: str, expected: str) -> None:
