@@ -3,7 +3,7 @@
 Behaviour: every setting of a topic, of this broker, of all brokers (an empty name), of a group or of a client
            metrics subscription, with its value, where it was set and what else would count. Names that are
            asked for and unknown are left out, and passwords are not shown. A broker also tells its process,
-           as `headrace.pid`. One request describes at most 1,000 groups and subscriptions: they need not
+           as `headrace.pid`. One request describes at most 500 groups and subscriptions: they need not
            exist.
 Versions:  v1 synonyms; v3 types and documentation; v4 flexible.
 Not yet:   broker loggers.
@@ -35,7 +35,7 @@ from headrace.protocol.schema.describe_configs import (
 from headrace.protocol.schema.index import ApiKey
 from headrace.storage.topics import check_topic_name
 
-MAX_UNCHECKED = 1_000  # resources of one request that need not exist: each is answered with some kilobytes
+MAX_UNCHECKED = 500  # resources of one request that need not exist: each is answered with some kilobytes
 _UNCHECKED = (ResourceType.CLIENT_METRICS, ResourceType.GROUP)
 
 
