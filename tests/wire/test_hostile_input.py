@@ -214,6 +214,19 @@ def test_lookups_by_time_in_batches_that_are_much_work(besieged: BrokerProcess) 
                 assert (found.error_code, found.offset, found.timestamp) == (ErrorCode.NONE, 0, TIMESTAMP)
 
 
+def test_a_registry_topic_with_a_batch_that_is_much_work(besieged: BrokerProcess) -> None:
+    """Brokers read `_schemas`, which clients can write to, for topics with a rule about schemas."""
+    count = 10_000_000
+    packed = compress(Compression.ZSTD, Record(b"k", b"v").encoded() * count)
+    with RawClient(besieged.bootstrap) as client:
+        create_topic(client, "_schemas")
+        create_topic(client, "ruled", confluent_value_schema_validation="true")
+        bomb = claiming(count, packed, Compression.ZSTD)
+        assert produce(client, "_schemas", bomb).error_code == ErrorCode.NONE
+
+        assert produce(client, "ruled", make_batch(1)).error_code == ErrorCode.INVALID_RECORD
+
+
 def test_batches_that_hold_no_records(besieged: BrokerProcess) -> None:
     """What a header claims against its own size is refused everywhere; garbage where records are checked."""
     liars = [claiming(count, b"x" * 100, each) for each in Compression for count in (100_000_000, 2**31 - 1)]
