@@ -73,11 +73,13 @@ class Inspections:
 
     def must_wait(self, partition: Partition, data: Buffer) -> bool:
         """Whether the batch has to be put in line, because of its records or of those before it."""
+        config = partition.log.config
+        if len(data) > config.max_message_bytes:  # it is refused at once, and need not be copied
+            return False
         if self._lines and partition in self._lines:
             return True
         if partition.id.topic in self._schemas.rules:
             return True
-        config = partition.log.config
         return config.reads_records and reads_records(data, config) and not is_quick(data)
 
     def put_in_line(

@@ -18,6 +18,7 @@ from headrace.coordination.znodes import PartitionState
 from headrace.protocol.compression import Compression
 from headrace.protocol.errors import KafkaError
 from headrace.storage.config import LogConfig
+from headrace.storage.errors import MessageTooLarge
 from headrace.storage.inspection import PreparedBatch, prepare
 from headrace.storage.topics import TopicPartition
 from headrace.testing.logs import open_test_log, read_all
@@ -125,6 +126,15 @@ async def test_small_and_plain_batches_are_appended_at_once(partition: Partition
 
         partition.log.config = LogConfig()
         assert send(inspections, partition, bytes(PACKED)).done(), "nothing requires that its records be read"
+
+
+@on_a_loop
+async def test_a_batch_that_is_too_large_is_refused_without_waiting(partition: Partition) -> None:
+    partition.log.config = replace(partition.log.config, max_message_bytes=len(PACKED) - 1)
+    async with started() as inspections:
+        assert not inspections.must_wait(partition, PACKED)
+        with pytest.raises(MessageTooLarge):
+            send(inspections, partition, PACKED)
 
 
 @on_a_loop

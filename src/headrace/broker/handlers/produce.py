@@ -2,7 +2,9 @@
 
 Behaviour: acks=1 is answered when the batch is in the leader's log, acks=-1 when all in sync have it.
            acks=0 gets no reply, and an error closes the connection, so that the client looks for the
-           leader again.
+           leader again. Topics that are compacted, have a compression or a rule about schemas, or are
+           validated have their records read, in threads: every invalid record is named, and a batch of more
+           than can be read is MESSAGE_TOO_LARGE.
 Versions:  v3 record batches, transactions; v5 log start offset; v8 per-record errors; v9 flexible; v10 new
            leaders in replies (not sent yet); v13 topics by id.
 Not yet:   transactions, quotas.
