@@ -21,9 +21,6 @@ SETTINGS: Final = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
 }
-# As for Kafka's programs in tests/compat: a session that lives for a minute or two does not earn back what
-# the optimising compiler costs. Without it, the tests need a third less CPU.
-JAVA: Final = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1"
 LOGGING: Final = """
 rootLogger.level = error
 rootLogger.appenderRef.stderr.ref = stderr
@@ -46,7 +43,7 @@ def spark_session(root: Path) -> Iterator[SparkSession]:
         builder = builder.config(name, value)
     session = (
         builder.config("spark.jars", ",".join(map(str, connector_jars())))
-        .config("spark.driver.extraJavaOptions", f"{JAVA} -Dlog4j2.configurationFile={logging}")
+        .config("spark.driver.extraJavaOptions", f"-Dlog4j2.configurationFile={logging}")
         .config("spark.local.dir", str(root))
         .config("spark.sql.warehouse.dir", str(root / "warehouse"))
         .getOrCreate()

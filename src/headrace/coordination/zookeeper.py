@@ -9,6 +9,7 @@ own survive the loss of one.
 
 import importlib.util
 import os
+import shlex
 import socket
 import subprocess
 import time
@@ -147,7 +148,10 @@ class Server:
         log_config = self._directory / "log4j2.properties"
         log_config.write_text(LOG_CONFIG)
         options = [f"-Dlog4j2.configurationFile={log_config}", "-Djava.awt.headless=true"]
-        return [*self._command[:1], *options, *self._command[1:], MAIN_CLASS, str(config)]
+        more = shlex.split(
+            os.environ.get("SERVER_JVMFLAGS", "")
+        )  # as ZooKeeper's own scripts; the last -Xmx counts
+        return [*self._command[:1], *options, *self._command[1:], *more, MAIN_CLASS, str(config)]
 
     def launch(self) -> None:
         """Start the process; it serves some seconds later."""
