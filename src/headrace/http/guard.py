@@ -8,6 +8,7 @@ from socket import gethostname
 from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from headrace.http.authority import parse_authority
 from headrace.http.problems import refusal
 
 _TOO_LARGE = HTTPStatus.REQUEST_ENTITY_TOO_LARGE
@@ -22,8 +23,9 @@ class Guard:
     otherwise any page that somebody looks at could delete topics of the cluster on their machine. And a page
     whose name leads to the loopback, by whatever its owner has put into DNS, is not from here either, though
     its origin is the host that it asks for: on the loopback, that has to be an address, localhost, this
-    machine's name, or one among `hosts`. Browsers tell too little to ask this of them alone. Pages of `hosts`
-    are our own wherever a proxy has put another name into the request.
+    machine's name, or one among `hosts`, compared as a whole. Browsers tell too little to ask this of them
+    alone. Pages of `hosts` are our own wherever a proxy has put another name into the request. A Host header
+    that does not follow the grammar of RFC 3986, or is there twice, gets a 400 (RFC 9112, 3.2).
     """
 
     def __init__(self, app: ASGIApp, max_request_bytes: int, hosts: Collection[str] = ()) -> None:
@@ -31,13 +33,16 @@ class Guard:
         self._limit = max_request_bytes
         machine = gethostname().lower()
         self._allowed = frozenset(map(str.lower, hosts))
-        self._hosts = self._allowed | {machine, machine.partition(".")[0]}
+        self._hosts = self._allowed | {"localhost", machine, machine.partition(".")[0]}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
         headers = _first(scope["headers"])
+        if (why := _bad_host(scope)) is not None:
+            await refusal(HTTPStatus.BAD_REQUEST, 400, why)(scope, receive, send)
+            return
         why = self._why_not(scope, headers)
         if why is not None:
             await refusal(HTTPStatus.FORBIDDEN, 40301, why)(scope, receive, send)
@@ -50,7 +55,7 @@ class Guard:
 
     def _why_not(self, scope: Scope, headers: dict[bytes, bytes]) -> str | None:
         if self._is_rebound(scope, headers):
-            host = _host_of(headers[b"host"])[:MOST_TOLD]
+            host = str(_host_of(headers[b"host"]))[:MOST_TOLD]
             return (
                 f"it is asked for as {host!r}, which is no name of this machine: if it is a proxy's, "
                 "http.hosts of the broker or --allowed-host of the gateway has to say so"
@@ -70,10 +75,10 @@ class Guard:
         server = scope.get("server")
         if server is None or not _is_loopback(server[0]):
             return False
-        name = _host_of(headers.get(b"host", b""))
-        if not name:
+        asked = parse_authority(headers.get(b"host", b""))
+        if asked is None:
             return False  # no browser: those say whom they ask
-        return not (_is_address(name) or f".{name}".endswith(".localhost") or name in self._hosts)
+        return not (asked.is_address or asked.host in self._hosts)
 
     async def _too_large(self, scope: Scope, receive: Receive, send: Send) -> None:
         refused = refusal(_TOO_LARGE, _TOO_LARGE, _too_large(self._limit))
@@ -106,19 +111,24 @@ def _first(headers: Iterable[tuple[bytes, bytes]]) -> dict[bytes, bytes]:
     return found
 
 
-def _is_address(name: str) -> bool:
-    try:
-        ip_address(name)
-    except ValueError:
-        return False
-    return True
+def _bad_host(scope: Scope) -> str | None:
+    """What is wrong with the Host header. None at all, or an empty one, is what HTTP/1.0 and health checks send."""
+    given = [value for name, value in scope["headers"] if name == b"host"]
+    if len(given) > 1:
+        return f"there are {len(given)} Host headers: expected one"
+    if any(given) and parse_authority(given[0]) is None:
+        return f"the Host header {given[0][:MOST_TOLD].decode('latin-1')!r} is not a host with an optional port"
+    return None
 
 
 def _is_loopback(host: str) -> bool:
-    return _is_address(host) and ip_address(host).is_loopback
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return False
 
 
-def _host_of(address: bytes) -> str:
-    """`name` of `name:8080`, and `::1` of `[::1]:8080`."""
-    text = address.decode("latin-1").lower()
-    return text[1:].partition("]")[0] if text.startswith("[") else text.partition(":")[0]
+def _host_of(authority: bytes) -> str | None:
+    """`name` of `name:8080`, `::1` of `[::1]:8080`, and None if it is neither."""
+    parsed = parse_authority(authority)
+    return None if parsed is None else parsed.host

@@ -55,6 +55,56 @@ def test_a_browser_must_come_from_a_page_of_our_own(
     assert client().request(method, "/", headers=headers).status_code == status
 
 
+@pytest.mark.parametrize(
+    "host",
+    [
+        "[::1].evil.example",
+        "[::1]evil.example",
+        "[::1%25.evil.example]",
+        "[::1%lo]",
+        "[evil.example]",
+        "[v1.evil]",
+        "[::1",
+        "127.0.0.1:80@evil.example",
+        "127.0.0.1@evil.example",
+        "127.0.0.1:80.evil.example",
+        "127.0.0.1/evil.example",
+        "127.0.0.1,evil.example:80@",
+        "localhost evil.example",
+        "localhost:http",
+        "local%zzhost",
+        ":8080",
+        "localhost\\evil",
+    ],
+)
+@pytest.mark.parametrize("server", ["127.0.0.1", "192.0.2.7"])
+def test_a_host_header_that_is_no_host_is_a_bad_request(host: str, server: str) -> None:
+    for method in ("GET", "POST"):
+        answer = client(server=server).request(method, "/", headers={"host": host})
+        assert answer.status_code == 400, host
+        assert "the Host header" in answer.json()["message"]
+
+
+@pytest.mark.parametrize(
+    "host",
+    ["127.0.0.1.evil.example", "evil.localhost", "localhost.evil.example", "localhost,evil.example", "127.1"],
+)
+def test_a_host_is_compared_as_a_whole(host: str) -> None:
+    assert client().get("/", headers={"host": host}).status_code == 403
+
+
+@pytest.mark.parametrize("host", ["LOCALHOST", "localhost:", "127.0.0.1", "[::1]", "[::FFFF:127.0.0.1]:80"])
+def test_a_host_of_this_machine_passes_in_any_form_of_the_grammar(host: str) -> None:
+    assert client().get("/", headers={"host": host}).status_code == 200
+
+
+def test_two_host_headers_are_a_bad_request() -> None:
+    answer = client().get("/", headers=[("host", "localhost"), ("host", "evil.example")])  # type: ignore[arg-type]
+
+    assert answer.status_code == 400
+    assert "2 Host headers" in answer.json()["message"]
+
+
 def test_a_page_whose_name_leads_to_the_loopback_may_not_even_read() -> None:
     headers = {"host": "evil.example"}
 
