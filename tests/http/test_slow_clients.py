@@ -1,15 +1,14 @@
 """Clients that begin something and do not go on with it, and more of them than there is room for."""
 
-import logging
 import socket
 from collections.abc import Iterator
 from contextlib import ExitStack
-from urllib.request import urlopen
 
 import pytest
 
 from headrace.http.serving import serve_in_thread
-from http_support.asking import WAIT_S, wait_until
+from headrace.testing.process import UpProcess
+from http_support.asking import WAIT_S, Asking, wait_until
 
 NO_BROKER = "127.0.0.1:1"  # none of this gets as far
 MOST = 4
@@ -75,22 +74,60 @@ def test_half_a_body_is_answered_with_a_refusal(hasty: str) -> None:
     assert b'"the body has not gone on for 0.2 s"' in answer
 
 
-def test_there_are_only_so_many_at_a_time_and_it_is_said_when_there_are(
+def ask(connection: socket.socket, path: str = "/healthz") -> None:
+    connection.sendall(f"GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n".encode())
+
+
+def test_a_whole_request_is_served_however_many_half_requests_there_are(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    with serve_in_thread(NO_BROKER, max_connections=MOST) as served:
-        with ExitStack() as stack:
-            silent = [stack.enter_context(connect(served.url)) for _ in range(MOST + 1)]
-            assert said(silent[-1]).startswith(b"HTTP/1.1 503 ")
-            assert said(stack.enter_context(connect(served.url))).startswith(b"HTTP/1.1 503 ")
-        warnings = [each.getMessage() for each in caplog.records if each.levelno >= logging.WARNING]
-        assert warnings == [f"refusing connections: there are {MOST}, which is as many as there may be"]
+    head = b"POST /api/v1/topics HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9\r\n\r\n{"
+    with serve_in_thread(NO_BROKER, max_connections=MOST) as served, ExitStack() as stack:
+        for part in (b"", b"GET /healthz HTTP/1.1\r\nHost: loc", head):
+            half_open = []
+            for _ in range(3 * MOST):
+                half_open.append(stack.enter_context(connect(served.url)))
+                half_open[-1].sendall(part)
+            with connect(served.url) as whole:
+                ask(whole)
+                assert said(whole).startswith(b"HTTP/1.1 200 ")
+            ended = said(half_open[0])  # the oldest have made room
+            assert not ended or ended.startswith(b"HTTP/1.1 503 ")
+    warnings = [each.getMessage() for each in caplog.records if each.name == "headrace.http.connections"]
+    assert len(warnings) == 1, warnings
+    assert warnings[0].startswith(f"all {MOST} connections are in use (max_connections): closing the oldest")
 
-        def is_answered() -> bool:
-            try:
-                with urlopen(f"{served.url}/healthz", timeout=WAIT_S) as answer:
-                    return bool(answer.status == 200)
-            except OSError:
-                return False
 
-        wait_until(is_answered, "nobody is let in any more")
+def test_whole_requests_do_not_make_room_and_a_new_connection_is_told_to_retry(
+    broker: UpProcess, gateway: Asking
+) -> None:
+    topic = gateway.topic()
+    with serve_in_thread(broker.bootstrap, max_connections=MOST) as served, ExitStack() as stack:
+        for _ in range(MOST):
+            tail = stack.enter_context(connect(served.url))
+            ask(tail, f"/api/v1/topics/{topic}/tail")
+            assert tail.recv(65536).startswith(b"HTTP/1.1 200 ")
+        refused = said(stack.enter_context(connect(served.url)))
+    assert refused.startswith(b"HTTP/1.1 503 ")
+    assert b"\r\nretry-after: 1\r\n" in refused
+
+
+def test_a_stream_that_is_being_answered_does_not_make_room(broker: UpProcess, gateway: Asking) -> None:
+    topic = gateway.topic()
+    cluster = gateway.get("/v3/clusters")["data"][0]["cluster_id"]
+    head = f"POST /v3/clusters/{cluster}/topics/{topic}/records HTTP/1.1\r\nHost: localhost\r\n"
+    record = b'{"value": {"type": "JSON", "data": 1}}\n'
+    with (
+        serve_in_thread(broker.bootstrap, max_connections=MOST) as served,
+        ExitStack() as stack,
+        connect(served.url) as stream,
+    ):
+        stream.sendall(f"{head}Transfer-Encoding: chunked\r\n\r\n".encode())
+        for number in range(2):
+            stream.sendall(b"%x\r\n%b\r\n" % (len(record), record))
+            answer = b""
+            while b'"offset":%d' % number not in answer:
+                answer += (part := stream.recv(65536))
+                assert part, answer
+            silent = [stack.enter_context(connect(served.url)) for _ in range(2 * MOST)]
+            assert said(silent[0]) == b""
