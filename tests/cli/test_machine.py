@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from headrace.cli.machine import supervisor
 from headrace.cli.machine.directory import LARGEST_LOG_BYTES, DataDirectory
 from headrace.cli.machine.door import Door, kept
 from headrace.cli.machine.process import Ended, Program
@@ -144,3 +145,44 @@ def test_a_process_whose_parent_has_gone_before_it_began_does_not_begin() -> Non
         timeout=30,
     )
     assert (stranger.returncode, stranger.stdout) == (1, b"")
+
+
+def lives(tmp_path: Path, number: int) -> tuple[Program, Path]:
+    """A program that runs for as long as a file is there, and ends with status 1 once it is gone."""
+    file = tmp_path / f"alive-{number}"
+    file.touch()
+    script = f"import pathlib, sys, time\nwhile pathlib.Path({str(file)!r}).exists(): time.sleep(0.01)\nsys.exit(1)"
+    command = [sys.executable, "-c", script]
+
+    async def serves() -> bool:
+        return file.exists()
+
+    return Program(f"server-{number}", tmp_path / "log", (), command=command, serves=serves), file
+
+
+@pytest.mark.parametrize("servers", [1, 3])
+def test_a_supervisor_gives_up_when_those_that_can_be_started_are_no_majority(
+    servers: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(supervisor, "LONGEST_DELAY_S", 0.05)
+    monkeypatch.setattr(supervisor, "FIRST_DELAY_S", 0.05)
+    dispensable = (servers - 1) // 2
+
+    async def run() -> None:
+        members, files = zip(*(lives(tmp_path, number) for number in range(servers)), strict=True)
+        supervised = supervisor.Supervisor([members])
+        await supervised.start(members)
+        watching = asyncio.ensure_future(supervised.watch(dispensable=dispensable))
+        try:
+            for file in files[:dispensable]:
+                file.unlink()
+            while len(supervised._cannot_start) < dispensable:
+                await asyncio.sleep(0.01)
+            assert not watching.done()  # the others go on
+            files[-1].unlink()
+            with pytest.raises(Refused, match=rf"server-\d ended with status 1.*, \d+ times in a row"):
+                await watching
+        finally:
+            await supervised.stop()
+
+    asyncio.run(run())

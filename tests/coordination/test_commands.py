@@ -92,6 +92,46 @@ def test_an_ensemble_survives_the_loss_of_one_server(data_dir: Path) -> None:
         client.close()
 
 
+def server_pids(parent: int) -> dict[int, int]:
+    """The process of each server of `headrace zookeeper`, by the server's number."""
+    children = Path(f"/proc/{parent}/task/{parent}/children").read_text().split()
+    commands = {int(pid): Path(f"/proc/{pid}/cmdline").read_bytes() for pid in children}
+    return {int(Path(os.fsdecode(command)).parts[-2]): pid for pid, command in commands.items() if b"zoo.cfg" in command}
+
+
+def test_a_server_that_is_killed_is_started_again_and_the_others_go_on(data_dir: Path) -> None:
+    log = data_dir.with_suffix(".log")
+    with log.open("wb") as stderr:
+        process = subprocess.Popen(
+            [HEADRACE, "zookeeper", "--servers", "3", "--data", str(data_dir), "--port", "0"],
+            stdout=subprocess.PIPE,
+            stderr=stderr,
+            text=True,
+        )
+    try:
+        assert process.stdout is not None
+        address = process.stdout.readline().strip().removeprefix("ready zookeeper=")
+        client = KazooClient(address)
+        client.start(WAIT_S)
+        client.create("/a", b"before")
+        killed = server_pids(process.pid)[2]
+        os.kill(killed, signal.SIGKILL)
+
+        assert client.retry(client.get, "/a")[0] == b"before"
+        wait_until(lambda: "zookeeper-2 is back, as process" in log.read_text(), START_TIMEOUT_S)
+        assert "zookeeper-2 was killed by SIGKILL; starting it again" in log.read_text()
+        assert server_pids(process.pid).keys() == {1, 2, 3}
+        assert server_pids(process.pid)[2] != killed
+        client.retry(client.set, "/a", b"after")
+        client.stop()
+        client.close()
+        assert process.poll() is None
+    finally:
+        process.terminate()
+        process.communicate(timeout=60)
+    assert process.returncode == 0
+
+
 def test_without_pyspark_the_sentence_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("importlib.util.find_spec", lambda _name: None)
 

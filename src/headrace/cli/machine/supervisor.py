@@ -10,6 +10,7 @@ from headrace.cli.process import Refused
 
 FIRST_DELAY_S, LONGEST_DELAY_S = 0.5, 30.0
 PROVEN_S: Final = 60.0  # a process that has run for so long may die again without a delay
+ATTEMPTS: Final = 5  # failed starts in a row after which a process counts as one that cannot be started
 
 logger = logging.getLogger("headrace")
 
@@ -34,6 +35,7 @@ class Supervisor:
 
     def __init__(self, stages: Sequence[Sequence[Member]]) -> None:
         self._stages = stages
+        self._cannot_start: set[Member] = set()
 
     async def start(self, members: Iterable[Member]) -> None:
         """Return when all of these are ready; Refused with the sentence of the first that ends instead."""
@@ -46,12 +48,22 @@ class Supervisor:
             for start in starts:
                 start.cancel()
 
-    async def watch(self) -> None:
-        """Start again whatever ends, for ever: those that run are not to suffer for one that does not."""
-        await asyncio.gather(*(self._keep(member) for stage in self._stages for member in stage))
+    async def watch(self, *, dispensable: int | None = None) -> None:
+        """Start again whatever ends, for ever: those that run are not to suffer for one that does not.
 
-    async def _keep(self, member: Member) -> None:
-        backoff = Backoff()
+        Refused once more than `dispensable` members cannot be started, if there is such a number.
+        """
+        keeping = [
+            asyncio.ensure_future(self._keep(member, dispensable)) for stage in self._stages for member in stage
+        ]
+        try:
+            await asyncio.gather(*keeping)
+        finally:
+            for each in keeping:
+                each.cancel()
+
+    async def _keep(self, member: Member, dispensable: int | None) -> None:
+        backoff, failures = Backoff(), 0
         ended = await member.ended()
         while True:
             delay = backoff.after(ended.lived_s)
@@ -60,9 +72,15 @@ class Supervisor:
             try:
                 await member.start()
             except Ended as again:
-                ended = again
+                ended, failures = again, failures + 1
+                if failures >= ATTEMPTS:
+                    self._cannot_start.add(member)
+                if dispensable is not None and len(self._cannot_start) > dispensable:
+                    raise Refused(f"{ended}, {failures} times in a row") from ended
             else:
                 logger.warning("%s is back, as process %d", member.name, member.pid)
+                failures = 0
+                self._cannot_start.discard(member)
                 ended = await member.ended()
 
     async def stop(self) -> None:
