@@ -96,7 +96,11 @@ def server_pids(parent: int) -> dict[int, int]:
     """The process of each server of `headrace zookeeper`, by the server's number."""
     children = Path(f"/proc/{parent}/task/{parent}/children").read_text().split()
     commands = {int(pid): Path(f"/proc/{pid}/cmdline").read_bytes() for pid in children}
-    return {int(Path(os.fsdecode(command)).parts[-2]): pid for pid, command in commands.items() if b"zoo.cfg" in command}
+    return {
+        int(Path(os.fsdecode(command)).parts[-2]): pid
+        for pid, command in commands.items()
+        if b"zoo.cfg" in command
+    }
 
 
 def test_a_server_that_is_killed_is_started_again_and_the_others_go_on(data_dir: Path) -> None:

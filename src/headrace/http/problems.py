@@ -38,6 +38,8 @@ _CODES: Final[Sequence[tuple[type[ClientError], HTTPStatus, int]]] = (
 """The first that fits."""
 
 
+RETRY_AFTER_S: Final = 1
+_PASSING: Final = frozenset({HTTPStatus.TOO_MANY_REQUESTS, HTTPStatus.SERVICE_UNAVAILABLE})
 FORM: Final = "form:"  # begins the tag of a body that may have several forms
 _WORDS: Final = {
     "missing": "is missing",
@@ -69,10 +71,15 @@ def answers(*statuses: HTTPStatus) -> dict[int | str, dict[str, Any]]:
     return {int(status): {"model": Refusal} for status in statuses}
 
 
+def retry_after(status: int) -> dict[str, str]:
+    """The headers of a refusal that says when to try again: 429 and 503 have such."""
+    return {"retry-after": str(RETRY_AFTER_S)} if status in _PASSING else {}
+
+
 def refusal(status: int, code: int, message: str) -> JSONResponse:
     # Half a surrogate pair, which may be in what somebody has sent, has no bytes in UTF-8.
     printable = message.encode("utf-8", "backslashreplace").decode()
-    return JSONResponse({"error_code": code, "message": printable}, status)
+    return JSONResponse({"error_code": code, "message": printable}, status, headers=retry_after(status))
 
 
 def install(app: FastAPI) -> None:

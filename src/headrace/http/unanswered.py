@@ -1,4 +1,4 @@
-"""Which connection makes room for a new one: an old one without a whole request, of whoever has the most of them."""
+"""Which connection makes room for a new one: the oldest without a whole request, of the busiest peer."""
 
 from collections.abc import Hashable
 from typing import Generic, TypeVar

@@ -54,7 +54,9 @@ class Supervisor:
         Refused once more than `dispensable` members cannot be started, if there is such a number.
         """
         keeping = [
-            asyncio.ensure_future(self._keep(member, dispensable)) for stage in self._stages for member in stage
+            asyncio.ensure_future(self._keep(member, dispensable))
+            for stage in self._stages
+            for member in stage
         ]
         try:
             await asyncio.gather(*keeping)

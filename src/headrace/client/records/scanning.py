@@ -3,7 +3,7 @@
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Generic
+from typing import Final, Generic
 
 from headrace.client.records.following import Follower
 from headrace.client.records.one_by_one import END, Record, Start
@@ -11,6 +11,8 @@ from headrace.client.records.scan_bounds import STEP_S, Bounds, Kept, Spent, Sto
 from headrace.client.records.scanning_back import Backwards
 
 __all__ = ["Bounds", "Scan", "Stopped", "scan"]
+
+QUEUED_KBYTES: Final = 4096  # that are fetched ahead of a search
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,24 +37,28 @@ def scan(
     bounds: Bounds,
     partitions: Sequence[int] = (),
     positions: Mapping[int, int] | None = None,
+    is_full: Callable[[], bool] = lambda: False,
 ) -> Scan[Kept]:
     """The first records that fit. If `start` counts from the end, the newest of them, newest first.
 
     These are looked for backwards, from the end or from `positions`, and `next_offsets` leads further back.
-    Records may be large: of those that are found, only what `keep` makes of them is held on to.
+    Records may be large: of those that are found, only what `keep` makes of them is held on to, until
+    `is_full` says that this is enough.
     """
     began_s = time.monotonic()
     deadline_s = began_s + bounds.time_s
     begin = start if start.last is None else END
-    options = {} if start.last is None else {"queued.min.messages": 1000}  # what is behind a window is wasted
+    options = {"queued.max.messages.kbytes": QUEUED_KBYTES}
+    if start.last is not None:
+        options["queued.min.messages"] = 1000  # what is behind a window is wasted
     with Follower(
         bootstrap, topic, begin, partitions=partitions, positions=positions, options=options
     ) as follower:
         looking: Backwards[Kept] | _Forwards[Kept]
         if start.last is None:
-            looking = _Forwards(follower, fits, keep, bounds, deadline_s)
+            looking = _Forwards(follower, fits, keep, bounds, deadline_s, is_full=is_full)
         else:
-            looking = Backwards(follower, start.last, fits, bounds, deadline_s, keep=keep)
+            looking = Backwards(follower, start.last, fits, bounds, deadline_s, keep=keep, is_full=is_full)
         looking.run()
         return Scan(
             found=tuple(looking.found),
@@ -74,9 +80,12 @@ class _Forwards(Generic[Kept]):
         keep: Callable[[Record], Kept],
         bounds: Bounds,
         deadline_s: float,
+        *,
+        is_full: Callable[[], bool],
     ) -> None:
         self.found: list[Kept] = []
         self._keep = keep
+        self._is_full = is_full
         self.spent = Spent()
         self.stopped_by: Stopped = "end"
         self.next_offsets = dict(follower.positions)
@@ -88,6 +97,9 @@ class _Forwards(Generic[Kept]):
                 self.found.append(self._keep(record))
                 if len(self.found) == self._bounds.found:
                     self.stopped_by = "limit"
+                    return
+                if self._is_full():
+                    self.stopped_by = "bytes"
                     return
 
     def _records(self) -> Iterator[Record]:

@@ -44,8 +44,10 @@ class Backwards(Generic[Kept]):
         deadline_s: float,
         *,
         keep: Callable[[Record], Kept],
+        is_full: Callable[[], bool] = lambda: False,
     ) -> None:
         self.found: list[Kept] = []
+        self._is_full = is_full
         self._make = keep
         self.spent = Spent()
         self.stopped_by: Stopped = "end"
@@ -65,7 +67,7 @@ class Backwards(Generic[Kept]):
     def run(self) -> None:
         """Find. What was read when a bound is reached is still merged, so that nothing seen is left out."""
         may_read = True
-        while len(self.found) < self._bounds.found:
+        while len(self.found) < self._bounds.found and not self._is_full():
             if may_read and any(not each.read for each in self._unread().values()):
                 may_read = not self._is_over() and self._read_more()
             elif self._newest:
@@ -73,7 +75,7 @@ class Backwards(Generic[Kept]):
             else:
                 return
         if self._newest or self._unread():
-            self.stopped_by = "limit"
+            self.stopped_by = "limit" if len(self.found) == self._bounds.found else "bytes"
 
     def _take(self) -> None:
         _, index = heapq.heappop(self._newest)

@@ -3,24 +3,23 @@
 from dataclasses import asdict, dataclass
 from functools import partial
 from http import HTTPStatus
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Final, Literal
 
-from anyio import to_thread
 from fastapi import APIRouter, Depends, Query, Response
 
 from headrace.client.records.following import read_positions, written
-from headrace.client.records.one_by_one import Start
+from headrace.client.records.one_by_one import Record, Start
 from headrace.client.records.scanning import Bounds, Scan, scan
 from headrace.http.admin.showing import Matches, Message, shown
 from headrace.http.gateway.asking import INT64, PartitionQuery, TopicName
 from headrace.http.gateway.hub import Hub, Shared
-from headrace.http.gateway.plain_json import json_answer
+from headrace.http.gateway.plain_json import write_json
 from headrace.http.problems import Problem, answers
 
 router = APIRouter(tags=["messages"])
 
 SCANNED_BYTES: Final = 256 * 1024 * 1024  # that one search looks at
-SHOWN_BYTES: Final = 32 * 1024 * 1024  # that one answer has, or little more
+SHOWN_BYTES: Final = 8 * 1024 * 1024  # after which an answer has no further message
 MOST_VALUE_BYTES: Final = 16 * 1024 * 1024
 
 
@@ -94,16 +93,29 @@ class Search:
         self.partitions = sorted(self.positions or ()) if partition is None else [partition]
         self.bounds = Bounds(found=limit, records=scan, size_bytes=SCANNED_BYTES, time_s=timeout_ms / 1000)
         self.key, self.text = key, text
-        self.max_value_bytes = min(max_value_bytes, max(1, SHOWN_BYTES // limit))
+        self.max_value_bytes = max_value_bytes
 
-    def run(self, hub: Hub, topic: str) -> Scan[dict[str, Any]]:
-        """Read, in a thread; what is found is shown at once, for that is cut and a record is not."""
+    def run(self, hub: Hub, topic: str) -> Scan[bytes]:
+        """Every message that is found, as JSON; for a thread.
+
+        What is found is written at once, and counted so: a record is not cut, and the value that a few bytes
+        stand for may be large.
+        """
+        written_bytes = 0
+
+        def keep(record: Record) -> bytes:
+            nonlocal written_bytes
+            message = write_json(shown(record, self.max_value_bytes, hub.schemas.show))
+            written_bytes += len(message)
+            return message
+
         return scan(
             hub.reach.bootstrap,
             topic,
             self.start,
             fits=Matches(self.key, self.text, hub.schemas.show),
-            keep=lambda record: shown(record, self.max_value_bytes, hub.schemas.show),
+            keep=keep,
+            is_full=lambda: written_bytes >= SHOWN_BYTES,
             bounds=self.bounds,
             partitions=self.partitions,
             positions=self.positions,
@@ -126,21 +138,19 @@ async def messages(name: TopicName, search: Annotated[Search, Depends()], hub: S
 
     The search is bounded in messages, bytes and time: the answer says how far it got and how to go on.
     """
-    hub.check_room_to_search()
     await hub.topics.check(name, search.partition)
-    found = await to_thread.run_sync(partial(_answer, hub, name, search), limiter=hub.searching)
+    found = await hub.search(partial(_answer, hub, name, search))
     return Response(found, media_type="application/json")
 
 
 def _answer(hub: Hub, topic: str, search: Search) -> bytes:
     found = search.run(hub, topic)
-    answer = {
+    about = {
         "topic": topic,
-        "messages": found.found,
         "scanned": asdict(
             Scanned(messages=found.records, size_bytes=found.size_bytes, took_ms=found.took_ms)
         ),
         "stopped_by": found.stopped_by,
         "next": written(found.next_offsets),
     }
-    return bytes(json_answer(answer).body)
+    return b'%b,"messages":[%b]}' % (write_json(about)[:-1], b",".join(found.found))

@@ -8,6 +8,7 @@ from headrace.http.gateway.decoding import BySchema, cut, decode
 from headrace.http.gateway.plain_json import NotJson, read_json, write_json
 
 MOST_HEADER_BYTES = 8 * 1024  # of one header's value that are shown
+MOST_HEADERS = 1000  # of a message that are shown
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,8 +59,8 @@ def shown(record: Record, most: int, by_schema: BySchema | None = None) -> dict[
             value_encoding=value.encoding,
             value_schema_id=value.schema_id,
             value_size=len(record.value or b""),
-            truncated=key_cut or value_cut,
-            headers=tuple(_header(name, data) for name, data in record.headers),
+            truncated=key_cut or value_cut or len(record.headers) > MOST_HEADERS,
+            headers=tuple(_header(name, data) for name, data in record.headers[:MOST_HEADERS]),
         )
     )
 

@@ -14,14 +14,17 @@ import fastavro
 import jsonschema_rs
 from fastavro.schema import SchemaParseException, UnknownType
 
+from headrace.http.gateway.avro_cost import cost_of
 from headrace.http.gateway.encoding import BadValue
 from headrace.http.gateway.plain_json import NotJson, read_json, store_json, write_json
 from headrace.http.gateway.protobuf_codec import ProtobufCodec
 from headrace.registry.formats import Parsed
 from headrace.registry.formats.avro import AvroSchema
+from headrace.registry.formats.json_expansion import expansion
 from headrace.registry.formats.json_keywords import draft_of
 from headrace.registry.formats.json_resources import Place
 from headrace.registry.formats.json_schema import JsonSchema
+from headrace.registry.formats.limits import MAX_EXPANSION
 from headrace.registry.formats.protobuf import ProtobufSchema
 
 _WRONG: Final = (
@@ -56,6 +59,10 @@ class Codec(Protocol):
         """The value as JSON has it; with `tagged` as the format's own JSON does. BadValue if it is none."""
         ...
 
+    def is_linear(self, data: bytes) -> bool:
+        """Whether decoding these bytes takes time and memory in proportion to their number."""
+        ...
+
 
 def codec_of(schema: Parsed) -> Codec:
     """What writes and reads by a schema; BadValue if it is one that we only keep."""
@@ -77,6 +84,10 @@ class AvroCodec:
             self._schema = fastavro.parse_schema(json.loads(schema.formatted("resolved")))
         except (SchemaParseException, UnknownType) as error:
             raise BadValue(f"the schema cannot be used here: {error}") from None
+        self._cost = cost_of(schema.root)
+
+    def is_linear(self, data: bytes) -> bool:
+        return self._cost.is_linear(data)
 
     @property
     def name(self) -> str:
@@ -132,7 +143,16 @@ class JsonCodec:
     format = "jsonschema"
 
     def __init__(self, schema: JsonSchema) -> None:
+        if expansion(schema.resources) > MAX_EXPANSION:
+            raise BadValue(
+                f"the schema cannot be used here: with its references it asks more than {MAX_EXPANSION:,} "
+                "schemas about one value"
+            )
         self._schema = schema
+
+    def is_linear(self, data: bytes) -> bool:
+        del data
+        return True
 
     @property
     def name(self) -> str:

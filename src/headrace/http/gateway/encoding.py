@@ -8,7 +8,9 @@ from headrace.http.gateway.plain_json import NotJson, store_json
 
 
 class BadValue(ValueError):
-    """What was given cannot be written that way; the sentence says why."""
+    """What was given cannot be written that way; the sentence says why, `place` which of several it is."""
+
+    place = 0
 
 
 def as_json(value: Any) -> bytes | None:

@@ -1,15 +1,16 @@
 """What the requests to a gateway share: producers, consumers, tails, and what is known of topics."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from http import HTTPStatus
-from typing import Annotated, Final
+from typing import Annotated, Final, TypeVar
 
-from anyio import CapacityLimiter
+from anyio import CapacityLimiter, to_thread
 from fastapi import Depends, FastAPI, Request
 
 from headrace.client.errors import ClientError
 from headrace.client.records.one_by_one import Record
+from headrace.http.gateway.codec_processes import CodecProcesses
 from headrace.http.gateway.delivery import Failed, Outcome, Producers
 from headrace.http.gateway.instances import Instances
 from headrace.http.gateway.known_topics import KnownTopics
@@ -19,10 +20,12 @@ from headrace.http.gateway.validating import Validation
 from headrace.http.problems import Problem
 from headrace.http.reach import Reach
 
-SEARCHES: Final = 16  # at a time: each has a thread and a consumer
-WAITING: Final = 64  # for one of those to end
+SEARCHES: Final = 4  # at a time: each has a thread, a consumer, and what it has read and found
+WAITING: Final = 32  # for one of those to end
 READING: Final = 64  # reads of consumers at a time: each waits in a thread for records
 CONSUMING: Final = 64  # what else is asked of consumers
+
+Answer = TypeVar("Answer")
 
 
 class Hub:
@@ -36,7 +39,8 @@ class Hub:
         self.producers = Producers(lambda: reach.bootstrap)
         self.validation = Validation(reach, lambda: app.state.registry)
         self.tails = Tails(lambda: reach.bootstrap)
-        self.searching = CapacityLimiter(SEARCHES)
+        self._searching = CapacityLimiter(SEARCHES)
+        self._searches = 0  # under way or waiting
         self.instances = Instances(lambda: reach.bootstrap)
         self.reading = CapacityLimiter(READING)
         self.consuming = CapacityLimiter(CONSUMING)
@@ -59,11 +63,16 @@ class Hub:
         self.tails.end()
         self.instances.interrupt()
 
-    def check_room_to_search(self) -> None:
-        """Problem if many searches wait for others already."""
-        if self.searching.statistics().tasks_waiting >= WAITING:
+    async def search(self, work: Callable[[], Answer]) -> Answer:
+        """What comes of a search, in a thread; Problem if many wait for others already."""
+        if self._searches >= SEARCHES + WAITING:
             said = f"{SEARCHES} searches are under way and {WAITING} wait for them: try again later"
             raise Problem(HTTPStatus.TOO_MANY_REQUESTS, 42902, said)
+        self._searches += 1
+        try:
+            return await to_thread.run_sync(work, limiter=self._searching)
+        finally:
+            self._searches -= 1
 
     def check_room_to_read(self) -> None:
         """Problem if as many reads wait for records as may: there is no telling when one ends."""
@@ -74,7 +83,9 @@ class Hub:
     @cached_property
     def schemas(self) -> Schemas:
         """What writes and reads records by the registry's schemas."""
-        return Schemas(self._app.state.registry)
+        processes = CodecProcesses()
+        self.reach.at_close(processes.close)
+        return Schemas(self._app.state.registry, processes, self.reach.settings.max_request_bytes)
 
 
 def _refused(topic: str, why: str) -> Failed:

@@ -3,9 +3,10 @@
 import json
 import math
 from http import HTTPStatus
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from fastapi import Response
+if TYPE_CHECKING:
+    from fastapi import Response
 
 MAX_DEPTH: Final = 200  # of what is taken apart and put together again
 
@@ -58,8 +59,10 @@ def _dumped(value: Any, *, ensure_ascii: bool) -> bytes:
         raise NotJson(str(error)) from None
 
 
-def json_answer(value: Any, status: int = HTTPStatus.OK, media_type: str = "application/json") -> Response:
+def json_answer(value: Any, status: int = HTTPStatus.OK, media_type: str = "application/json") -> "Response":
     """An answer that holds whatever was in somebody's records."""
+    from fastapi import Response  # noqa: PLC0415  the codecs' processes need JSON, and nothing of HTTP
+
     return Response(write_json(value), status, media_type=media_type)
 
 

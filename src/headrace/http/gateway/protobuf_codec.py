@@ -16,6 +16,7 @@ from headrace.http.gateway.encoding import BadValue
 from headrace.registry.formats.protobuf import ProtobufSchema
 
 _MOST = 100  # messages inside messages
+_LINEAR = 200_000  # fields that are shown, with those that are not there
 
 
 class ProtobufCodec:
@@ -26,6 +27,11 @@ class ProtobufCodec:
     def __init__(self, schema: ProtobufSchema) -> None:
         self._schema = schema
         self._class = cache(self._class_of)
+        self._most_fields = _most_fields(schema)
+
+    def is_linear(self, data: bytes) -> bool:
+        """A message in a message has two bytes at least, and all its fields are shown, set or not."""
+        return len(data) * self._most_fields <= _LINEAR
 
     @property
     def name(self) -> str:
@@ -66,6 +72,17 @@ class ProtobufCodec:
             names.append(messages[index].name)
             messages = messages[index].nested_type
         return ".".join(names)
+
+
+def _most_fields(schema: ProtobufSchema) -> int:
+    """Of the message, wherever it is in the files, that has the most."""
+    most = 1
+    waiting = [message for file in schema.files for message in file.message_type]
+    while waiting:
+        message = waiting.pop()
+        most = max(most, len(message.field))
+        waiting += message.nested_type
+    return most
 
 
 def _indexes(data: bytes) -> tuple[tuple[int, ...], int]:

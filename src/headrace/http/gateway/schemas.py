@@ -5,12 +5,16 @@ What is here may wait for brokers: it is for threads.
 
 import time
 from collections import OrderedDict
+from collections.abc import Mapping, Sequence
+from hashlib import sha256
 from http import HTTPStatus
 from struct import Struct
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Final
 
 from headrace.client.errors import ClientError
+from headrace.http.gateway.codec_processes import CodecProcesses, TooCostly, TooLarge
+from headrace.http.gateway.codec_worker import spec_of
 from headrace.http.gateway.decoding import ID_BYTES, MAGIC, Decoded
 from headrace.http.gateway.encoding import BadValue
 from headrace.http.problems import Problem
@@ -18,24 +22,71 @@ from headrace.http.registry.registry import Registry
 from headrace.registry.formats import InvalidSchema, Parsed, Reference, Schema, SchemaType, parse
 from headrace.registry.records import SchemaValue
 from headrace.registry.refusals import Incompatible, Invalid, Refusal
+from headrace.registry.registered import referenced
 
 if TYPE_CHECKING:
     from headrace.http.gateway.codecs import Codec
 
 KEPT: Final = 1000  # codecs, and ids that are no schema's
 STRANGE_S: Final = 5.0  # how long an id that is no schema's is not asked for again
+COSTLY: Final = 1000  # values whose reading was too costly, and is not tried again
 INVALID: Final = 42205
 TYPES: Final = {"avro": SchemaType.AVRO, "jsonschema": SchemaType.JSON, "protobuf": SchemaType.PROTOBUF}
 _HEAD: Final = Struct(">bI")
 
 
+class SchemaCodec:
+    """Writes and reads by one schema: in a process where the cost cannot be told in advance."""
+
+    def __init__(
+        self,
+        codec: "Codec",
+        schema: Schema,
+        others: Mapping[Reference, Schema],
+        processes: CodecProcesses,
+        most_bytes: int,
+    ) -> None:
+        """`others` are what the schema refers to; values encoded together have `most_bytes` at most."""
+        self.format = codec.format
+        self._codec = codec
+        self._spec = spec_of(schema, others)
+        self._key = sha256(repr(self._spec).encode("utf-8", "surrogatepass")).digest()
+        self._processes = processes
+        self._most_bytes = most_bytes
+        self._costly: OrderedDict[bytes, None] = OrderedDict()  # digests of values
+
+    def encode(self, values: Sequence[Any]) -> list[bytes]:
+        """Every value; BadValue if one does not fit, a Problem if all of them are too large together."""
+        try:
+            return self._processes.encode(self._key, self._spec, values, self._most_bytes)
+        except TooLarge as error:
+            raise Problem(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, 413, str(error)) from None
+
+    def decode(self, data: bytes, *, tagged: bool = False) -> Any:
+        """The value; BadValue if the bytes are none. Bytes that were too costly once are not tried again."""
+        if self._codec.is_linear(data):
+            return self._codec.decode(data, tagged=tagged)
+        digest = sha256(data).digest()
+        if digest in self._costly:
+            raise TooCostly("this took too much time or memory by its schema before")
+        try:
+            return self._processes.decode(self._key, self._spec, data, tagged=tagged)
+        except TooCostly:
+            self._costly[digest] = None
+            if len(self._costly) > COSTLY:
+                self._costly.popitem(last=False)
+            raise
+
+
 class Schemas:
     """The registry's schemas, as what writes and reads by them."""
 
-    def __init__(self, registry: Registry) -> None:
+    def __init__(self, registry: Registry, processes: CodecProcesses, most_bytes: int) -> None:
         self._registry = registry
+        self._processes = processes
+        self._most_bytes = most_bytes
         self._lock = Lock()
-        self._codecs: OrderedDict[int, Codec] = OrderedDict()
+        self._codecs: OrderedDict[int, SchemaCodec] = OrderedDict()
         self._strange: OrderedDict[int, float] = OrderedDict()  # until when
 
     # -- reading -------------------------------------------------------------------------------
@@ -66,7 +117,7 @@ class Schemas:
             raise BadValue(f"there is no schema {schema_id}")
         return codec.decode(data[ID_BYTES:], tagged=True)
 
-    def _known(self, schema_id: int) -> "Codec | None":
+    def _known(self, schema_id: int) -> SchemaCodec | None:
         now_s = time.monotonic()
         with self._lock:
             if schema_id in self._codecs:
@@ -85,7 +136,7 @@ class Schemas:
 
     # -- writing -------------------------------------------------------------------------------
 
-    def by_id(self, schema_id: int, subject: str) -> "Codec":
+    def by_id(self, schema_id: int, subject: str) -> SchemaCodec:
         """What writes by a schema that is the subject's; a Problem if it is not."""
         try:
             self._registry.of_subject(schema_id, subject)
@@ -93,10 +144,11 @@ class Schemas:
         except Refusal as error:
             raise as_problem(error) from None
 
-    def by_text(self, embedded: str, text: str) -> "Codec":
+    def by_text(self, embedded: str, text: str) -> SchemaCodec:
         """What writes by a schema that nobody may have registered yet; a Problem if it is none."""
+        schema = Schema(TYPES[embedded], text)
         try:
-            return _codec_of(parse(Schema(TYPES[embedded], text), _no_reference))
+            return self._made(parse(schema, _no_reference), schema, {})
         except (InvalidSchema, BadValue) as error:
             raise Problem(HTTPStatus.UNPROCESSABLE_ENTITY, INVALID, str(error)) from None
 
@@ -118,14 +170,15 @@ class Schemas:
         except Refusal as error:
             raise as_problem(error) from None
 
-    def codec(self, schema_id: int) -> "Codec":
+    def codec(self, schema_id: int) -> SchemaCodec:
         """What writes and reads by a schema; a Refusal if there is none."""
         with self._lock:
             found = self._codecs.get(schema_id)
         if found is None:
-            schema = self._registry.schema(schema_id)
+            value = self._registry.by_id(schema_id)
+            others = self._registry.recall(lambda state, _: referenced(state, value))
             try:
-                found = _codec_of(schema)
+                found = self._made(self._registry.understood(value), value.schema, others)
             except BadValue as error:
                 raise Invalid(str(error)) from None
             with self._lock:
@@ -134,11 +187,10 @@ class Schemas:
                     self._codecs.popitem(last=False)
         return found
 
+    def _made(self, parsed: Parsed, schema: Schema, others: Mapping[Reference, Schema]) -> SchemaCodec:
+        from headrace.http.gateway.codecs import codec_of  # noqa: PLC0415  three libraries, for who has schemas
 
-def _codec_of(schema: Parsed) -> "Codec":
-    from headrace.http.gateway.codecs import codec_of  # noqa: PLC0415  three libraries, for who has schemas
-
-    return codec_of(schema)
+        return SchemaCodec(codec_of(parsed), schema, others, self._processes, self._most_bytes)
 
 
 def framed(schema_id: int, data: bytes) -> bytes:

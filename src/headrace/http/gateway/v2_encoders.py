@@ -3,15 +3,12 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from headrace.http.gateway.encoding import BadValue
-from headrace.http.gateway.schemas import INVALID, TYPES, Schemas, framed
+from headrace.http.gateway.schemas import INVALID, TYPES, SchemaCodec, Schemas, framed
 from headrace.http.gateway.v2_records import ProduceV2
 from headrace.http.problems import Problem
-
-if TYPE_CHECKING:
-    from headrace.http.gateway.codecs import Codec
 
 BAD_CONVERSION: Final = 42203
 NO_KEY_SCHEMA, NO_VALUE_SCHEMA = 42201, 42202
@@ -46,7 +43,7 @@ def by_schema(schemas: Schemas, topic: str, embedded: str, asked: ProduceV2) -> 
     return _framed(schemas, embedded, key, keys), _framed(schemas, embedded, value, values)
 
 
-def _codec(schemas: Schemas, embedded: str, named: Named) -> "Codec | None":
+def _codec(schemas: Schemas, embedded: str, named: Named) -> SchemaCodec | None:
     """What writes by the schema that is meant, which is of the format that the content type says."""
     if named.schema_id is None:
         return None if named.text is None else schemas.by_text(embedded, named.text)
@@ -57,19 +54,20 @@ def _codec(schemas: Schemas, embedded: str, named: Named) -> "Codec | None":
     return codec
 
 
-def _encoded(values: Sequence[Any], codec: "Codec | None", what: str, code: int) -> list[bytes | None]:
+def _encoded(values: Sequence[Any], codec: SchemaCodec | None, what: str, code: int) -> list[bytes | None]:
     if codec is None:
         if any(value is not None for value in values):
             said = f"there are {what}s, and neither {what}_schema nor {what}_schema_id"
             raise Problem(HTTPStatus.UNPROCESSABLE_ENTITY, code, said)
         return [None] * len(values)
-    encoded = []
-    for number, value in enumerate(values):
-        try:
-            encoded.append(None if value is None else codec.encode(value))
-        except BadValue as error:
-            said = f"the {what} of record {number}: {error}"
-            raise Problem(HTTPStatus.UNPROCESSABLE_ENTITY, BAD_CONVERSION, said) from None
+    places = [number for number, value in enumerate(values) if value is not None]
+    encoded: list[bytes | None] = [None] * len(values)
+    try:
+        for number, data in zip(places, codec.encode([values[number] for number in places]), strict=True):
+            encoded[number] = data
+    except BadValue as error:
+        said = f"the {what} of record {places[error.place]}: {error}"
+        raise Problem(HTTPStatus.UNPROCESSABLE_ENTITY, BAD_CONVERSION, said) from None
     return encoded
 
 

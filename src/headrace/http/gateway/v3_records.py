@@ -41,6 +41,7 @@ MOST_BYTES: Final = 16 * 1024 * 1024  # of one record in a stream
 SPARE_BYTES: Final = 1024 * 1024  # before the end of what a body may have, a stream is ended in order
 BATCH: Final = 10_000  # records in a batch, or in a body that is no stream
 TURN: Final = 200  # records after which other requests have their turn
+HELD_BYTES: Final = 16 * 1024 * 1024  # of encoded records that a request holds before it sends them
 _REFUSALS = answers(
     HTTPStatus.BAD_REQUEST,
     HTTPStatus.NOT_FOUND,
@@ -65,25 +66,38 @@ class Producing:
         self._links = links
         self._topic = topic
 
-    async def report(self, texts: Sequence[bytes]) -> list[tuple[int, Fields]]:
-        """A status and a report for each of these records, in their order; all are on their way at once."""
-        return await self.send(await self.prepare(texts, read_record))
+    async def report(
+        self, asked: Sequence[Asked], read: Callable[[Asked], RecordV3]
+    ) -> list[tuple[int, Fields]]:
+        """A status and a report for each of these records, in their order."""
+        reports: list[tuple[int, Fields]] = []
+        async for prepared in self.prepare(asked, read):
+            reports += await self.send(prepared)
+        return reports
 
     async def prepare(
         self, asked: Sequence[Asked], read: Callable[[Asked], RecordV3]
-    ) -> list[Prepared | Refused]:
-        """The records, or why one is none; other requests have their turn meanwhile."""
+    ) -> AsyncIterator[list[Prepared | Refused]]:
+        """The records, or why one is none; other requests have their turn meanwhile.
+
+        All come at once, unless they are large as they are written: defaults of a schema make much of little.
+        """
         partitions = PartitionsOf(self._hub.topics, self._topic)
         prepared: list[Prepared | Refused] = []
+        held_bytes = 0
         for number, each in enumerate(asked):
             await _take_turns(number)
             try:
                 record = read(each)
                 await partitions.check(record.partition_id)
-                prepared.append(await self._prepare(record))
+                prepared.append(ready := await self._prepare(record))
+                held_bytes += len(ready.record.key or b"") + len(ready.record.value or b"")
             except (Problem, ClientError) as error:
                 prepared.append(error)
-        return prepared
+            if held_bytes > HELD_BYTES:
+                yield prepared
+                prepared, held_bytes = [], 0
+        yield prepared
 
     async def _prepare(self, record: RecordV3) -> Prepared:
         ready = partial(prepare, record, self._topic, partial(write_by_schema, self._hub.schemas))
@@ -144,7 +158,7 @@ async def produce(topic_name: TopicName, request: Request, links: Linked, hub: S
         raise Problem(HTTPStatus.BAD_REQUEST, 400, str(error)) from None
     if not texts:
         raise Problem(HTTPStatus.BAD_REQUEST, 400, "there is no record in the body")
-    reports = await producing.report(texts)
+    reports = await producing.report(texts, read_record)
     if len(reports) == 1:
         return json_answer(reports[0][1], reports[0][0])
     return Response(b"".join(_line(report) for _, report in reports), media_type="application/json")
@@ -159,7 +173,7 @@ async def _lines(request: Request, producing: Producing, most_bytes: int) -> Asy
             taken += len(chunk)
             texts = list(splitter.feed(chunk))
             if texts:
-                yield b"".join(_line(report) for _, report in await producing.report(texts))
+                yield b"".join(_line(report) for _, report in await producing.report(texts, read_record))
             if taken > most_bytes - SPARE_BYTES:
                 said = f"this stream has had {taken:,} bytes, which is as much as one may have: begin another"
                 yield _line({"error_code": 413, "message": said})
@@ -239,9 +253,9 @@ async def produce_batch(topic_name: TopicName, asked: BatchV3, links: Linked, hu
         raise Problem(HTTPStatus.BAD_REQUEST, 400, "an id is there twice")
     await hub.topics.partitions(topic_name)
     producing = Producing(hub, links, topic_name)
-    prepared = await producing.prepare(asked.entries, lambda entry: entry)
+    reports = await producing.report(asked.entries, lambda entry: entry)
     answer: dict[str, list[Fields]] = {"successes": [], "failures": []}
-    for entry, (status, report) in zip(asked.entries, await producing.send(prepared), strict=True):
+    for entry, (status, report) in zip(asked.entries, reports, strict=True):
         if status == HTTPStatus.OK:
             del report["error_code"]
         answer["successes" if status == HTTPStatus.OK else "failures"].append({"id": entry.id, **report})

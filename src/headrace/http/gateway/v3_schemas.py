@@ -26,7 +26,7 @@ def write_by_schema(schemas: Schemas, asked: DataV3, topic: str, is_key: bool) -
     kind = _NAMES[codec.format]
     if asked.type not in {None, kind}:
         raise _bad(f"schema {schema_id} is {TYPES[codec.format]}, and the type says {asked.type}")
-    data = None if asked.data is None else codec.encode(asked.data)
+    data = None if asked.data is None else codec.encode([asked.data])[0]
     return lambda: _written(data, kind, schema_id, said)
 
 
@@ -35,7 +35,7 @@ def _by_text(schemas: Schemas, asked: DataV3, text: str, subject: str) -> Draft:
     if asked.type is None or asked.schema_id or asked.schema_version:
         raise _bad("a schema goes with its type, and with no schema_id or schema_version")
     kind: str = asked.type
-    data = None if asked.data is None else schemas.by_text(_FORMATS[kind], text).encode(asked.data)
+    data = None if asked.data is None else schemas.by_text(_FORMATS[kind], text).encode([asked.data])[0]
 
     def write() -> Written:
         found = schemas.registered(subject, _FORMATS[kind], text)

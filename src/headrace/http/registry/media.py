@@ -14,7 +14,7 @@ from starlette.routing import Match
 from starlette.types import Scope
 
 from headrace.client.errors import ClientError
-from headrace.http.problems import Problem, code_of
+from headrace.http.problems import Problem, code_of, retry_after
 from headrace.http.registry.threads import in_its_threads
 from headrace.http.registry.within import unfolded
 from headrace.registry import names
@@ -99,7 +99,8 @@ def _with_json_body(request: Request) -> Request:
 
 def _refused(status: int, code: int, message: str) -> RegistryJSON:
     printable = message.encode(errors="replace").decode()
-    return RegistryJSON({"error_code": code, "message": printable}, _STATUS[int(status)])
+    content = {"error_code": code, "message": printable}
+    return RegistryJSON(content, _STATUS[int(status)], headers=retry_after(status))
 
 
 def _invalid(error: RequestValidationError) -> RegistryJSON:

@@ -32,6 +32,7 @@ class Resources:
         self._by_uri: dict[str, Node] = {}
         self._documents: list[Node] = []  # kept: what is known of their parts is known by identity
         self._refs: list[tuple[str, Place]] = []
+        self.nodes: list[dict[str, Any]] = []  # every schema in them that is an object
 
     def add(self, name: str, root: Any) -> None:
         """Take a document in under a name; the schema itself has none."""
@@ -74,6 +75,7 @@ class Resources:
                 continue
             here = self._enter(node, around)
             self._places[id(node)] = here
+            self.nodes.append(node)
             keywords = known(node, here.draft)
             refs = (keywords.get(key) for key in ("$ref", "$dynamicRef", "$recursiveRef"))
             self._refs += [(ref, here) for ref in refs if isinstance(ref, str)]

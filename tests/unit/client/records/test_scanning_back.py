@@ -137,3 +137,22 @@ def test_of_what_is_found_only_what_is_made_of_it_is_kept() -> None:
     back.run()
 
     assert back.found == [b"x"] * 100
+
+
+def test_a_search_ends_when_what_is_made_of_its_records_is_enough() -> None:
+    kept: list[bytes] = []
+    bounds = Bounds(found=100, records=LARGE, size_bytes=LARGE, time_s=60)
+    back = Backwards(
+        cast("Follower", Logs(log(0, range(100), size_bytes=1000))),
+        LARGE,
+        lambda _: True,
+        bounds,
+        time.monotonic() + bounds.time_s,
+        keep=lambda record: kept.append(record.value or b""),
+        is_full=lambda: sum(map(len, kept)) >= 3000,
+    )
+    back.run()
+
+    assert len(back.found) == 3
+    assert back.stopped_by == "bytes"
+    assert back.next_offsets == {0: 97}  # where it goes on

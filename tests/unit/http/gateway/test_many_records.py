@@ -3,16 +3,17 @@
 import asyncio
 from collections.abc import Iterator
 from contextlib import closing
+from threading import Event
 
 import pytest
 from fastapi import FastAPI
 
-from headrace.http.gateway.hub import Hub
+from headrace.http.gateway.hub import SEARCHES, WAITING, Hub
 from headrace.http.gateway.known_topics import KnownTopics
 from headrace.http.gateway.v3_envelope import Links
 from headrace.http.gateway.v3_produce import Prepared, read_record
-from headrace.http.gateway.v3_records import TURN, Producing
-from headrace.http.problems import Problem
+from headrace.http.gateway.v3_records import HELD_BYTES, TURN, Producing
+from headrace.http.problems import Problem, retry_after
 from headrace.http.reach import Reach
 from headrace.http.settings import GatewaySettings
 
@@ -56,7 +57,7 @@ def test_others_have_their_turn_while_records_are_prepared(hub: Hub) -> None:
         await hub.topics.partitions("t")
         nonlocal turns
         turns = 0
-        prepared = await producing.prepare(texts, read_record)
+        prepared = [each async for part in producing.prepare(texts, read_record) for each in part]
         beside.cancel()
         return [*prepared]
 
@@ -70,7 +71,7 @@ def test_partitions_that_are_not_there_are_asked_for_once_in_a_request(hub: Hub)
     async def prepare() -> list[Prepared | Exception]:
         producing = Producing(hub, Links("http://gateway/", "cluster"), "t")
         texts = [b'{"partition_id":%d}' % number for number in range(100)]
-        return [*await producing.prepare(texts, read_record)]
+        return [each async for part in producing.prepare(texts, read_record) for each in part]
 
     first, *others = asyncio.run(prepare())
 
@@ -78,3 +79,40 @@ def test_partitions_that_are_not_there_are_asked_for_once_in_a_request(hub: Hub)
     assert all(isinstance(each, Problem) and each.code == 40402 for each in others)
     assert isinstance(hub.topics, Topics)
     assert hub.topics.asked == 2  # how many there are, and whether some were added
+
+
+def test_records_that_are_large_as_they_are_written_are_sent_before_more_are_prepared(hub: Hub) -> None:
+    text = b'{"value":{"type":"STRING","data":"%b"}}' % (b"x" * (HELD_BYTES // 4))
+
+    async def prepare() -> list[int]:
+        producing = Producing(hub, Links("http://gateway/", "cluster"), "t")
+        return [len(part) async for part in producing.prepare([text] * 12, read_record)]
+
+    assert asyncio.run(prepare()) == [5, 5, 2]
+
+
+def test_few_searches_run_at_a_time_and_those_beyond_the_waiting_are_refused(hub: Hub) -> None:
+    goes_on = Event()
+    running = []
+
+    def work() -> None:
+        running.append(1)
+        goes_on.wait(30)
+
+    async def search() -> Problem:
+        searches = [asyncio.create_task(hub.search(work)) for _ in range(SEARCHES + WAITING)]
+        while len(running) < SEARCHES:  # noqa: ASYNC110  threads are what is waited for
+            await asyncio.sleep(0.01)
+        with pytest.raises(Problem) as refused:
+            await hub.search(work)
+        assert len(running) == SEARCHES
+        goes_on.set()
+        await asyncio.gather(*searches)
+        await hub.search(work)  # there is room again
+        return refused.value
+
+    problem = asyncio.run(search())
+
+    assert (problem.status, problem.code) == (429, 42902)
+    assert retry_after(problem.status) == {"retry-after": "1"}
+    assert len(running) == SEARCHES + WAITING + 1

@@ -34,13 +34,12 @@ router = APIRouter(route_class=PageRoute, include_in_schema=False)
 async def messages(request: Request, name: TopicName, reach: Reached, hub: Shared) -> Response:
     """What is wrong with a search is said above the list, not instead of the page."""
     topic = await to_thread.run_sync(topics.topic, name, reach)
-    found: Scan[dict[str, Any]] | None = None
+    found: Scan[bytes] | None = None
     rows: list[dict[str, Any]] = []
     asked, problem = Asked(), ""
     try:
         asked = asking.read(request.query_params)
-        hub.check_room_to_search()
-        found, rows = await to_thread.run_sync(partial(_found, hub, topic, asked), limiter=hub.searching)
+        found, rows = await hub.search(partial(_found, hub, topic, asked))
     except (NoSuchTopic, Unreachable):
         raise
     except ClientError as error:
@@ -63,7 +62,7 @@ async def messages(request: Request, name: TopicName, reach: Reached, hub: Share
     return await to_thread.run_sync(render)
 
 
-def _found(hub: Hub, topic: TopicAnswer, asked: Asked) -> tuple[Scan[dict[str, Any]], list[dict[str, Any]]]:
+def _found(hub: Hub, topic: TopicAnswer, asked: Asked) -> tuple[Scan[bytes], list[dict[str, Any]]]:
     """The search of the admin API, with what a form says."""
     start = asked.start()
     search = Search(
@@ -79,10 +78,10 @@ def _found(hub: Hub, topic: TopicAnswer, asked: Asked) -> tuple[Scan[dict[str, A
         max_value_bytes=VALUE_BYTES,
     )
     found = search.run(hub, topic.name)
-    return found, [_row(each) for each in found.found]
+    return found, [_row(json.loads(each)) for each in found.found]
 
 
-def _more(request: Request, found: Scan[dict[str, Any]] | None) -> str:
+def _more(request: Request, found: Scan[bytes] | None) -> str:
     """Where the search goes on, if it was cut short: onwards, or from the newest back."""
     if found is None or found.stopped_by == "end":
         return ""

@@ -1,0 +1,84 @@
+"""What reading Avro by a schema can cost, by the schema alone."""
+
+from dataclasses import dataclass
+from typing import Final
+
+from headrace.registry.formats.avro_types import AvroType
+
+DEEP_BYTES: Final = 1000  # of a value by a recursive schema, which may be nested as deeply
+DECIMAL_BYTES: Final = 10_000  # of a decimal, whose digits take time that grows with their square
+
+
+@dataclass(frozen=True, slots=True)
+class AvroCost:
+    """Which kinds of surprise a schema has; without any, a value takes time and memory by its bytes."""
+
+    items_without_bytes: bool  # such as an array of nulls, whose length is but a number
+    recursive: bool
+    decimals: bool
+
+    def is_linear(self, data: bytes) -> bool:
+        """Whether reading these bytes takes time and memory in proportion to their number."""
+        return not (
+            self.items_without_bytes
+            or (self.recursive and len(data) > DEEP_BYTES)
+            or (self.decimals and len(data) > DECIMAL_BYTES)
+        )
+
+
+def cost_of(root: AvroType) -> AvroCost:
+    """The cost of reading by a schema."""
+    types = _types(root)
+    empty = _EmptyTypes()
+    return AvroCost(
+        items_without_bytes=any(each.kind in {"array", "map"} and empty.has(each.inner) for each in types),
+        recursive=_is_recursive(types),
+        decimals=any(each.props.get("logicalType") == "decimal" for each in types),
+    )
+
+
+def _types(root: AvroType) -> list[AvroType]:
+    """Every type in the schema, once."""
+    found: dict[int, AvroType] = {}
+    waiting = [root]
+    while waiting:
+        each = waiting.pop()
+        if id(each) not in found:
+            found[id(each)] = each
+            waiting += _parts(each)
+    return list(found.values())
+
+
+def _parts(of: AvroType) -> list[AvroType]:
+    return [*of.branches, *(field.type for field in of.fields)]
+
+
+class _EmptyTypes:
+    """Types of which a value may have no bytes at all: null, fixed(0), and records of nothing else."""
+
+    def __init__(self) -> None:
+        self._known: dict[int, bool] = {}
+
+    def has(self, of: AvroType) -> bool:
+        if of.kind not in {"record", "error"}:
+            return of.kind == "null" or (of.kind == "fixed" and of.size == 0)
+        if id(of) not in self._known:
+            self._known[id(of)] = False  # for one within itself, which cannot end without a union
+            self._known[id(of)] = all(self.has(field.type) for field in of.fields)
+        return self._known[id(of)]
+
+
+def _is_recursive(types: list[AvroType]) -> bool:
+    """Whether a type is within itself: types that no other has within it are taken away until none is."""
+    left = {id(each): each for each in types}
+    within = dict.fromkeys(left, 0)
+    for each in types:
+        for part in _parts(each):
+            within[id(part)] += 1
+    waiting = [key for key, count in within.items() if count == 0]
+    while waiting:
+        for part in _parts(left.pop(waiting.pop())):
+            within[id(part)] -= 1
+            if within[id(part)] == 0:
+                waiting.append(id(part))
+    return bool(left)
