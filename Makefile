@@ -9,7 +9,7 @@ PYTEST = $(BIN)/pytest -q $(RERUNS)
 export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test lint format unit simulate wire http console cli coordination kazoo cluster cluster-matrix spark spark-long compat compat-long schema docs site bench compare spark-compare groups lock clean
+.PHONY: help install demo test lint format unit simulate wire http amplification-http console cli coordination kazoo cluster cluster-matrix spark spark-long compat compat-long schema docs site bench compare spark-compare groups lock clean
 
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -55,6 +55,9 @@ wire: install  ## a real broker on loopback: three clients, raw requests, hostil
 
 http: install  ## the gateway, the schema registry and metrics, over HTTP: other people's clients, any request at all
 	$(PYTEST) -n 4 --dist worksteal tests/http
+
+amplification-http: install  ## every HTTP route, searched for requests that cost more than their bytes (ARGS=--size 4000000)
+	PYTHONPATH=tests $(BIN)/python -m http_amplification $(ARGS)
 
 console: install  ## the web console in a real Chromium (which is installed if it is missing and we are root on Debian)
 	@command -v chromium >/dev/null || { test "$$(id -u)" = 0 && command -v apt-get >/dev/null && apt-get install -qq -y chromium >/dev/null 2>&1; } || true

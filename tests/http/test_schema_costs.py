@@ -58,3 +58,26 @@ def test_a_record_that_is_a_billion_nulls_or_a_deep_chain_is_shown_as_bytes(
     ]
     assert [each["value_encoding"] for each in found] == ["base64", "base64", "avro"]
     assert found[2]["value"] == {"next": {"next": None}}
+
+
+def test_a_request_may_have_one_record_that_is_too_costly_and_not_many(gateway: Asking) -> None:
+    topic = gateway.topic()
+    both = [
+        "null",
+        "A",
+        {"type": "record", "name": "B", "fields": [{"name": "f", "type": ["null", "A", "B"]}]},
+    ]
+    schema = json.dumps({"type": "record", "name": "A", "fields": [{"name": "f", "type": both}]})
+    value: Any = {"f": "no record"}
+    for _ in range(60):
+        value = {"f": value}
+    costly = {"value": {"type": "AVRO", "schema": schema, "data": value}}
+    entries = [
+        *({"id": str(n), **costly} for n in range(50)),
+        {"id": "x", "value": {"type": "JSON", "data": 1}},
+    ]
+    cluster = gateway.get("/v3/clusters")["data"][0]["cluster_id"]
+    path = f"/v3/clusters/{cluster}/topics/{topic}/records:batch"
+    answer = gateway.post(path, {"entries": entries})  # fifty of them would take far longer than we wait
+    assert {each["error_code"] for each in answer["failures"]} == {42210}
+    assert [each["id"] for each in answer["successes"]] == ["x"]

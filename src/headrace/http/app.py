@@ -43,7 +43,12 @@ def create_app(settings: GatewaySettings) -> FastAPI:
     app.add_api_route("/", _root, include_in_schema=False)
     app.add_middleware(Completed, parts=Parts(app))
     app.add_middleware(Head)
-    app.add_middleware(Guard, max_request_bytes=settings.max_request_bytes, hosts=settings.hosts)
+    app.add_middleware(
+        Guard,
+        max_request_bytes=settings.max_request_bytes,
+        max_bodies_bytes=settings.max_bodies_bytes,
+        hosts=settings.hosts,
+    )
     app.add_middleware(AccessLog)
     if app.state.traces is not None:
         app.add_middleware(Tracing, provider=app.state.traces)

@@ -28,9 +28,17 @@ class Guard:
     that does not follow the grammar of RFC 3986, or is there twice, gets a 400 (RFC 9112, 3.2).
     """
 
-    def __init__(self, app: ASGIApp, max_request_bytes: int, hosts: Collection[str] = ()) -> None:
+    def __init__(
+        self,
+        app: ASGIApp,
+        *,
+        max_request_bytes: int,
+        max_bodies_bytes: int,
+        hosts: Collection[str] = (),
+    ) -> None:
         self._app = app
         self._limit = max_request_bytes
+        self._held = Held(max_bodies_bytes)
         machine = gethostname().lower()
         self._allowed = frozenset(map(str.lower, hosts))
         self._hosts = self._allowed | {"localhost", machine, machine.partition(".")[0]}
@@ -51,7 +59,11 @@ class Guard:
         if not length.isdigit() or int(length) > self._limit:
             await self._too_large(scope, receive, send)
             return
-        await self._app(scope, _Bounded(receive, self._limit).receive, send)
+        body = _Bounded(receive, send, self._limit, self._held)
+        try:
+            await self._app(scope, body.receive, body.send)
+        finally:
+            body.let_go()
 
     def _why_not(self, scope: Scope, headers: dict[bytes, bytes]) -> str | None:
         if self._is_rebound(scope, headers):
@@ -89,19 +101,54 @@ def _too_large(limit: int) -> str:
     return f"the body is larger than the {limit:,} bytes that are taken"
 
 
-class _Bounded:
-    """A body that was sent in chunks: nobody has said how long it is."""
+class Held:
+    """The bytes of bodies that requests hold at a time, all of them together."""
 
-    def __init__(self, receive: Receive, limit: int) -> None:
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._bytes = 0
+
+    def take(self, size: int) -> None:
+        """Hold so many more; HTTPException, with nothing taken, if these would be too many."""
+        if self._bytes + size > self._limit:
+            said = (
+                f"requests that are under way hold {self._bytes:,} bytes of {self._limit:,}: try again later"
+            )
+            raise HTTPException(HTTPStatus.SERVICE_UNAVAILABLE, said)  # inside the app, which answers it
+        self._bytes += size
+
+    def let_go(self, size: int) -> None:
+        self._bytes -= size
+
+
+class _Bounded:
+    """A body as it comes, which need not say in advance how long it is."""
+
+    def __init__(self, receive: Receive, send: Send, limit: int, held: Held) -> None:
         self._receive = receive
+        self._send = send
         self._limit = self._left = limit
+        self._held = held
+        self._held_bytes = 0
 
     async def receive(self) -> Message:
         message = await self._receive()
-        self._left -= len(message.get("body", b""))
+        size = len(message.get("body", b""))
+        self._left -= size
         if self._left < 0:
             raise HTTPException(_TOO_LARGE, _too_large(self._limit))  # inside the app, which answers it
+        self._held.take(size)
+        self._held_bytes += size
         return message
+
+    async def send(self, message: Message) -> None:
+        if message.get("more_body"):  # a stream is answered as it comes, and what is answered is not held
+            self.let_go()
+        await self._send(message)
+
+    def let_go(self) -> None:
+        self._held.let_go(self._held_bytes)
+        self._held_bytes = 0
 
 
 def _first(headers: Iterable[tuple[bytes, bytes]]) -> dict[bytes, bytes]:

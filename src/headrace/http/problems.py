@@ -23,6 +23,7 @@ from headrace.client.errors import (
     Unreachable,
     lowered,
 )
+from headrace.protocol.codec import EncodeError
 
 logger = logging.getLogger(__name__)
 
@@ -87,6 +88,7 @@ def install(app: FastAPI) -> None:
     app.add_exception_handler(Problem, _problem)
     app.add_exception_handler(ClientError, _client_error)
     app.add_exception_handler(RequestValidationError, _invalid)
+    app.add_exception_handler(EncodeError, _unencodable)
     app.add_exception_handler(HTTPException, _http)
     app.add_exception_handler(ClientDisconnect, _gone)
     app.add_exception_handler(Exception, _unexpected)
@@ -131,6 +133,11 @@ def _said(each: Mapping[str, Any]) -> str:
 def _where(location: Sequence[str | int]) -> str:
     """`body.records.0.value`, as people write it; which of our forms a body has is not for them."""
     return ".".join(str(each) for each in location if not str(each).startswith(FORM))
+
+
+async def _unencodable(_request: Request, error: Exception) -> JSONResponse:
+    """What is too long for a field of Kafka's protocol, such as a setting of more than 32,767 bytes."""
+    return refusal(HTTPStatus.BAD_REQUEST, 40002, str(error))
 
 
 async def _http(_request: Request, error: Exception) -> JSONResponse:

@@ -13,6 +13,8 @@ class GatewaySettings:
     hosts: Sequence[str] = ()
     """Names, besides addresses, localhost and the machine's, that it may be asked by on the loopback."""
     max_request_bytes: int = 64 * 1024 * 1024
+    max_bodies_bytes: int = 128 * 1024 * 1024
+    """Of all bodies that are held at a time: what comes beyond is answered with 503."""
     max_connections: int = 1000
     """Fewer where the limit of open files is low."""
     patience_s: float = 30.0

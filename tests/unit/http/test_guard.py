@@ -1,6 +1,9 @@
 """Who is turned away at the door."""
 
+import asyncio
+from concurrent.futures import ThreadPoolExecutor
 from socket import gethostname
+from threading import Event, Semaphore
 from typing import Any
 
 import pytest
@@ -21,7 +24,7 @@ async def echo(request: Request) -> Response:
 
 def client(server: str = "127.0.0.1", hosts: tuple[str, ...] = ()) -> TestClient:
     app = Starlette(routes=[Route("/", echo, methods=["GET", "POST", "DELETE"])])
-    guarded = Guard(app, max_request_bytes=LIMIT, hosts=hosts)
+    guarded = Guard(app, max_request_bytes=LIMIT, max_bodies_bytes=3 * LIMIT, hosts=hosts)
 
     async def at(scope: Any, receive: Any, send: Any) -> None:
         await guarded({**scope, "server": (server, 8080)}, receive, send)
@@ -145,3 +148,26 @@ def test_a_body_has_an_end() -> None:
     assert client().post("/", content=b"x" * LIMIT).status_code == 200
     assert client().post("/", content=b"x" * (LIMIT + 1)).status_code == 413
     assert client().post("/", content=chunks()).status_code == 413
+
+
+def test_bodies_that_are_held_at_a_time_have_a_bound_together() -> None:
+    held = 3
+    inside, goes_on = Semaphore(0), Event()
+
+    async def wait(request: Request) -> Response:
+        await request.body()
+        inside.release()
+        while not goes_on.is_set():  # noqa: ASYNC110  a thread of the test sets it
+            await asyncio.sleep(0.01)
+        return PlainTextResponse("ok")
+
+    app = Starlette(routes=[Route("/", wait, methods=["POST"])])
+    guard = Guard(app, max_request_bytes=LIMIT, max_bodies_bytes=held * LIMIT)
+    with TestClient(guard, base_url="http://127.0.0.1") as asking, ThreadPoolExecutor(held) as threads:
+        answers = [threads.submit(asking.post, "/", content=b"x" * LIMIT) for _ in range(held)]
+        for _ in range(held):
+            assert inside.acquire(timeout=30)
+        assert asking.post("/", content=b"x").status_code == 503
+        goes_on.set()
+        assert [each.result().status_code for each in answers] == [200] * held
+        assert asking.post("/", content=b"x" * LIMIT).status_code == 200  # what is answered is not held

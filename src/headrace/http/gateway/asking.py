@@ -1,9 +1,22 @@
 """What requests may say, and the bounds of it."""
 
+from functools import partial
 from typing import Annotated, Any, Final
 
 from fastapi import Path, Query
-from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictFloat, StrictInt, StrictStr
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    GetCoreSchemaHandler,
+    StrictBool,
+    StrictFloat,
+    StrictInt,
+    StrictStr,
+    model_validator,
+)
+from pydantic_core import CoreSchema, PydanticCustomError
+from pydantic_core.core_schema import no_info_before_validator_function
 
 INT32: Final = 2**31 - 1
 INT64: Final = 2**63 - 1
@@ -12,6 +25,7 @@ GROUP: Final = 1000  # characters of a group's name that are looked at
 SETTINGS: Final = 200  # that one request may change
 NO_NUL: Final = r"^[^\x00]*$"  # which ends a name in C, and so in librdkafka
 PLACES: Final = 10_000  # partitions that one request may be about
+UNKNOWN: Final = 20  # fields that are told one by one
 
 TopicName = Annotated[
     str,
@@ -37,10 +51,46 @@ def example(**fields: Any) -> ConfigDict:
     return ConfigDict(extra="forbid", frozen=True, json_schema_extra={"examples": [fields]})
 
 
+def _failing_fast(schema: Any) -> Any:
+    """The schema, with every list in it ended by its first mistake, and every object of few keys."""
+    if isinstance(schema, list | tuple):
+        return type(schema)(map(_failing_fast, schema))
+    if not isinstance(schema, dict):
+        return schema
+    made = {name: _failing_fast(each) for name, each in schema.items() if name != "metadata"}
+    kept = {name: each for name, each in schema.items() if name == "metadata"}
+    whole = made | kept | ({"fail_fast": True} if schema.get("type") == "list" else {})
+    if schema.get("type") == "dict" and "keys_schema" in schema:
+        return no_info_before_validator_function(partial(_few_keys, schema.get("max_length", PLACES)), whole)
+    return whole
+
+
+def _few_keys(most: int, given: Any) -> Any:
+    """What was given, unless it is an object of more keys: an error for each of many takes too much."""
+    if isinstance(given, dict) and len(given) > most:
+        said = f"has {len(given):,} keys, and {most:,} are the most"
+        raise PydanticCustomError("too_many_keys", "{said}", {"said": said})
+    return given
+
+
 class Body(BaseModel):
     """What is asked for; a field that is not known is refused, for somebody expects something of it."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
+
+    @classmethod
+    def __get_pydantic_core_schema__(cls, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        """A list is looked at until its first mistake: an error for each of many members takes too much."""
+        schema: CoreSchema = _failing_fast(handler(source))
+        return schema
+
+    @model_validator(mode="before")
+    @classmethod
+    def _has_few_unknown_fields(cls, given: Any) -> Any:
+        if isinstance(given, dict) and len(given) > len(cls.model_fields) + UNKNOWN:
+            said = f"has {len(given):,} fields, and there are {len(cls.model_fields)}"
+            raise PydanticCustomError("too_many_fields", "{said}", {"said": said})
+        return given
 
 
 def settings(given: dict[str, Any]) -> dict[str, str]:

@@ -23,7 +23,7 @@ from headrace.http.gateway.codec_worker import (
     read_frame,
     write_frame,
 )
-from headrace.http.gateway.encoding import BadValue
+from headrace.http.gateway.encoding import BadValue, TooCostly
 from headrace.http.problems import Problem
 
 PROCESSES: Final = 2
@@ -34,10 +34,6 @@ STOP_S: Final = 2.0
 _COMMAND: Final = (sys.executable, "-P", "-m", "headrace.http.gateway.codec_worker")
 
 logger = logging.getLogger(__name__)
-
-
-class TooCostly(BadValue):
-    """The process did not survive the job, or would not have: it took too much time or memory."""
 
 
 class TooLarge(BadValue):

@@ -13,6 +13,10 @@ class BadValue(ValueError):
     place = 0
 
 
+class TooCostly(BadValue):
+    """Writing or reading it by its schema takes too much time or memory."""
+
+
 def as_json(value: Any) -> bytes | None:
     """JSON's null is no bytes at all: a tombstone."""
     if value is None:

@@ -13,10 +13,10 @@ from threading import Lock
 from typing import TYPE_CHECKING, Any, Final
 
 from headrace.client.errors import ClientError
-from headrace.http.gateway.codec_processes import CodecProcesses, TooCostly, TooLarge
+from headrace.http.gateway.codec_processes import CodecProcesses, TooLarge
 from headrace.http.gateway.codec_worker import spec_of
 from headrace.http.gateway.decoding import ID_BYTES, MAGIC, Decoded
-from headrace.http.gateway.encoding import BadValue
+from headrace.http.gateway.encoding import BadValue, TooCostly
 from headrace.http.problems import Problem
 from headrace.http.registry.registry import Registry
 from headrace.registry.formats import InvalidSchema, Parsed, Reference, Schema, SchemaType, parse

@@ -7,7 +7,7 @@ from typing import Any, Final, NamedTuple
 
 from headrace.http.gateway.encoding import BadValue
 from headrace.http.gateway.schemas import INVALID, TYPES, SchemaCodec, Schemas, framed
-from headrace.http.gateway.v2_records import ProduceV2
+from headrace.http.gateway.v2_records import ProduceV2, RecordV2
 from headrace.http.problems import Problem
 
 BAD_CONVERSION: Final = 42203
@@ -30,7 +30,9 @@ class Named:
     schema_id: int | None
 
 
-def by_schema(schemas: Schemas, topic: str, embedded: str, asked: ProduceV2) -> tuple[Encoded, Encoded]:
+def by_schema(
+    schemas: Schemas, topic: str, embedded: str, asked: ProduceV2, records: Sequence[RecordV2]
+) -> tuple[Encoded, Encoded]:
     """All keys and all values by their schemas, which are registered if they are new; waits for brokers.
 
     A Problem if one does not fit, or has no schema: then nothing is registered either.
@@ -38,8 +40,8 @@ def by_schema(schemas: Schemas, topic: str, embedded: str, asked: ProduceV2) -> 
     key = Named(f"{topic}-key", asked.key_schema, asked.key_schema_id)
     value = Named(f"{topic}-value", asked.value_schema, asked.value_schema_id)
     key_codec, value_codec = _codec(schemas, embedded, key), _codec(schemas, embedded, value)
-    keys = _encoded([each.key for each in asked.records], key_codec, "key", NO_KEY_SCHEMA)
-    values = _encoded([each.value for each in asked.records], value_codec, "value", NO_VALUE_SCHEMA)
+    keys = _encoded([each.key for each in records], key_codec, "key", NO_KEY_SCHEMA)
+    values = _encoded([each.value for each in records], value_codec, "value", NO_VALUE_SCHEMA)
     return _framed(schemas, embedded, key, keys), _framed(schemas, embedded, value, values)
 
 

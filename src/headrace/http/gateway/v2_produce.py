@@ -1,6 +1,7 @@
 """REST proxy, v2: records written to a topic, or to one of its partitions."""
 
-from collections.abc import Callable, Mapping
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from http import HTTPStatus
@@ -18,7 +19,7 @@ from headrace.http.gateway.media import FORMATS, AnswerType, embedded_format, of
 from headrace.http.gateway.plain_json import json_answer
 from headrace.http.gateway.v2_answers import v2
 from headrace.http.gateway.v2_encoders import Encoded, by_schema
-from headrace.http.gateway.v2_records import ProduceV2
+from headrace.http.gateway.v2_records import TURN, ProduceV2, RecordV2, checked
 from headrace.http.problems import Problem
 from headrace.http.registry.threads import in_registry_thread
 
@@ -29,6 +30,7 @@ BAD_PAYLOAD: Final = 42206
 _REFUSALS = v2(
     HTTPStatus.BAD_REQUEST,
     HTTPStatus.NOT_FOUND,
+    HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
     HTTPStatus.UNSUPPORTED_MEDIA_TYPE,
     HTTPStatus.UNPROCESSABLE_ENTITY,
 )
@@ -80,7 +82,7 @@ async def produce(name: TopicName, how: Annotated[How, Depends()], asked: Asked,
     Nothing is written if one of them cannot be: not the key or value that the content type says, or for a
     partition that is not there.
     """
-    return await _produce(hub, name, how, asked)
+    return await _produce(hub, name, how, asked, await checked(asked))
 
 
 @router.post(
@@ -94,25 +96,33 @@ async def produce_to_partition(
     name: TopicName, partition_id: PartitionId, how: Annotated[How, Depends()], asked: Asked, hub: Shared
 ) -> Response:
     """The same, and all go to this partition."""
-    if any(each.partition not in {None, partition_id} for each in asked.records):
+    records = await checked(asked)
+    if any(each.partition not in {None, partition_id} for each in records):
         said = "a record names another partition than the address does"
         raise Problem(HTTPStatus.UNPROCESSABLE_ENTITY, 422, said)
-    return await _produce(hub, name, how, asked, partition_id)
+    return await _produce(hub, name, how, asked, records, partition=partition_id)
 
 
 async def _produce(
-    hub: Hub, topic: str, how: How, asked: ProduceV2, partition: int | None = None
+    hub: Hub,
+    topic: str,
+    how: How,
+    asked: ProduceV2,
+    given: Sequence[RecordV2],
+    *,
+    partition: int | None = None,
 ) -> Response:
     await hub.topics.partitions(topic)
-    for each in {partition, *(record.partition for record in asked.records)}:
+    for each in {partition, *(record.partition for record in given)}:
         await hub.topics.check(topic, each)
     if how.embedded in _PLAIN:
-        keys, values = _plainly(asked, _PLAIN[how.embedded])
+        keys, values = await _plainly(given, _PLAIN[how.embedded])
     else:
-        keys, values = await in_registry_thread(partial(by_schema, hub.schemas, topic, how.embedded, asked))
+        encode = partial(by_schema, hub.schemas, topic, how.embedded, asked, given)
+        keys, values = await in_registry_thread(encode)
     records = [
         Record(key=key, value=value, partition=partition if each.partition is None else each.partition)
-        for each, key, value in zip(asked.records, keys.data, values.data, strict=True)
+        for each, key, value in zip(given, keys.data, values.data, strict=True)
     ]
     outcomes = await hub.send(topic, records)
     answer = {
@@ -123,9 +133,13 @@ async def _produce(
     return json_answer(answer, media_type=how.media_type)
 
 
-def _plainly(asked: ProduceV2, encode: Callable[[Any], bytes | None]) -> tuple[Encoded, Encoded]:
+async def _plainly(
+    records: Sequence[RecordV2], encode: Callable[[Any], bytes | None]
+) -> tuple[Encoded, Encoded]:
     keys, values = [], []
-    for number, each in enumerate(asked.records):
+    for number, each in enumerate(records):
+        if number % TURN == TURN - 1:
+            await asyncio.sleep(0)
         try:
             keys.append(encode(each.key))
             values.append(encode(each.value))

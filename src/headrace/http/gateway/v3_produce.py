@@ -12,12 +12,13 @@ from headrace.client.errors import ClientError, NoSuchTopic
 from headrace.client.records.one_by_one import Record
 from headrace.http.gateway.asking import INT32, Body, Index, example
 from headrace.http.gateway.delivery import Delivered
-from headrace.http.gateway.encoding import BadValue, as_binary, as_json, as_text
+from headrace.http.gateway.encoding import BadValue, TooCostly, as_binary, as_json, as_text
 from headrace.http.gateway.plain_json import NotJson, read_json
 from headrace.http.problems import Problem, code_of
 
 HEADERS: Final = 1000  # of a record
 BAD_PAYLOAD: Final = 42206
+TOO_COSTLY: Final = 42210
 _PLAIN: Final[Mapping[str, Callable[[Any], bytes | None]]] = {
     "BINARY": as_binary,
     "JSON": as_json,
@@ -107,6 +108,8 @@ def prepare(asked: RecordV3, topic: str, by_schema: BySchema) -> Prepared:
         key_draft = _draft(asked.key, topic, by_schema, is_key=True)
         value_draft = _draft(asked.value, topic, by_schema, is_key=False)
         headers = [(_name(each), as_binary(each.value)) for each in asked.headers]
+    except TooCostly as error:
+        raise Problem(HTTPStatus.UNPROCESSABLE_ENTITY, TOO_COSTLY, str(error)) from None
     except BadValue as error:
         raise Problem(HTTPStatus.UNPROCESSABLE_ENTITY, BAD_PAYLOAD, str(error)) from None
     key, value = key_draft(), value_draft()

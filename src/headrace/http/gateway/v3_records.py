@@ -22,6 +22,7 @@ from headrace.http.gateway.plain_json import json_answer, write_json
 from headrace.http.gateway.splitting import NotAnObject, Splitter
 from headrace.http.gateway.v3_envelope import Fields, Linked, Links, V3Route
 from headrace.http.gateway.v3_produce import (
+    TOO_COSTLY,
     Prepared,
     RecordV3,
     has_schema,
@@ -65,6 +66,7 @@ class Producing:
         self._hub = hub
         self._links = links
         self._topic = topic
+        self._too_costly: Problem | None = None  # why records are not written by schemas any more
 
     async def report(
         self, asked: Sequence[Asked], read: Callable[[Asked], RecordV3]
@@ -100,8 +102,18 @@ class Producing:
         yield prepared
 
     async def _prepare(self, record: RecordV3) -> Prepared:
+        """The record as bytes. One request may have one that is too costly by its schema, not many."""
         ready = partial(prepare, record, self._topic, partial(write_by_schema, self._hub.schemas))
-        return await in_registry_thread(ready) if has_schema(record) else ready()
+        if not has_schema(record):
+            return ready()
+        if self._too_costly is not None:
+            raise self._too_costly
+        try:
+            return await in_registry_thread(ready)
+        except Problem as problem:
+            if problem.code == TOO_COSTLY:
+                self._too_costly = problem
+            raise
 
     async def send(self, prepared: Sequence[Prepared | Refused]) -> list[tuple[int, Fields]]:
         ready = [each for each in prepared if isinstance(each, Prepared)]

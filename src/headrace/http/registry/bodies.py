@@ -62,7 +62,7 @@ class SchemaBody(BaseModel):
         examples=["AVRO"],
         json_schema_extra={"enum": [None, *SchemaType]},
     )
-    references: list[ReferenceBody] | None = None
+    references: Annotated[list[ReferenceBody], Field(fail_fast=True)] | None = None
     metadata: dict[str, Any] | None = None
     rule_set: dict[str, Any] | None = Field(default=None, alias="ruleSet")
     id: StrictInt | None = None

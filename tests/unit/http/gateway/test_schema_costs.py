@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from headrace.http.gateway.codec_processes import PROCESSES, CodecProcesses, TooCostly
+from headrace.http.gateway.codec_processes import PROCESSES, CodecProcesses
 from headrace.http.gateway.codec_worker import Job, Worker, spec_of
 from headrace.http.gateway.codecs import codec_of
-from headrace.http.gateway.encoding import BadValue
+from headrace.http.gateway.encoding import BadValue, TooCostly
 from headrace.http.gateway.schemas import SchemaCodec
 from headrace.http.problems import Problem
 from headrace.registry.formats import Reference, Schema, SchemaType, parse
