@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, Final
 
 from fastapi import FastAPI
@@ -33,6 +34,7 @@ class Operation:
         return f"{self.method} {self.path}"
 
 
+@cache
 def operations() -> tuple[list[Operation], dict[str, Any]]:
     """All of them, and the schemas that their bodies refer to."""
     app = FastAPI()

@@ -37,7 +37,7 @@ def sample(served: Served, size: int, seed: int, *, groups: int, each: int) -> l
     rng = Random(seed)
     labels = [operation.label for operation in operations()[0]]
     labels = rng.sample(labels, groups)
-    told = rng.sample([story.label for story in stories("t", 1000)], groups // 4)
+    told = rng.sample([story.label for story in stories("t", 1000)], groups // 6)
     by_group: dict[str, list[Attack]] = {}
     for attack in attacks(served, size, seed, {*labels, *told}.__contains__):
         group = by_group.setdefault(attack.label.partition(": ")[0], [])
