@@ -3,7 +3,7 @@
 Schema modules are imported when their API is first asked for, so a broker pays for what it speaks.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from functools import cache
 from importlib import import_module
 from typing import Any, Final
@@ -20,6 +20,7 @@ from headrace.protocol import (
 from headrace.protocol.errors import ProtocolError
 from headrace.protocol.fields import Buffer
 from headrace.protocol.message import Message
+from headrace.protocol.primitives import MAX_ELEMENTS, MAX_REQUEST_ELEMENTS
 from headrace.protocol.schema.index import APIS, ApiKey, ApiSchema
 
 __all__ = [
@@ -27,6 +28,7 @@ __all__ = [
     "ApiSchema",
     "api_schema",
     "decode_request",
+    "decode_request_in_slices",
     "encode_response",
     "request_class",
     "response_class",
@@ -73,6 +75,14 @@ def decode_request(key: int, version: int, body: memoryview) -> Any:
 def encode_response(key: int, version: int, response: Any) -> list[Buffer]:
     """The buffers of a response's body; record data are not copied. EncodeError if it does not fit."""
     return _encoder(key)(response, version)
+
+
+def decode_request_in_slices(key: int, version: int, body: memoryview) -> Generator[None, None, Any]:
+    """The same in steps, for a large request: ProtocolError if it has too many elements."""
+    if key == ApiKey.PRODUCE:
+        return produce.decode_request_in_slices(body, version, MAX_REQUEST_ELEMENTS)
+    max_elements = MAX_ELEMENTS if key in _OF_BROKERS else MAX_REQUEST_ELEMENTS
+    return request_class(key).decode_in_slices(body, version, max_elements)
 
 
 @cache

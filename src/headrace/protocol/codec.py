@@ -5,11 +5,11 @@ schema raises EncodeError, which names the field.
 """
 
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from typing import Any, Final
 
-from headrace.protocol.compile_decoder import compile_decoder
-from headrace.protocol.compile_encoder import compile_encoder
+from headrace.protocol.compile_decoder import compile_decoder, compile_sliced_decoder
+from headrace.protocol.compile_encoder import compile_encoder, compile_sliced_encoder
 from headrace.protocol.encode_errors import explain
 from headrace.protocol.errors import ProtocolError
 from headrace.protocol.fields import Buffer, version_range
@@ -29,7 +29,16 @@ class EncodeError(ValueError):
 class Codec:
     """The compiled functions of one message class, by version. Bounded by the versions there are."""
 
-    __slots__ = ("_cls", "_decoders", "_encoders", "_lenient_decoders", "flexible", "versions")
+    __slots__ = (
+        "_cls",
+        "_decoders",
+        "_encoders",
+        "_lenient_decoders",
+        "_sliced_decoders",
+        "_sliced_encoders",
+        "flexible",
+        "versions",
+    )
 
     def __init__(self, cls: StructType, versions: str, flexible: str) -> None:
         self._cls = cls
@@ -38,6 +47,8 @@ class Codec:
         self._decoders: dict[int, Callable[[Buffer], Any]] = {}
         self._lenient_decoders: dict[int, Callable[[Buffer], Any]] = {}
         self._encoders: dict[int, Callable[[Any], list[Buffer]]] = {}
+        self._sliced_decoders: dict[int, Callable[[Buffer, int], Generator[None, None, Any]]] = {}
+        self._sliced_encoders: dict[int, Callable[[Any], Generator[None, None, list[Buffer]]]] = {}
 
     def decode(self, body: Buffer, version: int, *, trailing: bool = False) -> Any:
         """The message in `body`; with `trailing`, more bytes may follow it and are ignored."""
@@ -56,17 +67,47 @@ class Codec:
         except BAD_VALUES as error:
             raise encode_error(self._cls, message, version, error) from error
 
-    def _new_decoder(self, version: int, trailing: bool) -> Callable[[Buffer], Any]:
+    def decode_in_slices(self, body: Buffer, version: int, max_elements: int) -> Generator[None, None, Any]:
+        """As `decode`, in steps."""
+        self._check_decodes(version)
+        decoder = self._sliced_decoders.get(version)
+        if decoder is None:
+            decoder = compile_sliced_decoder(self._cls, version, flexible=version in self.flexible)
+            self._sliced_decoders[version] = decoder
+        try:
+            return (yield from decoder(body, max_elements))
+        except BAD_BYTES as error:
+            raise protocol_error(self._cls.__name__, version, error) from error
+
+    def encode_in_slices(self, message: Any, version: int) -> Generator[None, None, list[Buffer]]:
+        """As `encode`, in steps."""
+        self._check_encodes(version)
+        encoder = self._sliced_encoders.get(version)
+        if encoder is None:
+            encoder = compile_sliced_encoder(self._cls, version, flexible=version in self.flexible)
+            self._sliced_encoders[version] = encoder
+        try:
+            return (yield from encoder(message))
+        except BAD_VALUES as error:
+            raise encode_error(self._cls, message, version, error) from error
+
+    def _check_decodes(self, version: int) -> None:
         if version not in self.versions:
             raise ProtocolError(self._no_such(version))
+
+    def _check_encodes(self, version: int) -> None:
+        if version not in self.versions:
+            raise EncodeError(self._no_such(version))
+
+    def _new_decoder(self, version: int, trailing: bool) -> Callable[[Buffer], Any]:
+        self._check_decodes(version)
         flexible = version in self.flexible
         decoder = compile_decoder(self._cls, version, flexible=flexible, trailing=trailing)
         (self._lenient_decoders if trailing else self._decoders)[version] = decoder
         return decoder
 
     def _new_encoder(self, version: int) -> Callable[[Any], list[Buffer]]:
-        if version not in self.versions:
-            raise EncodeError(self._no_such(version))
+        self._check_encodes(version)
         flexible = version in self.flexible
         self._encoders[version] = compile_encoder(self._cls, version, flexible=flexible)
         return self._encoders[version]

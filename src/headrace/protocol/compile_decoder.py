@@ -19,9 +19,12 @@ For MetadataRequest v12 the result starts like this:
         for _ in range(n):
             topic_id_2, n = unpack_4(buf, i)
             i += 17
+
+A sliced decoder is the same as a generator, which yields every few elements: a large message can be
+decoded while others have their turn.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from contextlib import nullcontext
 from struct import Struct as Layout
 from struct import unpack_from
@@ -54,31 +57,40 @@ def compile_decoder(
     return _Decoder(version, flexible=flexible).compiled(cls, trailing=trailing)
 
 
+def compile_sliced_decoder(
+    cls: StructType, version: int, *, flexible: bool
+) -> Callable[[Buffer, int], Generator[None, None, Any]]:
+    """The same in steps; its second argument is how many elements the message may have."""
+    return _Decoder(version, flexible=flexible, sliced=True).compiled(cls, trailing=False)
+
+
 class _Decoder(Source):
     """Writes the code. In it, `i` is the position, `j` the end of a value, `n` a length or count, and
     `room` how many more elements the message may have.
     """
 
-    def __init__(self, version: int, *, flexible: bool) -> None:
+    def __init__(self, version: int, *, flexible: bool, sliced: bool = False) -> None:
         super().__init__()
         self.version = version
         self.flexible = flexible
+        self._sliced = sliced
         self.globals.update(HELPERS)
         self._run: list[tuple[str, str]] = []  # fixed-size values still to be read: (format, variable)
         self._copy = ""
 
-    def compiled(self, cls: StructType, *, trailing: bool) -> Callable[[Buffer], Any]:
+    def compiled(self, cls: StructType, *, trailing: bool) -> Callable[..., Any]:
         # Strings come out of bytes in half the time they take out of a memoryview, which pays for
         # the copy; but records must stay slices of what was received.
         view = holds_records(cls, self.version)
         self._copy = ".tobytes()" if view else ""
         self.line(f"buf = {'memoryview' if view else 'bytes'}(buf); size = len(buf); i = 0")
-        self.line(f"room = {primitives.MAX_ELEMENTS}")
+        self.line("yield" if self._sliced else f"room = {primitives.MAX_ELEMENTS}")
         message = self._struct(cls)
         if not trailing:
             self.line("if i != size: trailing(size - i)")
         self.line(f"return {message}")
-        return self.compile("decode(buf)", f"{cls.__name__}.decode v{self.version}")
+        signature = "decode(buf, room)" if self._sliced else "decode(buf)"
+        return self.compile(signature, f"{cls.__name__}.decode v{self.version}")
 
     def _struct(self, cls: StructType) -> str:
         """Read the fields of `cls`; return the variable that holds the instance."""
@@ -185,7 +197,10 @@ class _Decoder(Source):
         self.line(f"if not 0 <= n <= (size - i) // {least}: bad_count({field.name!r}, n, size - i)")
         self._take_room(field.name)
         self.line(f"{value} = []")
-        with self.block("for _ in range(n):"):
+        number = self.fresh("number") if self._sliced else "_"
+        with self.block(f"for {number} in range(n):"):
+            if self._sliced:
+                self.line(f"if not {number} & {primitives.STEP - 1}: yield")
             if item_cls:
                 item = self._struct(item_cls)
             else:

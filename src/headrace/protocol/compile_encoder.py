@@ -10,9 +10,11 @@ afterwards (`encode_errors`). For the partitions of MetadataResponse v12 it look
         if n < 128: out += pack_10(item_9.error_code, item_9.partition_index, ..., n)
         else: out += pack_11(item_9.error_code, item_9.partition_index, ...) + uvarint(n)
         out += short_12[len(items)](*items) if n < 16 else pack(f">{len(items)}i", *items)
+
+A sliced encoder is the same as a generator, which yields every few elements.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager, nullcontext
 from struct import Struct as Layout
 from struct import pack
@@ -36,19 +38,29 @@ def compile_encoder(cls: StructType, version: int, *, flexible: bool) -> Callabl
     return _Encoder(version, flexible=flexible).compiled(cls)
 
 
+def compile_sliced_encoder(
+    cls: StructType, version: int, *, flexible: bool
+) -> Callable[[Any], Generator[None, None, list[Buffer]]]:
+    """The same in steps."""
+    return _Encoder(version, flexible=flexible, sliced=True).compiled(cls)
+
+
 class _Encoder(Source):
     """Writes the code. In it, `out` grows, `n` is a length and `data` or `items` what it is of."""
 
-    def __init__(self, version: int, *, flexible: bool) -> None:
+    def __init__(self, version: int, *, flexible: bool, sliced: bool = False) -> None:
         super().__init__()
         self.version = version
         self.flexible = flexible
+        self._sliced = sliced
         self.globals.update(HELPERS)
         self._out = "out"
         self._run: list[tuple[str, str]] = []  # fixed-size values still to be written: (format, expression)
 
-    def compiled(self, cls: StructType) -> Callable[[Any], list[Buffer]]:
+    def compiled(self, cls: StructType) -> Callable[[Any], Any]:
         records = holds_records(cls, self.version)
+        if self._sliced:
+            self.line("yield")
         self.line("out = bytearray(); buffers = []" if records else "out = bytearray()")
         self._struct(cls, "message")
         self._flush()
@@ -136,8 +148,13 @@ class _Encoder(Source):
         self.line(f"{self._out} += {short}[len(items)](*items) if n < {primitives.SHORT} else {many}")
 
     def _items(self, field: Field, cls: StructType, *, compact: bool) -> None:
-        item = self.fresh("item")
+        item, number = self.fresh("item"), self.fresh("number")
+        if self._sliced:
+            self.line(f"{number} = 0")
         with self.block(f"for {item} in items:"):
+            if self._sliced:
+                self.line(f"if not {number} & {primitives.STEP - 1}: yield")
+                self.line(f"{number} += 1")
             if field.holds_structs:
                 self._struct(struct_named(field.item_kind, cls), item)
             elif field.item_kind in FIXED:

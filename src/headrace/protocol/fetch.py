@@ -163,7 +163,7 @@ def encode_response(response: FetchResponse, version: int) -> list[Buffer]:
 
 def _encode_usual(response: FetchResponse, *, by_id: bool) -> list[Buffer]:
     buffers: list[Buffer] = []
-    out = _pack_head(response.throttle_time_ms, response.error_code, response.session_id)
+    out = bytearray(_pack_head(response.throttle_time_ms, response.error_code, response.session_id))
     out += uvarint(len(response.responses) + 1)
     for topic in response.responses:
         out += _topic_head(topic, by_id=by_id)
@@ -188,7 +188,7 @@ def _encode_usual(response: FetchResponse, *, by_id: bool) -> list[Buffer]:
             if records:
                 buffers.append(out + uvarint(len(records) + 1))
                 buffers.append(records)
-                out = b"\0"  # the partition has no tagged fields
+                out = bytearray(1)  # the partition has no tagged fields
             else:
                 out += b"\0\0" if records is None else b"\1\0"
         out += b"\0"

@@ -6,15 +6,16 @@ it was received in. It stays valid for as long as somebody holds it: a buffer is
 only where no frame has been cut out of it, or once nobody holds a frame of it any more.
 """
 
+from mmap import mmap
 from struct import Struct
 from typing import Final
 
-from headrace.protocol.buffer_pool import SMALLEST, BufferPool
+from headrace.protocol.buffer_pool import SMALLEST, BufferPool, is_held
 from headrace.protocol.errors import ProtocolError
 from headrace.protocol.fields import Buffer
 
 CHUNK_BYTES: Final = SMALLEST
-"""What a connection costs while it is quiet; many small frames share one chunk."""
+"""What a connection costs while it is busy; many small frames share one chunk."""
 
 GROWTH: Final = 8
 """A frame larger than a chunk gets at most this many times the bytes that have arrived of it."""
@@ -37,8 +38,8 @@ class FrameBuffer:
         self._max_frame_bytes = max_frame_bytes
         self._pool = pool or BufferPool()
         self._proven = CHUNK_BYTES
-        self._buffer = bytearray()
-        self._retired = bytearray()  # the buffer before: it goes back once its frames have been let go
+        self._buffer: mmap | None = None
+        self._retired: mmap | None = None  # the one before: it goes back once its frames have been let go
         self._view = _NOWHERE
         self._start = 0  # of the frame that is not whole yet
         self._end = 0  # of what has been received
@@ -50,6 +51,7 @@ class FrameBuffer:
 
     def get_buffer(self, _sizehint: int = -1) -> memoryview:
         """Where the next bytes go: never empty, and never part of a frame that was handed out."""
+        self.settle()
         needed = self._needed()
         if self._start + needed > len(self._view):
             self._move(needed)
@@ -100,19 +102,29 @@ class FrameBuffer:
     def _retire(self) -> None:
         """Be done with the buffer: its frames may still be held."""
         self.settle()
-        self._retired, self._buffer = self._buffer, bytearray()
+        self._retired, self._buffer = self._buffer, None
         self._view, self._start, self._end = _NOWHERE, 0, 0
 
     def settle(self) -> None:
-        """The frames have been handled: a buffer that none of them is held of may serve again."""
-        if self._retired:
+        """Let a buffer serve again that none of its frames is held of.
+
+        Event loops hold the buffer until they have told of what they read, so this comes to nothing before.
+        """
+        if self._retired is not None and not is_held(self._retired):
             self._pool.give(self._retired)
-            self._retired = bytearray()
+            self._retired = None
+
+    def rest(self) -> None:
+        """Keep no memory while nothing comes, unless a frame has begun."""
+        if self._start == self._end:
+            self._retire()
+        self.settle()
 
     def release(self) -> None:
         """The connection is gone: let all of its buffers serve again."""
         self._retire()
         self.settle()
+        self._retired = None
 
 
 def encode_frame(header: bytes, body: list[Buffer]) -> list[Buffer]:

@@ -1,5 +1,6 @@
 """Requests, responses and data that travel whole: structs that know their versions."""
 
+from collections.abc import Generator
 from typing import Any, ClassVar, Self
 
 from headrace.protocol.codec import Codec
@@ -33,3 +34,12 @@ class Message(Struct):
         """The message that `body` holds, all of it. Records stay slices of `body`; the rest is copied."""
         message: Self = cls.__codec__.decode(body, version)
         return message
+
+    def encode_in_slices(self, version: int) -> Generator[None, None, list[Buffer]]:
+        """The same in steps, for a large message: who takes them may do other things in between."""
+        return self.__codec__.encode_in_slices(self, version)
+
+    @classmethod
+    def decode_in_slices(cls, body: Buffer, version: int, max_elements: int) -> Generator[None, None, Self]:
+        """As `decode`, in steps; ProtocolError if there are more than `max_elements`."""
+        return cls.__codec__.decode_in_slices(body, version, max_elements)

@@ -9,6 +9,7 @@ v10 current leader and its address; v13 topic ids.
 """
 
 import struct
+from collections.abc import Generator
 from struct import Struct
 from typing import Any, Final
 
@@ -45,6 +46,20 @@ def decode_request(body: memoryview, version: int) -> ProduceRequest:
     except (Unusual, struct.error, IndexError, ValueError):
         return ProduceRequest.decode(body, version)  # reads anything, or says what is wrong
     return usual
+
+
+def decode_request_in_slices(
+    body: memoryview, version: int, max_elements: int
+) -> Generator[None, None, ProduceRequest]:
+    """The same in steps. What is large is mostly records; the usual shape has few partitions."""
+    if version in _FLEXIBLE:
+        try:
+            usual: ProduceRequest = _decode_usual(body, by_id=version >= _WITH_TOPIC_ID)
+        except (Unusual, struct.error, IndexError, ValueError):
+            yield
+        else:
+            return usual
+    return (yield from ProduceRequest.decode_in_slices(body, version, max_elements))
 
 
 def _decode_usual(buf: memoryview, *, by_id: bool) -> Any:

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from headrace.broker.slices import at_once
 from headrace.protocol.codec import EncodeError
 from headrace.protocol.errors import ProtocolError
 from headrace.protocol.primitives import uvarint
@@ -47,7 +48,41 @@ def test_bad_bytes_are_one_error_that_says_what_is_wrong(version: int, body: str
     ids=["topics", "tagged fields", "both"],
 )
 def test_a_message_of_more_elements_than_anybody_needs_is_refused(body: bytes) -> None:
-    with pytest.raises(ProtocolError, match="the message has more than 524288 elements"):
+    with pytest.raises(ProtocolError, match="the message has too many elements"):
+        MetadataRequest.decode(body, 9)
+
+
+def test_a_large_message_is_decoded_and_encoded_in_steps() -> None:
+    request = MetadataRequest(topics=[MetadataRequestTopic(name=f"t{number}") for number in range(10_000)])
+    body = b"".join(request.encode(12))
+
+    steps = MetadataRequest.decode_in_slices(body, 12, max_elements=10_000)
+    assert sum(1 for _ in steps) > 100
+    assert at_once(MetadataRequest.decode_in_slices(body, 12, max_elements=10_000)) == request
+    assert sum(1 for _ in request.encode_in_slices(12)) > 100
+    assert b"".join(at_once(request.encode_in_slices(12))) == body
+
+
+def test_a_message_that_is_decoded_in_steps_may_have_as_many_elements_as_its_reader_allows() -> None:
+    body = b"".join(MetadataRequest(topics=[MetadataRequestTopic(name="t")] * 101).encode(12))
+
+    with pytest.raises(ProtocolError, match="topics: the message has too many elements"):
+        at_once(MetadataRequest.decode_in_slices(body, 12, max_elements=100))
+
+
+def test_what_is_wrong_is_said_in_the_same_words_by_a_decoder_in_steps() -> None:
+    with pytest.raises(ProtocolError) as plain:
+        MetadataRequest.decode(b"\x05\x00", 12)
+    with pytest.raises(ProtocolError) as sliced:
+        at_once(MetadataRequest.decode_in_slices(b"\x05\x00", 12, max_elements=100))
+
+    assert str(sliced.value) == str(plain.value)
+
+
+def test_one_struct_has_a_bounded_number_of_unknown_tagged_fields() -> None:
+    body = b"\x00" * 4 + uvarint(5_000) + b"\x63\x00" * 5_000
+
+    with pytest.raises(ProtocolError, match="tagged fields: the message has too many elements"):
         MetadataRequest.decode(body, 9)
 
 

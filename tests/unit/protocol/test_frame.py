@@ -91,6 +91,32 @@ def test_a_quiet_connection_keeps_no_large_buffer() -> None:
     assert held < CHUNK_BYTES
 
 
+def test_a_quiet_connection_gives_its_buffer_back_unless_a_frame_has_begun() -> None:
+    pool = BufferPool()
+    buffer = FrameBuffer(16 << 20, pool)
+    feed(buffer, framed(b"whole"))
+    buffer.rest()
+    assert buffer.capacity == 0
+
+    feed(buffer, framed(b"begun")[:6])
+    buffer.rest()
+    assert buffer.capacity == CHUNK_BYTES
+    (frame,) = feed(buffer, framed(b"begun")[6:])
+    assert bytes(frame) == b"begun"
+
+
+def test_a_buffer_that_the_event_loop_holds_while_it_tells_of_it_serves_again_afterwards() -> None:
+    buffer = FrameBuffer(16 << 20, BufferPool())
+    room = buffer.get_buffer()
+    used = room.obj
+    room[:] = framed(bytes(CHUNK_BYTES - 4))
+    buffer.received(CHUNK_BYTES)
+    buffer.settle()  # comes to nothing: `room` is a view of it
+    del room
+
+    assert buffer.get_buffer().obj is used
+
+
 def test_a_buffer_serves_again_once_its_frames_have_been_let_go() -> None:
     pool = BufferPool()
     buffer = FrameBuffer(16 << 20, pool)
