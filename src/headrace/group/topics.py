@@ -1,14 +1,21 @@
 """The topics there are, as a coordinator needs to know them."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Generator, Iterable, Mapping
 from dataclasses import dataclass, field
-from functools import lru_cache
 from hashlib import blake2b
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import re2
 
 from headrace.group.errors import InvalidRegularExpression
+
+EXPRESSION_CHARS: Final = 4096
+"""How long a regular expression may be."""
+EXPRESSION_BYTES: Final = 256 * 1024
+"""What a compiled expression may take, its automaton included. re2 keeps 128 of them."""
+REMEMBERED: Final = 256
+"""Expressions whose topics are remembered."""
+_STEP: Final = 32  # topics between two steps
 
 
 class Topic(NamedTuple):
@@ -24,6 +31,7 @@ class Topics:
     by_name: Mapping[str, Topic] = field(default_factory=dict)
     names: Mapping[bytes, str] = field(default_factory=dict)  # by id
     internal: frozenset[str] = frozenset()  # no regular expression means these
+    _matched: dict[str, frozenset[str]] = field(default_factory=dict, compare=False, repr=False)
 
     @classmethod
     def of(cls, version: int, by_name: Mapping[str, Topic], internal: frozenset[str]) -> "Topics":
@@ -31,8 +39,24 @@ class Topics:
 
     def matching(self, expression: str) -> frozenset[str]:
         """The names that the whole of `expression` matches."""
+        for _ in self.match(expression):
+            pass
+        return self._matched[expression]
+
+    def match(self, expression: str) -> Generator[None, None, None]:
+        """Find and remember those names in steps: `matching` then has them at once."""
+        if expression in self._matched:
+            return
         matches = compile_expression(expression).fullmatch
-        return frozenset(name for name in self.by_name if name not in self.internal and matches(name))
+        found = []
+        for number, name in enumerate(self.by_name):
+            if not number % _STEP:
+                yield
+            if name not in self.internal and matches(name):
+                found.append(name)
+        while len(self._matched) >= REMEMBERED:
+            del self._matched[next(iter(self._matched))]
+        self._matched[expression] = frozenset(found)
 
     def ids(self, names: Iterable[str]) -> frozenset[bytes]:
         """The ids of those topics that there are."""
@@ -55,13 +79,16 @@ class Topics:
 
 _QUIET = re2.Options()
 _QUIET.log_errors = False
-_QUIET.max_mem = 1024 * 1024
+_QUIET.max_mem = EXPRESSION_BYTES
 
 
-@lru_cache(maxsize=1024)
 def compile_expression(expression: str) -> Any:
     """A regular expression in RE2's language, which takes no more time than its text is long."""
+    if len(expression) > EXPRESSION_CHARS:
+        raise InvalidRegularExpression(
+            f"a regular expression of {len(expression)} characters: {EXPRESSION_CHARS} is the most"
+        )
     try:
-        return re2.compile(expression, _QUIET)
+        return re2.compile(expression, _QUIET)  # it has a cache of its own
     except re2.error as error:
         raise InvalidRegularExpression(f"{expression!r} is no regular expression: {error}") from error

@@ -58,3 +58,22 @@ def test_an_expression_that_takes_others_for_ever_takes_no_time() -> None:
     expression = "(a*)*" * 10 + "b"
 
     assert topics(**{"a" * 200: 1}).matching(expression) == frozenset()
+
+
+def test_an_expression_is_bounded_in_its_length_and_in_the_memory_that_it_takes() -> None:
+    some = topics(orders=1)
+
+    assert some.matching("a" * 4096) == frozenset()
+    with pytest.raises(InvalidRegularExpression, match="4097 characters: 4096 is the most"):
+        some.matching("a" * 4097)
+    with pytest.raises(InvalidRegularExpression, match="too large"):
+        some.matching(r"(\pL{1,50}x|.)*")  # half a megabyte each, once it has matched something
+
+
+def test_names_are_matched_in_steps_and_remembered() -> None:
+    by_name = {f"t-{number}": Topic(number.to_bytes(16, "big"), 1) for number in range(1000)}
+    topics = Topics.of(1, by_name, frozenset())
+
+    assert sum(1 for _ in topics.match("t-1.*")) > 10
+    assert sum(1 for _ in topics.match("t-1.*")) == 0
+    assert len(topics.matching("t-1.*")) == 111
