@@ -53,6 +53,7 @@ def simulated() -> Iterator[None]:
     clock = SimpleNamespace(
         monotonic=lambda: asyncio.get_running_loop().time(),
         monotonic_ns=lambda: int(asyncio.get_running_loop().time() * 1e9),
+        perf_counter=lambda: asyncio.get_running_loop().time(),
     )
     with (
         patch("headrace.broker.membership.Peer", Peer),
@@ -61,6 +62,7 @@ def simulated() -> Iterator[None]:
         patch("headrace.broker.membership.has_exited", has_exited),
         patch("headrace.broker.exited_brokers.ExitWatch", SimExitWatch),
         patch("headrace.broker.partition.time", clock),
+        patch("headrace.broker.slices.time", clock),
         # Sets of these are walked through: in an order that does not depend on where they lie in memory.
         patch.object(WaitingFetch, "__hash__", lambda self: hash(self._timer.when())),
         patch.object(Partition, "__hash__", lambda self: hash(self.id)),

@@ -8,9 +8,11 @@ that takes too long ends the connection, and whoever loses its client stops work
 import asyncio
 import inspect
 from collections import deque
+from types import GeneratorType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from headrace.broker.dispatch import HANDLERS, Context, Handler
+from headrace.broker.slices import at_once, completed
 from headrace.controller.channel import PeerGone
 from headrace.protocol.schema.list_offsets import ListOffsetsResponse
 from simulation.loop import SimLoop
@@ -124,12 +126,12 @@ class Served:
         context = Context(self._broker, self._broker.endpoints[0].name, "somebody", version)
         if (handler.on_controller or handler.when_ready) and not self._broker.is_answering(handler):
             return self._answer_when_ready(request, handler, context)
-        return handler.function(request, context)
+        answer = handler.function(request, context)
+        return at_once(answer) if isinstance(answer, GeneratorType) else answer
 
     async def _answer_when_ready(self, request: Any, handler: Handler, context: Context) -> Any:
         await self._broker.ready.wait()
-        answer = handler.function(request, context)
-        return await answer if inspect.isawaitable(answer) else answer
+        return await completed(handler.function(request, context))
 
     async def _fill(self, slot: list[Any], result: Any) -> None:
         slot.append(await result)

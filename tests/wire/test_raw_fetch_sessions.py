@@ -6,11 +6,14 @@ from typing import Any
 import pytest
 
 from headrace.protocol.errors import ErrorCode
+from headrace.protocol.schema.create_topics import CreatableTopic, CreateTopicsRequest
 from headrace.protocol.schema.fetch import ForgottenTopic
+from headrace.protocol.schema.metadata import MetadataRequest, MetadataRequestTopic
+from headrace.testing.process import ClusterProcess
 from headrace.testing.records import make_batch
 from wire.process import BrokerProcess
 from wire.raw import RawClient
-from wire.requests import create_topic, fetch_request, fresh_name, produce, records_in
+from wire.requests import create_topic, fetch_request, fresh_name, produce, produce_request, records_in
 
 V = 12
 
@@ -98,17 +101,38 @@ def test_a_session_that_was_closed_is_gone(raw: RawClient, topic: str) -> None:
     assert incremental(raw, session, 1).error_code == ErrorCode.FETCH_SESSION_ID_NOT_FOUND
 
 
-def test_the_session_used_least_recently_makes_room(tmp_path: Path) -> None:
+def test_a_client_is_answered_without_a_session_while_all_are_in_use(tmp_path: Path) -> None:
     slots = {"max.incremental.fetch.session.cache.slots": "2"}
     with BrokerProcess(tmp_path, slots) as broker, RawClient(broker.bootstrap) as client:
         create_topic(client, "t", partitions=3)
         first, second = opened(client, "t"), opened(client, "t")
-        assert incremental(client, first, 1).error_code == 0
-        third = opened(client, "t")
 
-        assert incremental(client, first, 2).error_code == 0
-        assert incremental(client, third, 1).error_code == 0
-        assert incremental(client, second, 1).error_code == ErrorCode.FETCH_SESSION_ID_NOT_FOUND
+        answer = client.ask(fetch_request("t", partitions=range(3), session_epoch=0), V)
+
+        assert (answer.error_code, answer.session_id) == (0, 0)
+        assert len(answer.responses[0].partitions) == 3
+        assert incremental(client, first, 1).error_code == 0
+        assert incremental(client, second, 1).error_code == 0
+
+
+def test_partitions_that_do_not_exist_are_answered_and_no_session_is_opened(
+    raw: RawClient, topic: str
+) -> None:
+    answer = raw.ask(fetch_request(topic, partitions=(0, 99), session_epoch=0), V)
+
+    assert answer.session_id == 0
+    codes = {each.partition_index: each.error_code for each in answer.responses[0].partitions}
+    assert codes == {0: 0, 99: ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}
+
+
+def test_a_partition_that_does_not_exist_ends_the_session_it_is_added_to(raw: RawClient, topic: str) -> None:
+    session = opened(raw, topic)
+
+    added = raw.ask(fetch_request(topic, partitions=(99,), session_id=session, session_epoch=1), V)
+
+    assert (added.error_code, added.session_id) == (0, 0)
+    assert added.responses[0].partitions[0].error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    assert incremental(raw, session, 2).error_code == ErrorCode.FETCH_SESSION_ID_NOT_FOUND
 
 
 def test_a_long_poll_of_a_session_is_woken_by_an_append(
@@ -150,3 +174,20 @@ def test_every_partition_of_a_session_gets_its_turn(raw: RawClient, topic: str) 
     ]
 
     assert sorted(served[:3]) == sorted(served[3:]) == [0, 1, 2]
+
+
+def test_followers_copy_from_a_leader_that_keeps_no_sessions(tmp_path: Path) -> None:
+    slots = {"max.incremental.fetch.session.cache.slots": "0"}
+    topic = CreatableTopic(name="t", num_partitions=3, replication_factor=2, assignments=(), configs=())
+    with ClusterProcess(tmp_path, 2, slots) as cluster:
+        first, _, _ = cluster.bootstrap.partition(",")
+        with RawClient(first) as client:
+            client.ask(CreateTopicsRequest(topics=[topic], timeout_ms=10_000), 7)
+            metadata = client.ask(MetadataRequest(topics=[MetadataRequestTopic(name="t")]), 12)
+        ports = {node.node_id: f"{node.host}:{node.port}" for node in metadata.brokers}
+        for partition in metadata.topics[0].partitions:
+            with RawClient(ports[partition.leader_id]) as leader:
+                for _ in range(2):  # for the second, the follower has said before where it reads
+                    request = produce_request("t", partition=partition.partition_index, acks=-1)
+                    (answer,) = leader.ask(request, 9).responses[0].partition_responses
+                    assert answer.error_code == 0

@@ -209,7 +209,7 @@ BROKER_SETTINGS: Final = BrokerSettings(
             "max.incremental.fetch.session.cache.slots",
             Kind.INT,
             1000,
-            "How many incremental fetch sessions are remembered.",
+            "How many incremental fetch sessions are kept. One that is unused for two minutes makes room.",
             low=0,
         ),
         _own(

@@ -6,10 +6,12 @@ import logging
 from collections import deque
 from collections.abc import Awaitable
 from time import perf_counter
-from typing import TYPE_CHECKING, Any, cast
+from types import GeneratorType
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from headrace.broker.dispatch import Context, Encoded, Handler, HangUp, Reply
-from headrace.protocol.api import decode_request, encode_response
+from headrace.broker.slices import SLICE_S, Sliced, Steps, completed, in_slices, without_collections
+from headrace.protocol.api import decode_request, decode_request_in_slices, encode_response
 from headrace.protocol.api_versions import answer_version
 from headrace.protocol.errors import ProtocolError
 from headrace.protocol.fields import Buffer
@@ -27,6 +29,7 @@ SENT_TOGETHER_BYTES = 256 * 1024  # small replies wait for one another, large on
 WRITE_BUFFER_BYTES = 1024 * 1024  # replies a client has not read yet before we stop reading from it
 PARKED_BYTES = 1024 * 1024  # replies that wait for an earlier one before we stop making more of them
 HALF_CLOSED_S = 1.0  # how long a client that sends no more may wait for replies: most such clients are gone
+SLICED_BYTES: Final = 32 * 1024  # a request larger than this is decoded in slices
 _LATE = frozenset(key.to_bytes(2, "big") for key in (ApiKey.FETCH, ApiKey.METADATA))  # a frame's first bytes
 
 logger = logging.getLogger(__name__)
@@ -45,7 +48,8 @@ class Connection(asyncio.BufferedProtocol):
     """Bounded in everything: frame size, requests in flight, replies unread. An error closes only it.
 
     A Fetch, whose reply may be large, is not begun before all earlier requests have been answered. Neither is
-    Metadata: behind a long poll it would tell of leaders that have died meanwhile.
+    Metadata: behind a long poll it would tell of leaders that have died meanwhile. A request that takes more
+    than a slice goes on in a task, and later ones of the connection wait for it.
     """
 
     def __init__(self, broker: "Broker", listener: str) -> None:
@@ -62,6 +66,7 @@ class Connection(asyncio.BufferedProtocol):
         self._transport: asyncio.Transport | None = None
         self._peer_reads = True
         self._paused = False
+        self._is_slicing = False  # a long request is under way, or others have their turn
         self._sending_soon = False
         self._half_closed = False
         self.last_active = broker.loop.time()
@@ -101,6 +106,12 @@ class Connection(asyncio.BufferedProtocol):
             self._broker.account(self, self._frames.capacity)
         return buffer
 
+    def rest(self) -> None:
+        """Give the receive buffer back while the client is quiet."""
+        if self._frames.capacity or self.buffered:
+            self._frames.rest()
+            self._broker.account(self, self._frames.capacity)
+
     def buffer_updated(self, nbytes: int) -> None:
         self.last_active = self._broker.loop.time()
         try:
@@ -115,13 +126,15 @@ class Connection(asyncio.BufferedProtocol):
         """Handle what has been received, as long as the replies find takers; send them in one go."""
         try:
             self._regulate()
+            until = perf_counter() + SLICE_S
             while self._backlog and not self._paused and self._transport is not None:
                 self._handle(self._backlog.popleft())
                 if self._slots:
                     self._regulate()
+                if perf_counter() > until and self._backlog and not self._is_slicing:
+                    self._let_others()
             self._send_out()
             self._broker.account_replies(self)
-            self._frames.settle()
             self._close_if_done()
         except (ProtocolError, HangUp) as error:
             logger.warning("closing the connection of %s: %s", self.address, error)
@@ -129,6 +142,16 @@ class Connection(asyncio.BufferedProtocol):
         except Exception:
             logger.exception("closing the connection of %s", self.address)
             self.close()
+
+    def _let_others(self) -> None:
+        """Go on with the backlog after others: a chunk holds thousands of small requests."""
+        self._is_slicing = True
+        self._regulate()
+        self._broker.loop.call_soon(self._slice_begins)
+
+    def _slice_begins(self) -> None:
+        self._is_slicing = False
+        self._regulate()
 
     def eof_received(self) -> bool:
         """Answer what was asked, as far as that is soon done, and close."""
@@ -159,25 +182,66 @@ class Connection(asyncio.BufferedProtocol):
             raise ProtocolError(f"{handler.key.name} v{version} is not supported")
         began = perf_counter()
         context = Context(self._broker, self._listener, header.client_id, version, self.address)
-        request = decode_request(key, version, body)
-        if (handler.on_controller or handler.when_ready) and not self._broker.is_answering(handler):
-            result: Any = self._answer_elsewhere(request, handler, context)
+        is_large = len(body) > SLICED_BYTES and key != ApiKey.API_VERSIONS
+        if is_large:
+            result: Any = self._decode_and_call(body, handler, context)
         else:
-            result = handler.function(request, context)
+            result = self._call(decode_request(key, version, body), handler, context)
+        if isinstance(result, GeneratorType):
+            work = Sliced(result)
+            if not work.run():
+                self._is_slicing = True
+                self._answer_later(self._finish(work, version), handler, header, began)
+                return
+            result = work.result
         if isinstance(result, Message | Encoded):
             self._answer(result, header)
         elif result is not None:
-            self._answer_later(result, handler, header, began)
+            later = self._encoded(result, version) if is_large else result
+            self._answer_later(later, handler, header, began)
             return
         self._broker.meters.request(key).done(began)
+
+    def _call(self, request: Any, handler: Handler, context: Context) -> Any:
+        """What the handler returns: a reply, steps that lead to one, or something to be awaited."""
+        if (handler.on_controller or handler.when_ready) and not self._broker.is_answering(handler):
+            return self._answer_elsewhere(request, handler, context)
+        return handler.function(request, context)
+
+    def _decode_and_call(self, body: memoryview, handler: Handler, context: Context) -> Steps[Any]:
+        """The same for a large request."""
+        request = yield from decode_request_in_slices(handler.key, context.version, body)
+        result = self._call(request, handler, context)
+        if isinstance(result, GeneratorType):
+            result = yield from result
+        return result
+
+    async def _finish(self, work: Sliced[Any], version: int) -> Reply:
+        """The reply to a long request. One at a time over all connections: each takes its memory."""
+        async with self._broker.long_requests:
+            with without_collections():
+                try:
+                    reply = await work.finish()
+                finally:
+                    self._is_slicing = False
+                    self._regulate()
+                if isinstance(reply, Message):
+                    return Encoded(await in_slices(reply.encode_in_slices(version)))
+        return await self._encoded(reply, version) if inspect.isawaitable(reply) else cast("Reply", reply)
+
+    async def _encoded(self, result: Awaitable[Reply], version: int) -> Reply:
+        """The reply to a large request, which may be as large."""
+        reply = await result
+        if isinstance(reply, Message):
+            return Encoded(await in_slices(reply.encode_in_slices(version)))
+        return reply
 
     async def _answer_elsewhere(self, request: Any, handler: Handler, context: Context) -> Any:
         """Wait until this broker knows its cluster; what is the controller's to answer goes to it."""
         await self._broker.ready.wait()
         if handler.on_controller and not self._broker.is_answering(handler):
             return await self._broker.forward(request, context.version)
-        answer: Any = handler.function(request, context)
-        return await answer if inspect.isawaitable(answer) else answer
+        return await completed(handler.function(request, context))
 
     def _answer(self, reply: Any, header: RequestHeader) -> None:
         buffers = _encode(reply, header)
@@ -218,7 +282,7 @@ class Connection(asyncio.BufferedProtocol):
             self._broker.meters.request(header.request_api_key).done(began)
             slot.buffers = [] if reply is None else _encode(reply, header)
             self._parked += sum(map(len, slot.buffers))
-        except HangUp as error:
+        except (ProtocolError, HangUp) as error:
             logger.warning("closing the connection of %s: %s", self.address, error)
             self.close()
             return
@@ -259,6 +323,7 @@ class Connection(asyncio.BufferedProtocol):
             not self._peer_reads
             or len(self._slots) >= MAX_IN_FLIGHT
             or self._parked >= PARKED_BYTES
+            or self._is_slicing
             or bool(self._slots and self._backlog and bytes(self._backlog[0][:2]) in _LATE)
         )
         if self._transport is None or pause == self._paused:

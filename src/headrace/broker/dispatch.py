@@ -6,6 +6,7 @@ from importlib import import_module
 from pkgutil import iter_modules
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
+from headrace.broker.slices import Steps
 from headrace.protocol.broker_metrics import BROKER_METRICS
 from headrace.protocol.fields import Buffer
 from headrace.protocol.message import Message
@@ -54,7 +55,7 @@ class BrokerKey(IntEnum):
 class Handler(NamedTuple):
     key: ApiKey | BrokerKey
     versions: range
-    function: Callable[[Any, Context], Reply | Awaitable[Reply]]
+    function: Callable[[Any, Context], Reply | Awaitable[Reply] | Steps[Any]]
     on_controller: bool = False  # any broker takes the request, and has the controller answer it
     when_ready: bool = True  # it can wait until the broker knows its cluster
 
@@ -67,8 +68,9 @@ def handles(
 ) -> Callable[[Function], Function]:
     """Enter a function into the table: it answers `key` in `versions`.
 
-    A plain function answers at once. What it returns may be awaitable instead: then later requests of
-    the connection are handled meanwhile, and the replies still go out in order.
+    A plain function answers at once. If its work grows with the request it is a generator that yields every
+    few elements (`slices`), and returns the reply. What it returns may be awaitable instead: then later
+    requests of the connection are handled meanwhile, and the replies still go out in order.
     """
 
     def enter(function: Function) -> Function:

@@ -3,17 +3,30 @@
 Pure: no clock, no socket. A session is known by an id, and every request of it carries the next epoch:
 0 opens a session, -1 closes it or does without, anything else goes on with it. In an incremental reply
 a partition is left out if there is nothing new to say about it.
+
+A session outlives its connection, so its memory is bounded: by the number of sessions, by the partitions
+of one and of all, and by storing only partitions that exist. A client whose request does not fit is
+answered without a session (session id 0), and names all its partitions the next time.
 """
 
 import secrets
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from typing import Final
 
+from headrace.broker.slices import Steps
 from headrace.protocol.errors import ErrorCode, KafkaError
 from headrace.protocol.schema.fetch import FetchRequest
 
-NO_SESSION = 0
+NO_SESSION: Final = 0
+SESSION_PARTITIONS: Final = 1 << 16
+"""Partitions of one session, at most."""
+ALL_PARTITIONS: Final = 1 << 18
+"""Partitions of all sessions, at most: about 80 MB."""
+MIN_EVICTION_MS: Final = 120_000
+"""A session that has been unused, or has existed, for so long makes room for others; as in Kafka."""
 _FULL, _OPEN = -1, 0  # epochs
+_EVERY: Final = 64  # partitions between two steps
 _MAX_EPOCH = 2**31 - 1
 
 
@@ -56,32 +69,49 @@ class Wanted:
         return news
 
 
+Exists = Callable[[Wanted], bool]
+"""Whether there is such a partition in the cluster, led by whomever."""
+
+
 class FetchSession:
     """What one client reads."""
 
-    def __init__(self, session_id: int, wanted: Iterable[Wanted], *, by_id: bool) -> None:
+    def __init__(
+        self, session_id: int, wanted: Iterable[Wanted], *, by_id: bool, privileged: bool, now_ms: int
+    ) -> None:
         self.id = session_id
         self.epoch = 1
         self.by_id = by_id
+        self.privileged = privileged  # a follower's
+        self.created_ms = self.used_ms = now_ms
         self._wanted = {entry.key: entry for entry in wanted}
+
+    def __len__(self) -> int:
+        return len(self._wanted)
 
     @property
     def wanted(self) -> list[Wanted]:
         return list(self._wanted.values())
 
-    def go_on(self, request: FetchRequest, *, by_id: bool) -> None:
-        """Take in what an incremental request changes."""
+    def check(self, request: FetchRequest, *, by_id: bool) -> None:
+        """Raise unless `request` is the next one of this session."""
         if by_id != self.by_id:
             raise SessionTopicIds("the session names topics the other way")
         if request.session_epoch != self.epoch:
             raise WrongSessionEpoch(
                 f"session {self.id} is at epoch {self.epoch}, not {request.session_epoch}"
             )
+
+    def go_on(self, request: FetchRequest, named: Iterable[Wanted]) -> Steps[None]:
+        """Take in what an incremental request changes."""
         self.epoch = 1 if self.epoch == _MAX_EPOCH else self.epoch + 1
         for forgotten in request.forgotten_topics_data:
+            yield
             for partition in forgotten.partitions:
                 self._wanted.pop((forgotten.topic, forgotten.topic_id, partition), None)
-        for entry in named(request):
+        for number, entry in enumerate(named):
+            if not number % _EVERY:
+                yield
             known = self._wanted.get(entry.key)
             entry.said = None if known is None else known.said
             self._wanted[entry.key] = entry
@@ -91,6 +121,10 @@ class FetchSession:
         if self._wanted.pop(entry.key, None) is not None:
             self._wanted[entry.key] = entry
 
+    def value(self) -> tuple[bool, int]:
+        """What it is worth to keep: followers before consumers, large sessions before small ones."""
+        return self.privileged, len(self)
+
 
 @dataclass(frozen=True, slots=True)
 class Plan:
@@ -99,52 +133,141 @@ class Plan:
     wanted: list[Wanted]
     session: FetchSession | None
     incremental: bool
-
-    @property
-    def session_id(self) -> int:
-        return NO_SESSION if self.session is None else self.session.id
+    session_id: int = (
+        NO_SESSION  # what the client is told: 0 if there is no session, or it ends with this reply
+    )
 
 
 class FetchSessions:
-    """The sessions of a broker, at most `slots`; the one used least recently makes room."""
+    """The sessions of a broker, at most `slots`, and what they hold at most together."""
 
-    def __init__(self, slots: int) -> None:
+    def __init__(
+        self,
+        slots: int,
+        *,
+        session_partitions: int = SESSION_PARTITIONS,
+        all_partitions: int = ALL_PARTITIONS,
+    ) -> None:
         self._slots = slots
-        self._sessions: dict[int, FetchSession] = {}
+        self._session_partitions = session_partitions
+        self._all_partitions = all_partitions
+        self._sessions: dict[int, FetchSession] = {}  # the one used least recently first
+        self._partitions = 0  # of all sessions
 
-    def plan(self, request: FetchRequest, *, by_id: bool) -> Plan:
+    @property
+    def partitions(self) -> int:
+        """How many partitions all sessions hold."""
+        return self._partitions
+
+    def __len__(self) -> int:
+        return len(self._sessions)
+
+    def plan(
+        self, request: FetchRequest, *, by_id: bool, exists: Exists, privileged: bool, now_ms: int
+    ) -> Steps[Plan]:
         """What `request` reads; KafkaError if it goes on with a session that is not there."""
-        if request.session_epoch == _FULL:
-            self._sessions.pop(request.session_id, None)
-            return Plan(named(request), None, incremental=False)
-        if request.session_epoch == _OPEN:
-            self._sessions.pop(request.session_id, None)
-            wanted = named(request)
-            return Plan(wanted, self._open(wanted, by_id=by_id), incremental=False)
-        session = self._sessions.pop(request.session_id, None)
+        if request.session_epoch in {_FULL, _OPEN}:
+            self._remove(request.session_id)
+            wanted, all_exist = yield from _named(request, exists)
+            session = None
+            if request.session_epoch == _OPEN and wanted and all_exist:
+                session = self._open(wanted, by_id=by_id, privileged=privileged, now_ms=now_ms)
+            return Plan(wanted, session, incremental=False, session_id=session.id if session else NO_SESSION)
+        session = self._sessions.get(request.session_id)
         if session is None:
             raise SessionNotFound(f"there is no fetch session {request.session_id}")
-        self._sessions[session.id] = session  # it is now the one used last
-        session.go_on(request, by_id=by_id)
-        return Plan(session.wanted, session, incremental=True)
+        session.check(request, by_id=by_id)
+        return (yield from self._go_on(session, request, exists, now_ms))
 
-    def _open(self, wanted: list[Wanted], *, by_id: bool) -> FetchSession | None:
-        if self._slots == 0 or not wanted:
+    def _go_on(
+        self, session: FetchSession, request: FetchRequest, exists: Exists, now_ms: int
+    ) -> Steps[Plan]:
+        self._remove(session.id)  # another request of it that comes meanwhile finds none
+        changes, all_exist = yield from _named(request, exists)
+        yield from session.go_on(request, changes)
+        session.used_ms = now_ms
+        keeps = all_exist and self._has_room(len(session))
+        if keeps:
+            self._put(session)
+        return Plan(session.wanted, session, incremental=True, session_id=session.id if keeps else NO_SESSION)
+
+    def _open(
+        self, wanted: list[Wanted], *, by_id: bool, privileged: bool, now_ms: int
+    ) -> FetchSession | None:
+        """A new session, unless there is no room for it and none that is worth less."""
+        if self._slots == 0 or len(wanted) > self._session_partitions:
             return None
-        while len(self._sessions) >= self._slots:
-            del self._sessions[next(iter(self._sessions))]
+        if not self._make_room((privileged, len(wanted)), now_ms):
+            return None
         session_id = NO_SESSION
         while session_id == NO_SESSION or session_id in self._sessions:
             session_id = secrets.randbelow(2**31)
-        session = self._sessions[session_id] = FetchSession(session_id, wanted, by_id=by_id)
+        session = FetchSession(session_id, wanted, by_id=by_id, privileged=privileged, now_ms=now_ms)
+        self._put(session)
         return session
 
+    def _make_room(self, value: tuple[bool, int], now_ms: int) -> bool:
+        """Evict as Kafka does: first what is unused, then what is worth less and has existed for a while.
 
-def named(request: FetchRequest) -> list[Wanted]:
-    """The partitions that a request names, each once: what is said of it last counts."""
+        A follower's session also takes the place of a consumer's that is new.
+        """
+        size = value[1]
+        while self._sessions and not self._is_free(size):
+            stalest = next(iter(self._sessions.values()))
+            if now_ms - stalest.used_ms <= MIN_EVICTION_MS:
+                break
+            self._remove(stalest.id)
+        if self._is_free(size):
+            return True
+        victims, slots, room = [], self._slots - len(self._sessions), self._all_partitions - self._partitions
+        for session in sorted(self._evictable(privileged=value[0], now_ms=now_ms), key=FetchSession.value):
+            if session.value() > value:
+                return False
+            victims.append(session)
+            slots, room = slots + 1, room + len(session)
+            if slots > 0 and room >= size:
+                break
+        else:
+            return False
+        for session in victims:
+            self._remove(session.id)
+        return True
+
+    def _evictable(self, *, privileged: bool, now_ms: int) -> list[FetchSession]:
+        return [
+            each
+            for each in self._sessions.values()
+            if now_ms - each.created_ms > MIN_EVICTION_MS or (privileged and not each.privileged)
+        ]
+
+    def _is_free(self, size: int) -> bool:
+        return len(self._sessions) < self._slots and self._has_room(size)
+
+    def _has_room(self, size: int) -> bool:
+        return size <= self._session_partitions and self._partitions + size <= self._all_partitions
+
+    def _put(self, session: FetchSession) -> None:
+        self._remove(session.id)
+        self._sessions[session.id] = session
+        self._partitions += len(session)
+
+    def _remove(self, session_id: int) -> None:
+        session = self._sessions.pop(session_id, None)
+        if session is not None:
+            self._partitions -= len(session)
+
+
+def _named(request: FetchRequest, exists: Exists) -> Steps[tuple[list[Wanted], bool]]:
+    """The partitions that a request names, each once, and whether all of them exist.
+
+    What is said last of a partition counts.
+    """
     wanted: dict[tuple[str, bytes, int], Wanted] = {}
+    all_exist = True
     for topic in request.topics:
-        for partition in topic.partitions:
+        for number, partition in enumerate(topic.partitions):
+            if not number % _EVERY:
+                yield
             entry = Wanted(
                 topic.topic,
                 topic.topic_id,
@@ -155,4 +278,5 @@ def named(request: FetchRequest) -> list[Wanted]:
                 partition.last_fetched_epoch,
             )
             wanted[entry.key] = entry
-    return list(wanted.values())
+            all_exist = all_exist and exists(entry)
+    return list(wanted.values()), all_exist

@@ -211,6 +211,8 @@ class Fetcher:
                 partition = self._partitions.get(id_)
                 if partition is not None and self._stands_where_it_asked(partition):
                     await self._take(partition, data)
+        if not response.session_id:
+            self._begin_session()  # the leader keeps none for us: name every partition again
 
     def _stands_where_it_asked(self, partition: Partition) -> bool:
         """Whether an answer still counts: it is about the log as it was, and from the leader that it had."""

@@ -3,9 +3,10 @@
 import asyncio
 import logging
 import struct
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from functools import lru_cache
 from operator import mul
+from types import GeneratorType
 from typing import TYPE_CHECKING, Any
 
 from headrace.broker.dispatch import Context, HangUp
@@ -13,6 +14,7 @@ from headrace.broker.errors import NotLeader, RefusedByController
 from headrace.broker.group_shard import GroupShard
 from headrace.broker.image import INTERNAL_TOPICS, Node, TopicImage
 from headrace.broker.partition import Partition
+from headrace.broker.slices import Steps
 from headrace.broker.translate import FAILURES
 from headrace.controller.runner import Controller, NotController
 from headrace.group.coordinator import GroupCoordinator
@@ -109,10 +111,10 @@ class Groups:
         """Nobody has been asked for this request yet."""
         self._asked.clear()
 
-    def uncommitted(self) -> list["asyncio.Future[KafkaError | None]"]:
-        """What is in the logs of the coordinators that were asked since the last call, and not committed."""
+    def asked(self) -> set[GroupShard]:
+        """The coordinators that were asked since the last call, or since the request began."""
         asked, self._asked = self._asked, set()
-        return [waiting for shard in asked if (waiting := shard.partition.committed()) is not None]
+        return asked
 
     def _index(self, group_id: str, topic: TopicImage) -> int:
         return java_hash(group_id) % len(topic.replicas)
@@ -223,16 +225,32 @@ class Groups:
         coordinator.topics = self._topics
 
 
-def after_commit(function: Callable[[Any, Context], Message]) -> Callable[[Any, Context], Any]:
+def after_commit(function: Callable[[Any, Context], Any]) -> Callable[[Any, Context], Any]:
     """Let a handler's reply go when everything is committed that it was made from."""
 
-    def handle(request: Any, context: Context) -> Message | Awaitable[Message]:
-        context.broker.groups.begin_request()
+    def handle(request: Any, context: Context) -> Steps[Message | Awaitable[Message]]:
+        groups = context.broker.groups
+        asked: set[GroupShard] = set()
+        groups.begin_request()
         reply = function(request, context)
-        waiting = context.broker.groups.uncommitted()
+        while isinstance(reply, GeneratorType):
+            try:
+                next(reply)
+            except StopIteration as stop:
+                reply = stop.value
+            else:
+                asked |= groups.asked()  # other requests may come before the next step
+                yield
+                groups.begin_request()
+        waiting = uncommitted(asked | groups.asked())
         return _hold(reply, waiting) if waiting else reply
 
     return handle
+
+
+def uncommitted(shards: Iterable[GroupShard]) -> list["asyncio.Future[KafkaError | None]"]:
+    """What is in the logs of these coordinators, and not committed."""
+    return [waiting for shard in shards if (waiting := shard.partition.committed()) is not None]
 
 
 async def _hold(reply: Message, waiting: list["asyncio.Future[KafkaError | None]"]) -> Message:

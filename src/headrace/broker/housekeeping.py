@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 _FLUSH_INTERVAL_S = 1.0
 _IDLE_INTERVAL_S = 5.0
+_QUIET_INTERVAL_S = 1.0
 
 logger = logging.getLogger(__name__)
 
@@ -43,6 +44,7 @@ class Housekeeping:
         jobs: list[tuple[Callable[[], Awaitable[None]], float]] = [
             (self._flush, _FLUSH_INTERVAL_S),
             (self._close_idle, _IDLE_INTERVAL_S),
+            (self._rest_quiet, _QUIET_INTERVAL_S),
             (self._retain, config.integer("log.retention.check.interval.ms") / 1000),
             (self._watch_followers, config.integer("replica.lag.time.max.ms") / 2000),
             (self._prefer_leaders, config.integer("leader.imbalance.check.interval.seconds")),
@@ -109,6 +111,9 @@ class Housekeeping:
                     await self._in_thread(partition.log.flush)
                 elif partition.log.has_unflushed_segments:
                     await self._in_thread(partition.log.flush_closed)
+
+    async def _rest_quiet(self) -> None:
+        self._broker.rest_quiet_connections()
 
     async def _close_idle(self) -> None:
         self._broker.close_idle_connections()

@@ -2,11 +2,10 @@
 
 import asyncio
 import errno
-import inspect
 import logging
 import time
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from headrace.addresses import reachable
@@ -42,6 +41,7 @@ from headrace.broker.producer_ids import ProducerIds
 from headrace.broker.replicas import Replicas
 from headrace.broker.schemas import Schemas
 from headrace.broker.settings import InvalidSetting, Scope
+from headrace.broker.slices import completed
 from headrace.broker.topic_admin import BROKER_DEFAULT, TopicAdmin
 from headrace.broker.transactions import Transactions
 from headrace.controller.channel import PeerGone
@@ -51,7 +51,12 @@ from headrace.protocol.errors import ErrorCode
 from headrace.protocol.fields import Buffer
 from headrace.protocol.frame import CHUNK_BYTES
 from headrace.protocol.message import Message
-from headrace.protocol.schema.create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
+from headrace.protocol.schema.create_topics import (
+    CreatableTopic,
+    CreatableTopicConfig,
+    CreatableTopicResult,
+    CreateTopicsRequest,
+)
 from headrace.storage.directory import LogDirectory
 from headrace.storage.errors import LogOffline
 from headrace.storage.identity import Identity
@@ -61,6 +66,7 @@ _FORWARD_S = 60.0
 _CREATE_TOPICS_VERSION = 7
 _FINISHING_S = 2.0  # for changes to the cluster that are under way when a broker is told to stop
 
+_QUIET_S = 1.0  # after which a connection is without a receive buffer until its client sends something
 REPLIES_BYTES = 256 * 1024 * 1024  # made and not sent, over all connections, before Fetches get less
 
 logger = logging.getLogger(__name__)
@@ -88,6 +94,7 @@ class Broker:
         self.config_admin = ConfigAdmin(self)
         self.transactions = Transactions()
         self.buffers = BufferPool()
+        self.long_requests = asyncio.Lock()  # of the connections, for those that take more than a slice
         self.meters = Meters()
         self.started_s = time.time()
         # Encoded replies about all topics, and the image's version they are of; one for each version of
@@ -293,6 +300,13 @@ class Broker:
             self.account_replies(connection)
         return self._unsent > REPLIES_BYTES
 
+    def rest_quiet_connections(self) -> None:
+        """Have connections that sent nothing lately give their receive buffers back."""
+        limit = self._loop.time() - _QUIET_S
+        for connection in self._connections:
+            if connection.last_active < limit:
+                connection.rest()
+
     def close_idle_connections(self) -> None:
         limit = self._loop.time() - self.config.integer("connections.max.idle.ms") / 1000
         for connection in tuple(self._connections):
@@ -385,8 +399,7 @@ class Broker:
         assert request.__api_key__ is not None, request
         handler = HANDLERS[request.__api_key__]
         context = Context(self, self.endpoints[0].name, f"broker-{self.broker_id}", version, "127.0.0.1")
-        answer = handler.function(request, context)
-        return await answer if inspect.isawaitable(answer) else answer
+        return await completed(handler.function(request, context))
 
     def is_answering(self, handler: Handler) -> bool:
         """Whether this broker can answer such requests now, by itself."""
@@ -420,14 +433,33 @@ class Broker:
                 CreatableTopicConfig(name=setting, value=value) for setting, value in (configs or {}).items()
             ],
         )
-        request = CreateTopicsRequest(topics=[topic], timeout_ms=0)  # who asks, asks again
+        (refused,) = await self._have_created([topic])
+        if refused.error_code:
+            raise RefusedByController(ErrorCode(refused.error_code), refused.error_message or "")
+
+    async def create_topics(self, names: Iterable[str]) -> dict[str, ErrorCode]:
+        """Have topics made as the broker's settings say, in one request; returns why some could not be."""
+        topics = [
+            CreatableTopic(
+                name=name,
+                num_partitions=BROKER_DEFAULT,
+                replication_factor=BROKER_DEFAULT,
+                assignments=(),
+                configs=(),
+            )
+            for name in names
+        ]
+        results = await self._have_created(topics)
+        return {each.name: ErrorCode(each.error_code) for each in results if each.error_code}
+
+    async def _have_created(self, topics: Sequence[CreatableTopic]) -> Sequence[CreatableTopicResult]:
+        request = CreateTopicsRequest(topics=topics, timeout_ms=0)  # who asks, asks again
         try:
             response = await self.ask_controller(request, _CREATE_TOPICS_VERSION, timeout_s=_FORWARD_S)
         except PeerGone as error:
             raise NotController(f"the controller cannot be asked: {error}") from error
-        refused = response.topics[0]
-        if refused.error_code:
-            raise RefusedByController(ErrorCode(refused.error_code), refused.error_message or "")
+        results: Sequence[CreatableTopicResult] = response.topics
+        return results
 
     async def connect_to(self, broker_id: int) -> Peer:
         return await self.membership.connect_to(broker_id)

@@ -6,11 +6,12 @@ from functools import partial
 from typing import Any
 
 from headrace.broker.dispatch import HangUp
+from headrace.broker.slices import completed
 from headrace.protocol.errors import ErrorCode
 from headrace.protocol.schema.index import ApiKey
 from headrace.testing.named_topics import merged as put_together
 from headrace.testing.named_topics import with_topics
-from headrace.testing.questions import Question, finished
+from headrace.testing.questions import Question
 from headrace.testing.refusals import refusal, replaced
 
 Act = Callable[[Question, str | None], Any]
@@ -26,7 +27,7 @@ def delay(seconds: float) -> Act:
 
 
 async def _answer_late(reply: Any, seconds: float) -> Any:
-    answer = await finished(reply)
+    answer = await completed(reply)
     await asyncio.sleep(seconds + EARLY_S)
     return answer
 
@@ -42,7 +43,7 @@ def hang_up_after(question: Question, _topic: str | None) -> Awaitable[Any]:
 
 
 async def _hang_up_after(reply: Any) -> Any:
-    await finished(reply)
+    await completed(reply)
     raise HangUp("a fault of the test, after all was done")
 
 

@@ -1,10 +1,9 @@
 """A request that has reached a broker of a test, on its way to the handler: here a fault may step in."""
 
-import inspect
-from collections.abc import Awaitable
 from typing import Any, NamedTuple
 
 from headrace.broker.dispatch import Context, Encoded, Handler
+from headrace.broker.slices import completed
 from headrace.protocol.api import response_class
 from headrace.protocol.schema.index import ApiKey
 from headrace.testing.named_topics import topics_of
@@ -33,7 +32,7 @@ class Question(NamedTuple):
         return self.context.broker.image.topic_names.get(topic_id)
 
     def served(self, request: Any = None) -> Any:
-        """What the broker answers to it, or to another request in its place; it may be awaitable."""
+        """What the broker answers to it, or to another request in its place; maybe steps or awaitable."""
         request = self.request if request is None else request
         if self.handler.on_controller and not self.context.broker.is_answering(self.handler):
             return self.context.broker.forward(request, self.version)
@@ -41,7 +40,7 @@ class Question(NamedTuple):
 
     async def response(self, request: Any = None) -> Any:
         """The same, waited for and decoded."""
-        reply = await finished(self.served(request))
+        reply = await completed(self.served(request))
         if isinstance(reply, Encoded):
             return response_class(self.key).decode(b"".join(reply.body), self.version)
         return reply
@@ -50,7 +49,3 @@ class Question(NamedTuple):
     def leaves_topics_out(self) -> bool:
         """Whether it goes on with a fetch session, and names only what has changed."""
         return self.key == ApiKey.FETCH and self.request.session_epoch > 0
-
-
-async def finished(reply: Any | Awaitable[Any]) -> Any:
-    return await reply if inspect.isawaitable(reply) else reply

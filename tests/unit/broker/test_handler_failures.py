@@ -1,12 +1,13 @@
 """What handlers answer when the disk fails under them."""
 
-from types import SimpleNamespace
+from types import GeneratorType, SimpleNamespace
 from typing import Any
 
 import pytest
 
 from headrace.broker.dispatch import HANDLERS, Context, load_handlers
 from headrace.broker.meters import Meters
+from headrace.broker.slices import at_once
 from headrace.protocol.errors import ErrorCode
 from headrace.protocol.message import Message
 from headrace.protocol.schema.delete_records import (
@@ -40,7 +41,8 @@ def ask(request: Message, version: int) -> Any:
     load_handlers()
     assert request.__api_key__ is not None
     broker: Any = BrokenBroker()
-    return HANDLERS[request.__api_key__].function(request, Context(broker, "PLAINTEXT", None, version))
+    answer = HANDLERS[request.__api_key__].function(request, Context(broker, "PLAINTEXT", None, version))
+    return at_once(answer) if isinstance(answer, GeneratorType) else answer
 
 
 @pytest.mark.parametrize(

@@ -5,11 +5,12 @@ Behaviour: replaces all settings of a topic, a broker, a group or a client metri
 Versions:  v2 flexible.
 """
 
-import asyncio
+from collections import Counter
 
 from headrace.broker.dispatch import Context, handles
 from headrace.broker.errors import InvalidRequest
-from headrace.broker.translate import FAILURES, error_code
+from headrace.broker.slices import Turns
+from headrace.broker.translate import FAILURES, error_code, error_message
 from headrace.protocol.errors import ErrorCode
 from headrace.protocol.schema.alter_configs import (
     AlterConfigsRequest,
@@ -23,24 +24,28 @@ from headrace.protocol.schema.index import ApiKey
 @handles(ApiKey.ALTER_CONFIGS, range(3))
 async def alter_configs(request: AlterConfigsRequest, context: Context) -> AlterConfigsResponse:
     await context.broker.session.reconnected()
-    answers = []
-    for resource in request.resources:
-        answers.append(await _alter(resource, request.validate_only, context))
-        await asyncio.sleep(0)  # a request may name very many
-    return AlterConfigsResponse(responses=answers)
+    times = Counter((each.resource_type, each.resource_name) for each in request.resources)
+    responses, turns = [], Turns()
+    for resource in {(each.resource_type, each.resource_name): each for each in request.resources}.values():
+        is_alone = times[resource.resource_type, resource.resource_name] == 1
+        responses.append(await _alter(resource, request.validate_only, context, is_alone=is_alone))
+        await turns.next()
+    return AlterConfigsResponse(responses=responses)
 
 
 async def _alter(
-    resource: AlterConfigsResource, validate_only: bool, context: Context
+    resource: AlterConfigsResource, validate_only: bool, context: Context, *, is_alone: bool
 ) -> AlterConfigsResourceResponse:
     code, why = ErrorCode.NONE, None
     try:
+        if not is_alone:
+            raise InvalidRequest("each resource must appear at most once")
         values = _values(resource)
         await context.broker.config_admin.replace(
             resource.resource_type, resource.resource_name, values, validate_only=validate_only
         )
     except FAILURES as error:
-        code, why = error_code(error), str(error)
+        code, why = error_code(error), error_message(error)
     return AlterConfigsResourceResponse(
         error_code=code,
         error_message=why,

@@ -6,7 +6,8 @@ Versions:  v1 may forbid another number of replicas.
 """
 
 from headrace.broker.dispatch import Context, handles
-from headrace.broker.translate import FAILURES, error_code
+from headrace.broker.slices import Turns
+from headrace.broker.translate import FAILURES, error_code, error_message
 from headrace.controller import model
 from headrace.controller.model import INVALID_REPLICAS, Changes, ClusterModel, Key, Refused
 from headrace.controller.runner import TOLD_S, Controller, NotController
@@ -37,17 +38,15 @@ async def alter_partition_reassignments(
     if controller is None:
         return _refused(ErrorCode.NOT_CONTROLLER)
     may_change = request.allow_replication_factor_change
+    responses, turns = [], Turns()
     try:
-        responses = [
-            ReassignableTopicResponse(
-                name=topic.name,
-                partitions=[
-                    await _move(controller, topic.name, each, may_change=may_change)
-                    for each in topic.partitions
-                ],
-            )
-            for topic in request.topics
-        ]
+        for topic in request.topics:
+            partitions = []
+            for entry in topic.partitions:
+                partitions.append(await _move(controller, topic.name, entry, may_change=may_change))
+                await turns.next()
+            responses.append(ReassignableTopicResponse(name=topic.name, partitions=partitions))
+            await turns.next()
     except NotController:
         return _refused(ErrorCode.NOT_CONTROLLER)
     except FAILURES as error:
@@ -77,7 +76,7 @@ async def _move(
     except Refused as error:
         code = _CODES.get(error.reason, _CODES[INVALID_REPLICAS])
         return ReassignablePartitionResponse(
-            partition_index=entry.partition_index, error_code=code, error_message=str(error)
+            partition_index=entry.partition_index, error_code=code, error_message=error_message(error)
         )
     return ReassignablePartitionResponse(partition_index=entry.partition_index)
 

@@ -4,9 +4,12 @@ Behaviour: consumer groups with their epochs and members, what each member has a
 Versions:  v1 whether a member speaks the classic protocol.
 """
 
+from functools import partial
+
 from headrace.broker.authorized import ALL_ON_GROUP, NOT_ASKED
 from headrace.broker.dispatch import Context, handles
-from headrace.broker.translate import FAILURES, error_code
+from headrace.broker.slices import Steps, each
+from headrace.broker.translate import FAILURES, error_code, error_message
 from headrace.group.assignors import Assignment as Partitions
 from headrace.group.consumer import ConsumerGroup, ConsumerMember
 from headrace.group.errors import GroupIdNotFound, InvalidGroupId
@@ -27,9 +30,10 @@ _CLASSIC, _CONSUMER = 0, 1
 @handles(ApiKey.CONSUMER_GROUP_DESCRIBE, range(2))
 def consumer_group_describe(
     request: ConsumerGroupDescribeRequest, context: Context
-) -> ConsumerGroupDescribeResponse:
+) -> Steps[ConsumerGroupDescribeResponse]:
     operations = ALL_ON_GROUP if request.include_authorized_operations else NOT_ASKED
-    groups = [_describe(group_id, operations, context) for group_id in request.group_ids]
+    describe = partial(_describe, operations=operations, context=context)
+    groups = yield from each(describe, dict.fromkeys(request.group_ids))
     return ConsumerGroupDescribeResponse(groups=groups)
 
 
@@ -43,7 +47,7 @@ def _describe(group_id: str, operations: int, context: Context) -> DescribedGrou
     except FAILURES as error:
         return DescribedGroup(
             error_code=error_code(error),
-            error_message=str(error),
+            error_message=error_message(error),
             group_id=group_id,
             group_state="",
             group_epoch=0,

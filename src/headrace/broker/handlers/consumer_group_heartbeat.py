@@ -9,9 +9,11 @@ Versions:  v1 regular expressions, in RE2's language, and ids of the member's ow
 from headrace.broker.dispatch import Context, handles
 from headrace.broker.groups import after_commit
 from headrace.broker.handlers.join_group import client_of
-from headrace.broker.translate import FAILURES, error_code
+from headrace.broker.slices import Steps
+from headrace.broker.translate import FAILURES, error_code, error_message
+from headrace.group.consumer import ConsumerGroup
 from headrace.group.consumer_protocol import Beaten, Heartbeat
-from headrace.group.errors import InvalidGroupRequest
+from headrace.group.errors import InvalidGroupRequest, InvalidRegularExpression
 from headrace.protocol.schema.consumer_group_heartbeat import (
     Assignment,
     ConsumerGroupHeartbeatRequest,
@@ -27,7 +29,7 @@ _OWN_ID = 1
 @after_commit
 def consumer_group_heartbeat(
     request: ConsumerGroupHeartbeatRequest, context: Context
-) -> ConsumerGroupHeartbeatResponse:
+) -> Steps[ConsumerGroupHeartbeatResponse]:
     topics, owned = request.subscribed_topic_names, request.topic_partitions
     beat = Heartbeat(
         group_id=request.group_id,
@@ -45,12 +47,16 @@ def consumer_group_heartbeat(
     try:
         if context.version >= _OWN_ID and not beat.member_id.strip():
             raise InvalidGroupRequest("member_id cannot be empty")
+        yield from _match_expressions(beat, context)
         answer: Beaten = context.broker.groups.shard(beat.group_id).decide(
             lambda coordinator, now_ms: coordinator.consumer_heartbeat(beat, now_ms)
         )
     except FAILURES as error:
         return ConsumerGroupHeartbeatResponse(
-            error_code=error_code(error), error_message=str(error), member_epoch=0, heartbeat_interval_ms=0
+            error_code=error_code(error),
+            error_message=error_message(error),
+            member_epoch=0,
+            heartbeat_interval_ms=0,
         )
     return ConsumerGroupHeartbeatResponse(
         member_id=answer.member_id,
@@ -65,3 +71,18 @@ def consumer_group_heartbeat(
             ]
         ),
     )
+
+
+def _match_expressions(beat: Heartbeat, context: Context) -> Steps[None]:
+    """Look in steps for the topics that the coordinator will ask for: there may be many thousands."""
+    coordinator = context.broker.groups.shard(beat.group_id).coordinator
+    context.broker.groups.show_topics(coordinator)
+    topics, group = coordinator.topics, coordinator.groups.get(beat.group_id)
+    expressions = {beat.expression} if beat.expression else set()
+    if isinstance(group, ConsumerGroup) and group.seen_topics != topics.version:
+        expressions |= group.expressions()
+    for expression in expressions:
+        try:
+            yield from topics.match(expression)
+        except InvalidRegularExpression:
+            return  # the coordinator refuses the request, if nothing else is wrong with it

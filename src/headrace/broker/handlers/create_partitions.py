@@ -9,7 +9,8 @@ from collections import Counter
 
 from headrace.broker.dispatch import Context, handles
 from headrace.broker.errors import InvalidRequest
-from headrace.broker.translate import FAILURES, error_code
+from headrace.broker.slices import Turns
+from headrace.broker.translate import FAILURES, error_code, error_message
 from headrace.protocol.schema.create_partitions import (
     CreatePartitionsRequest,
     CreatePartitionsResponse,
@@ -24,12 +25,11 @@ async def create_partitions(request: CreatePartitionsRequest, context: Context) 
     await context.broker.session.reconnected(request.timeout_ms)
     counts = Counter(topic.name for topic in request.topics)
     by_name = {topic.name: topic for topic in request.topics}
-    return CreatePartitionsResponse(
-        results=[
-            await _grow(topic, counts[name], context, request.validate_only)
-            for name, topic in by_name.items()
-        ]
-    )
+    results, turns = [], Turns()
+    for name, topic in by_name.items():
+        results.append(await _grow(topic, counts[name], context, request.validate_only))
+        await turns.next()
+    return CreatePartitionsResponse(results=results)
 
 
 async def _grow(
@@ -44,6 +44,6 @@ async def _grow(
         )
     except FAILURES as error:
         return CreatePartitionsTopicResult(
-            name=topic.name, error_code=error_code(error), error_message=str(error)
+            name=topic.name, error_code=error_code(error), error_message=error_message(error)
         )
     return CreatePartitionsTopicResult(name=topic.name)

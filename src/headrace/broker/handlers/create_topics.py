@@ -12,7 +12,8 @@ from collections import Counter
 from headrace.broker.describe import describe_topic
 from headrace.broker.dispatch import Context, handles
 from headrace.broker.errors import InvalidReplicaAssignment, InvalidRequest
-from headrace.broker.translate import FAILURES, Failure, error_code
+from headrace.broker.slices import Turns
+from headrace.broker.translate import FAILURES, Failure, error_code, error_message
 from headrace.coordination.znodes import TopicAssignment
 from headrace.protocol.schema.create_topics import (
     CreatableTopic,
@@ -30,7 +31,7 @@ logger = logging.getLogger(__name__)
 async def create_topics(request: CreateTopicsRequest, context: Context) -> CreateTopicsResponse:
     await context.broker.session.reconnected(request.timeout_ms)
     times = Counter(topic.name for topic in request.topics)
-    admin, results = context.broker.topic_admin, []
+    admin, results, turns = context.broker.topic_admin, [], Turns()
     for topic in {topic.name: topic for topic in request.topics}.values():
         try:
             if times[topic.name] > 1:
@@ -40,6 +41,7 @@ async def create_topics(request: CreateTopicsRequest, context: Context) -> Creat
             results.append(_refused(topic, error))
         else:
             results.append(_made(created, topic, context))
+        await turns.next()
     try:
         await admin.told()  # once for all of them: brokers make what they hear of together
     except FAILURES as error:
@@ -83,5 +85,5 @@ def _made(created: TopicAssignment, topic: CreatableTopic, context: Context) -> 
 
 def _refused(topic: CreatableTopic, failure: Failure) -> CreatableTopicResult:
     return CreatableTopicResult(
-        name=topic.name, error_code=error_code(failure), error_message=str(failure), configs=None
+        name=topic.name, error_code=error_code(failure), error_message=error_message(failure), configs=None
     )

@@ -4,7 +4,10 @@ Behaviour: a partition's log starts at the offset from now on; -1 is the high wa
 Versions:  v2 flexible.
 """
 
+from functools import partial
+
 from headrace.broker.dispatch import Context, handles
+from headrace.broker.slices import Steps, each
 from headrace.broker.translate import FAILURES, error_code
 from headrace.protocol.schema.delete_records import (
     DeleteRecordsPartition,
@@ -17,16 +20,12 @@ from headrace.protocol.schema.index import ApiKey
 
 
 @handles(ApiKey.DELETE_RECORDS, range(3))
-def delete_records(request: DeleteRecordsRequest, context: Context) -> DeleteRecordsResponse:
-    return DeleteRecordsResponse(
-        topics=[
-            DeleteRecordsTopicResult(
-                name=topic.name,
-                partitions=[_delete(topic.name, entry, context) for entry in topic.partitions],
-            )
-            for topic in request.topics
-        ]
-    )
+def delete_records(request: DeleteRecordsRequest, context: Context) -> Steps[DeleteRecordsResponse]:
+    topics = []
+    for topic in request.topics:
+        partitions = yield from each(partial(_delete, topic.name, context=context), topic.partitions)
+        topics.append(DeleteRecordsTopicResult(name=topic.name, partitions=partitions))
+    return DeleteRecordsResponse(topics=topics)
 
 
 def _delete(topic: str, entry: DeleteRecordsPartition, context: Context) -> DeleteRecordsPartitionResult:

@@ -6,7 +6,8 @@ Versions:  v4 flexible; v5 messages; v6 topics by id.
 
 from headrace.broker.dispatch import Context, handles
 from headrace.broker.errors import InvalidRequest
-from headrace.broker.translate import FAILURES, error_code
+from headrace.broker.slices import Turns
+from headrace.broker.translate import FAILURES, error_code, error_message
 from headrace.protocol.message import ZERO_UUID
 from headrace.protocol.schema.delete_topics import (
     DeletableTopicResult,
@@ -21,9 +22,11 @@ from headrace.protocol.schema.index import ApiKey
 async def delete_topics(request: DeleteTopicsRequest, context: Context) -> DeleteTopicsResponse:
     await context.broker.session.reconnected(request.timeout_ms)
     named = [DeleteTopicState(name=name, topic_id=ZERO_UUID) for name in request.topic_names]
-    return DeleteTopicsResponse(
-        responses=[await _delete(topic, context) for topic in [*named, *request.topics]]
-    )
+    responses, turns = [], Turns()
+    for topic in {(each.name, each.topic_id): each for each in [*named, *request.topics]}.values():
+        responses.append(await _delete(topic, context))
+        await turns.next()
+    return DeleteTopicsResponse(responses=responses)
 
 
 async def _delete(topic: DeleteTopicState, context: Context) -> DeletableTopicResult:
@@ -37,6 +40,6 @@ async def _delete(topic: DeleteTopicState, context: Context) -> DeletableTopicRe
         await context.broker.topic_admin.delete(name)
     except FAILURES as error:
         return DeletableTopicResult(
-            name=name, topic_id=topic_id, error_code=error_code(error), error_message=str(error)
+            name=name, topic_id=topic_id, error_code=error_code(error), error_message=error_message(error)
         )
     return DeletableTopicResult(name=name, topic_id=topic_id)

@@ -9,7 +9,6 @@ Versions:  v1 synonyms; v3 types and documentation; v4 flexible.
 Not yet:   broker loggers.
 """
 
-import asyncio
 from collections.abc import Iterable
 
 from headrace.broker.config_resources import ResourceType
@@ -23,6 +22,8 @@ from headrace.broker.describe import (
 )
 from headrace.broker.dispatch import Context, handles
 from headrace.broker.errors import InvalidRequest, UnknownTopicOrPartition
+from headrace.broker.slices import STEP, Steps
+from headrace.broker.translate import error_message
 from headrace.protocol.errors import KafkaError
 from headrace.protocol.schema.describe_configs import (
     DescribeConfigsRequest,
@@ -40,13 +41,14 @@ _UNCHECKED = (ResourceType.CLIENT_METRICS, ResourceType.GROUP)
 
 
 @handles(ApiKey.DESCRIBE_CONFIGS, range(1, 5))
-async def describe_configs(request: DescribeConfigsRequest, context: Context) -> DescribeConfigsResponse:
+def describe_configs(request: DescribeConfigsRequest, context: Context) -> Steps[DescribeConfigsResponse]:
     resources = {(resource.resource_type, resource.resource_name): resource for resource in request.resources}
     unchecked, results = 0, []
-    for (type_, _name), resource in resources.items():
+    for number, ((type_, _name), resource) in enumerate(resources.items()):
+        if not number % STEP:
+            yield
         unchecked += type_ in _UNCHECKED
         results.append(_describe(resource, request, context, refused=unchecked > MAX_UNCHECKED))
-        await asyncio.sleep(0)  # a request may name very many
     return DescribeConfigsResponse(results=results)
 
 
@@ -60,7 +62,7 @@ def _describe(
     except KafkaError as error:
         return DescribeConfigsResult(
             error_code=error.code,
-            error_message=str(error),
+            error_message=error_message(error),
             resource_type=resource.resource_type,
             resource_name=resource.resource_name,
             configs=(),

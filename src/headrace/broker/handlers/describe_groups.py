@@ -4,9 +4,12 @@ Behaviour: classic groups with their members; a group that does not exist, or is
 Versions:  v3 authorized operations; v4 static members; v5 flexible; v6 GROUP_ID_NOT_FOUND for the dead.
 """
 
+from functools import partial
+
 from headrace.broker.authorized import ALL_ON_GROUP, NOT_ASKED
 from headrace.broker.dispatch import Context, handles
-from headrace.broker.translate import FAILURES, Failure, error_code
+from headrace.broker.slices import Steps, each
+from headrace.broker.translate import FAILURES, Failure, error_code, error_message
 from headrace.group.classic import ClassicGroup, State
 from headrace.group.errors import GroupIdNotFound
 from headrace.protocol.errors import ErrorCode
@@ -22,9 +25,10 @@ _SAYS_NOT_FOUND = 6
 
 
 @handles(ApiKey.DESCRIBE_GROUPS, range(7))
-def describe_groups(request: DescribeGroupsRequest, context: Context) -> DescribeGroupsResponse:
+def describe_groups(request: DescribeGroupsRequest, context: Context) -> Steps[DescribeGroupsResponse]:
     operations = ALL_ON_GROUP if request.include_authorized_operations else NOT_ASKED
-    groups = [_describe(group_id, operations, context) for group_id in request.groups]
+    describe = partial(_describe, operations=operations, context=context)
+    groups = yield from each(describe, dict.fromkeys(request.groups))
     return DescribeGroupsResponse(groups=groups)
 
 
@@ -63,7 +67,7 @@ def _unknown(group_id: str, error: Failure, operations: int, version: int) -> De
         code = ErrorCode.NONE
     return DescribedGroup(
         error_code=code,
-        error_message=str(error),
+        error_message=error_message(error),
         group_id=group_id,
         group_state="Dead" if dead else "",
         protocol_type="",

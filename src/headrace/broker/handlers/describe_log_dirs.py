@@ -5,10 +5,11 @@ Versions:  v2 flexible; v3 an error of its own; v4 the disk; v5 cordoned directo
 """
 
 import shutil
-from collections import defaultdict
+from collections.abc import Iterable
 
 from headrace.broker.dispatch import Context, handles
 from headrace.broker.partition import Partition
+from headrace.broker.slices import STEP, Steps
 from headrace.protocol.schema.describe_log_dirs import (
     DescribeLogDirsPartition,
     DescribeLogDirsRequest,
@@ -17,24 +18,33 @@ from headrace.protocol.schema.describe_log_dirs import (
     DescribeLogDirsTopic,
 )
 from headrace.protocol.schema.index import ApiKey
+from headrace.storage.topics import TopicPartition
 
 
 @handles(ApiKey.DESCRIBE_LOG_DIRS, range(1, 6))
-def describe_log_dirs(request: DescribeLogDirsRequest, context: Context) -> DescribeLogDirsResponse:
+def describe_log_dirs(request: DescribeLogDirsRequest, context: Context) -> Steps[DescribeLogDirsResponse]:
     broker = context.broker
-    wanted = None
+    found: Iterable[Partition] = tuple(broker.partitions.values())
     if request.topics is not None:
-        wanted = {(topic.topic, index) for topic in request.topics for index in topic.partitions}
-    by_topic: dict[str, list[Partition]] = defaultdict(list)
-    for id_, partition in sorted(broker.partitions.items()):
-        if wanted is None or id_ in wanted:
-            by_topic[id_.topic].append(partition)
+        asked: dict[TopicPartition, Partition] = {}
+        for topic in request.topics:
+            for number, index in enumerate(topic.partitions):
+                if not number % STEP:
+                    yield
+                id_ = TopicPartition(topic.topic, index)
+                if id_ in broker.partitions:
+                    asked[id_] = broker.partitions[id_]
+        found = asked.values()
+    by_topic: dict[str, list[DescribeLogDirsPartition]] = {}
+    for number, partition in enumerate(found):
+        if not number % STEP:
+            yield
+        by_topic.setdefault(partition.id.topic, []).append(_partition(partition))
     disk = shutil.disk_usage(broker.logs.path)
     result = DescribeLogDirsResult(
         log_dir=str(broker.logs.path.resolve()),
         topics=[
-            DescribeLogDirsTopic(name=name, partitions=[_partition(entry) for entry in partitions])
-            for name, partitions in by_topic.items()
+            DescribeLogDirsTopic(name=name, partitions=partitions) for name, partitions in by_topic.items()
         ],
         total_bytes=disk.total,
         usable_bytes=disk.free,

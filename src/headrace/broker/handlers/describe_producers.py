@@ -3,8 +3,11 @@
 Behaviour: the producers that a partition's leader knows: their epoch, last sequence and open transaction.
 """
 
+from functools import partial
+
 from headrace.broker.dispatch import Context, handles
-from headrace.broker.translate import FAILURES, error_code
+from headrace.broker.slices import Steps, each
+from headrace.broker.translate import FAILURES, error_code, error_message
 from headrace.protocol.schema.describe_producers import (
     DescribeProducersRequest,
     DescribeProducersResponse,
@@ -17,16 +20,18 @@ from headrace.storage.producer_state import ProducerState as Known
 
 
 @handles(ApiKey.DESCRIBE_PRODUCERS, range(1))
-def describe_producers(request: DescribeProducersRequest, context: Context) -> DescribeProducersResponse:
-    return DescribeProducersResponse(
-        topics=[
-            TopicResponse(
-                name=topic.name,
-                partitions=[_describe(topic.name, index, context) for index in topic.partition_indexes],
-            )
-            for topic in request.topics
-        ]
-    )
+def describe_producers(
+    request: DescribeProducersRequest, context: Context
+) -> Steps[DescribeProducersResponse]:
+    asked: dict[str, dict[int, None]] = {}  # each partition once, however often it is named
+    for topic in request.topics:
+        yield
+        asked.setdefault(topic.name, {}).update(dict.fromkeys(topic.partition_indexes))
+    topics = []
+    for name, indexes in asked.items():
+        partitions = yield from each(partial(_describe, name, context=context), indexes)
+        topics.append(TopicResponse(name=name, partitions=partitions))
+    return DescribeProducersResponse(topics=topics)
 
 
 def _describe(topic: str, index: int, context: Context) -> PartitionResponse:
@@ -35,7 +40,10 @@ def _describe(topic: str, index: int, context: Context) -> PartitionResponse:
         partition.ensure_leader()
     except FAILURES as error:
         return PartitionResponse(
-            partition_index=index, error_code=error_code(error), error_message=str(error), active_producers=()
+            partition_index=index,
+            error_code=error_code(error),
+            error_message=error_message(error),
+            active_producers=(),
         )
     return PartitionResponse(
         partition_index=index, active_producers=[_producer(known) for known in partition.log.producers]

@@ -7,6 +7,7 @@ Behaviour: topics in the order of their names, at most `response_partition_limit
 from headrace.broker.authorized import ALL_ON_TOPIC
 from headrace.broker.dispatch import Context, handles
 from headrace.broker.image import TopicImage
+from headrace.broker.slices import STEP, Steps
 from headrace.protocol.errors import ErrorCode, KafkaError
 from headrace.protocol.message import ZERO_UUID
 from headrace.protocol.schema.describe_topic_partitions import (
@@ -23,7 +24,7 @@ from headrace.storage.topics import check_topic_name
 @handles(ApiKey.DESCRIBE_TOPIC_PARTITIONS, range(1))
 def describe_topic_partitions(
     request: DescribeTopicPartitionsRequest, context: Context
-) -> DescribeTopicPartitionsResponse:
+) -> Steps[DescribeTopicPartitionsResponse]:
     topics = context.broker.image.topics
     cursor = request.cursor
     names = sorted({topic.name for topic in request.topics} or topics)
@@ -32,7 +33,9 @@ def describe_topic_partitions(
     most = context.broker.config.integer("max.request.partition.size.limit")
     left = max(1, min(request.response_partition_limit, most))
     described = []
-    for name in names:
+    for number, name in enumerate(names):
+        if not number % STEP:
+            yield
         topic = topics.get(name)
         if topic is None:
             described.append(_unknown(name))

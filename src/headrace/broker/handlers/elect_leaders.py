@@ -6,9 +6,12 @@ Behaviour: the preferred replica leads again, if it is in sync (type 0); or any 
 Versions:  v1 unclean elections; v2 flexible.
 """
 
+from collections.abc import Iterable
+
 from headrace.broker.dispatch import Context, handles
 from headrace.broker.errors import NotController
-from headrace.broker.translate import FAILURES, error_code
+from headrace.broker.slices import STEP, Turns
+from headrace.broker.translate import FAILURES, error_code, error_message
 from headrace.controller import model
 from headrace.controller.model import Changes, ClusterModel, Key, Refused
 from headrace.controller.runner import TOLD_S, Controller
@@ -19,6 +22,7 @@ from headrace.protocol.schema.elect_leaders import (
     ElectLeadersResponse,
     PartitionResult,
     ReplicaElectionResult,
+    TopicPartitions,
 )
 from headrace.protocol.schema.index import ApiKey
 
@@ -38,14 +42,17 @@ async def elect_leaders(request: ElectLeadersRequest, context: Context) -> Elect
         code = ErrorCode.NOT_CONTROLLER if controller is None else ErrorCode.INVALID_REQUEST
         return ElectLeadersResponse(error_code=code, replica_election_results=[])
     unclean = request.election_type == _UNCLEAN
+    keys: Iterable[Key]
     if request.topic_partitions is None:
         keys = _all_that_need_it(controller.model, unclean=unclean)
     else:
-        keys = [Key(each.topic, index) for each in request.topic_partitions for index in each.partitions]
+        keys = await _named(request.topic_partitions)
     results: dict[str, list[PartitionResult]] = {}
+    turns = Turns()
     try:
         for key in keys:
             results.setdefault(key.topic, []).append(await _elect(controller, key, unclean=unclean))
+            await turns.next()
     except (Replaced, NotController):
         return ElectLeadersResponse(error_code=ErrorCode.NOT_CONTROLLER, replica_election_results=[])
     except FAILURES as error:
@@ -56,6 +63,18 @@ async def elect_leaders(request: ElectLeadersRequest, context: Context) -> Elect
             ReplicaElectionResult(topic=topic, partition_result=each) for topic, each in results.items()
         ]
     )
+
+
+async def _named(topics: Iterable[TopicPartitions]) -> Iterable[Key]:
+    """The partitions of a request, each once."""
+    keys: dict[Key, None] = {}
+    turns = Turns()
+    for topic in topics:
+        for number, index in enumerate(topic.partitions):
+            if not number % STEP:
+                await turns.next()
+            keys[Key(topic.topic, index)] = None
+    return keys
 
 
 def _all_that_need_it(cluster: ClusterModel, *, unclean: bool) -> list[Key]:
@@ -73,6 +92,6 @@ async def _elect(controller: Controller, key: Key, *, unclean: bool) -> Partitio
     except Refused as error:
         codes = _UNCLEAN_CODES if unclean else _PREFERRED_CODES
         return PartitionResult(
-            partition_id=key.partition, error_code=codes[error.reason], error_message=str(error)
+            partition_id=key.partition, error_code=codes[error.reason], error_message=error_message(error)
         )
     return PartitionResult(partition_id=key.partition)

@@ -17,12 +17,13 @@ from collections.abc import Awaitable
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from headrace.broker.dispatch import Context, handles
+from headrace.broker.dispatch import Context, Encoded, handles
 from headrace.broker.errors import TooOldForZstd, UnknownTopicId, UnknownTopicOrPartition
-from headrace.broker.fetch_sessions import Plan, Wanted
+from headrace.broker.fetch_sessions import Exists, Plan, Wanted
 from headrace.broker.meters import TopicMeter
 from headrace.broker.partition import Isolation, Partition, monotonic_ms
 from headrace.broker.purgatory import WaitingFetch
+from headrace.broker.slices import Steps, at_once, in_slices
 from headrace.broker.translate import FAILURES, Failure, error_code
 from headrace.protocol.batch import read_header
 from headrace.protocol.compression import Compression
@@ -40,39 +41,107 @@ from headrace.storage.errors import OffsetOutOfRange
 
 ZSTD = 10
 BY_ID = 13
+READ_AT_ONCE = 256  # partitions; more of them are read in slices
+STEP = 16  # partitions between two steps
 
 
 @handles(ApiKey.FETCH, range(4, 19))
-def fetch(request: FetchRequest, context: Context) -> FetchResponse | Awaitable[FetchResponse]:
+def fetch(
+    request: FetchRequest, context: Context
+) -> Steps[FetchResponse | Awaitable[FetchResponse | Encoded]]:
     """Read at once; wait only if that gives too little."""
+    replica = _replica(request)
     try:
-        plan = context.broker.fetch_sessions.plan(request, by_id=context.version >= BY_ID)
+        plan = yield from context.broker.fetch_sessions.plan(
+            request,
+            by_id=context.version >= BY_ID,
+            exists=_existence(context),
+            privileged=replica is not None,
+            now_ms=monotonic_ms(),
+        )
     except KafkaError as error:
         return FetchResponse(error_code=error.code, responses=())
-    replica = _replica(request)
-    found = _read(plan, request, context, replica)
+    if len(plan.wanted) > READ_AT_ONCE:
+        return (yield from _fetch_many(plan, request, context, replica))
+    found = at_once(_read(plan, request, context, replica))
+    if _is_enough(plan, found, request):
+        return (yield from _reply(plan, found, replica))
+    partitions = at_once(_partitions(plan, context))
+    waiting = _waiting(partitions, request, context, replica, missing=request.min_bytes - found.size)
+    return _wait(plan, request, context, waiting, replica)
+
+
+def _fetch_many(
+    plan: Plan, request: FetchRequest, context: Context, replica: "_Replica | None"
+) -> Steps[FetchResponse | Awaitable[FetchResponse | Encoded]]:
+    """The same for so many partitions that appends may come while they are read.
+
+    So it waits from before the first read on: an append in between is counted, or is read, or both.
+    """
+    partitions = yield from _partitions(plan, context)
+    waiting = _waiting(partitions, request, context, replica, missing=request.min_bytes)
+    is_waiting = False
+    try:
+        found = yield from _read(plan, request, context, replica)
+        if _is_enough(plan, found, request):
+            return (yield from _reply(plan, found, replica))
+        waiting.arrived(found.size)
+        is_waiting = True
+        return _wait(plan, request, context, waiting, replica)
+    finally:
+        if not is_waiting:
+            waiting.wake()
+
+
+def _is_enough(plan: Plan, found: "_Found", request: FetchRequest) -> bool:
+    """Whether there is no reason to wait for more."""
     if found.size >= request.min_bytes or found.failed or request.max_wait_ms <= 0 or not plan.wanted:
-        return _reply(plan, found, replica)
-    if found.size and any(_has_more(entry, data, request) for entry, data in found.entries):
-        return _reply(plan, found, replica)  # it is not the log that is short, and so no append would help
-    waiting = WaitingFetch(
-        [partition for entry in plan.wanted if (partition := _find(entry, context)) is not None],
-        missing=request.min_bytes - found.size,
+        return True
+    # Where a limit left something behind it is not the log that is short, and so no append would help.
+    return bool(found.size) and any(_has_more(entry, data, request) for entry, data in found.entries)
+
+
+def _partitions(plan: Plan, context: Context) -> Steps[list[Partition]]:
+    """The partitions of a plan that are here."""
+    partitions = []
+    for number, entry in enumerate(plan.wanted):
+        if not number % STEP:
+            yield
+        partition = _find(entry, context)
+        if partition is not None:
+            partitions.append(partition)
+    return partitions
+
+
+def _waiting(
+    partitions: list[Partition],
+    request: FetchRequest,
+    context: Context,
+    replica: "_Replica | None",
+    *,
+    missing: int,
+) -> WaitingFetch:
+    return WaitingFetch(
+        partitions,
+        missing=missing,
         max_wait_ms=request.max_wait_ms,
         loop=context.broker.loop,
         as_replica=replica is not None,
     )
-    return _wait(plan, request, context, waiting, replica)
 
 
 async def _wait(
     plan: Plan, request: FetchRequest, context: Context, waiting: WaitingFetch, replica: "_Replica | None"
-) -> FetchResponse:
+) -> FetchResponse | Encoded:
     try:
         await waiting.done
     finally:
         waiting.wake()  # if it is the client that has gone
-    return _reply(plan, _read(plan, request, context, replica), replica)
+    found = await in_slices(_read(plan, request, context, replica))
+    response = await in_slices(_reply(plan, found, replica))
+    if len(plan.wanted) > READ_AT_ONCE:
+        return Encoded(await in_slices(response.encode_in_slices(context.version)))
+    return response
 
 
 class _Replica(NamedTuple):
@@ -107,6 +176,18 @@ class _Found:
             self.meters.append((meter, size))
 
 
+def _existence(context: Context) -> Exists:
+    """What tells whether a partition is in the cluster."""
+    image, by_id = context.broker.image, context.version >= BY_ID
+
+    def exists(entry: Wanted) -> bool:
+        name = image.topic_names.get(entry.topic_id) if by_id else entry.topic
+        topic = image.topics.get(name or "")
+        return topic is not None and entry.partition in topic.replicas
+
+    return exists
+
+
 def _find(entry: Wanted, context: Context) -> Partition | None:
     try:
         return _partition(entry, context)
@@ -123,13 +204,15 @@ def _partition(entry: Wanted, context: Context) -> Partition:
         raise UnknownTopicId(str(error)) from error
 
 
-def _read(plan: Plan, request: FetchRequest, context: Context, replica: _Replica | None) -> _Found:
+def _read(plan: Plan, request: FetchRequest, context: Context, replica: _Replica | None) -> Steps[_Found]:
     isolation = Isolation.READ_COMMITTED if request.isolation_level == 1 else Isolation.READ_UNCOMMITTED
     room = min(request.max_bytes, context.broker.config.integer("fetch.max.bytes"))
     if context.broker.holds_too_many_replies:
         room = 0
     found = _Found([], [])
-    for entry in plan.wanted:
+    for number, entry in enumerate(plan.wanted):
+        if not number % STEP:
+            yield
         try:
             partition = _partition(entry, context)
             limit = max(0, min(room - found.size, entry.max_bytes))
@@ -290,10 +373,12 @@ def _failed(entry: Wanted, failure: Failure) -> PartitionData:
     )
 
 
-def _reply(plan: Plan, found: _Found, replica: _Replica | None) -> FetchResponse:
+def _reply(plan: Plan, found: _Found, replica: _Replica | None) -> Steps[FetchResponse]:
     _count(found, replica)
     topics: dict[tuple[str, bytes], list[PartitionData]] = {}
-    for entry, data in found.entries:
+    for number, (entry, data) in enumerate(found.entries):
+        if not number % STEP:
+            yield
         watermarks = (data.high_watermark, data.last_stable_offset, data.log_start_offset)
         has_data = bool(data.records)
         news = plan.session is None or entry.is_news(data.error_code, watermarks, has_data)

@@ -7,12 +7,11 @@ Not yet:   transactional ids: CLUSTER_AUTHORIZATION_FAILED with the reason, whic
            Share groups: COORDINATOR_NOT_AVAILABLE, which clients retry.
 """
 
-import asyncio
-
 from headrace.broker.dispatch import Context, handles
 from headrace.broker.errors import InvalidRequest
 from headrace.broker.image import Node
-from headrace.broker.translate import FAILURES, Failure, error_code
+from headrace.broker.slices import Turns
+from headrace.broker.translate import FAILURES, Failure, error_code, error_message
 from headrace.group.errors import CoordinatorNotAvailable
 from headrace.protocol.schema.find_coordinator import (
     Coordinator,
@@ -28,10 +27,10 @@ _GROUP, _TRANSACTION, _SHARE = 0, 1, 2
 @handles(ApiKey.FIND_COORDINATOR, range(7))
 async def find_coordinator(request: FindCoordinatorRequest, context: Context) -> FindCoordinatorResponse:
     if context.version >= _SEVERAL_KEYS:
-        found = []
-        for key in request.coordinator_keys:
+        found, turns = [], Turns()
+        for key in dict.fromkeys(request.coordinator_keys):
             found.append(await _find(key, request.key_type, context))
-            await asyncio.sleep(0)  # others have questions, too
+            await turns.next()
         return FindCoordinatorResponse(coordinators=found)
     one = await _find(request.key, request.key_type, context)
     return FindCoordinatorResponse(
@@ -61,5 +60,5 @@ def _found(key: str, node: Node) -> Coordinator:
 
 
 def _refused(key: str, error: Failure) -> Coordinator:
-    code, why = error_code(error), str(error)
+    code, why = error_code(error), error_message(error)
     return Coordinator(key=key, node_id=-1, host="", port=-1, error_code=code, error_message=why)

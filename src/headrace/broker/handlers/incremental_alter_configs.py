@@ -6,12 +6,13 @@ Behaviour: set, delete, append and subtract, for topics, groups, client metrics 
 Versions:  v1 flexible.
 """
 
-import asyncio
+from collections import Counter
 
 from headrace.broker.config_admin import Change, Operation
 from headrace.broker.dispatch import Context, handles
 from headrace.broker.errors import InvalidRequest
-from headrace.broker.translate import FAILURES, error_code
+from headrace.broker.slices import Turns
+from headrace.broker.translate import FAILURES, error_code, error_message
 from headrace.protocol.errors import ErrorCode
 from headrace.protocol.schema.incremental_alter_configs import (
     AlterConfigsResource,
@@ -27,23 +28,27 @@ async def incremental_alter_configs(
     request: IncrementalAlterConfigsRequest, context: Context
 ) -> IncrementalAlterConfigsResponse:
     await context.broker.session.reconnected()
-    answers = []
-    for resource in request.resources:
-        answers.append(await _alter(resource, request.validate_only, context))
-        await asyncio.sleep(0)  # a request may name very many
-    return IncrementalAlterConfigsResponse(responses=answers)
+    times = Counter((each.resource_type, each.resource_name) for each in request.resources)
+    responses, turns = [], Turns()
+    for resource in {(each.resource_type, each.resource_name): each for each in request.resources}.values():
+        is_alone = times[resource.resource_type, resource.resource_name] == 1
+        responses.append(await _alter(resource, request.validate_only, context, is_alone=is_alone))
+        await turns.next()
+    return IncrementalAlterConfigsResponse(responses=responses)
 
 
 async def _alter(
-    resource: AlterConfigsResource, validate_only: bool, context: Context
+    resource: AlterConfigsResource, validate_only: bool, context: Context, *, is_alone: bool
 ) -> AlterConfigsResourceResponse:
     code, why = ErrorCode.NONE, None
     try:
+        if not is_alone:
+            raise InvalidRequest("each resource must appear at most once")
         await context.broker.config_admin.change(
             resource.resource_type, resource.resource_name, _changes(resource), validate_only=validate_only
         )
     except FAILURES as error:
-        code, why = error_code(error), str(error)
+        code, why = error_code(error), error_message(error)
     return AlterConfigsResourceResponse(
         error_code=code,
         error_message=why,

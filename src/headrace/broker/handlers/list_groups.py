@@ -5,6 +5,7 @@ Versions:  v3 flexible; v4 by state; v5 by type.
 """
 
 from headrace.broker.dispatch import Context, handles
+from headrace.broker.slices import Steps, each
 from headrace.group.classic import ClassicGroup
 from headrace.group.coordinator import Group
 from headrace.group.errors import GroupError
@@ -13,7 +14,7 @@ from headrace.protocol.schema.list_groups import ListedGroup, ListGroupsRequest,
 
 
 @handles(ApiKey.LIST_GROUPS, range(6))
-def list_groups(request: ListGroupsRequest, context: Context) -> ListGroupsResponse:
+def list_groups(request: ListGroupsRequest, context: Context) -> Steps[ListGroupsResponse]:
     groups = context.broker.groups
     try:
         groups.ensure_all_ready()
@@ -21,7 +22,9 @@ def list_groups(request: ListGroupsRequest, context: Context) -> ListGroupsRespo
         return ListGroupsResponse(error_code=error.code, groups=[])
     states = {state.strip().lower() for state in request.states_filter}
     types = {kind.lower() for kind in request.types_filter}
-    listed = [_listed(group) for shard in groups.shards for group in shard.coordinator.groups.values()]
+    listed = []
+    for shard in groups.shards:
+        listed += yield from each(_listed, list(shard.coordinator.groups.values()))
     return ListGroupsResponse(
         groups=[
             group

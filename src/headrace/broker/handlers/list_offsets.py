@@ -15,6 +15,7 @@ from typing import NamedTuple
 from headrace.broker.dispatch import Context, handles
 from headrace.broker.errors import InvalidRequest
 from headrace.broker.partition import Isolation, Partition
+from headrace.broker.slices import STEP, Steps
 from headrace.broker.translate import FAILURES, Failure, error_code
 from headrace.protocol.errors import ErrorCode, KafkaError
 from headrace.protocol.schema.index import ApiKey
@@ -44,16 +45,21 @@ class _Lookup(NamedTuple):
 @handles(ApiKey.LIST_OFFSETS, range(1, 12))
 def list_offsets(
     request: ListOffsetsRequest, context: Context
-) -> ListOffsetsResponse | Awaitable[ListOffsetsResponse]:
+) -> Steps[ListOffsetsResponse | Awaitable[ListOffsetsResponse]]:
     isolation = Isolation.READ_COMMITTED if request.isolation_level == 1 else Isolation.READ_UNCOMMITTED
-    times = Counter(
-        (topic.name, each.partition_index) for topic in request.topics for each in topic.partitions
-    )
+    times: Counter[tuple[str, int]] = Counter()
+    for topic in request.topics:
+        for number, entry in enumerate(topic.partitions):
+            if not number % STEP:
+                yield
+            times[topic.name, entry.partition_index] += 1
     topics = []
     lookups: list[_Lookup] = []
     for topic in request.topics:
         replies: list[ListOffsetsPartitionResponse] = []
-        for entry in topic.partitions:
+        for number, entry in enumerate(topic.partitions):
+            if not number % STEP:
+                yield
             if request.replica_id == _ANY_REPLICA:
                 replies.append(_of_this_replica(topic.name, entry, context))
                 continue

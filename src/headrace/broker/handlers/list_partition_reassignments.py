@@ -4,6 +4,7 @@ Behaviour: the partitions that are on their way to other brokers, of those asked
 """
 
 from headrace.broker.dispatch import Context, handles
+from headrace.broker.slices import STEP, Steps
 from headrace.controller.model import ClusterModel, Key
 from headrace.protocol.errors import ErrorCode
 from headrace.protocol.schema.index import ApiKey
@@ -18,20 +19,26 @@ from headrace.protocol.schema.list_partition_reassignments import (
 @handles(ApiKey.LIST_PARTITION_REASSIGNMENTS, range(1), on_controller=True)
 def list_partition_reassignments(
     request: ListPartitionReassignmentsRequest, context: Context
-) -> ListPartitionReassignmentsResponse:
+) -> Steps[ListPartitionReassignmentsResponse]:
     controller = context.broker.membership.controller
     if controller is None:
         return ListPartitionReassignmentsResponse(error_code=ErrorCode.NOT_CONTROLLER, topics=[])
     moves = controller.model.moves()
     if request.topics is not None:
-        asked = {Key(topic.name, index) for topic in request.topics for index in topic.partition_indexes}
+        asked: set[Key] = set()
+        for topic in request.topics:
+            for number, index in enumerate(topic.partition_indexes):
+                if not number % STEP:
+                    yield
+                asked.add(Key(topic.name, index))
         moves = [key for key in moves if key in asked]
+    by_topic: dict[str, list[OngoingPartitionReassignment]] = {}
+    for key in moves:
+        by_topic.setdefault(key.topic, []).append(_ongoing(controller.model, key))
     return ListPartitionReassignmentsResponse(
         topics=[
-            OngoingTopicReassignment(
-                name=name, partitions=[_ongoing(controller.model, key) for key in moves if key.topic == name]
-            )
-            for name in dict.fromkeys(key.topic for key in moves)
+            OngoingTopicReassignment(name=name, partitions=partitions)
+            for name, partitions in by_topic.items()
         ]
     )
 

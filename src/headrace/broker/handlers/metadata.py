@@ -2,21 +2,23 @@
 
 Behaviour: the live brokers of the client's listener, the controller, and the topics asked for; all of them if
            none is named. A topic that does not exist is created if client and broker allow it, and is ready
-           when the reply comes. A leader that has just hung up on this broker is not named: the client asks
+           when the reply comes; at most 50 in one request, the others are LEADER_NOT_AVAILABLE until the
+           client asks again. A leader that has just hung up on this broker is not named: the client asks
            again, and is told who leads in its place.
 Versions:  v1 racks, internal topics, all topics by null; v2 cluster id; v4 creation can be declined; v5
            offline replicas; v7 leader epochs; v8 authorized operations; v9 flexible; v10 topic ids; v12
            topics by id.
 """
 
-from collections.abc import Awaitable, Sequence
+from collections.abc import Awaitable, Mapping, Sequence
+from types import MappingProxyType
 
 from headrace.broker.authorized import ALL_ON_CLUSTER, ALL_ON_TOPIC, NOT_ASKED
 from headrace.broker.dispatch import Context, Encoded, handles
 from headrace.broker.groups import OFFSETS_TOPIC
 from headrace.broker.image import TopicImage
+from headrace.broker.slices import STEP, Steps, each, in_slices
 from headrace.broker.translate import FAILURES, error_code
-from headrace.protocol.api import encode_response
 from headrace.protocol.errors import ErrorCode
 from headrace.protocol.message import ZERO_UUID
 from headrace.protocol.schema.index import ApiKey
@@ -32,22 +34,24 @@ from headrace.storage.topics import check_topic_name
 
 _CREATION_CAN_BE_DECLINED = 4
 _ALL_BY_NULL = 1
+CREATED_TOGETHER = 50  # topics that one request has created
 _BY_ID = 12  # v10 and v11 have the field, and nobody may use it
 
 
 @handles(ApiKey.METADATA, range(14))
 def metadata(
     request: MetadataRequest, context: Context
-) -> MetadataResponse | Encoded | Awaitable[MetadataResponse]:
+) -> Steps[MetadataResponse | Encoded | Awaitable[MetadataResponse]]:
     if request.topics is None or (context.version < _ALL_BY_NULL and not request.topics):
-        return _everything(request, context)
+        return (yield from _everything(request, context))
     topics = list({(topic.name, topic.topic_id): topic for topic in request.topics}.values())
-    if any(_may_create(topic, request, context) for topic in topics):
-        return _create_and_reply(topics, request, context)
-    return _reply(request, context, [_answer(topic, request, context) for topic in topics])
+    missing = yield from _missing(topics, request, context)
+    if missing:
+        return _create_and_reply(topics, missing, request, context)
+    return _reply(request, context, (yield from _answers(topics, request, context)))
 
 
-def _everything(request: MetadataRequest, context: Context) -> Encoded:
+def _everything(request: MetadataRequest, context: Context) -> Steps[Encoded]:
     """All topics: the largest reply there is, so it is encoded once for each state of the cluster."""
     cluster_too, topics_too = (
         request.include_cluster_authorized_operations,
@@ -57,37 +61,66 @@ def _everything(request: MetadataRequest, context: Context) -> Encoded:
     image, cache = context.broker.image, context.broker.metadata_cache
     known_at, body = cache.get(key, (-1, []))
     if known_at != image.version:
-        response = _reply(
-            request, context, [_known(topic, request, context) for topic in image.topics.values()]
-        )
-        body = encode_response(ApiKey.METADATA, context.version, response)
-        cache[key] = image.version, body
+        known_at = image.version  # what changes while this is made, the next request sees
+        topics = yield from each(lambda topic: _known(topic, request, context), list(image.topics.values()))
+        response = _reply(request, context, topics)
+        body = yield from response.encode_in_slices(context.version)
+        cache[key] = known_at, body
     return Encoded(body)
 
 
-async def _create_and_reply(
+def _missing(
     topics: Sequence[MetadataRequestTopic], request: MetadataRequest, context: Context
-) -> MetadataResponse:
-    refused: dict[str | None, ErrorCode] = {}
-    for topic in topics:
+) -> Steps[list[str]]:
+    """The names that are to become topics."""
+    missing = []
+    for number, topic in enumerate(topics):
+        if not number % STEP:
+            yield
         if topic.name is not None and _may_create(topic, request, context):
-            try:
-                await _create(topic.name, context)
-            except FAILURES as error:
-                if error_code(error) != ErrorCode.TOPIC_ALREADY_EXISTS:  # somebody else asked for it, too
-                    refused[topic.name] = error_code(error)
-    answers = [
-        _unknown(topic, refused[topic.name]) if topic.name in refused else _answer(topic, request, context)
-        for topic in topics
-    ]
+            missing.append(topic.name)
+    return missing
+
+
+async def _create_and_reply(
+    topics: Sequence[MetadataRequestTopic], missing: Sequence[str], request: MetadataRequest, context: Context
+) -> MetadataResponse:
+    """Create some topics in one go. A client asks again for those that come later: its errors say so."""
+    refused = dict.fromkeys(missing[CREATED_TOGETHER:], ErrorCode.LEADER_NOT_AVAILABLE)
+    try:
+        refused |= await _create(missing[:CREATED_TOGETHER], context)
+    except FAILURES as error:
+        refused |= dict.fromkeys(missing, error_code(error))
+    answers = await in_slices(_answers(topics, request, context, refused))
     return _reply(request, context, answers)
 
 
-async def _create(name: str, context: Context) -> None:
-    if name == OFFSETS_TOPIC:
-        await context.broker.groups.create_topic()
-    else:
-        await context.broker.create_topic(name)
+async def _create(names: Sequence[str], context: Context) -> dict[str, ErrorCode]:
+    """Have topics made; returns why some could not be."""
+    refused = {}
+    if OFFSETS_TOPIC in names:
+        try:
+            await context.broker.groups.create_topic()
+        except FAILURES as error:
+            refused[OFFSETS_TOPIC] = error_code(error)
+    others = [name for name in names if name != OFFSETS_TOPIC]
+    if others:
+        refused |= await context.broker.create_topics(others)
+    return {name: code for name, code in refused.items() if code != ErrorCode.TOPIC_ALREADY_EXISTS}
+
+
+def _answers(
+    topics: Sequence[MetadataRequestTopic],
+    request: MetadataRequest,
+    context: Context,
+    refused: Mapping[str, ErrorCode] = MappingProxyType({}),
+) -> Steps[list[MetadataResponseTopic]]:
+    def answer(topic: MetadataRequestTopic) -> MetadataResponseTopic:
+        if topic.name is not None and topic.name in refused:
+            return _unknown(topic, refused[topic.name])
+        return _answer(topic, request, context)
+
+    return (yield from each(answer, topics))
 
 
 def _image(context: Context) -> dict[str, TopicImage]:

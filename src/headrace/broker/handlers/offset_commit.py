@@ -1,16 +1,17 @@
 """OffsetCommit (key 8), v2-v10.
 
-Behaviour: all partitions of a request that can be committed are written together, if the member's generation
-           or epoch is the group's; who is in no group commits to an empty one, with generation -1.
+Behaviour: what can be committed of a request is written, if the member's generation or epoch is the group's,
+           up to 500 partitions together; who is in no group commits to an empty one, with generation -1.
 Versions:  v2-v4 say how long to keep the offset; v6 leader epochs; v7 static members; v8 flexible; v9 member
            epochs; v10 topics by id.
 """
 
-from collections.abc import Container
+from collections.abc import Container, Iterator, Mapping
 from typing import NamedTuple
 
 from headrace.broker.dispatch import Context, handles
 from headrace.broker.groups import after_commit
+from headrace.broker.slices import STEP, Steps, each
 from headrace.broker.translate import FAILURES, error_code
 from headrace.group.coordinator import Commit
 from headrace.group.offsets import Committed
@@ -27,6 +28,7 @@ from headrace.protocol.schema.offset_commit import (
 
 _BY_ID = 10
 _FOR_EVER = 2**63 - 1
+WRITTEN_TOGETHER = 500  # offsets in one batch: more of them would hold the event loop for too long
 
 
 class _Asked(NamedTuple):
@@ -37,43 +39,79 @@ class _Asked(NamedTuple):
     problems: list[ErrorCode]
 
 
+_Offsets = dict[tuple[str, int], Committed]
+
+
 @handles(ApiKey.OFFSET_COMMIT, range(2, 11))
 @after_commit
-def offset_commit(request: OffsetCommitRequest, context: Context) -> OffsetCommitResponse:
+def offset_commit(request: OffsetCommitRequest, context: Context) -> Steps[OffsetCommitResponse]:
+    every = []
+    for topic in request.topics:
+        asked = yield from _asked(topic, context)
+        every.append(asked)
+    failed: dict[tuple[str, int], ErrorCode] = {}
     group_error = ErrorCode.NONE
-    every = [_asked(topic, context) for topic in request.topics]
     try:
         shard = context.broker.groups.shard(request.group_id)
-        commit = Commit(
-            group_id=request.group_id,
-            member_id=request.member_id,
-            instance_id=request.group_instance_id,
-            generation=request.generation_id_or_member_epoch,
-            offsets=_committable(every, request.retention_time_ms, shard.now_ms),
-            version=context.version,
-        )
-        shard.decide(lambda coordinator, now_ms: coordinator.commit(commit, now_ms))
+        offsets = yield from _committable(every, request.retention_time_ms, shard.now_ms)
+        for part in _parts(offsets):
+            error = _commit(part, request, context)
+            if error:
+                failed.update(dict.fromkeys(part, error))
+            yield
     except FAILURES as error:
         group_error = error_code(error)
-    return OffsetCommitResponse(
-        topics=[
-            OffsetCommitResponseTopic(
-                name=topic.name,
-                topic_id=topic.topic_id,
-                partitions=[
-                    OffsetCommitResponsePartition(
-                        partition_index=partition.partition_index, error_code=group_error or problem
-                    )
-                    for partition, problem in zip(topic.partitions, problems, strict=True)
-                ],
-            )
-            for topic, _, problems in every
-            if topic.partitions
-        ]
+    topics = []
+    for topic, name, problems in every:
+        if topic.partitions:
+            answer = yield from _answer(topic, name, problems, group_error, failed)
+            topics.append(answer)
+    return OffsetCommitResponse(topics=topics)
+
+
+def _parts(offsets: _Offsets) -> Iterator[_Offsets]:
+    """The offsets in parts that are written together; an empty commit is one, which shows who may commit."""
+    places = list(offsets.items())
+    for start in range(0, len(places) or 1, WRITTEN_TOGETHER):
+        yield dict(places[start : start + WRITTEN_TOGETHER])
+
+
+def _commit(part: _Offsets, request: OffsetCommitRequest, context: Context) -> ErrorCode:
+    """Why a part could not be committed, if so. Its group may have changed, or moved, since the last one."""
+    commit = Commit(
+        group_id=request.group_id,
+        member_id=request.member_id,
+        instance_id=request.group_instance_id,
+        generation=request.generation_id_or_member_epoch,
+        offsets=[(*place, committed) for place, committed in part.items()],
+        version=context.version,
     )
+    try:
+        shard = context.broker.groups.shard(request.group_id)
+        shard.decide(lambda coordinator, now_ms: coordinator.commit(commit, now_ms))
+    except FAILURES as error:
+        return error_code(error)
+    return ErrorCode.NONE
 
 
-def _asked(topic: OffsetCommitRequestTopic, context: Context) -> _Asked:
+def _answer(
+    topic: OffsetCommitRequestTopic,
+    name: str,
+    problems: list[ErrorCode],
+    group_error: ErrorCode,
+    failed: Mapping[tuple[str, int], ErrorCode],
+) -> Steps[OffsetCommitResponseTopic]:
+    def answer(asked: tuple[OffsetCommitRequestPartition, ErrorCode]) -> OffsetCommitResponsePartition:
+        index, problem = asked[0].partition_index, asked[1]
+        code = group_error or problem or failed.get((name, index), ErrorCode.NONE)
+        return OffsetCommitResponsePartition(partition_index=index, error_code=code)
+
+    partitions = yield from each(answer, zip(topic.partitions, problems, strict=True))
+    return OffsetCommitResponseTopic(name=topic.name, topic_id=topic.topic_id, partitions=partitions)
+
+
+def _asked(topic: OffsetCommitRequestTopic, context: Context) -> Steps[_Asked]:
+    yield
     name: str | None = topic.name
     if context.version >= _BY_ID:
         name = context.broker.image.topic_names.get(topic.topic_id)
@@ -82,7 +120,8 @@ def _asked(topic: OffsetCommitRequestTopic, context: Context) -> _Asked:
     known = context.broker.image.topics.get(name)
     partitions = () if known is None else known.replicas
     limit = context.broker.groups.limits.offset_metadata_max_bytes
-    return _Asked(topic, name, [_problem(partition, partitions, limit) for partition in topic.partitions])
+    problems = yield from each(lambda partition: _problem(partition, partitions, limit), topic.partitions)
+    return _Asked(topic, name, problems)
 
 
 def _problem(partition: OffsetCommitRequestPartition, known: Container[int], limit: int) -> ErrorCode:
@@ -93,21 +132,20 @@ def _problem(partition: OffsetCommitRequestPartition, known: Container[int], lim
     return ErrorCode.NONE
 
 
-def _committable(every: list[_Asked], keeps_ms: int, now_ms: int) -> list[tuple[str, int, Committed]]:
+def _committable(every: list[_Asked], keeps_ms: int, now_ms: int) -> Steps[_Offsets]:
+    """What can be committed. Of a partition that is named several times the last offset counts."""
     expires_ms = -1 if keeps_ms == -1 else min(now_ms + keeps_ms, _FOR_EVER)
-    return [
-        (
-            name,
-            partition.partition_index,
-            Committed(
-                partition.committed_offset,
-                partition.committed_leader_epoch,
-                partition.committed_metadata or "",
-                now_ms,
-                expires_ms,
-            ),
-        )
-        for topic, name, problems in every
-        for partition, problem in zip(topic.partitions, problems, strict=True)
-        if not problem
-    ]
+    offsets: _Offsets = {}
+    for topic, name, problems in every:
+        for number, (partition, problem) in enumerate(zip(topic.partitions, problems, strict=True)):
+            if not number % STEP:
+                yield
+            if not problem:
+                offsets[name, partition.partition_index] = Committed(
+                    partition.committed_offset,
+                    partition.committed_leader_epoch,
+                    partition.committed_metadata or "",
+                    now_ms,
+                    expires_ms,
+                )
+    return offsets

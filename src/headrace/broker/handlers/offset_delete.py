@@ -5,11 +5,13 @@ Behaviour: forgets offsets of a group, except of topics that its members subscri
 
 from headrace.broker.dispatch import Context, handles
 from headrace.broker.groups import after_commit
+from headrace.broker.slices import STEP, Steps, each
 from headrace.broker.translate import FAILURES, error_code
 from headrace.protocol.errors import ErrorCode
 from headrace.protocol.schema.index import ApiKey
 from headrace.protocol.schema.offset_delete import (
     OffsetDeleteRequest,
+    OffsetDeleteRequestPartition,
     OffsetDeleteRequestTopic,
     OffsetDeleteResponse,
     OffsetDeleteResponsePartition,
@@ -19,38 +21,41 @@ from headrace.protocol.schema.offset_delete import (
 
 @handles(ApiKey.OFFSET_DELETE, range(1))
 @after_commit
-def offset_delete(request: OffsetDeleteRequest, context: Context) -> OffsetDeleteResponse:
-    places = [
-        (topic.name, partition.partition_index)
-        for topic in request.topics
-        for partition in topic.partitions
-        if _exists(topic.name, partition.partition_index, context)
-    ]
+def offset_delete(request: OffsetDeleteRequest, context: Context) -> Steps[OffsetDeleteResponse]:
+    places: dict[tuple[str, int], None] = {}
+    for topic in request.topics:
+        for number, partition in enumerate(topic.partitions):
+            if not number % STEP:
+                yield
+            if _exists(topic.name, partition.partition_index, context):
+                places[topic.name, partition.partition_index] = None
     try:
         kept = context.broker.groups.shard(request.group_id).decide(
-            lambda coordinator, now_ms: coordinator.delete_offsets(request.group_id, places, now_ms)
+            lambda coordinator, now_ms: coordinator.delete_offsets(request.group_id, list(places), now_ms)
         )
     except FAILURES as error:
         return OffsetDeleteResponse(error_code=error_code(error), topics=[])
-    return OffsetDeleteResponse(
-        topics=[_topic(topic, kept, context) for topic in request.topics if topic.partitions]
-    )
+    topics = []
+    for topic in request.topics:
+        if topic.partitions:
+            answer = yield from _topic(topic, kept, context)
+            topics.append(answer)
+    return OffsetDeleteResponse(topics=topics)
 
 
-def _topic(topic: OffsetDeleteRequestTopic, kept: set[str], context: Context) -> OffsetDeleteResponseTopic:
+def _topic(
+    topic: OffsetDeleteRequestTopic, kept: set[str], context: Context
+) -> Steps[OffsetDeleteResponseTopic]:
     code = ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC if topic.name in kept else ErrorCode.NONE
-    return OffsetDeleteResponseTopic(
-        name=topic.name,
-        partitions=[
-            OffsetDeleteResponsePartition(
-                partition_index=each.partition_index,
-                error_code=code
-                if _exists(topic.name, each.partition_index, context)
-                else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
-            )
-            for each in topic.partitions
-        ],
-    )
+
+    def answer(asked: OffsetDeleteRequestPartition) -> OffsetDeleteResponsePartition:
+        index = asked.partition_index
+        known = _exists(topic.name, index, context)
+        return OffsetDeleteResponsePartition(
+            partition_index=index, error_code=code if known else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        )
+
+    return OffsetDeleteResponseTopic(name=topic.name, partitions=(yield from each(answer, topic.partitions)))
 
 
 def _exists(topic: str, partition: int, context: Context) -> bool:

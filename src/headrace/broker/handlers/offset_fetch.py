@@ -7,12 +7,13 @@ Versions:  v2 all topics; v5 leader epochs; v6 flexible; v7 stable offsets only;
 Not yet:   transactions, so every offset is stable.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby
 from typing import NamedTuple
 
 from headrace.broker.dispatch import Context, handles
 from headrace.broker.groups import after_commit
+from headrace.broker.slices import STEP, Steps, each
 from headrace.broker.translate import FAILURES, error_code
 from headrace.group.offsets import Committed
 from headrace.protocol.errors import ErrorCode
@@ -46,13 +47,18 @@ class _Wanted(NamedTuple):
 
 @handles(ApiKey.OFFSET_FETCH, range(1, 11))
 @after_commit
-def offset_fetch(request: OffsetFetchRequest, context: Context) -> OffsetFetchResponse:
-    if context.version >= _SEVERAL_GROUPS:
-        return OffsetFetchResponse(groups=[_group(group, context) for group in request.groups])
-    return _one_group(request, context)
+def offset_fetch(request: OffsetFetchRequest, context: Context) -> Steps[OffsetFetchResponse]:
+    if context.version < _SEVERAL_GROUPS:
+        return (yield from _one_group(request, context))
+    groups = []
+    for asked in {group.group_id: group for group in request.groups}.values():
+        group = yield from _group(asked, context)
+        groups.append(group)
+    return OffsetFetchResponse(groups=groups)
 
 
-def _group(group: OffsetFetchRequestGroup, context: Context) -> OffsetFetchResponseGroup:
+def _group(group: OffsetFetchRequestGroup, context: Context) -> Steps[OffsetFetchResponseGroup]:
+    yield
     try:
         offsets = _offsets(group.group_id, group.member_id, group.member_epoch, context)
     except FAILURES as error:
@@ -60,29 +66,28 @@ def _group(group: OffsetFetchRequestGroup, context: Context) -> OffsetFetchRespo
     if group.topics is None:
         wanted = _all(offsets, context)
     else:
-        wanted = [_by_id(topic, context) for topic in group.topics]
-    topics = [
-        OffsetFetchResponseTopics(
-            name=topic.name,
-            topic_id=topic.topic_id,
-            partitions=[
-                OffsetFetchResponsePartitions(
-                    partition_index=index,
-                    committed_offset=found.offset,
-                    committed_leader_epoch=found.leader_epoch,
-                    metadata=found.metadata,
-                    error_code=topic.problem,
-                )
-                for index in topic.partitions
-                for found in (_NONE if topic.problem else offsets.get((topic.name, index), _NONE),)
-            ],
+        wanted = yield from each(lambda topic: _by_id(topic, context), group.topics)
+    topics = []
+    for topic in (yield from _once(wanted)):
+
+        def partition(index: int, topic: _Wanted = topic) -> OffsetFetchResponsePartitions:
+            found = _NONE if topic.problem else offsets.get((topic.name, index), _NONE)
+            return OffsetFetchResponsePartitions(
+                partition_index=index,
+                committed_offset=found.offset,
+                committed_leader_epoch=found.leader_epoch,
+                metadata=found.metadata,
+                error_code=topic.problem,
+            )
+
+        partitions = yield from each(partition, topic.partitions)
+        topics.append(
+            OffsetFetchResponseTopics(name=topic.name, topic_id=topic.topic_id, partitions=partitions)
         )
-        for topic in wanted
-    ]
     return OffsetFetchResponseGroup(group_id=group.group_id, topics=topics)
 
 
-def _one_group(request: OffsetFetchRequest, context: Context) -> OffsetFetchResponse:
+def _one_group(request: OffsetFetchRequest, context: Context) -> Steps[OffsetFetchResponse]:
     offsets: _Offsets = {}
     code = ErrorCode.NONE
     try:
@@ -91,25 +96,40 @@ def _one_group(request: OffsetFetchRequest, context: Context) -> OffsetFetchResp
         code = error_code(error)
     if code and context.version >= _TOP_LEVEL_ERROR:
         return OffsetFetchResponse(error_code=code)
-    wanted = _all(offsets, context) if request.topics is None else [_by_name(each) for each in request.topics]
-    topics = [
-        OffsetFetchResponseTopic(
-            name=topic.name,
-            partitions=[
-                OffsetFetchResponsePartition(
-                    partition_index=index,
-                    committed_offset=found.offset,
-                    committed_leader_epoch=found.leader_epoch,
-                    metadata=found.metadata,
-                    error_code=code,
-                )
-                for index in topic.partitions
-                for found in (offsets.get((topic.name, index), _NONE),)
-            ],
-        )
-        for topic in wanted
-    ]
+    if request.topics is None:
+        wanted = _all(offsets, context)
+    else:
+        wanted = yield from each(_by_name, request.topics)
+    topics = []
+    for topic in (yield from _once(wanted)):
+
+        def partition(index: int, topic: _Wanted = topic) -> OffsetFetchResponsePartition:
+            found = offsets.get((topic.name, index), _NONE)
+            return OffsetFetchResponsePartition(
+                partition_index=index,
+                committed_offset=found.offset,
+                committed_leader_epoch=found.leader_epoch,
+                metadata=found.metadata,
+                error_code=code,
+            )
+
+        partitions = yield from each(partition, topic.partitions)
+        topics.append(OffsetFetchResponseTopic(name=topic.name, partitions=partitions))
     return OffsetFetchResponse(topics=topics)
+
+
+def _once(wanted: Iterable[_Wanted]) -> Steps[list[_Wanted]]:
+    """Each topic once, and each of its partitions, however often they are named: metadata can be long."""
+    merged: dict[tuple[str, bytes], tuple[ErrorCode, dict[int, None]]] = {}
+    for number, topic in enumerate(wanted):
+        if not number % STEP:
+            yield
+        _, indexes = merged.setdefault((topic.name, topic.topic_id), (topic.problem, {}))
+        indexes.update(dict.fromkeys(topic.partitions))
+    return [
+        _Wanted(name, topic_id, tuple(indexes), problem)
+        for (name, topic_id), (problem, indexes) in merged.items()
+    ]
 
 
 def _offsets(group_id: str, member_id: str | None, epoch: int, context: Context) -> _Offsets:

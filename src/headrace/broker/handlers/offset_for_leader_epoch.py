@@ -4,7 +4,10 @@ Behaviour: the largest epoch up to the one asked for, and the offset at which it
 Versions:  v3 replica id; v4 flexible.
 """
 
+from functools import partial
+
 from headrace.broker.dispatch import Context, handles
+from headrace.broker.slices import Steps, each
 from headrace.broker.translate import FAILURES, error_code
 from headrace.protocol.schema.index import ApiKey
 from headrace.protocol.schema.offset_for_leader_epoch import (
@@ -19,16 +22,12 @@ from headrace.protocol.schema.offset_for_leader_epoch import (
 @handles(ApiKey.OFFSET_FOR_LEADER_EPOCH, range(2, 5))
 def offset_for_leader_epoch(
     request: OffsetForLeaderEpochRequest, context: Context
-) -> OffsetForLeaderEpochResponse:
-    return OffsetForLeaderEpochResponse(
-        topics=[
-            OffsetForLeaderTopicResult(
-                topic=topic.topic,
-                partitions=[_answer(topic.topic, entry, context) for entry in topic.partitions],
-            )
-            for topic in request.topics
-        ]
-    )
+) -> Steps[OffsetForLeaderEpochResponse]:
+    topics = []
+    for topic in request.topics:
+        partitions = yield from each(partial(_answer, topic.topic, context=context), topic.partitions)
+        topics.append(OffsetForLeaderTopicResult(topic=topic.topic, partitions=partitions))
+    return OffsetForLeaderEpochResponse(topics=topics)
 
 
 def _answer(topic: str, entry: OffsetForLeaderPartition, context: Context) -> EpochEndOffset:
