@@ -9,7 +9,7 @@ PYTEST = $(BIN)/pytest -q $(RERUNS)
 export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test lint format unit simulate wire http amplification-http console cli coordination kazoo cluster cluster-matrix spark spark-long compat compat-long schema docs site bench compare spark-compare groups lock clean
+.PHONY: help install demo test lint format unit simulate wire amplification http amplification-http console cli coordination kazoo cluster cluster-matrix spark spark-long compat compat-long schema docs site bench compare spark-compare groups lock clean
 
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -52,6 +52,9 @@ simulate: install  ## the brokers' own code in simulated clusters that go wrong:
 
 wire: install  ## a real broker on loopback: three clients, raw requests, hostile bytes, kill -9
 	$(PYTEST) -n 4 --dist worksteal tests/wire
+
+amplification: install  ## what every request of every Kafka API costs a broker, and which cost too much (ARGS="--only fetch")
+	PYTHONPATH=tests $(BIN)/python -m amplification $(ARGS)
 
 http: install  ## the gateway, the schema registry and metrics, over HTTP: other people's clients, any request at all
 	$(PYTEST) -n 4 --dist worksteal tests/http
