@@ -2,6 +2,7 @@
 
 import difflib
 import os
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,6 +14,7 @@ from headrace.spark.errors import InvalidOption
 
 TARGET_FILE_BYTES: Final = 128 << 20
 COMPACT_EVERY: Final = 50
+_ONE_SLASH: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):/(?!/)")
 _STORAGE: Final = "storage."
 _CATALOG: Final = "catalog."
 _DEFAULT_CATALOG: Final = "default"  # pyiceberg's name of the one that nobody has named
@@ -136,5 +138,11 @@ def whole(options: Mapping[str, str], option: str, default: int, *, least: int) 
 
 
 def _absolute(path: str) -> str:
+    """Return the path as deltalake and every task understand it; InvalidOption for a malformed URL."""
+    scheme = _ONE_SLASH.match(path)
+    if scheme is not None and scheme[1].lower() == "file":
+        return f"file://{path[len(scheme[0]) - 1 :]}"  # Hadoop's way to write file:///
+    if scheme is not None:
+        raise InvalidOption("path", f"{path}: a URL has two slashes, as in {scheme[1]}://bucket/table")
     # Tasks may run in another directory than the driver, which is where people count paths from.
     return path if "://" in path else os.path.abspath(path)  # noqa: PTH100  Path resolves no ".."

@@ -53,3 +53,9 @@ def test_an_iceberg_table_has_a_namespace_and_a_catalog() -> None:
     for wrong in ("", "trucks", ".trucks", "trucks."):
         with pytest.raises(InvalidOption, match="is no table's name: write namespace"):
             IcebergOptions.of({"table": wrong})
+
+
+def test_a_url_with_one_slash_is_never_taken_for_a_local_directory() -> None:
+    assert DeltaOptions.of({"path": "file:/data/table"}).path == "file:///data/table"
+    with pytest.raises(InvalidOption, match="s3a://bucket/table"):
+        DeltaOptions.of({"path": "s3a:/bucket/table"})
