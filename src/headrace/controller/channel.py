@@ -14,6 +14,7 @@ from headrace.protocol.errors import ErrorCode
 from headrace.protocol.message import Message
 
 UPDATE_VERSION = 8
+PARTITIONS_PER_UPDATE = 8  # a broker makes the files of new partitions before it does anything else
 _UPDATE_TIMEOUT_S = 30.0
 _FIRST_RETRY_S, _LAST_RETRY_S = 0.02, 0.5
 
@@ -52,7 +53,7 @@ class Channel:
         self._on_reachable = on_reachable
         self._on_replaced = on_replaced
         self._link: Link | None = None
-        self._keys: set[Key] = set()
+        self._keys: dict[str, dict[Key, None]] = {}  # by topic, in the order in which they changed
         self._everything = True
         self._wanted = 1  # how often there was something to tell
         self._told = 0
@@ -63,7 +64,8 @@ class Channel:
 
     def tell(self, keys: Collection[Key]) -> None:
         """Have the broker told of these partitions."""
-        self._keys.update(keys)
+        for key in keys:
+            self._keys.setdefault(key.topic, {})[key] = None
         self._wanted += 1
         self._wake.set()
 
@@ -142,10 +144,11 @@ class Channel:
             closed.cancel()
 
     async def _update(self, link: Link) -> None:
-        keys = None if self._everything else set(self._keys)
-        number = self._wanted
+        keys = None if self._everything else self._next_keys()
+        if keys is None:
+            self._keys.clear()
+        number = self._told if self._keys else self._wanted  # the last message says all that was wanted
         self._everything = False
-        self._keys.clear()
         try:
             response = await link.ask(
                 self._compose(self._broker_id, keys), UPDATE_VERSION, timeout_s=_UPDATE_TIMEOUT_S
@@ -161,3 +164,14 @@ class Channel:
         async with self._news:
             self._told = number
             self._news.notify_all()
+
+    def _next_keys(self) -> list[Key]:
+        """Remove and return partitions for one message: whole topics, few enough to be taken in quickly.
+
+        A topic is never split: clients would see it with fewer partitions than it has.
+        """
+        keys: list[Key] = []
+        while self._keys and len(keys) < PARTITIONS_PER_UPDATE:
+            topic = next(iter(self._keys))
+            keys += self._keys.pop(topic)
+        return keys
