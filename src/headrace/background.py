@@ -8,12 +8,16 @@ process. So every background thread in this package is a BackgroundThread, which
 import concurrent.futures.thread  # noqa: F401  registers its own hook; ours, registered later, runs before it
 import contextlib
 import os
+import sys
 import threading
 import time
 from collections.abc import Callable
 from typing import Any, Final
 
 EXIT_S: Final = 5.0  # how long the exit of the interpreter waits for all threads that were told to stop
+# Python 3.12 before 3.12.3 starts no thread once its exit has begun (gh-113964), and stopping an event loop
+# may have to start one. There, these threads are left running, as any daemon thread is.
+CANNOT_STOP: Final = (3, 12) <= sys.version_info < (3, 12, 3)
 
 _running: Final[dict["BackgroundThread", None]] = {}  # in the order in which they were started
 
@@ -22,6 +26,7 @@ class BackgroundThread(threading.Thread):  # noqa: TID251  this is what to use i
     """A thread that is told to stop, and joined, at the exit of the interpreter.
 
     It is a daemon thread all the same, so that one that does not stop in time cannot keep the process alive.
+    Threads that it starts are daemon threads, too, unless it is made with daemon=False.
     """
 
     def __init__(
@@ -31,13 +36,14 @@ class BackgroundThread(threading.Thread):  # noqa: TID251  this is what to use i
         name: str,
         stop: Callable[[], object] | None,
         args: tuple[Any, ...] = (),
+        daemon: bool = True,
     ) -> None:
         """`stop` makes `target` return soon, and is harmless when it has returned already.
 
         It is called in the main thread while executors still take work. None is for a thread whose starter
         has waited for it as long as anybody should: the exit does not wait for it again.
         """
-        super().__init__(target=target, name=name, args=args, daemon=True)
+        super().__init__(target=target, name=name, args=args, daemon=daemon or CANNOT_STOP)
         self._stop_at_exit = stop
 
     def start(self) -> None:
@@ -73,6 +79,7 @@ def _join(threads: list[BackgroundThread]) -> None:
             thread.join(max(deadline - time.monotonic(), 0))
 
 
-# `atexit` would be too late: by then executors refuse work, and stopping an event loop may need one.
-threading._register_atexit(_stop_all)  # type: ignore[attr-defined]  # noqa: SLF001  as concurrent.futures does
+if not CANNOT_STOP:
+    # `atexit` would be too late: by then executors refuse work, and stopping an event loop may need one.
+    threading._register_atexit(_stop_all)  # type: ignore[attr-defined]  # noqa: SLF001  as concurrent.futures does
 os.register_at_fork(after_in_child=_running.clear)  # a child has none of its parent's threads

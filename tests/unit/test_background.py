@@ -4,6 +4,12 @@ import subprocess
 import sys
 from textwrap import dedent
 
+import pytest
+
+from headrace.background import CANNOT_STOP
+
+pytestmark = pytest.mark.skipif(CANNOT_STOP, reason="this Python starts no thread while it exits")
+
 PREAMBLE = """
 import atexit, os, sys, threading
 from headrace.background import BackgroundThread

@@ -8,8 +8,11 @@ from textwrap import dedent
 
 import pytest
 
+from headrace.background import CANNOT_STOP
 from wire.process import BrokerProcess
 from wire.sdk import fresh
+
+pytestmark = pytest.mark.skipif(CANNOT_STOP, reason="this Python starts no thread while it exits")
 
 # `atexit` runs when the interpreter has joined the threads that it waits for. It goes down under all others.
 PREAMBLE = """

@@ -81,7 +81,13 @@ def serve_in_thread(
 
     with bound(host, port) as listening:
         server = _Server(GatewaySettings(bootstrap=bootstrap, **limits))
-        thread = BackgroundThread(server.run, args=([listening],), name="headrace-gateway", stop=server.stop)
+        thread = BackgroundThread(
+            server.run,
+            args=([listening],),
+            name="headrace-gateway",
+            stop=server.stop,
+            daemon=False,  # or anyio's threads would be daemon threads, which nobody joins at exit
+        )
         thread.start()
         try:
             served = Served(url_of(listening))

@@ -1,16 +1,19 @@
 """Brokers and their coordinator from start to end: where they run, and that nothing of them stays."""
 
 import asyncio
+import atexit
 import itertools
 import os
 import shutil
 import tempfile
 from collections.abc import Callable, Coroutine, Iterator
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Self, TypeVar
 
+from headrace.background import CANNOT_STOP
 from headrace.coordination.embedded.server import Coordinator
 from headrace.ports import reserved
 from headrace.testing.captured_log import CapturedLog
@@ -93,6 +96,10 @@ class Hosted:
             return self._data
         made = Path(tempfile.mkdtemp(prefix="headrace-testing-"))
         self._stack.callback(shutil.rmtree, made)
+        if CANNOT_STOP:
+            forgotten = partial(_remove, made, os.getpid())  # by a script that never stops its broker
+            atexit.register(forgotten)
+            self._stack.callback(atexit.unregister, forgotten)
         return made
 
     def _start_loop(self) -> None:
@@ -166,6 +173,12 @@ class Hosted:
         for node in self._nodes.values():
             if isinstance(node, Inside) and node.broker is not None:
                 yield node.broker
+
+
+def _remove(directory: Path, owner: int) -> None:
+    """Remove it at the end of the process that has made it, whose threads may be at work in it yet."""
+    if os.getpid() == owner:
+        shutil.rmtree(directory, ignore_errors=True)
 
 
 async def _all(work: Iterator[Coroutine[Any, Any, None]]) -> None:
