@@ -257,6 +257,27 @@ def test_an_error_without_acks_closes_the_connection(raw: RawClient) -> None:
     assert raw.is_closed_by_the_broker()
 
 
+def test_a_request_may_name_more_partitions_than_are_handled_at_once(raw: RawClient, topic: str) -> None:
+    """Those that there are get their batch, in order, and every other one is answered."""
+    indexes = [0, 0, *range(2, 2000), 0]
+    request = ProduceRequest(
+        acks=1,
+        timeout_ms=10_000,
+        topic_data=[
+            TopicProduceData(
+                name=topic,
+                partition_data=[PartitionProduceData(index=each, records=make_batch(1)) for each in indexes],
+            )
+        ],
+    )
+
+    replies = raw.ask(request, 9).responses[0].partition_responses
+
+    assert [each.index for each in replies] == indexes
+    assert [each.base_offset for each in replies if not each.error_code] == [0, 1, 2]
+    assert {each.error_code for each in replies[2:-1]} == {ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}
+
+
 # -- topics whose records the broker reads -------------------------------------------------------
 
 

@@ -12,7 +12,7 @@ Not yet:   transactions, quotas.
 
 import asyncio
 import inspect
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Sequence
 from typing import NamedTuple
 
 from headrace.broker.dispatch import Context, HangUp, Reply, handles
@@ -20,7 +20,8 @@ from headrace.broker.errors import InvalidRequest, TimedOut, UnknownTopicId
 from headrace.broker.image import INTERNAL_TOPICS
 from headrace.broker.inspections import Outcome
 from headrace.broker.partition import Partition
-from headrace.broker.translate import FAILURES, Failure, error_code
+from headrace.broker.slices import STEP, Steps
+from headrace.broker.translate import FAILURES, Failure, error_code, error_message
 from headrace.protocol.errors import ErrorCode, KafkaError
 from headrace.protocol.fields import Buffer
 from headrace.protocol.schema.index import ApiKey
@@ -36,21 +37,50 @@ from headrace.protocol.schema.produce import (
 from headrace.storage.errors import InvalidTopic, StorageError
 
 BY_ID = 13
+AT_ONCE = 256  # topics, and partitions, of one request
 _ALL = -1
 _ACKS = (_ALL, 0, 1)
 
 
 @handles(ApiKey.PRODUCE, range(3, 14))
-def produce(request: ProduceRequest, context: Context) -> ProduceResponse | Awaitable[Reply] | None:
+def produce(
+    request: ProduceRequest, context: Context
+) -> ProduceResponse | Awaitable[Reply] | Steps[ProduceResponse | Awaitable[Reply] | None] | None:
     """Append every batch, or put it in line, in order, before returning; what is returned waits for the acks.
 
     Batches whose records have to be read wait in the line of their partition (see `broker.inspections`).
     """
+    topics = request.topic_data
+    if len(topics) > AT_ONCE or sum(len(topic.partition_data) for topic in topics) > AT_ONCE:
+        return _in_steps(request, context)
     appends = _Appends([], [])
-    replies = [_topic(topic, request.acks, context, appends) for topic in request.topic_data]
+    replies = [_topic(topic, request.acks, context, appends) for topic in topics]
+    return _appended(replies, appends, request, context)
+
+
+def _in_steps(request: ProduceRequest, context: Context) -> Steps[ProduceResponse | Awaitable[Reply] | None]:
+    """As `produce`, for requests that name many partitions; most of those are none of this broker's."""
+    appends = _Appends([], [])
+    topics = []
+    for topic in request.topic_data:
+        yield
+        replies: list[PartitionProduceResponse] = []
+        for first in range(0, len(topic.partition_data), STEP):
+            yield
+            some = topic.partition_data[first : first + STEP]
+            _append_each(topic, some, request.acks, context, appends, replies=replies)
+        topics.append(
+            TopicProduceResponse(name=topic.name, topic_id=topic.topic_id, partition_responses=replies)
+        )
+    return _appended(topics, appends, request, context)
+
+
+def _appended(
+    topics: list[TopicProduceResponse], appends: "_Appends", request: ProduceRequest, context: Context
+) -> ProduceResponse | Awaitable[Reply] | None:
     if appends.in_line:
-        return _answer_later(replies, appends, request, context)
-    return _answer(replies, appends.uncommitted, request, context)
+        return _answer_later(topics, appends, request, context)
+    return _answer(topics, appends.uncommitted, request, context)
 
 
 class _Appends(NamedTuple):
@@ -136,14 +166,28 @@ def _said(
 
 
 def _topic(topic: TopicProduceData, acks: int, context: Context, appends: _Appends) -> TopicProduceResponse:
+    replies: list[PartitionProduceResponse] = []
+    _append_each(topic, topic.partition_data, acks, context, appends, replies=replies)
+    return TopicProduceResponse(name=topic.name, topic_id=topic.topic_id, partition_responses=replies)
+
+
+def _append_each(
+    topic: TopicProduceData,
+    batches: Sequence[PartitionProduceData],
+    acks: int,
+    context: Context,
+    appends: _Appends,
+    *,
+    replies: list[PartitionProduceResponse],
+) -> None:
+    """Append these batches of a topic and add what is said of each to `replies`."""
     name, problem = topic.name, None
     if context.version >= BY_ID:
         try:
             name = context.broker.topic_name(topic.topic_id)
         except UnknownTopicId as error:
             problem = error
-    replies: list[PartitionProduceResponse] = []
-    for data in topic.partition_data:
+    for data in batches:
         if problem is not None:
             replies.append(_refused(data.index, problem))
             continue
@@ -153,7 +197,6 @@ def _topic(topic: TopicProduceData, acks: int, context: Context, appends: _Appen
             replies.append(PartitionProduceResponse(index=data.index, base_offset=-1))  # until it is known
         else:
             replies.append(reply)
-    return TopicProduceResponse(name=topic.name, topic_id=topic.topic_id, partition_responses=replies)
 
 
 def _append_or_wait(
@@ -233,5 +276,5 @@ def _refused(index: int, error: Failure) -> PartitionProduceResponse:
             BatchIndexAndErrorMessage(batch_index=place, batch_index_error_message=why)
             for place, why in record_errors
         ],
-        error_message=str(error),
+        error_message=error_message(error),
     )
