@@ -168,9 +168,10 @@ class FetchSessions:
         """What `request` reads; KafkaError if it goes on with a session that is not there."""
         if request.session_epoch in {_FULL, _OPEN}:
             self._remove(request.session_id)
-            wanted, all_exist = yield from _named(request, exists)
+            opens = request.session_epoch == _OPEN
+            wanted, all_exist = yield from _named(request, exists if opens else None)
             session = None
-            if request.session_epoch == _OPEN and wanted and all_exist:
+            if opens and wanted and all_exist:
                 session = self._open(wanted, by_id=by_id, privileged=privileged, now_ms=now_ms)
             return Plan(wanted, session, incremental=False, session_id=session.id if session else NO_SESSION)
         session = self._sessions.get(request.session_id)
@@ -257,8 +258,8 @@ class FetchSessions:
             self._partitions -= len(session)
 
 
-def _named(request: FetchRequest, exists: Exists) -> Steps[tuple[list[Wanted], bool]]:
-    """The partitions that a request names, each once, and whether all of them exist.
+def _named(request: FetchRequest, exists: Exists | None) -> Steps[tuple[list[Wanted], bool]]:
+    """The partitions that a request names, each once, and whether all of them exist if that is asked.
 
     What is said last of a partition counts.
     """
@@ -278,5 +279,5 @@ def _named(request: FetchRequest, exists: Exists) -> Steps[tuple[list[Wanted], b
                 partition.last_fetched_epoch,
             )
             wanted[entry.key] = entry
-            all_exist = all_exist and exists(entry)
+            all_exist = all_exist and (exists is None or exists(entry))
     return list(wanted.values()), all_exist
