@@ -47,7 +47,7 @@ HEAD: Final = "    CPU  children  loop held   memory     sent  statuses"
 # What a request may cost whatever its size, and how much more for each byte.
 CPU_S, CPU_S_BYTE = 0.5, 5e-6
 CHILDREN_S = 3.0  # a job of the codecs' processes is ended after two
-HELD_S, HELD_S_BYTE = 0.15, 2e-7
+HELD_S, HELD_S_BYTE = 0.4, 2e-7  # Python's own collection of garbage may take 0.3 s of it
 GROWN_BYTES, GROWN_BYTE = 48 * 2**20, 60
 
 _BOUNDS: Final[Mapping[str, Callable[[Cost], bool]]] = {

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from headrace.http.gateway.codecs import Codec
 
 KEPT: Final = 1000  # codecs, and ids that are no schema's
+KEPT_BY_TEXT: Final = 20  # codecs of schemas that records bring along: a batch has the same again and again
 STRANGE_S: Final = 5.0  # how long an id that is no schema's is not asked for again
 COSTLY: Final = 1000  # values whose reading was too costly, and is not tried again
 INVALID: Final = 42205
@@ -87,6 +88,7 @@ class Schemas:
         self._most_bytes = most_bytes
         self._lock = Lock()
         self._codecs: OrderedDict[int, SchemaCodec] = OrderedDict()
+        self._by_text: OrderedDict[Schema, SchemaCodec] = OrderedDict()
         self._strange: OrderedDict[int, float] = OrderedDict()  # until when
 
     # -- reading -------------------------------------------------------------------------------
@@ -147,10 +149,19 @@ class Schemas:
     def by_text(self, embedded: str, text: str) -> SchemaCodec:
         """What writes by a schema that nobody may have registered yet; a Problem if it is none."""
         schema = Schema(TYPES[embedded], text)
+        with self._lock:
+            found = self._by_text.get(schema)
+        if found is not None:
+            return found
         try:
-            return self._made(parse(schema, _no_reference), schema, {})
+            found = self._made(parse(schema, _no_reference), schema, {})
         except (InvalidSchema, BadValue) as error:
             raise Problem(HTTPStatus.UNPROCESSABLE_ENTITY, INVALID, str(error)) from None
+        with self._lock:
+            self._by_text[schema] = found
+            if len(self._by_text) > KEPT_BY_TEXT:
+                self._by_text.popitem(last=False)
+        return found
 
     def registered(self, subject: str, embedded: str, text: str) -> SchemaValue:
         """The schema as a version of the subject, which it becomes if it is none."""
