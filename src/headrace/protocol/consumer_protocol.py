@@ -5,7 +5,7 @@ than we know is read as the newest we do, and what follows is ignored: newer one
 """
 
 import struct
-from typing import Any
+from typing import Any, Final
 
 from headrace.protocol.errors import ProtocolError
 from headrace.protocol.fields import Buffer
@@ -23,6 +23,10 @@ __all__ = [
 ]
 
 
+MAX_SUBSCRIPTION_BYTES: Final = 256 * 1024
+"""What a broker decodes of one member: some 6,000 topics with long names. Its leader gets larger ones, too."""
+
+
 def encode_subscription(subscription: ConsumerProtocolSubscription, version: int) -> bytes:
     return _encode(subscription, version)
 
@@ -32,7 +36,11 @@ def encode_assignment(assignment: ConsumerProtocolAssignment, version: int) -> b
 
 
 def decode_subscription(data: Buffer) -> ConsumerProtocolSubscription:
-    """What a member wants to read. ProtocolError if it is no subscription."""
+    """What a member wants to read. ProtocolError if it is no subscription, or too large to be decoded."""
+    if len(data) > MAX_SUBSCRIPTION_BYTES:
+        raise ProtocolError(
+            f"a subscription of {len(data)} bytes is not decoded: the limit is {MAX_SUBSCRIPTION_BYTES}"
+        )
     subscription: ConsumerProtocolSubscription = _decode(ConsumerProtocolSubscription, data)
     return subscription
 

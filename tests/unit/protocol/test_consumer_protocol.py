@@ -38,3 +38,10 @@ def test_a_newer_version_is_read_as_the_newest_we_know_and_what_it_adds_is_ignor
 def test_bytes_that_are_no_subscription_are_refused(data: str) -> None:
     with pytest.raises(ProtocolError, match="ConsumerProtocolSubscription"):
         decode_subscription(bytes.fromhex(data))
+
+
+def test_a_subscription_that_would_take_long_is_not_decoded() -> None:
+    many = encode_subscription(ConsumerProtocolSubscription(topics=[""] * 200_000, user_data=None), 0)
+
+    with pytest.raises(ProtocolError, match="not decoded"):
+        decode_subscription(many)
