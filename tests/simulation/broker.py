@@ -14,6 +14,7 @@ from unittest.mock import patch
 
 from headrace.broker.config import BrokerConfig, Endpoint
 from headrace.broker.dispatch import load_handlers
+from headrace.broker.errors import NotLeader
 from headrace.broker.image import ClusterImage
 from headrace.broker.partition import ANY_EPOCH, Partition
 from headrace.broker.purgatory import WaitingFetch
@@ -117,6 +118,14 @@ class SimBroker(Broker):
         super().ensure_lease(partition)
         if partition.leadership is not None:
             self.on_serving(partition)
+
+    def holds_lease(self, partition: Partition) -> bool:
+        """Whether it would take a write with acks=1 right now."""
+        try:
+            super().ensure_lease(partition)
+        except NotLeader:
+            return False
+        return True
 
     def who_leads(self, question: WhoLeads) -> int:
         """What a client is told: -1 if nobody leads, or it is not known."""

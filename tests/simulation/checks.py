@@ -168,6 +168,8 @@ class Checks:
         ledger, eligible = self.ledgers[id_], {*old.isr, *old.elr}
         if new.version <= old.version or new.leader_epoch < old.leader_epoch:
             raise Violation(f"{id_}: {new} is written over {old}")
+        if new.leader != old.leader:
+            self._check_replaced(id_, old)
         if new.leader not in {-1, old.leader} and new.leader_epoch == old.leader_epoch:
             raise Violation(f"{id_}: {new.leader} leads after {old.leader} in the same epoch")
         # One that comes into sync with the proposal that ends its move may lead at once. It is not alone.
@@ -183,6 +185,16 @@ class Checks:
             if new.broker_epochs[each] > ledger.suspects.get(each, 0):  # not what it had before is in sync
                 ledger.suspects.pop(each, None)
         ledger.may_lead((*new.isr, *new.elr))
+
+    def _check_replaced(self, id_: TopicPartition, old: PartitionState) -> None:
+        """Whoever is replaced must not be able to take a write any more: by its lease, or by its word."""
+        machine = self._machines.get(old.leader)
+        broker = None if machine is None else machine.broker
+        partition = None if broker is None else broker.partitions.get(id_)
+        if broker is None or partition is None or partition.leadership is None:
+            return
+        if self._world.now >= self._expired_until.get(old.leader, 0.0) and broker.holds_lease(partition):
+            raise Violation(f"{id_}: broker {old.leader} is replaced while it serves in {old}")
 
     def power_cut(self, machine: Machine) -> None:
         """A machine has just lost power, and had not been stopped cleanly."""

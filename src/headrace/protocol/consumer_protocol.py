@@ -24,7 +24,7 @@ __all__ = [
 
 
 MAX_SUBSCRIPTION_BYTES: Final = 256 * 1024
-"""What a broker decodes of one member: some 6,000 topics with long names. Its leader gets larger ones, too."""
+"""What a broker decodes of one member: some 6,000 topics with long names."""
 
 
 def encode_subscription(subscription: ConsumerProtocolSubscription, version: int) -> bytes:
