@@ -90,8 +90,9 @@ class Checker:
         if isinstance(target, Iceberg):
             return look_at_iceberg(query.options, query.frame.schema)
         if isinstance(target, Parquet) and target.directory is not None:
+            found = look_at_directory(target.directory)
             check_directory(target.directory, self._state.checkpoint(query.name))
-            return look_at_directory(target.directory)
+            return found
         return target.label
 
     def _look_at_topic(self, topic: Topic, query: Query) -> str:
