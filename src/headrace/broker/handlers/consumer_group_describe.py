@@ -8,6 +8,7 @@ from functools import partial
 
 from headrace.broker.authorized import ALL_ON_GROUP, NOT_ASKED
 from headrace.broker.dispatch import Context, handles
+from headrace.broker.repeats import bounded_repeats
 from headrace.broker.slices import Steps, each
 from headrace.broker.translate import FAILURES, error_code, error_message
 from headrace.group.assignors import Assignment as Partitions
@@ -33,7 +34,7 @@ def consumer_group_describe(
 ) -> Steps[ConsumerGroupDescribeResponse]:
     operations = ALL_ON_GROUP if request.include_authorized_operations else NOT_ASKED
     describe = partial(_describe, operations=operations, context=context)
-    groups = yield from each(describe, dict.fromkeys(request.group_ids))
+    groups = yield from each(describe, bounded_repeats(request.group_ids))
     return ConsumerGroupDescribeResponse(groups=groups)
 
 

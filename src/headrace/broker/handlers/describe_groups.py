@@ -8,6 +8,7 @@ from functools import partial
 
 from headrace.broker.authorized import ALL_ON_GROUP, NOT_ASKED
 from headrace.broker.dispatch import Context, handles
+from headrace.broker.repeats import bounded_repeats
 from headrace.broker.slices import Steps, each
 from headrace.broker.translate import FAILURES, Failure, error_code, error_message
 from headrace.group.classic import ClassicGroup, State
@@ -28,7 +29,7 @@ _SAYS_NOT_FOUND = 6
 def describe_groups(request: DescribeGroupsRequest, context: Context) -> Steps[DescribeGroupsResponse]:
     operations = ALL_ON_GROUP if request.include_authorized_operations else NOT_ASKED
     describe = partial(_describe, operations=operations, context=context)
-    groups = yield from each(describe, dict.fromkeys(request.groups))
+    groups = yield from each(describe, bounded_repeats(request.groups))
     return DescribeGroupsResponse(groups=groups)
 
 

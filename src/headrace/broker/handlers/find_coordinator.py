@@ -10,6 +10,7 @@ Not yet:   transactional ids: CLUSTER_AUTHORIZATION_FAILED with the reason, whic
 from headrace.broker.dispatch import Context, handles
 from headrace.broker.errors import InvalidRequest
 from headrace.broker.image import Node
+from headrace.broker.repeats import bounded_repeats
 from headrace.broker.slices import Turns
 from headrace.broker.translate import FAILURES, Failure, error_code, error_message
 from headrace.group.errors import CoordinatorNotAvailable
@@ -28,7 +29,7 @@ _GROUP, _TRANSACTION, _SHARE = 0, 1, 2
 async def find_coordinator(request: FindCoordinatorRequest, context: Context) -> FindCoordinatorResponse:
     if context.version >= _SEVERAL_KEYS:
         found, turns = [], Turns()
-        for key in dict.fromkeys(request.coordinator_keys):
+        for key in bounded_repeats(request.coordinator_keys):
             found.append(await _find(key, request.key_type, context))
             await turns.next()
         return FindCoordinatorResponse(coordinators=found)

@@ -7,12 +7,13 @@ Versions:  v2 all topics; v5 leader epochs; v6 flexible; v7 stable offsets only;
 Not yet:   transactions, so every offset is stable.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import groupby
 from typing import NamedTuple
 
 from headrace.broker.dispatch import Context, handles
 from headrace.broker.groups import after_commit
+from headrace.broker.repeats import MAX_REPEATS, bounded_repeats
 from headrace.broker.slices import STEP, Steps, each
 from headrace.broker.translate import FAILURES, error_code
 from headrace.group.offsets import Committed
@@ -51,7 +52,7 @@ def offset_fetch(request: OffsetFetchRequest, context: Context) -> Steps[OffsetF
     if context.version < _SEVERAL_GROUPS:
         return (yield from _one_group(request, context))
     groups = []
-    for asked in {group.group_id: group for group in request.groups}.values():
+    for asked in bounded_repeats(request.groups, lambda group: group.group_id):
         group = yield from _group(asked, context)
         groups.append(group)
     return OffsetFetchResponse(groups=groups)
@@ -118,14 +119,20 @@ def _one_group(request: OffsetFetchRequest, context: Context) -> Steps[OffsetFet
     return OffsetFetchResponse(topics=topics)
 
 
-def _once(wanted: Iterable[_Wanted]) -> Steps[list[_Wanted]]:
-    """Each topic once, and each of its partitions, however often they are named: metadata can be long."""
+def _once(wanted: Sequence[_Wanted]) -> Steps[Sequence[_Wanted]]:
+    """The topics as they are, or each once, and each of its partitions, if many are named again and again.
+
+    Metadata of an offset can be long.
+    """
     merged: dict[tuple[str, bytes], tuple[ErrorCode, dict[int, None]]] = {}
     for number, topic in enumerate(wanted):
         if not number % STEP:
             yield
         _, indexes = merged.setdefault((topic.name, topic.topic_id), (topic.problem, {}))
         indexes.update(dict.fromkeys(topic.partitions))
+    named = sum(len(topic.partitions) for topic in wanted)
+    if named - sum(len(indexes) for _, indexes in merged.values()) <= MAX_REPEATS:
+        return wanted
     return [
         _Wanted(name, topic_id, tuple(indexes), problem)
         for (name, topic_id), (problem, indexes) in merged.items()
