@@ -32,6 +32,7 @@ SUITES := lint unit spark wire cluster compat cli console http kazoo coordinatio
 JOBS ?= 2
 
 test: install  ## everything CI runs, two suites at a time
+	@echo "$(words $(SUITES)) suites, $(JOBS) at a time; each prints its output when it is done (JOBS=1: as it runs)"
 	+$(MAKE) --no-print-directory --jobs=$(JOBS) $(if $(filter-out 1,$(JOBS)),--output-sync=target) $(SUITES)
 
 lint: install  ## format, lint, strict types, import contracts
