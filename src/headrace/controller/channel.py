@@ -16,6 +16,7 @@ from headrace.protocol.message import Message
 UPDATE_VERSION = 8
 PARTITIONS_PER_UPDATE = 8  # a broker makes the files of new partitions before it does anything else
 _UPDATE_TIMEOUT_S = 30.0
+UNREACHABLE_AFTER = 3  # attempts in a row: a broker that restarts, or a connection that breaks, is no news
 _FIRST_RETRY_S, _LAST_RETRY_S = 0.02, 0.5
 
 logger = logging.getLogger(__name__)
@@ -104,17 +105,19 @@ class Channel:
             self._news.notify_all()
 
     async def _run(self) -> None:
-        delay = _FIRST_RETRY_S
+        failures, delay = 0, _FIRST_RETRY_S
         while True:
             try:
                 self._link = await self._connect(self._broker_id)
                 self._on_reachable(self._broker_id, True)
-                delay = _FIRST_RETRY_S
+                failures, delay = 0, _FIRST_RETRY_S
                 self._everything = True
                 await self._serve(self._link)
             except PeerGone as error:
                 logger.debug("the channel to broker %d: %s", self._broker_id, error)
-                self._on_reachable(self._broker_id, False)
+                failures += 1
+                if failures == UNREACHABLE_AFTER:
+                    self._on_reachable(self._broker_id, False)
                 await asyncio.sleep(delay)
                 delay = min(2 * delay, _LAST_RETRY_S)
             except Exception:  # a channel that ended here would never be missed
