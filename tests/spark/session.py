@@ -7,8 +7,7 @@ from typing import Final
 
 from pyspark.sql import SparkSession
 
-from headrace.spark.launcher import prepare
-from pyspark_headrace import DefaultSource
+from headrace.spark.launcher import prepare, register_sources
 from spark.jars import connector_jars
 
 SETTINGS: Final = {
@@ -48,7 +47,7 @@ def spark_session(root: Path) -> Iterator[SparkSession]:
         .config("spark.sql.warehouse.dir", str(root / "warehouse"))
         .getOrCreate()
     )
-    session.dataSource.register(DefaultSource)  # a machine that is too busy keeps Spark from finding it
+    register_sources(session)
     try:
         yield session
     finally:

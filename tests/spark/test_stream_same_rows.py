@@ -23,6 +23,18 @@ def test_both_read_what_is_there_and_end(queries: Queries) -> None:
     assert ours.query.lastProgress is not None
 
 
+def test_a_starting_query_adds_no_key_to_the_environment_that_queries_share(queries: Queries) -> None:
+    """Spark inserts keys without a lock: two that start together may corrupt the map for every task."""
+    session: Any = queries.spark._jsparkSession
+    environment = (
+        session.sessionState().dataSourceManager().lookupDataSource("headrace").dataSourceCls().envVars()
+    )
+    before = set(environment)
+    queries.stream(OURS, subscribe="shapes").finish()
+
+    assert set(environment) == before
+
+
 def test_both_read_all_of_it_in_batches_of_a_given_size(queries: Queries) -> None:
     limit = 700
     ours, theirs = (each.finish() for each in queries.streams(subscribe="skewed", maxOffsetsPerTrigger=limit))

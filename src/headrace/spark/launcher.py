@@ -20,6 +20,13 @@ LOCAL: Final = "local[*]"
 _STATE_STORE: Final = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 # They print every error with all its frames of Java, be it told to somebody or not.
 _LOUD: Final = ("DataFrameQueryContextLogger", "SQLQueryContextLogger")
+# What Spark's PythonStreamingSourceRunner sets in the environment of a data source.
+_STREAM_VARIABLES: Final = (
+    "SPARK_LOCAL_DIRS",
+    "SPARK_AUTH_SOCKET_TIMEOUT",
+    "SPARK_BUFFER_SIZE",
+    "SPARK_PYTHON_RUNTIME",
+)
 _LOGGING: Final = Path(__file__).with_name("log4j2.properties")
 
 # Spark asks for a module that a small Java lacks, only for linear algebra, and every Java warns of it.
@@ -56,14 +63,27 @@ def session(
         builder = builder.config(setting, value)
     with _stderr_to(log) if log is not None else nullcontext():
         spark = builder.getOrCreate()
-    _register(spark)
+    register_sources(spark)
     return spark
 
 
-def _register(spark: "SparkSession") -> None:
-    """Spark finds them by itself, unless the machine is too busy for its patience: then it finds none."""
-    for name in ("pyspark_headrace", "pyspark_headrace_delta", "pyspark_headrace_iceberg"):
-        spark.dataSource.register(import_module(name).DefaultSource)
+def register_sources(spark: "SparkSession") -> None:
+    """Register our data sources. Spark also discovers them itself, but gives up on a busy machine.
+
+    All queries of a session share one `java.util.HashMap`, the environment of the registered class. Every
+    streaming query puts `_STREAM_VARIABLES` into it when it starts, without a lock. Two queries that insert a
+    key at the same time leave the map with a wrong size, and each later task fails with an
+    OptionalDataException. The keys are therefore inserted here: replacing the value of a key is harmless.
+    """
+    environment = spark.sparkContext.environment
+    added = [variable for variable in _STREAM_VARIABLES if variable not in environment]
+    environment.update(dict.fromkeys(added, ""))
+    try:
+        for name in ("pyspark_headrace", "pyspark_headrace_delta", "pyspark_headrace_iceberg"):
+            spark.dataSource.register(import_module(name).DefaultSource)
+    finally:
+        for variable in added:
+            del environment[variable]
 
 
 @contextmanager
