@@ -11,11 +11,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar
 
+from headrace.protocol.ids import TopicPartition
 from headrace.protocol.records import Record, encode_batch
 from headrace.storage.config import LogConfig
 from headrace.storage.directory import LogDirectory
 from headrace.storage.identity import Identity
-from headrace.storage.topics import TopicPartition
 
 MIB = 1024 * 1024
 BATCH = 256 * 1024

@@ -17,7 +17,6 @@ _FROM: Final = {
     "admin.aio": ("AsyncAdmin",),
     "consuming.aio": ("AsyncConsumer",),
     "producing.aio": ("AsyncProducer",),
-    "connection": ("Place",),
     "consuming.consumer": ("Consumer",),
     "consuming.message": ("Batch", "Message"),
     "producing.delivery": ("Counts", "Delivered", "Receipt"),
@@ -40,6 +39,7 @@ _FROM: Final = {
     "serializers.registry": ("Avro", "JsonSchema", "Protobuf"),
 }
 _MODULES: Final = {name: f"headrace.client.{module}" for module, names in _FROM.items() for name in names}
+_MODULES["TopicPartition"] = "headrace.protocol.ids"
 
 __all__ = [  # noqa: RUF022  what people look for first
     "Producer",
@@ -56,7 +56,7 @@ __all__ = [  # noqa: RUF022  what people look for first
     "Protobuf",
     "Message",
     "Batch",
-    "Place",
+    "TopicPartition",
     "Receipt",
     "Delivered",
     "Counts",
@@ -77,6 +77,8 @@ __all__ = [  # noqa: RUF022  what people look for first
 
 def __getattr__(name: str) -> Any:
     """What was asked for, imported now."""
+    if name == "Place":  # what TopicPartition was called at first
+        name = "TopicPartition"
     if name not in _MODULES:
         raise AttributeError(f"module 'headrace' has no attribute {name!r}")
     found = getattr(import_module(_MODULES[name]), name)

@@ -1,6 +1,5 @@
 from headrace.client.admin.admin import Admin
 from headrace.client.admin.aio import AsyncAdmin
-from headrace.client.connection import Place
 from headrace.client.consuming.aio import AsyncConsumer
 from headrace.client.consuming.consumer import Consumer
 from headrace.client.consuming.message import Batch, Message
@@ -23,6 +22,7 @@ from headrace.client.producing.delivery import Counts, Delivered, Receipt
 from headrace.client.producing.producer import Producer
 from headrace.client.serializers.formats import BYTES, JSON, STRING
 from headrace.client.serializers.registry import Avro, JsonSchema, Protobuf
+from headrace.protocol.ids import TopicPartition
 
 __version__: str
 
@@ -41,7 +41,7 @@ __all__ = [  # noqa: RUF022  what people look for first
     "Protobuf",
     "Message",
     "Batch",
-    "Place",
+    "TopicPartition",
     "Receipt",
     "Delivered",
     "Counts",

@@ -27,6 +27,7 @@ from compat.kafka_tools.records import Record as ServedRecord
 from compat.kafka_tools.samples import Sample, rewrites, samples
 from headrace.protocol.batch import TimestampType, add_sequence
 from headrace.protocol.compression import Compression
+from headrace.protocol.ids import TopicPartition
 from headrace.protocol.records import Record, encode_batch
 from headrace.storage.cleaner import install, plan_compaction, run_compaction
 from headrace.storage.config import LogConfig
@@ -34,7 +35,6 @@ from headrace.storage.directory import LogDirectory
 from headrace.storage.log import NO_APPEND_TIME, Log
 from headrace.storage.recovery import open_log
 from headrace.storage.retention import enforce_retention
-from headrace.storage.topics import TopicPartition
 from headrace.testing.clock import SettableClock
 from headrace.testing.records import make_marker
 

@@ -13,9 +13,9 @@ from headrace.client.errors import GroupActive, NoSuchGroup, NoSuchTopic
 from headrace.client.groups.admin import GroupAdmin
 from headrace.client.groups.group import Group
 from headrace.client.groups.reset import ToEarliest, ToTime
-from headrace.client.places import Place
 from headrace.client.producing.producer import Producer
 from headrace.http.serving import serve_in_thread
+from headrace.protocol.ids import TopicPartition
 from http_support.asking import Asking
 
 RECORDS: Final = 5
@@ -97,7 +97,7 @@ def _move(admin: GroupAdmin) -> None:
     assert (reset.old, reset.new) == (None, 0)
     admin.reset("made", [reset])
     (progress,) = admin.describe(["made"])[0].partitions
-    admin.delete_offsets("old", [Place(progress.topic, progress.partition)])
+    admin.delete_offsets("old", [TopicPartition(progress.topic, progress.partition)])
     assert admin.describe(["old"])[0].partitions == ()
     admin.delete(["new", "made"])
     assert "made" not in [each.name for each in admin.list_groups()]

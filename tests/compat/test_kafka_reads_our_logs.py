@@ -33,6 +33,7 @@ from compat.our_logs import (
 )
 from headrace.protocol.batch import BatchHeader, TimestampType, read_batch
 from headrace.protocol.compression import Compression
+from headrace.protocol.ids import TopicPartition
 from headrace.protocol.records import Record, decode_batch, encode_batch
 from headrace.storage.checkpoints import read_offsets
 from headrace.storage.cleaner import install, plan_compaction, run_compaction
@@ -42,7 +43,6 @@ from headrace.storage.identity import Identity
 from headrace.storage.log import Log
 from headrace.storage.producer_snapshot import decode_snapshot, encode_snapshot
 from headrace.storage.recovery import open_log
-from headrace.storage.topics import TopicPartition
 from headrace.testing.clock import SettableClock
 from headrace.testing.logs import files_in, read_all
 from headrace.testing.records import make_marker, split_batches

@@ -13,26 +13,27 @@ from headrace.client.errors import ClientError
 from headrace.client.wire.brokers import Brokers
 from headrace.client.wire.security import Security
 from headrace.protocol.batch import HEADER_SIZE
+from headrace.protocol.ids import TopicPartition
 from headrace.protocol.records import Record, encode_batch, keys_and_values
 from headrace.protocol.schema.metadata import MetadataRequest
 from headrace.spark.cluster import FIRST_PATIENCE_S, Cluster
 from headrace.spark.errors import SparkError
 from headrace.spark.fetching import Fetching
-from headrace.spark.offsets import EARLIEST, LATEST, Place, Range
+from headrace.spark.offsets import EARLIEST, LATEST, Range
 from headrace.spark.options import SourceOptions
 from headrace.spark.producing import Producing
 
-ORDERS: Final = Place("orders", 0)
-LARGE: Final = Place("large", 0)
-BRIEF: Final = Place("brief", 0)
+ORDERS: Final = TopicPartition("orders", 0)
+LARGE: Final = TopicPartition("large", 0)
+BRIEF: Final = TopicPartition("brief", 0)
 
 
-def add(producing: Producing, place: Place, values: list[bytes]) -> None:
+def add(producing: Producing, place: TopicPartition, values: list[bytes]) -> None:
     records = [Record(key=None, value=each, timestamp=1) for each in values]
     producing.add(place, encode_batch(records)[HEADER_SIZE:], len(records), 1)
 
 
-def write(cluster: Cluster, place: Place, values: list[bytes], *, at_a_time: int) -> Range:
+def write(cluster: Cluster, place: TopicPartition, values: list[bytes], *, at_a_time: int) -> Range:
     """Where the values are then."""
     producing = Producing(cluster)
     try:

@@ -18,6 +18,7 @@ from compat.kafka_tools.tools import KafkaTools, complaints
 from compat.kafka_tools.written import DELETED_BEFORE, SETTINGS, TOPICS, WrittenDirectory
 from headrace.protocol.batch import BatchHeader, TimestampType, read_batch
 from headrace.protocol.compression import Compression
+from headrace.protocol.ids import TopicPartition
 from headrace.protocol.records import Record, decode_batch, encode_batch
 from headrace.storage.checkpoints import read_offsets
 from headrace.storage.config import LogConfig
@@ -36,7 +37,6 @@ from headrace.storage.log import Log
 from headrace.storage.producer_snapshot import decode_snapshot, encode_snapshot
 from headrace.storage.recovery import open_log
 from headrace.storage.time_lookup import FoundOffset
-from headrace.storage.topics import TopicPartition
 from headrace.testing.clock import SettableClock
 from headrace.testing.logs import files_in, read_all
 from headrace.testing.records import make_marker, split_batches

@@ -8,15 +8,15 @@ import requests
 from prometheus_client.parser import text_string_to_metric_families
 
 from headrace.client.groups.questions import GroupQuestions
-from headrace.client.places import Place
 from headrace.client.wire.live_brokers import LiveBrokers
 from headrace.client.wire.settling import Patience
+from headrace.protocol.ids import TopicPartition
 from headrace.testing import Cluster
 from http_support.asking import wait_until
 
 PARTITIONS: Final = 6
 GROUPS: Final = sorted(f"g{number}" for number in range(12))
-PLACES: Final = [Place("t", index) for index in range(PARTITIONS)]
+PLACES: Final = [TopicPartition("t", index) for index in range(PARTITIONS)]
 SOON_S: Final = 15.0  # a gateway that waits for who does not answer takes 30
 UP: Final = "headrace_broker_up"
 LAG: Final = "kafka_consumergroup_lag"
@@ -214,7 +214,7 @@ def test_a_process_that_stands_still_hides_its_groups_until_others_have_them() -
     with Cluster(3, process=True, topics={"t": 1}) as cluster:
         gateway, brokers = Gateway(cluster.http), LiveBrokers(cluster.bootstrap)
         for name in GROUPS:
-            assert not GroupQuestions(brokers).commit(name, {Place("t", 0): 0}, Patience(30)).missing
+            assert not GroupQuestions(brokers).commit(name, {TopicPartition("t", 0): 0}, Patience(30)).missing
         brokers.close()
         wait_until(gateway.all_there, "the groups are not there")
         paused = gateway.coordinator()

@@ -5,7 +5,7 @@ from random import Random
 
 from headrace.coordination.znodes import Controller as ControllerZnode
 from headrace.coordination.znodes import TopicAssignment, topic_path
-from headrace.storage.topics import TopicPartition
+from headrace.protocol.ids import TopicPartition
 from simulation.checks import Checks
 from simulation.machine import Machine
 from simulation.network import Network

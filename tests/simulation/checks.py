@@ -7,7 +7,7 @@ from functools import partial
 from headrace.broker.partition import Partition
 from headrace.coordination.session import Znode
 from headrace.coordination.znodes import ControllerEpoch, PartitionState, TopicAssignment, topic_path
-from headrace.storage.topics import TopicPartition
+from headrace.protocol.ids import TopicPartition
 from simulation.broker import MIN_INSYNC_REPLICAS
 from simulation.ledger import Ledger, Place
 from simulation.log import SimLog

@@ -3,7 +3,7 @@
 import asyncio
 
 from headrace.controller.channel import PeerGone
-from headrace.storage.topics import TopicPartition
+from headrace.protocol.ids import TopicPartition
 from simulation.network import Network
 from simulation.peer import Peer, WhoLeads
 from simulation.process import Process

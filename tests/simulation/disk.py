@@ -8,7 +8,7 @@ when they are written, as `headrace.storage` does it.
 from collections.abc import Callable
 from random import Random
 
-from headrace.storage.topics import TopicPartition
+from headrace.protocol.ids import TopicPartition
 from simulation.log import SimLog
 
 IN_DOUBT = -1  # in place of a boot

@@ -21,6 +21,7 @@ from headrace.controller.runner import Controller
 from headrace.controller.store import Office
 from headrace.coordination.session import ANY_VERSION, Check
 from headrace.coordination.znodes import ControllerEpoch, PartitionState
+from headrace.protocol.ids import TopicPartition
 from headrace.protocol.update_metadata import UpdateMetadataRequest
 from headrace.replication import election, follower
 from headrace.replication.leader import Leader
@@ -217,7 +218,9 @@ def a_broker_that_refuses_connections_counts_as_dead() -> Iterator[None]:
 
 @_mutation
 def a_leader_that_is_alive_is_replaced_without_being_asked() -> Iterator[None]:
-    async def agree(_self: Handover, _leader: int, keys: list[model.Key], _changes: object) -> set[model.Key]:
+    async def agree(
+        _self: Handover, _leader: int, keys: list[TopicPartition], _changes: object
+    ) -> set[TopicPartition]:
         return set(keys)
 
     with patch.object(Handover, "ask_to_step_down", agree):

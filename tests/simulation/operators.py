@@ -2,10 +2,10 @@
 
 from collections.abc import Awaitable, Callable
 
-from headrace.controller.model import Changes, ClusterModel, Key, Refused
+from headrace.controller.model import Changes, ClusterModel, Refused
 from headrace.controller.runner import Controller, NotController
 from headrace.coordination.errors import CoordinationError
-from headrace.storage.topics import TopicPartition
+from headrace.protocol.ids import TopicPartition
 from simulation.broker import SimBroker
 from simulation.machine import Machine
 from simulation.process import Process
@@ -41,11 +41,11 @@ class Operators:
 
     def _move(self, id_: TopicPartition, target: list[int] | None) -> None:
         self._world.say("", "%s is to move to %s", id_, target)
-        self._change(lambda model: model.move(Key(*id_), target))
+        self._change(lambda model: model.move(TopicPartition(*id_), target))
 
     def prefer(self) -> None:
         id_ = self._world.random.choice(self._ids)
-        self._change(lambda model: model.prefer(Key(*id_)))
+        self._change(lambda model: model.prefer(TopicPartition(*id_)))
 
     def delete_records(self) -> None:
         """Have a leader drop some of what is committed."""

@@ -11,8 +11,8 @@ from collections.abc import Iterator
 
 from headrace.controller.channel import PeerGone
 from headrace.protocol.errors import ErrorCode
+from headrace.protocol.ids import TopicPartition
 from headrace.protocol.schema.produce import PartitionProduceData, ProduceRequest, TopicProduceData
-from headrace.storage.topics import TopicPartition
 from simulation.client import PATIENCE_S, Client
 from simulation.ledger import Ledger
 from simulation.log import Batch

@@ -5,7 +5,7 @@ from random import Random
 
 from headrace.coordination.session import Create
 from headrace.coordination.znodes import PERSISTENT_PATHS, Config, TopicAssignment
-from headrace.storage.topics import TopicPartition
+from headrace.protocol.ids import TopicPartition
 from simulation.aftermath import Aftermath
 from simulation.alarm import heard
 from simulation.broker import simulated

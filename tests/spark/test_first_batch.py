@@ -10,8 +10,9 @@ import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 
+from headrace.protocol.ids import TopicPartition
 from headrace.spark.errors import DataLoss
-from headrace.spark.offsets import Place, from_json
+from headrace.spark.offsets import from_json
 from spark.queries import BOTH, OURS, THEIRS, Queries
 from spark.readers import ALL, offsets_of, stream_reader
 from spark.topics import FOREVER, plain, write
@@ -60,7 +61,7 @@ def test_a_query_that_reads_what_is_there_may_begin_after_that(broker: BrokerPro
     end = reader.latestOffset(reader.initialOffset(), ALL)
     write(broker.bootstrap, topic, plain(3, first=8))
 
-    assert from_json(end) == {Place(topic, 0): 8}
+    assert from_json(end) == {TopicPartition(topic, 0): 8}
     assert offsets_of(reader, reader.partitions(reader.initialOffset(), end)) == []
     assert reader.latestOffset(end, ALL) == end
     reader.stop()

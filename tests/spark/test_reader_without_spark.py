@@ -7,16 +7,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from confluent_kafka import TopicPartition
+from confluent_kafka import TopicPartition as RdkafkaPartition
 from pyspark.sql.datasource import InputPartition
 from pyspark.sql.streaming.datasource import ReadLimit, ReadMaxRows
 
 from headrace.client.wire.connection import Asked, Connection
 from headrace.protocol.batch import BatchHeader, read_header
+from headrace.protocol.ids import TopicPartition
 from headrace.protocol.message import Message
 from headrace.protocol.schema.fetch import FetchRequest
 from headrace.spark.errors import DataLoss, SparkError
-from headrace.spark.offsets import Place, from_json
+from headrace.spark.offsets import from_json
 from headrace.spark.source import StreamReader
 from spark.readers import ALL, batch_reader, offsets_of, stream_reader
 from spark.topics import FOREVER, SIZES, plain, write
@@ -39,9 +40,9 @@ def test_a_batch_waits_until_there_is_enough_for_it(broker: BrokerProcess, limit
     third = reader.latestOffset(second, limit)
     reader.stop()
 
-    assert from_json(first) == {Place(topic, 0): 3}  # the first never waits
+    assert from_json(first) == {TopicPartition(topic, 0): 3}  # the first never waits
     assert second == first
-    assert from_json(third) == {Place(topic, 0): 13}
+    assert from_json(third) == {TopicPartition(topic, 0): 13}
 
 
 def test_a_batch_does_not_wait_for_ever(broker: BrokerProcess) -> None:
@@ -54,7 +55,7 @@ def test_a_batch_does_not_wait_for_ever(broker: BrokerProcess) -> None:
     second = reader.latestOffset(first, ALL)
     reader.stop()
 
-    assert from_json(second) == {Place(topic, 0): 4}
+    assert from_json(second) == {TopicPartition(topic, 0): 4}
 
 
 def test_a_query_that_reads_what_is_there_does_not_read_what_comes_meanwhile(broker: BrokerProcess) -> None:
@@ -67,9 +68,9 @@ def test_a_query_that_reads_what_is_there_does_not_read_what_comes_meanwhile(bro
     write(broker.bootstrap, topic, plain(5))
 
     end = reader.latestOffset(start, ReadMaxRows(4))
-    assert from_json(end) == {Place(topic, 0): 4}
+    assert from_json(end) == {TopicPartition(topic, 0): 4}
     end = reader.latestOffset(end, ReadMaxRows(4))
-    assert from_json(end) == {Place(topic, 0): 7}
+    assert from_json(end) == {TopicPartition(topic, 0): 7}
     assert reader.latestOffset(end, ReadMaxRows(4)) == end
     assert reader.reportLatestOffset() == {topic: {"0": 12}}
     reader.stop()
@@ -84,10 +85,10 @@ def test_a_topic_that_comes_later_and_has_lost_records_already_is_a_loss_as_any_
     start = reader.latestOffset(reader.initialOffset(), ALL)
     admin = make_topic(broker.bootstrap, topic, retention_ms=FOREVER)
     write(broker.bootstrap, topic, plain(10))
-    admin.delete_records([TopicPartition(topic, 0, 6)])[TopicPartition(topic, 0)].result(timeout=20)
+    admin.delete_records([RdkafkaPartition(topic, 0, 6)])[RdkafkaPartition(topic, 0)].result(timeout=20)
     end = reader.latestOffset(start, ALL)
 
-    assert (from_json(start), from_json(end)) == ({}, {Place(topic, 0): 10})
+    assert (from_json(start), from_json(end)) == ({}, {TopicPartition(topic, 0): 10})
     if fails:
         with pytest.raises(DataLoss, match="begins at 6"):
             reader.partitions(start, end)

@@ -8,8 +8,8 @@ import pytest
 from compat.kafka_tools.java import KafkaUnavailableError, find_kafka
 from compat.kafka_tools.samples import samples
 from compat.kafka_tools.server import KafkaServer
+from headrace.protocol.ids import TopicPartition
 from headrace.spark.errors import SparkError
-from headrace.spark.offsets import Place
 from headrace.spark.sink import Written, write_batches
 from headrace.spark.sink_options import SinkOptions
 from spark.topics import CODECS
@@ -51,7 +51,7 @@ def test_rows_of_every_shape_are_written_with_every_codec(kafka: KafkaServer, co
     written = write(kafka, topic, kafka_compression_type=codec, kafka_batch_size="900")
 
     assert written.records == len(ROWS)
-    assert written.offsets == {Place(topic, 0): (0, len(ROWS) - 1)}
+    assert written.offsets == {TopicPartition(topic, 0): (0, len(ROWS) - 1)}
     assert written.producer.id >= 0
     assert [
         (each.key(), each.value(), tuple(each.headers() or ())) for each in read(kafka.bootstrap, topic)
@@ -62,7 +62,7 @@ def test_a_topic_that_is_not_there_is_made(kafka: KafkaServer) -> None:
     """Kafka says that there is no such topic when it is asked for the first time, and then there is one."""
     topic = fresh_name("made")
 
-    assert write(kafka, topic).offsets == {Place(topic, 0): (0, len(ROWS) - 1)}
+    assert write(kafka, topic).offsets == {TopicPartition(topic, 0): (0, len(ROWS) - 1)}
 
 
 def test_a_compacted_topic_refuses_rows_without_a_key(kafka: KafkaServer) -> None:

@@ -18,7 +18,7 @@ from headrace import (
     NoSuchGroup,
     NotReadable,
     NotSerializable,
-    Place,
+    TopicPartition,
     Unreachable,
 )
 from headrace.testing import Broker
@@ -137,7 +137,7 @@ def test_what_fails_is_raised_by_send_and_by_flush(broker: BrokerProcess) -> Non
 
 def test_reading_and_committing_as_a_group(broker: BrokerProcess) -> None:
     topic, group = topic_of(broker.bootstrap, numbers(700)), fresh("group")
-    place = Place(topic, 0)
+    place = TopicPartition(topic, 0)
 
     async def story() -> None:
         async with AsyncConsumer(broker.bootstrap, topic, group=group, **QUICK) as consumer:
@@ -176,7 +176,7 @@ def test_what_was_fetched_for_nobody_is_handed_out_later(broker: BrokerProcess) 
                     some = await first(min(200, 3000 - len(found)), consumer.read())
                     found.extend(message.value for message in some)
                     await consumer.commit(wait=False)
-            assert await consumer.lag() == {Place(topic, 0): 0, Place(topic, 1): 0}
+            assert await consumer.lag() == {TopicPartition(topic, 0): 0, TopicPartition(topic, 1): 0}
         assert sorted(found, key=int) == numbers(3000)
 
     run(story())
@@ -189,7 +189,7 @@ def test_a_consumer_that_waits_for_nothing_can_be_cancelled_and_closed(broker: B
         async with AsyncConsumer(broker.bootstrap, topic, **QUICK) as consumer:
             with pytest.raises(TimeoutError):
                 await asyncio.wait_for(anext(consumer.read()), 0.3)
-            assert await consumer.lag() == {Place(topic, 0): 0}
+            assert await consumer.lag() == {TopicPartition(topic, 0): 0}
 
     run(story())
 
@@ -252,7 +252,7 @@ def test_administration(broker: BrokerProcess) -> None:
             assert await admin.offsets(topic) == {0: (40, 100)}
             assert await admin.offsets_at(topic, 0) == {0: 40}
             await admin.set_group_offsets(group, {(topic, 0): 60})
-            assert await admin.lag(group) == {Place(topic, 0): 40}
+            assert await admin.lag(group) == {TopicPartition(topic, 0): 40}
             assert group in [each.name for each in await admin.list_groups()]
             await admin.delete_group(group)
             with pytest.raises(NoSuchGroup):

@@ -6,7 +6,7 @@ from itertools import islice
 
 import pytest
 
-from headrace import ClientError, Closed, Consumer, NoSuchTopic, Place, Producer, Unreachable
+from headrace import ClientError, Closed, Consumer, NoSuchTopic, Producer, TopicPartition, Unreachable
 from headrace.testing import Broker
 from wire.sdk import QUICK, fresh, numbers, topic_of
 
@@ -125,7 +125,7 @@ def test_what_hears_of_failures_may_raise(broker: Broker) -> None:
 def test_a_listener_that_raises_is_heard_also_if_there_are_no_records(broker: Broker) -> None:
     topic = topic_of(broker.bootstrap, [])
 
-    def complain(_places: list[Place]) -> None:
+    def complain(_places: list[TopicPartition]) -> None:
         raise LookupError("of the user's")
 
     with (
@@ -139,7 +139,7 @@ def test_a_listener_that_raises_is_heard_also_if_there_are_no_records(broker: Br
 def test_a_listener_that_raises_is_heard_and_no_record_is_lost(broker: Broker, which: str) -> None:
     topic, group = topic_of(broker.bootstrap, numbers(10)), fresh("group")
 
-    def complain(places: list[Place]) -> None:
+    def complain(places: list[TopicPartition]) -> None:
         raise LookupError(f"{len(places)} partitions")
 
     def read(consumer: Consumer[bytes, bytes]) -> None:
@@ -185,8 +185,8 @@ def test_a_commit_is_made_after_one_that_nobody_waited_for_has_failed(broker: Br
         with broker.faults.fail("OffsetCommit", error="GROUP_AUTHORIZATION_FAILED", times=1) as fault:
             consumer.commit(wait=False)
             fault.wait()
-        assert consumer.commit() == {Place(topic, 0): 4}
-        assert consumer.committed() == {Place(topic, 0): 4}
+        assert consumer.commit() == {TopicPartition(topic, 0): 4}
+        assert consumer.committed() == {TopicPartition(topic, 0): 4}
         assert consumer.commit() == {}  # nothing is new
 
 
@@ -196,7 +196,7 @@ def test_a_commit_is_made_after_one_that_nobody_waited_for_has_failed(broker: Br
 @pytest.mark.parametrize("group", [None, "seekers"])
 def test_lag_and_position_follow_a_seek(broker: Broker, group: str | None) -> None:
     topic = topic_of(broker.bootstrap, numbers(20))
-    place = Place(topic, 0)
+    place = TopicPartition(topic, 0)
     group = group and fresh(group)
     with Consumer(broker.bootstrap, topic, group=group, **QUICK) as consumer:
         list(islice(consumer, 5))

@@ -15,8 +15,8 @@ from headrace import (
     Consumer,
     NoSuchTopic,
     NotReadable,
-    Place,
     Producer,
+    TopicPartition,
 )
 from headrace.testing import Broker as EmbeddedBroker
 from wire.process import BrokerProcess
@@ -32,9 +32,13 @@ def read(bootstrap: str, topic: str, group: str) -> list[bytes]:
 def test_without_a_group_all_partitions_are_read_from_their_start(broker: BrokerProcess) -> None:
     topic = topic_of(broker.bootstrap, numbers(1000), partitions=3)
     with Consumer(broker.bootstrap, topic, **QUICK) as consumer:
-        assert consumer.assignment == [Place(topic, index) for index in range(3)]
+        assert consumer.assignment == [TopicPartition(topic, index) for index in range(3)]
         found = [message.value for message in consumer.read(stop_at_end=True)]
-        assert consumer.position() == {Place(topic, 0): 334, Place(topic, 1): 333, Place(topic, 2): 333}
+        assert consumer.position() == {
+            TopicPartition(topic, 0): 334,
+            TopicPartition(topic, 1): 333,
+            TopicPartition(topic, 2): 333,
+        }
         assert list(consumer.read(stop_at_end=True)) == []  # it is still at the end
         with pytest.raises(ClientError, match="group=NAME"):
             consumer.commit()
@@ -129,7 +133,7 @@ def test_a_pause_does_not_undo_what_was_done(broker: BrokerProcess) -> None:
         list(islice(messages, 12))
         consumer.pause()
         assert list(messages) == []
-        assert consumer.position() == {Place(topic, 0): 12}
+        assert consumer.position() == {TopicPartition(topic, 0): 12}
 
 
 class Interrupted:
@@ -179,7 +183,7 @@ def test_what_is_read_to_the_end_is_done(broker: BrokerProcess) -> None:
 
 def test_without_auto_commit_only_commit_commits(broker: BrokerProcess) -> None:
     topic, group = topic_of(broker.bootstrap, numbers(50)), fresh("group")
-    place = Place(topic, 0)
+    place = TopicPartition(topic, 0)
     with Consumer(broker.bootstrap, topic, group=group, auto_commit=False, **QUICK) as consumer:
         messages = list(islice(consumer, 10))
         assert consumer.committed() == {place: None}
@@ -261,7 +265,7 @@ def test_a_seek_holds_while_librdkafka_still_asks_where_to_begin(group: str | No
     with EmbeddedBroker() as broker:
         topic = topic_of(broker.bootstrap, numbers(100))
 
-        def begin_at_90(places: list[Place]) -> None:
+        def begin_at_90(places: list[TopicPartition]) -> None:
             for place in places:
                 consumer.seek(*place, 90)
 
@@ -285,20 +289,20 @@ def test_latest_without_a_group_is_where_a_partition_ended_when_the_consumer_was
     with Consumer(broker.bootstrap, topic, start="latest", **QUICK) as consumer:
         with Producer(broker.bootstrap, **QUICK) as producer:
             producer.send(topic, value=b"later")
-        assert consumer.lag() == {Place(topic, 0): 1}
+        assert consumer.lag() == {TopicPartition(topic, 0): 1}
         assert [message.value for message in consumer.read(stop_at_end=True)] == [b"later"]
 
 
 def test_a_paused_partition_goes_on_where_it_was(broker: BrokerProcess) -> None:
     topic = topic_of(broker.bootstrap, numbers(200), partitions=2)
-    zero = Place(topic, 0)
+    zero = TopicPartition(topic, 0)
     with Consumer(broker.bootstrap, topic, **QUICK) as consumer:
         messages = consumer.read(idle_s=1)
         before = [next(messages)]
         while before[-1].partition != 0:
             before.append(next(messages))
         consumer.pause([zero])
-        while consumer.position().get(Place(topic, 1)) != 100:
+        while consumer.position().get(TopicPartition(topic, 1)) != 100:
             before.append(next(messages))
         assert list(messages) == []
         consumer.resume([zero])
@@ -311,11 +315,11 @@ def test_lag_is_what_was_not_handed_out(broker: BrokerProcess) -> None:
     topic, group = topic_of(broker.bootstrap, numbers(100)), fresh("group")
     with Consumer(broker.bootstrap, topic, group=group, **QUICK) as consumer:
         list(islice(consumer, 30))
-        assert consumer.lag() == {Place(topic, 0): 70}
+        assert consumer.lag() == {TopicPartition(topic, 0): 70}
         list(consumer.read(stop_at_end=True))
-        assert consumer.lag() == {Place(topic, 0): 0}
+        assert consumer.lag() == {TopicPartition(topic, 0): 0}
     with Admin(broker.bootstrap) as admin:
-        assert admin.lag(group) == {Place(topic, 0): 0}
+        assert admin.lag(group) == {TopicPartition(topic, 0): 0}
 
 
 def test_partitions_may_be_assigned_with_offsets(broker: BrokerProcess) -> None:

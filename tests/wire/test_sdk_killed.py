@@ -4,7 +4,7 @@ from itertools import islice
 
 import pytest
 
-from headrace import Consumer, DeliveryFailed, Place, Producer, Unreachable
+from headrace import Consumer, DeliveryFailed, Producer, TopicPartition, Unreachable
 from wire.process import BrokerProcess
 from wire.sdk import QUICK, fresh, numbers, topic_of
 
@@ -32,7 +32,7 @@ def test_receipts_tell_what_was_acknowledged_and_flush_raises_the_rest(own_broke
 
 def test_a_consumer_does_not_wait_for_brokers_that_are_gone(own_broker: BrokerProcess) -> None:
     topic, group = topic_of(own_broker.bootstrap, numbers(10)), fresh("group")
-    heard: list[Place] = []
+    heard: list[TopicPartition] = []
     consumer = Consumer(
         own_broker.bootstrap,
         topic,

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from headrace import Consumer, Place
+from headrace import Consumer, TopicPartition
 from wire.process import BrokerProcess
 from wire.sdk import QUICK, fresh, numbers, topic_of
 
@@ -17,7 +17,7 @@ class Member:
     """A consumer in a thread, which remembers what it was told and given."""
 
     def __init__(self, bootstrap: str, topic: str, group: str, **options: object) -> None:
-        self.told: list[tuple[str, list[Place]]] = []
+        self.told: list[tuple[str, list[TopicPartition]]] = []
         self.found: list[bytes] = []
         self.assigned = threading.Semaphore(0)
         self._ending = threading.Event()
@@ -31,7 +31,7 @@ class Member:
         )
         self._thread = threading.Thread(target=self._run)
 
-    def _on_assigned(self, places: list[Place]) -> None:
+    def _on_assigned(self, places: list[TopicPartition]) -> None:
         self.told.append(("assigned", places))
         self.assigned.release()
 
@@ -50,7 +50,7 @@ class Member:
             self._thread.join(TIMEOUT_S)
 
     @property
-    def assignment(self) -> list[Place]:
+    def assignment(self) -> list[TopicPartition]:
         return self._consumer.assignment
 
 
@@ -67,7 +67,7 @@ def test_a_second_member_takes_its_share_and_nothing_is_left_out(
     broker: BrokerProcess, options: dict[str, object]
 ) -> None:
     topic, group = topic_of(broker.bootstrap, numbers(600), partitions=4), fresh("group")
-    everywhere = [Place(topic, index) for index in range(4)]
+    everywhere = [TopicPartition(topic, index) for index in range(4)]
     one = Member(broker.bootstrap, topic, group, **options)
     with one.running():
         assert one.assigned.acquire(timeout=TIMEOUT_S)

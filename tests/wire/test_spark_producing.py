@@ -12,11 +12,11 @@ from cluster.waiting import until
 from headrace.protocol.batch import HEADER_SIZE
 from headrace.protocol.compression import Compression
 from headrace.protocol.errors import ErrorCode
+from headrace.protocol.ids import TopicPartition
 from headrace.protocol.records import Record, encode_batch
 from headrace.protocol.schema.index import ApiKey
 from headrace.spark.cluster import Cluster
 from headrace.spark.errors import SparkError
-from headrace.spark.offsets import Place
 from headrace.spark.producing import MOST_IN_FLIGHT, WAITING_BYTES, Producer, Producing
 from wire.confluent import make_topic, read
 from wire.process import BrokerProcess
@@ -24,7 +24,7 @@ from wire.requests import fresh_name
 from wire.scripted_broker import FINE, PRODUCER_ID, TOPIC, Fate, ScriptedBrokers, refused
 
 NOW_MS: Final = 1_700_000_000_000
-HERE: Final = Place(TOPIC, 0)
+HERE: Final = TopicPartition(TOPIC, 0)
 PASSING: Final = (
     ErrorCode.NOT_LEADER_OR_FOLLOWER,
     ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
@@ -50,13 +50,13 @@ def producing(bootstrap: str, **options: Any) -> Iterator[Producing]:
         cluster.close()
 
 
-def add(target: Producing, values: Sequence[bytes | None], place: Place = HERE) -> None:
+def add(target: Producing, values: Sequence[bytes | None], place: TopicPartition = HERE) -> None:
     """A batch of these values."""
     body = encode_batch([Record(None, value) for value in values])[HEADER_SIZE:]
     target.add(place, body, len(values), NOW_MS)
 
 
-def add_pairs(target: Producing, batches: int, place: Place = HERE) -> list[bytes | None]:
+def add_pairs(target: Producing, batches: int, place: TopicPartition = HERE) -> list[bytes | None]:
     """Batches of two values each, and the values."""
     values: list[bytes | None] = [b"%d" % n for n in range(2 * batches)]
     for n in range(0, len(values), 2):
@@ -66,12 +66,12 @@ def add_pairs(target: Producing, batches: int, place: Place = HERE) -> list[byte
 
 def test_batches_are_written_in_order_and_where_they_are_is_told() -> None:
     with ScriptedBrokers(partitions=3) as brokers, producing(brokers.bootstrap) as target:
-        values = [add_pairs(target, 4 * n, Place(TOPIC, n)) for n in range(3)]
+        values = [add_pairs(target, 4 * n, TopicPartition(TOPIC, n)) for n in range(3)]
         offsets = target.flush()
 
         assert target.producer == Producer(id=PRODUCER_ID, epoch=0)
         assert [each.values for each in brokers.partitions] == values
-        assert offsets == {Place(TOPIC, 1): (0, 7), Place(TOPIC, 2): (0, 15)}
+        assert offsets == {TopicPartition(TOPIC, 1): (0, 7), TopicPartition(TOPIC, 2): (0, 15)}
 
 
 @pytest.mark.parametrize("code", PASSING)
@@ -149,11 +149,11 @@ def test_whatever_happens_every_batch_is_there_once_and_in_order(seed: int) -> N
         ScriptedBrokers(fates, brokers=2, partitions=2) as brokers,
         producing(brokers.bootstrap) as target,
     ):
-        values = [add_pairs(target, 10, Place(TOPIC, n)) for n in range(2)]
+        values = [add_pairs(target, 10, TopicPartition(TOPIC, n)) for n in range(2)]
         offsets = target.flush()
 
         assert [each.values for each in brokers.partitions] == values, fates
-        assert offsets == {Place(TOPIC, 0): (0, 19), Place(TOPIC, 1): (0, 19)}
+        assert offsets == {TopicPartition(TOPIC, 0): (0, 19), TopicPartition(TOPIC, 1): (0, 19)}
 
 
 REFUSALS: Final[dict[str, tuple[Fate, int, str]]] = {
@@ -241,9 +241,9 @@ def test_nobody_is_waited_for_if_asked_for() -> None:
         ScriptedBrokers(partitions=2) as brokers,
         producing(brokers.bootstrap, acks=0, idempotent=False) as target,
     ):
-        values = [add_pairs(target, 8, Place(TOPIC, n)) for n in range(2)]
+        values = [add_pairs(target, 8, TopicPartition(TOPIC, n)) for n in range(2)]
 
-        assert target.flush() == {Place(TOPIC, 0): (-1, -1), Place(TOPIC, 1): (-1, -1)}
+        assert target.flush() == {TopicPartition(TOPIC, 0): (-1, -1), TopicPartition(TOPIC, 1): (-1, -1)}
         until("it has arrived", lambda: [each.values for each in brokers.partitions] == values)
 
 
@@ -274,9 +274,9 @@ def test_a_broker_takes_every_codec(broker: BrokerProcess, codec: Compression) -
     topic = fresh_name("sunk")
     make_topic(broker.bootstrap, topic)
     with producing(broker.bootstrap, compression=codec) as target:
-        values = add_pairs(target, 20, Place(topic, 0))
+        values = add_pairs(target, 20, TopicPartition(topic, 0))
 
-        assert target.flush() == {Place(topic, 0): (0, 39)}
+        assert target.flush() == {TopicPartition(topic, 0): (0, 39)}
     found = read(broker.bootstrap, topic)
     assert [each.value() for each in found] == values
     assert {each.timestamp()[1] for each in found} == {NOW_MS}
@@ -284,7 +284,7 @@ def test_a_broker_takes_every_codec(broker: BrokerProcess, codec: Compression) -
 
 def test_a_broker_that_dies_and_returns_has_everything_once(own_broker: BrokerProcess) -> None:
     make_topic(own_broker.bootstrap, "returning")
-    place = Place("returning", 0)
+    place = TopicPartition("returning", 0)
     values = [b"%d " % n + bytes(200_000) for n in range(80)]
     with producing(own_broker.bootstrap) as target:
         for value in values[:40]:
@@ -303,7 +303,7 @@ def test_no_more_waits_than_may() -> None:
     with ScriptedBrokers(partitions=2) as brokers, producing(brokers.bootstrap) as target:
         waiting = []
         for n in range(120):
-            add(target, [bytes(500_000)], Place(TOPIC, n % 2))
+            add(target, [bytes(500_000)], TopicPartition(TOPIC, n % 2))
             waiting.append(target._waiting_bytes)
         target.flush()
 

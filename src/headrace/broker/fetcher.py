@@ -15,6 +15,7 @@ from headrace.broker.partition import Partition
 from headrace.broker.translate import FAILURES
 from headrace.controller.channel import PeerGone
 from headrace.protocol.errors import ErrorCode
+from headrace.protocol.ids import TopicPartition
 from headrace.protocol.schema.fetch import (
     FetchPartition,
     FetchRequest,
@@ -27,7 +28,6 @@ from headrace.protocol.schema.fetch import (
 from headrace.protocol.schema.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 from headrace.replication import follower
 from headrace.replication.follower import EpochEnd, Position
-from headrace.storage.topics import TopicPartition
 
 if TYPE_CHECKING:
     from headrace.broker.peer import Peer

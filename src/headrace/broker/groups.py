@@ -22,8 +22,8 @@ from headrace.group.errors import CoordinatorNotAvailable, GroupError, NotCoordi
 from headrace.group.limits import ConsumerTimeouts, GroupLimits
 from headrace.group.topics import Topic, Topics
 from headrace.protocol.errors import ErrorCode, KafkaError
+from headrace.protocol.ids import TopicPartition
 from headrace.protocol.message import Message
-from headrace.storage.topics import TopicPartition
 
 if TYPE_CHECKING:
     from headrace.broker.server import Broker

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from headrace.broker.partition import Partition
 from headrace.protocol.errors import KafkaError
+from headrace.protocol.ids import TopicPartition
 from headrace.storage.cleaner import CompactionStopped, install, plan_compaction, run_compaction
 from headrace.storage.errors import StorageError
 from headrace.storage.offset_map import BYTES_PER_KEY
 from headrace.storage.retention import enforce_retention
 from headrace.storage.throttle import Throttle
-from headrace.storage.topics import TopicPartition
 
 if TYPE_CHECKING:
     from headrace.broker.server import Broker

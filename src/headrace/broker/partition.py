@@ -21,13 +21,13 @@ from headrace.broker.purgatory import WaitingFetch
 from headrace.coordination.znodes import PartitionState
 from headrace.protocol.compression import Buffer
 from headrace.protocol.errors import KafkaError
+from headrace.protocol.ids import TopicPartition
 from headrace.replication.follower import UNKNOWN, EpochEnd, where_parted
 from headrace.replication.leader import Leader
 from headrace.storage.errors import CorruptLog, OffsetOutOfRange, StorageError
 from headrace.storage.inspection import PreparedBatch
 from headrace.storage.log import Appended, Log
 from headrace.storage.time_lookup import FoundOffset
-from headrace.storage.topics import TopicPartition
 from headrace.storage.txn_index import AbortedTxn
 
 ANY_EPOCH = -1

@@ -15,6 +15,7 @@ from headrace.broker.settings import InvalidSetting
 from headrace.coordination.znodes import BrokerRegistration, PartitionState
 from headrace.protocol.errors import ErrorCode
 from headrace.protocol.fields import ZERO_UUID
+from headrace.protocol.ids import TopicPartition
 from headrace.protocol.update_metadata import (
     FULL,
     TOPIC_IS_GONE,
@@ -24,7 +25,6 @@ from headrace.protocol.update_metadata import (
 )
 from headrace.replication.rate import Rate, is_throttled
 from headrace.storage.errors import StorageError
-from headrace.storage.topics import TopicPartition
 
 if TYPE_CHECKING:
     from headrace.broker.server import Broker

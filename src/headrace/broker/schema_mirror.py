@@ -14,7 +14,7 @@ from headrace.broker.schema_view import SCHEMAS_TOPIC, SchemaView
 from headrace.coordination.errors import CoordinationError
 from headrace.coordination.schema_znodes import SchemaSubject, SchemaText, node_name
 from headrace.protocol.errors import KafkaError
-from headrace.storage.topics import TopicPartition
+from headrace.protocol.ids import TopicPartition
 
 if TYPE_CHECKING:
     from headrace.broker.server import Broker

@@ -50,6 +50,7 @@ from headrace.protocol.buffer_pool import BufferPool
 from headrace.protocol.errors import ErrorCode
 from headrace.protocol.fields import Buffer
 from headrace.protocol.frame import CHUNK_BYTES
+from headrace.protocol.ids import TopicPartition
 from headrace.protocol.message import Message
 from headrace.protocol.schema.create_topics import (
     CreatableTopic,
@@ -60,7 +61,6 @@ from headrace.protocol.schema.create_topics import (
 from headrace.storage.directory import LogDirectory
 from headrace.storage.errors import LogOffline
 from headrace.storage.identity import Identity
-from headrace.storage.topics import TopicPartition
 
 _FORWARD_S = 60.0
 _CREATE_TOPICS_VERSION = 7

@@ -5,8 +5,8 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from headrace.broker.partition import Partition, SteppedDown
+from headrace.protocol.ids import TopicPartition
 from headrace.protocol.step_down import StepDownPartition
-from headrace.storage.topics import TopicPartition
 
 _POLL_S = 0.005
 

@@ -11,8 +11,8 @@ from headrace.cli.cluster_tables import draw_elections, draw_status
 from headrace.cli.lazy import LazyGroup
 from headrace.cli.session import Session, options
 from headrace.cli.texts import count
-from headrace.client.connection import Place
 from headrace.client.errors import ClientError
+from headrace.protocol.ids import TopicPartition
 
 
 @click.group(cls=LazyGroup)
@@ -67,7 +67,7 @@ def elect(session: Session, kind: str, topic: str | None, indexes: Sequence[int]
         raise ClientError(f"{count(len(refused), 'partition')} could not have the leader asked for")
 
 
-def _ask(places: Sequence[Place] | None) -> None:
+def _ask(places: Sequence[TopicPartition] | None) -> None:
     """Return if losing records is fine."""
     if places is None:
         what = "every partition that has no leader"

@@ -14,8 +14,8 @@ from headrace.cli.session import Session, options
 from headrace.client.cluster.cluster import Cluster
 from headrace.client.cluster.moves import Move, plan_of, read_plan
 from headrace.client.cluster.throttle import throttled
-from headrace.client.connection import Place
 from headrace.client.errors import ClientError
+from headrace.protocol.ids import TopicPartition
 
 ROUNDS: Final = 10  # of a drain: topics may be made on the broker meanwhile
 
@@ -118,13 +118,13 @@ def drain(
                 click.echo(_empty(broker_id))
 
 
-def of_topic(cluster: Cluster, topic: str, indexes: Sequence[int]) -> list[Place]:
+def of_topic(cluster: Cluster, topic: str, indexes: Sequence[int]) -> list[TopicPartition]:
     """These partitions of a topic, if they are there; all if none are given."""
     there = [each.partition for each in cluster.partitions_of(topic)]
     for index in indexes:
         if index not in there:
             raise ClientError(f"{topic} has no partition {index}, only 0 to {max(there)}")
-    return [Place(topic, index) for index in dict.fromkeys(indexes or there)]
+    return [TopicPartition(topic, index) for index in dict.fromkeys(indexes or there)]
 
 
 def _moves(
@@ -186,7 +186,7 @@ def _throttled(session: Session, moves: Sequence[Move], rate: int | None, *, wai
 
 
 def _show(
-    session: Session, moves: Sequence[Move], before: Mapping[Place, Sequence[int]], nothing: str = ""
+    session: Session, moves: Sequence[Move], before: Mapping[TopicPartition, Sequence[int]], nothing: str = ""
 ) -> None:
     session.show(plan_of(moves), lambda: draw_moves(moves, before) if moves else nothing)
 

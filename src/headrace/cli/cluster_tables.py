@@ -9,7 +9,7 @@ from headrace.cli.texts import count
 from headrace.client.cluster.cluster import Election
 from headrace.client.cluster.moves import Move, Reassignment
 from headrace.client.cluster.status import Broker, ClusterStatus, PartitionState
-from headrace.client.connection import Place
+from headrace.protocol.ids import TopicPartition
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -35,7 +35,7 @@ def draw_reassignments(found: Sequence[Reassignment]) -> "RenderableType":
     return table(["moving", "to", "new", "old"], _shown(rows))
 
 
-def draw_moves(moves: Sequence[Move], before: Mapping[Place, Sequence[int]]) -> "RenderableType":
+def draw_moves(moves: Sequence[Move], before: Mapping[TopicPartition, Sequence[int]]) -> "RenderableType":
     """A line for each partition: where it is, and where it goes."""
     rows = [(str(each.place), before.get(each.place, UNKNOWN), each.replicas) for each in moves]
     return table(["partition", "from", "to"], _shown(rows))
@@ -44,7 +44,8 @@ def draw_moves(moves: Sequence[Move], before: Mapping[Place, Sequence[int]]) -> 
 def draw_elections(found: Sequence[Election]) -> "RenderableType":
     """A line for each partition with its leader."""
     rows = [
-        (str(Place(each.topic, each.partition)), _or_unknown(each.leader), _outcome(each)) for each in found
+        (str(TopicPartition(each.topic, each.partition)), _or_unknown(each.leader), _outcome(each))
+        for each in found
     ]
     return table(["partition", "leader", "outcome"], _shown(rows))
 
@@ -81,7 +82,7 @@ def _brokers(brokers: Sequence[Broker]) -> "RenderableType":
 
 def _sick(found: ClusterStatus) -> Iterator[Sequence[object]]:
     """Each partition once, with the worst that can be said of it."""
-    seen: set[Place] = set()
+    seen: set[TopicPartition] = set()
     for partitions, word in (
         (found.offline, "offline: "),
         (found.leaderless, "leaderless: "),

@@ -9,8 +9,8 @@ from headrace.cli.asking import ask
 from headrace.cli.group_reset import parse_topics
 from headrace.cli.session import Session, options
 from headrace.cli.texts import count
-from headrace.client.connection import Place
 from headrace.client.errors import ClientError
+from headrace.protocol.ids import TopicPartition
 
 
 @click.command("delete-offsets")
@@ -35,7 +35,7 @@ def delete_offsets(session: Session, name: str, topics: Sequence[str], *, yes: b
     scope = parse_topics(topics)
     (group,) = session.groups.describe([name])
     places = [
-        Place(each.topic, each.partition)
+        TopicPartition(each.topic, each.partition)
         for each in group.partitions
         if each.committed is not None
         and each.topic in scope
@@ -50,7 +50,7 @@ def delete_offsets(session: Session, name: str, topics: Sequence[str], *, yes: b
     session.show({"group": name, "deleted": deleted}, f"{name} has forgotten {', '.join(map(str, places))}")
 
 
-def _ask(name: str, places: Sequence[Place]) -> None:
+def _ask(name: str, places: Sequence[TopicPartition]) -> None:
     """Return if it is wanted."""
     what = f"what {name} has committed for {count(len(places), 'partition')}"
     ask(f"Forget {what}?", allowed=f"to forget {what}", declined="nothing was changed")

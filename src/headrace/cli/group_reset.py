@@ -12,7 +12,6 @@ from headrace.cli import completing
 from headrace.cli.formats import BadInput
 from headrace.cli.session import UNKNOWN, Session, grouped, options, table, together
 from headrace.cli.texts import count, duration_ms, time_ms
-from headrace.client.connection import Place
 from headrace.client.groups.reset import (
     Reset,
     ShiftBy,
@@ -24,6 +23,7 @@ from headrace.client.groups.reset import (
     ToOffset,
     ToTime,
 )
+from headrace.protocol.ids import TopicPartition
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -139,7 +139,7 @@ def parse_topics(texts: Iterable[str]) -> Scope:
     return {topic: () if topic in whole else partitions for topic, partitions in scope.items()}
 
 
-def read_offsets(lines: Iterable[str]) -> dict[Place, int]:
+def read_offsets(lines: Iterable[str]) -> dict[TopicPartition, int]:
     """What lines of `topic,partition,offset` say, as kafka-consumer-groups exports them."""
     offsets = {}
     for number, row in enumerate(csv.reader(lines), start=1):
@@ -147,7 +147,7 @@ def read_offsets(lines: Iterable[str]) -> dict[Place, int]:
             continue
         try:
             topic, partition, offset = row
-            place, wanted = Place(topic.strip(), int(partition)), int(offset)
+            place, wanted = TopicPartition(topic.strip(), int(partition)), int(offset)
         except ValueError:
             raise BadInput(f"line {number}: expected topic,partition,offset such as orders,0,1200") from None
         if place in offsets:
@@ -158,7 +158,7 @@ def read_offsets(lines: Iterable[str]) -> dict[Place, int]:
     return offsets
 
 
-def _by_topic(places: Iterable[Place]) -> Scope:
+def _by_topic(places: Iterable[TopicPartition]) -> Scope:
     scope: dict[str, list[int]] = {}
     for place in places:
         scope.setdefault(place.topic, []).append(place.partition)

@@ -14,10 +14,10 @@ from headrace.cli.session import UNKNOWN, Session, options, table
 from headrace.cli.texts import count, time_ms
 from headrace.client.cluster.deletion import delete_records as delete_before
 from headrace.client.cluster.reading import read_partitions
-from headrace.client.connection import Place
 from headrace.client.errors import ClientError, NoSuchTopic, Unreachable
 from headrace.client.wire.brokers import Brokers, raise_for
 from headrace.client.wire.connection import Address, NoAnswer
+from headrace.protocol.ids import TopicPartition
 from headrace.protocol.schema.list_offsets import (
     ListOffsetsPartition,
     ListOffsetsRequest,
@@ -140,7 +140,7 @@ def _offsets(
         except NoAnswer as error:
             raise Unreachable(str(error)) from error
         for each in answer.topics[0].partitions:
-            raise_for(each.error_code, None, str(Place(topic, each.partition_index)))
+            raise_for(each.error_code, None, str(TopicPartition(topic, each.partition_index)))
             found[each.partition_index] = each.offset if each.offset >= 0 else None
     return found
 

@@ -5,16 +5,17 @@ from concurrent.futures import Future
 from functools import cached_property, partial
 from typing import Any, Final, TypeVar
 
-from confluent_kafka import KafkaException, TopicPartition
+from confluent_kafka import KafkaException
+from confluent_kafka import TopicPartition as RdkafkaPartition
 from confluent_kafka.admin import AdminClient, OffsetSpec
 
 from headrace.client.errors import ClientError, Unreachable, check_reachable, translate
-from headrace.client.places import Place as Place  # noqa: PLC0414  others look for it here
 from headrace.client.wire.connection import CLIENT_ID
 from headrace.client.wire.leader_offsets import read_offsets
 from headrace.client.wire.live_brokers import QUESTION_S, LiveBrokers
 from headrace.client.wire.security import Security
 from headrace.client.wire.settling import Patience
+from headrace.protocol.ids import TopicPartition
 
 TIMEOUT_S: Final = 30.0
 
@@ -47,13 +48,15 @@ class Connection:
         except ClientError:
             return None
 
-    def _offsets(self, places: Iterable[Place], which: OffsetSpec) -> Mapping[Place, int | None]:
+    def _offsets(
+        self, places: Iterable[TopicPartition], which: OffsetSpec
+    ) -> Mapping[TopicPartition, int | None]:
         """The offset that `which` stands for in each partition; None where it has no leader to ask.
 
         Asked by ourselves: librdkafka would go on asking a leader that has gone, for half a minute.
         """
         if self._live is None:
-            return self._librdkafkas_offsets({TopicPartition(*place): which for place in places})
+            return self._librdkafkas_offsets({RdkafkaPartition(*place): which for place in places})
         time_ms = which._value  # noqa: SLF001  it has no other way out
         settled = read_offsets(self._live, places, time_ms, Patience(QUESTION_S))
         for place, missing in settled.missing.items():
@@ -61,14 +64,18 @@ class Connection:
                 raise Unreachable(f"{place}: {missing.why}")
         return {**settled.answers, **dict.fromkeys(settled.missing)}
 
-    def _librdkafkas_offsets(self, asked: Mapping[TopicPartition, OffsetSpec]) -> dict[Place, int | None]:
+    def _librdkafkas_offsets(
+        self, asked: Mapping[RdkafkaPartition, OffsetSpec]
+    ) -> dict[TopicPartition, int | None]:
         if not asked:
             return {}
         futures = self._ask(
             "the offsets", lambda: self._client.list_offsets(dict(asked), request_timeout=TIMEOUT_S)
         )
         found = {
-            Place(each.topic, each.partition): self._ask(each.topic, partial(future.result, TIMEOUT_S + 5))
+            TopicPartition(each.topic, each.partition): self._ask(
+                each.topic, partial(future.result, TIMEOUT_S + 5)
+            )
             for each, future in futures.items()
         }
         return {place: each.offset if each.offset >= 0 else None for place, each in found.items()}

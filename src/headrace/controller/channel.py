@@ -9,8 +9,8 @@ import logging
 from collections.abc import Awaitable, Callable, Collection
 from typing import Any, Protocol
 
-from headrace.controller.model import Key
 from headrace.protocol.errors import ErrorCode
+from headrace.protocol.ids import TopicPartition
 from headrace.protocol.message import Message
 
 UPDATE_VERSION = 8
@@ -44,7 +44,7 @@ class Channel:
         broker_id: int,
         *,
         connect: Callable[[int], Awaitable[Link]],
-        compose: Callable[[int, Collection[Key] | None], Message],
+        compose: Callable[[int, Collection[TopicPartition] | None], Message],
         on_reachable: Callable[[int, bool], None],
         on_replaced: Callable[[], None],
     ) -> None:
@@ -54,7 +54,7 @@ class Channel:
         self._on_reachable = on_reachable
         self._on_replaced = on_replaced
         self._link: Link | None = None
-        self._keys: dict[str, dict[Key, None]] = {}  # by topic, in the order in which they changed
+        self._keys: dict[str, dict[TopicPartition, None]] = {}  # by topic, in the order in which they changed
         self._everything = True
         self._wanted = 1  # how often there was something to tell
         self._told = 0
@@ -63,7 +63,7 @@ class Channel:
         self._closed = False
         self._task = asyncio.get_running_loop().create_task(self._run())
 
-    def tell(self, keys: Collection[Key]) -> None:
+    def tell(self, keys: Collection[TopicPartition]) -> None:
         """Have the broker told of these partitions."""
         for key in keys:
             self._keys.setdefault(key.topic, {})[key] = None
@@ -168,12 +168,12 @@ class Channel:
             self._told = number
             self._news.notify_all()
 
-    def _next_keys(self) -> list[Key]:
+    def _next_keys(self) -> list[TopicPartition]:
         """Remove and return partitions for one message: whole topics, few enough to be taken in quickly.
 
         A topic is never split: clients would see it with fewer partitions than it has.
         """
-        keys: list[Key] = []
+        keys: list[TopicPartition] = []
         while self._keys and len(keys) < PARTITIONS_PER_UPDATE:
             topic = next(iter(self._keys))
             keys += self._keys.pop(topic)

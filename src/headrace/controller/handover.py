@@ -10,7 +10,8 @@ import logging
 from collections.abc import Mapping
 
 from headrace.controller.channel import Channel, PeerGone
-from headrace.controller.model import Changes, ClusterModel, Key
+from headrace.controller.model import Changes, ClusterModel
+from headrace.protocol.ids import TopicPartition
 from headrace.protocol.step_down import StepDownPartition, StepDownRequest
 
 _VERSION = 0
@@ -27,17 +28,17 @@ class Handover:
         self._model = model
         self._controller_epoch = controller_epoch
         self._channels = channels
-        self.unconfirmed: set[Key] = set()
+        self.unconfirmed: set[TopicPartition] = set()
         """Partitions whose leaders may have stepped down in favour of a state that is not written."""
 
-    async def with_consent(self, changes: Changes) -> tuple[Changes, set[Key]]:
+    async def with_consent(self, changes: Changes) -> tuple[Changes, set[TopicPartition]]:
         """Return the changes that may be written, and the partitions whose live leaders do not step down.
 
         A leader whose answer is lost may have stepped down: its partition is written again as it is, and with
         that later state the leader takes writes again.
         """
         live = self._model.live
-        leaders: dict[int, list[Key]] = {}
+        leaders: dict[int, list[TopicPartition]] = {}
         for key, wanted in changes.items():
             leader = self._model.find(key).leader
             if leader in live and wanted.leader != leader:
@@ -48,7 +49,7 @@ class Handover:
             *(self.ask_to_step_down(leader, keys, changes) for leader, keys in leaders.items())
         )
         allowed = dict(changes)
-        refused: set[Key] = set()
+        refused: set[TopicPartition] = set()
         for (leader, keys), agreed in zip(leaders.items(), answers, strict=True):
             for key in keys:
                 if agreed is None:
@@ -60,7 +61,9 @@ class Handover:
                     logger.info("%s-%d: broker %d leads and has not stepped down", *key, leader)
         return allowed, refused
 
-    async def ask_to_step_down(self, leader: int, keys: list[Key], changes: Changes) -> set[Key] | None:
+    async def ask_to_step_down(
+        self, leader: int, keys: list[TopicPartition], changes: Changes
+    ) -> set[TopicPartition] | None:
         """Return the partitions that the leader agrees to hand over; None if it is not known."""
         channel = self._channels.get(leader)
         if channel is None or not channel.is_open:
@@ -86,6 +89,6 @@ class Handover:
         except (PeerGone, TimeoutError) as error:
             logger.info("broker %d has not answered a StepDown: %s", leader, error or "it took too long")
             return None
-        agreed = {Key(each.topic_name, each.partition_index) for each in response.agreed}
+        agreed = {TopicPartition(each.topic_name, each.partition_index) for each in response.agreed}
         self.unconfirmed.difference_update(set(keys) - agreed)
         return agreed

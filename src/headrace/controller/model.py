@@ -8,8 +8,8 @@ after one of a broker, and when a controller begins, at all.
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import NamedTuple
 
+from headrace.protocol.ids import TopicPartition
 from headrace.replication.election import (
     NOBODY,
     Partition,
@@ -25,13 +25,6 @@ from headrace.replication.election import (
     without_dead,
     without_leaver,
 )
-
-
-class Key(NamedTuple):
-    """The name of a partition."""
-
-    topic: str
-    partition: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,8 +45,8 @@ class TopicModel:
     configs: Mapping[str, str] = field(default_factory=dict)  # what it sets itself
 
 
-Changes = dict[Key, Partition]
-Survey = Mapping[Key, Mapping[int, Progress]]
+Changes = dict[TopicPartition, Partition]
+Survey = Mapping[TopicPartition, Mapping[int, Progress]]
 """How far the candidates of a partition are, by broker."""
 
 EMPTY_SURVEY: Survey = {}
@@ -92,12 +85,12 @@ class ClusterModel:
         """Brokers whose registration exists. Whether the controller can reach them is no sign of life."""
         return set(self.members)
 
-    def items(self) -> Iterator[tuple[Key, Partition]]:
+    def items(self) -> Iterator[tuple[TopicPartition, Partition]]:
         for name, topic in self.topics.items():
             for index, partition in topic.partitions.items():
-                yield Key(name, index), partition
+                yield TopicPartition(name, index), partition
 
-    def find(self, key: Key) -> Partition:
+    def find(self, key: TopicPartition) -> Partition:
         topic = self.topics.get(key.topic)
         if topic is None or key.partition not in topic.partitions:
             raise Refused(UNKNOWN_PARTITION, f"there is no partition {key.topic}-{key.partition}")
@@ -116,7 +109,7 @@ class ClusterModel:
                 unclean_allowed=now.unclean_allowed,
             )
 
-    def rewrite(self, key: Key) -> None:
+    def rewrite(self, key: TopicPartition) -> None:
         """Have the partition's state written again, as it is: a later state settles who leads."""
         topic = self.topics.get(key.topic)
         if topic is not None and key.partition in topic.partitions:
@@ -124,7 +117,7 @@ class ClusterModel:
 
     # -- what should be ------------------------------------------------------------------------
 
-    def some(self, keys: Collection[Key] | None) -> Iterator[tuple[Key, Partition]]:
+    def some(self, keys: Collection[TopicPartition] | None) -> Iterator[tuple[TopicPartition, Partition]]:
         """Iterate over these partitions, as far as they exist, or over all."""
         if keys is None:
             yield from self.items()
@@ -134,7 +127,9 @@ class ClusterModel:
             if topic is not None and key.partition in topic.partitions:
                 yield key, topic.partitions[key.partition]
 
-    def to_survey(self, keys: Collection[Key] | None = None) -> dict[Key, tuple[int, ...]]:
+    def to_survey(
+        self, keys: Collection[TopicPartition] | None = None
+    ) -> dict[TopicPartition, tuple[int, ...]]:
         """Return the live candidates of every partition (of `keys`) that needs a leader and has a choice."""
         live = self.live
         found = {}
@@ -150,7 +145,9 @@ class ClusterModel:
                 found[key] = candidates
         return found
 
-    def settle(self, survey: Survey = EMPTY_SURVEY, keys: Collection[Key] | None = None) -> Changes:
+    def settle(
+        self, survey: Survey = EMPTY_SURVEY, keys: Collection[TopicPartition] | None = None
+    ) -> Changes:
         """Return what has to change for partitions to be as well off as they can be with these brokers."""
         live = self.live
         changes = {}
@@ -176,7 +173,7 @@ class ClusterModel:
                 changes[key] = wanted
         return changes
 
-    def is_unclean(self, changes: Changes) -> list[Key]:
+    def is_unclean(self, changes: Changes) -> list[TopicPartition]:
         """Those whose new leader may lack what was committed: somebody should be told."""
         return [
             key
@@ -188,7 +185,7 @@ class ClusterModel:
     # -- what others ask for -------------------------------------------------------------------
 
     def alter(
-        self, key: Key, *, broker_id: int, leader_epoch: int, version: int, isr: Mapping[int, int]
+        self, key: TopicPartition, *, broker_id: int, leader_epoch: int, version: int, isr: Mapping[int, int]
     ) -> Changes:
         """A leader proposes a set in sync: broker ids, with the epochs of those that it knows."""
         partition = self.find(key)
@@ -218,7 +215,7 @@ class ClusterModel:
         finished = finish_move(partition, self.live)
         return finished if finished.leader == partition.leader else partition
 
-    def prefer(self, key: Key) -> Changes:
+    def prefer(self, key: TopicPartition) -> Changes:
         """Let the preferred replica lead."""
         partition = self.find(key)
         wanted = prefer(partition, self._able)
@@ -230,7 +227,7 @@ class ClusterModel:
             NOT_AVAILABLE, f"broker {partition.replicas[0]} is not in sync, or the controller cannot reach it"
         )
 
-    def force(self, key: Key, survey: Survey = EMPTY_SURVEY) -> Changes:
+    def force(self, key: TopicPartition, survey: Survey = EMPTY_SURVEY) -> Changes:
         """Let any live replica lead, at the price of records that it does not have."""
         partition = self.find(key)
         if partition.leader in self.live:
@@ -246,12 +243,12 @@ class ClusterModel:
         """Brokers that may replace a leader that is alive: they will hear of it."""
         return self.live - self.leaving - self.unreachable
 
-    def unbalanced(self) -> list[Key]:
+    def unbalanced(self) -> list[TopicPartition]:
         """Partitions that are not led by their preferred replica although they could be."""
         able = self._able
         return [key for key, partition in self.items() if prefer(partition, able) != partition]
 
-    def move(self, key: Key, target: Sequence[int] | None) -> Changes:
+    def move(self, key: TopicPartition, target: Sequence[int] | None) -> Changes:
         """Move a partition to other brokers, or, without a target, have it stay where it was."""
         partition = self.find(key)
         if target is None:
@@ -264,7 +261,7 @@ class ClusterModel:
         wanted = self._finish_move(begin_move(partition, target))
         return {key: wanted} if wanted != partition else {}
 
-    def _cancel(self, key: Key, partition: Partition) -> Changes:
+    def _cancel(self, key: TopicPartition, partition: Partition) -> Changes:
         if not partition.adding and not partition.removing:
             raise Refused(NO_MOVE, f"{key.topic}-{key.partition} is not being moved")
         stays = cancel_move(partition)
@@ -274,12 +271,12 @@ class ClusterModel:
             stays = elect(replace(stays, leader=NOBODY, last_leader=stays.leader), self.live)
         return {key: stays}
 
-    def moves(self) -> list[Key]:
+    def moves(self) -> list[TopicPartition]:
         return [key for key, partition in self.items() if partition.adding or partition.removing]
 
-    def led_by(self, broker_id: int) -> list[Key]:
+    def led_by(self, broker_id: int) -> list[TopicPartition]:
         return [key for key, partition in self.items() if partition.leader == broker_id]
 
-    def on(self, broker_ids: Collection[int]) -> list[Key]:
+    def on(self, broker_ids: Collection[int]) -> list[TopicPartition]:
         """Partitions with a replica on any of these brokers."""
         return [key for key, partition in self.items() if not set(broker_ids).isdisjoint(partition.replicas)]

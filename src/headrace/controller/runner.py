@@ -14,7 +14,6 @@ from headrace.controller.model import (
     NOT_AVAILABLE,
     Changes,
     ClusterModel,
-    Key,
     Member,
     Refused,
     Survey,
@@ -33,6 +32,7 @@ from headrace.coordination.errors import CoordinationError
 from headrace.coordination.session import Conflict, ZooKeeperSession
 from headrace.coordination.znodes import BrokerRegistration
 from headrace.protocol.errors import ErrorCode
+from headrace.protocol.ids import TopicPartition
 from headrace.protocol.message import Message
 from headrace.protocol.schema.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 from headrace.replication.election import NOBODY, Partition, Progress
@@ -52,19 +52,19 @@ class Unsettled:
     """Partitions that have to be looked at: some, or all."""
 
     def __init__(self) -> None:
-        self._keys: set[Key] = set()
+        self._keys: set[TopicPartition] = set()
         self._all = False
 
     def __bool__(self) -> bool:
         return self._all or bool(self._keys)
 
-    def add(self, keys: Collection[Key] | None) -> None:
+    def add(self, keys: Collection[TopicPartition] | None) -> None:
         if keys is None:
             self._all = True
         else:
             self._keys.update(keys)
 
-    def take(self) -> Collection[Key] | None:
+    def take(self) -> Collection[TopicPartition] | None:
         """Return what was added since the last call; None stands for all."""
         keys = None if self._all else self._keys
         self._keys, self._all = set(), False
@@ -210,7 +210,7 @@ class Controller:
             self.model.unreachable.add(broker_id)
             logger.warning("broker %d cannot be reached; it is registered, so it may be alive", broker_id)
 
-    def _compose(self, broker_id: int, keys: Collection[Key] | None) -> Message:
+    def _compose(self, broker_id: int, keys: Collection[TopicPartition] | None) -> Message:
         return compose(
             self.model,
             self._registrations,
@@ -222,7 +222,7 @@ class Controller:
 
     # -- putting things in order ---------------------------------------------------------------
 
-    def _settle_soon(self, keys: Collection[Key] | None) -> None:
+    def _settle_soon(self, keys: Collection[TopicPartition] | None) -> None:
         """Have these partitions looked at, or all, in the background."""
         self._unsettled.add(keys)
         if self._settling is None or self._settling.done():
@@ -250,7 +250,7 @@ class Controller:
         self._unsettled.add(None)
         await asyncio.sleep(_RETRY_S)
 
-    async def _settle(self, keys: Collection[Key] | None = None) -> None:
+    async def _settle(self, keys: Collection[TopicPartition] | None = None) -> None:
         if self._stale:
             await self._read()
             keys = None
@@ -266,21 +266,23 @@ class Controller:
         if refused:
             asyncio.get_running_loop().call_later(_CONSENT_RETRY_S, self._settle_soon, refused)
 
-    async def _survey(self, keys: Collection[Key] | None) -> Survey:
+    async def _survey(self, keys: Collection[TopicPartition] | None) -> Survey:
         """Ask candidates how far their logs go; who does not answer in time is judged by its place."""
         wanted = self.model.to_survey(keys)
-        by_broker: dict[int, list[Key]] = {}
+        by_broker: dict[int, list[TopicPartition]] = {}
         for key, candidates in wanted.items():
             for broker_id in candidates:
                 by_broker.setdefault(broker_id, []).append(key)
-        found: dict[Key, dict[int, Progress]] = {}
+        found: dict[TopicPartition, dict[int, Progress]] = {}
         answers = await asyncio.gather(*(self._ask_progress(each, keys) for each, keys in by_broker.items()))
         for broker_id, progress in zip(by_broker, answers, strict=True):
             for key, reached in progress.items():
                 found.setdefault(key, {})[broker_id] = reached
         return found
 
-    async def _ask_progress(self, broker_id: int, keys: list[Key]) -> dict[Key, Progress]:
+    async def _ask_progress(
+        self, broker_id: int, keys: list[TopicPartition]
+    ) -> dict[TopicPartition, Progress]:
         topics: dict[str, list[ListOffsetsPartition]] = {}
         for key in keys:
             entry = ListOffsetsPartition(partition_index=key.partition, timestamp=_LATEST)
@@ -295,7 +297,7 @@ class Controller:
         except (PeerGone, TimeoutError):
             return {}
         return {
-            Key(topic.name, entry.partition_index): Progress(entry.leader_epoch, entry.offset)
+            TopicPartition(topic.name, entry.partition_index): Progress(entry.leader_epoch, entry.offset)
             for topic in response.topics
             for entry in topic.partitions
             if entry.error_code == ErrorCode.NONE
@@ -312,7 +314,7 @@ class Controller:
         finally:
             link.close()
 
-    async def _write(self, changes: Changes) -> set[Key]:
+    async def _write(self, changes: Changes) -> set[TopicPartition]:
         """Write changes down, take them over, and have them told.
 
         A leader that is alive is replaced only if it agrees; return the partitions whose leaders did not.
@@ -336,7 +338,7 @@ class Controller:
         _log(written)
         return refused
 
-    def _tell_all(self, keys: Collection[Key]) -> None:
+    def _tell_all(self, keys: Collection[TopicPartition]) -> None:
         for channel in self._channels.values():
             channel.tell(keys)
 
@@ -386,7 +388,7 @@ class Controller:
             if self._stale:
                 await self._read()
             changes: Changes = {}
-            by_preferred: dict[int, list[Key]] = {}
+            by_preferred: dict[int, list[TopicPartition]] = {}
             for key, partition in self.model.items():
                 by_preferred.setdefault(partition.replicas[0], []).append(key)
             astray = set(self.model.unbalanced())
@@ -408,7 +410,9 @@ class Controller:
                 free = sorted(cluster.live - cluster.leaving - set(partition.replicas), key=load.__getitem__)
                 if missing > 0 and len(free) >= missing and not partition.adding and not partition.removing:
                     load.update(free[:missing])
-                    changes |= cluster.move(Key(name, index), (*partition.replicas, *free[:missing]))
+                    changes |= cluster.move(
+                        TopicPartition(name, index), (*partition.replicas, *free[:missing])
+                    )
             return changes
 
         if name in self.model.topics:
@@ -438,7 +442,7 @@ class Controller:
         self.model.topics[name] = TopicModel(
             topic_id=topic_id, version=0, partitions=self._first_states(replicas, configs), configs=configs
         )
-        keys = [Key(name, index) for index in replicas]
+        keys = [TopicPartition(name, index) for index in replicas]
         self._tell_all(keys)
         self._settle_soon(keys)
 
@@ -447,7 +451,7 @@ class Controller:
         topic = self.model.topics[name]
         topic.version = version
         topic.partitions.update(self._first_states(added, topic.configs))
-        keys = [Key(name, index) for index in added]
+        keys = [TopicPartition(name, index) for index in added]
         self._tell_all(keys)
         self._settle_soon(keys)
 
@@ -462,7 +466,7 @@ class Controller:
         topic = self.model.topics.pop(name, None)
         if topic is not None:
             self.model.removed[name] = topic.topic_id
-            self._tell_all([Key(name, index) for index in topic.partitions])
+            self._tell_all([TopicPartition(name, index) for index in topic.partitions])
 
     def configure_topic(self, name: str, configs: Mapping[str, str]) -> None:
         """A topic's settings have changed: they may let somebody lead who could not before."""
@@ -479,7 +483,7 @@ class Controller:
             )
             for index, partition in topic.partitions.items()
         }
-        self._settle_soon([Key(name, index) for index in topic.partitions])
+        self._settle_soon([TopicPartition(name, index) for index in topic.partitions])
 
 
 def _log(written: Changes) -> None:

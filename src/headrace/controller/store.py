@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import replace
 from typing import NamedTuple
 
-from headrace.controller.model import Changes, ClusterModel, Key, Member, TopicModel
+from headrace.controller.model import Changes, ClusterModel, Member, TopicModel
 from headrace.coordination.session import Check, Conflict, Create, Delete, Operation, Set, ZooKeeperSession
 from headrace.coordination.znodes import (
     DELETED_TOPICS,
@@ -23,6 +23,7 @@ from headrace.coordination.znodes import (
     encode_id,
     topic_path,
 )
+from headrace.protocol.ids import TopicPartition
 from headrace.replication.election import NOBODY, Partition, distrust
 
 MAX_TRANSACTION_BYTES = 512 * 1024  # ZooKeeper takes a megabyte
@@ -251,7 +252,7 @@ async def write_changes(
 
 
 def _state_operations(
-    key: Key, partition: Partition, epoch: int, members: Mapping[int, Member]
+    key: TopicPartition, partition: Partition, epoch: int, members: Mapping[int, Member]
 ) -> list[Operation]:
     state = state_of(key, partition, epoch, members)
     if partition.version == -1:  # a partition that has none yet
@@ -259,7 +260,9 @@ def _state_operations(
     return [Set(state.path, state.encode(), partition.version)]
 
 
-def state_of(key: Key, partition: Partition, epoch: int, members: Mapping[int, Member]) -> PartitionState:
+def state_of(
+    key: TopicPartition, partition: Partition, epoch: int, members: Mapping[int, Member]
+) -> PartitionState:
     return PartitionState(
         topic=key.topic,
         partition=key.partition,
@@ -280,7 +283,7 @@ def state_of(key: Key, partition: Partition, epoch: int, members: Mapping[int, M
 def _assignment(model: ClusterModel, name: str, changes: Changes) -> TopicAssignment | None:
     """The topic's assignment with `changes`; None if they do not touch it."""
     topic = model.topics[name]
-    after = {index: changes.get(Key(name, index), old) for index, old in topic.partitions.items()}
+    after = {index: changes.get(TopicPartition(name, index), old) for index, old in topic.partitions.items()}
     before = topic.partitions
     if all(
         (after[index].replicas, after[index].adding, after[index].removing)

@@ -2,9 +2,10 @@
 
 from collections.abc import Collection, Mapping
 
-from headrace.controller.model import ClusterModel, Key
+from headrace.controller.model import ClusterModel
 from headrace.coordination.znodes import BrokerRegistration
 from headrace.protocol.fields import ZERO_UUID
+from headrace.protocol.ids import TopicPartition
 from headrace.protocol.update_metadata import (
     FULL,
     INCREMENTAL,
@@ -27,7 +28,7 @@ def compose(
     controller_id: int,
     controller_epoch: int,
     to_broker: int,
-    keys: Collection[Key] | None,
+    keys: Collection[TopicPartition] | None,
 ) -> UpdateMetadataRequest:
     """What `to_broker` is told of `keys`, or of all that there is."""
     wanted: Mapping[str, Collection[int]]

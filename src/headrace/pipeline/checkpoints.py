@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Final
 
 from headrace.pipeline.errors import PipelineError
-from headrace.spark.offsets import Offsets, Place
+from headrace.protocol.ids import TopicPartition
+from headrace.spark.offsets import Offsets
 from headrace.spark.position import Position
 
 _OFFSETS_LINE: Final = 2  # after the version, and what Spark says of itself; a line for each source
@@ -19,7 +20,9 @@ class Checkpoint:
     """Where a query goes on."""
 
     batch: int = -1  # the last that is done
-    offsets: Mapping[Place, int] = field(default_factory=dict)  # up to which it has read, for all sources
+    offsets: Mapping[TopicPartition, int] = field(
+        default_factory=dict
+    )  # up to which it has read, for all sources
     unfinished: bool = False  # another batch was begun: it is done again
 
 
@@ -74,5 +77,5 @@ def _positions(path: Path) -> list[Position]:
     ]
 
 
-def _together(offsets: Iterable[Offsets]) -> dict[Place, int]:
+def _together(offsets: Iterable[Offsets]) -> dict[TopicPartition, int]:
     return {place: offset for each in offsets for place, offset in each.items()}

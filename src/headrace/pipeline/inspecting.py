@@ -11,7 +11,8 @@ from headrace.pipeline.decoding import settle
 from headrace.pipeline.pinning import kept_position
 from headrace.pipeline.state import State
 from headrace.pipeline.targets import Delta, Parquet
-from headrace.spark.offsets import Offsets, Place
+from headrace.protocol.ids import TopicPartition
+from headrace.spark.offsets import Offsets
 from headrace.spark.options import SourceOptions
 from headrace.spark.planning import Planner
 
@@ -94,7 +95,7 @@ class Ends:
     latest: Offsets
     starting: Offsets
 
-    def behind(self, checkpoint: Checkpoint | None) -> dict[Place, int]:
+    def behind(self, checkpoint: Checkpoint | None) -> dict[TopicPartition, int]:
         """How many records of each partition a query has still to read."""
         has_begun = checkpoint is not None and (checkpoint.batch >= 0 or checkpoint.offsets)
         since = checkpoint.offsets if checkpoint is not None and has_begun else self.starting
@@ -178,7 +179,7 @@ def _query(
     creates: str | None,
 ) -> QueryPlan:
     checkpoint = read_checkpoint(path)
-    lags: dict[Place, int] = {}
+    lags: dict[TopicPartition, int] = {}
     for each in sources:
         lags |= each.behind(checkpoint)
     return QueryPlan(

@@ -7,7 +7,8 @@ from dataclasses import asdict, dataclass, field
 from datetime import datetime
 from typing import Any, Final
 
-from headrace.spark.offsets import Place, from_json, to_json
+from headrace.protocol.ids import TopicPartition
+from headrace.spark.offsets import from_json, to_json
 
 TOPIC: Final = "_headrace_pipelines"
 """Where progress is kept, by query: for consoles and for history."""
@@ -50,8 +51,8 @@ class Progress:
 
 def of_batch(pipeline: str, progress: Mapping[str, Any], *, event: str = "batch") -> Progress:
     """From what Spark says of a batch."""
-    offsets: dict[Place, int] = {}
-    latest: dict[Place, int] = {}
+    offsets: dict[TopicPartition, int] = {}
+    latest: dict[TopicPartition, int] = {}
     for source in progress.get("sources", ()):
         offsets |= _offsets(source.get("endOffset"))
         latest |= _offsets(source.get("latestOffset"))
@@ -84,7 +85,7 @@ def of_batch(pipeline: str, progress: Mapping[str, Any], *, event: str = "batch"
     )
 
 
-def _offsets(value: Any) -> dict[Place, int]:
+def _offsets(value: Any) -> dict[TopicPartition, int]:
     """Spark gives a source's offsets as JSON in a string, or as the object itself."""
     if isinstance(value, str):
         try:

@@ -13,6 +13,7 @@ from headrace.client.wire.brokers import Brokers
 from headrace.client.wire.connection import Address, Connection, NoAnswer
 from headrace.client.wire.security import PLAINTEXT, Security
 from headrace.protocol.errors import ErrorCode
+from headrace.protocol.ids import TopicPartition
 from headrace.protocol.schema.list_offsets import (
     ListOffsetsPartition,
     ListOffsetsRequest,
@@ -20,7 +21,6 @@ from headrace.protocol.schema.list_offsets import (
 )
 from headrace.protocol.schema.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
 from headrace.spark.errors import SparkError
-from headrace.spark.offsets import Place
 
 CLIENT_ID: Final = "headrace-spark"
 FIRST_PATIENCE_S: Final = 5.0  # with a cluster that has never answered: is it there at all?
@@ -101,7 +101,7 @@ class Cluster:
         self._client_id = client_id
         self._brokers = Brokers(bootstrap, client_id=client_id, security=security)
         self._addresses: dict[int, Address] = {}
-        self._leaders: dict[Place, int] = {}
+        self._leaders: dict[TopicPartition, int] = {}
         self._ids: dict[str, bytes] = {}
 
     def close(self) -> None:
@@ -144,10 +144,10 @@ class Cluster:
                 continue
             self._ids[topic.name] = topic.topic_id
             for each in topic.partitions:
-                self._leaders[Place(topic.name, each.partition_index)] = each.leader_id
+                self._leaders[TopicPartition(topic.name, each.partition_index)] = each.leader_id
         return found
 
-    def leader(self, place: Place) -> Address:
+    def leader(self, place: TopicPartition) -> Address:
         """Where the partition's leader is; Passing while it has none."""
         if self._leaders.get(place, -1) not in self._addresses:
             self._metadata([MetadataRequestTopic(name=place.topic)])
@@ -160,7 +160,7 @@ class Cluster:
         """The id that the last Metadata response had for the topic; zeros if it had none."""
         return self._ids.get(topic, bytes(16))
 
-    def forget_leader(self, place: Place) -> None:
+    def forget_leader(self, place: TopicPartition) -> None:
         """It has turned out not to lead any more: ask who does before the next attempt."""
         self._leaders.pop(place, None)
 
@@ -179,12 +179,14 @@ class Cluster:
 
     # -- how far logs go -----------------------------------------------------------------------
 
-    def offsets(self, at: Mapping[Place, int], *, read_committed: bool = False) -> dict[Place, int]:
+    def offsets(
+        self, at: Mapping[TopicPartition, int], *, read_committed: bool = False
+    ) -> dict[TopicPartition, int]:
         """The offset of each partition that a timestamp stands for, or EARLIEST or LATEST; -1: none does."""
-        found: dict[Place, int] = {}
+        found: dict[TopicPartition, int] = {}
 
-        def ask() -> dict[Place, int]:
-            by_leader: dict[Address, dict[Place, int]] = {}
+        def ask() -> dict[TopicPartition, int]:
+            by_leader: dict[Address, dict[TopicPartition, int]] = {}
             for place, timestamp in at.items():
                 if place not in found:
                     by_leader.setdefault(self.leader(place), {})[place] = timestamp
@@ -195,7 +197,12 @@ class Cluster:
         return self.patiently(ask)
 
     def _list_offsets(
-        self, address: Address, wanted: Mapping[Place, int], found: dict[Place, int], *, read_committed: bool
+        self,
+        address: Address,
+        wanted: Mapping[TopicPartition, int],
+        found: dict[TopicPartition, int],
+        *,
+        read_committed: bool,
     ) -> None:
         topics: dict[str, list[ListOffsetsPartition]] = {}
         for place, timestamp in wanted.items():
@@ -217,7 +224,7 @@ class Cluster:
         why = None
         for topic in response.topics:
             for each in topic.partitions:
-                place = Place(topic.name, each.partition_index)
+                place = TopicPartition(topic.name, each.partition_index)
                 if each.error_code == ErrorCode.NONE:
                     found[place] = each.offset
                 else:
@@ -226,7 +233,7 @@ class Cluster:
         if why is not None:
             raise why
 
-    def _refused(self, place: Place, code: int) -> Exception:
+    def _refused(self, place: TopicPartition, code: int) -> Exception:
         if code in PASSING:
             return Passing(f"{place}: {describe(code)}")
         return SparkError(f"{place}: the broker says {describe(code)}")

@@ -18,11 +18,12 @@ from pyspark.sql.datasource import (
     LessThanOrEqual,
 )
 
-from headrace.spark.offsets import Place, Range
+from headrace.protocol.ids import TopicPartition
+from headrace.spark.offsets import Range
 
 _COLUMNS: Final = {"partition", "offset", "timestamp", "topic"}
 
-ByTime = Callable[[Mapping[Place, int]], Mapping[Place, int]]
+ByTime = Callable[[Mapping[TopicPartition, int]], Mapping[TopicPartition, int]]
 
 
 class Narrowing:
@@ -82,7 +83,7 @@ def _column(filter_: Filter) -> str:
     return attribute[0] if len(attribute) == 1 else ""
 
 
-def _may_hold(place: Place, filter_: Filter) -> bool:
+def _may_hold(place: TopicPartition, filter_: Filter) -> bool:
     """Whether a record of this partition can pass the filter, as far as topic and partition decide that."""
     column = _column(filter_)
     if column not in {"partition", "topic"}:

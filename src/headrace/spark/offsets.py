@@ -9,28 +9,20 @@ from heapq import heapify, heapreplace
 from itertools import pairwise
 from typing import Any, Final, NamedTuple, TypeAlias
 
+from headrace.protocol.ids import TopicPartition
+
 LATEST: Final = -1
 EARLIEST: Final = -2
 _MOST: Final = 2**63 - 1  # what an offset or a timestamp can be
 
 
-class Place(NamedTuple):
-    """A partition of a topic."""
-
-    topic: str
-    partition: int
-
-    def __str__(self) -> str:
-        return f"{self.topic}-{self.partition}"
-
-
-Offsets: TypeAlias = Mapping[Place, int]
+Offsets: TypeAlias = Mapping[TopicPartition, int]
 
 
 class Range(NamedTuple):
     """The records of one partition from `first` to before `last`."""
 
-    place: Place
+    place: TopicPartition
     first: int
     last: int
 
@@ -50,18 +42,18 @@ def to_json(offsets: Offsets) -> dict[str, dict[str, int]]:
     return found
 
 
-def from_json(value: Mapping[str, Mapping[str, int]]) -> dict[Place, int]:
+def from_json(value: Mapping[str, Mapping[str, int]]) -> dict[TopicPartition, int]:
     return {
-        Place(topic, int(partition)): offset
+        TopicPartition(topic, int(partition)): offset
         for topic, partitions in value.items()
         for partition, offset in partitions.items()
     }
 
 
-def parse(text: str) -> dict[Place, int]:
+def parse(text: str) -> dict[TopicPartition, int]:
     """The offsets in a person's JSON; ValueError says what is wrong with it."""
     value = _parsed(text)
-    found: dict[Place, int] = {}
+    found: dict[TopicPartition, int] = {}
     for topic, partitions in value.items():
         if not isinstance(partitions, dict):
             raise ValueError(f'expected partitions of {topic}, as in {{"{topic}": {{"0": 17}}}}')  # noqa: TRY004
@@ -70,17 +62,17 @@ def parse(text: str) -> dict[Place, int]:
                 raise ValueError(f"{partition!r} of {topic} is no partition's number")
             if not isinstance(offset, int) or isinstance(offset, bool) or not EARLIEST <= offset <= _MOST:
                 raise ValueError(f"{offset!r} of {topic}-{partition} is no offset")
-            found[Place(topic, int(partition))] = offset
+            found[TopicPartition(topic, int(partition))] = offset
     return found
 
 
-def parse_assignment(text: str) -> list[Place]:
+def parse_assignment(text: str) -> list[TopicPartition]:
     """The partitions in a person's JSON: `{"orders": [0, 1]}`."""
-    found: list[Place] = []
+    found: list[TopicPartition] = []
     for topic, partitions in _parsed(text).items():
         if not isinstance(partitions, list) or not all(_is_partition(each) for each in partitions):
             raise ValueError(f'expected the partitions of {topic}, as in {{"{topic}": [0, 1]}}')
-        found += [Place(topic, each) for each in partitions]
+        found += [TopicPartition(topic, each) for each in partitions]
     if not found:
         raise ValueError('no partition is named; expected {"topic": [0, 1]}')
     return found
@@ -100,7 +92,7 @@ def _parsed(text: str) -> dict[str, Any]:
     return value
 
 
-def admit(start: Offsets, latest: Offsets, limit: int) -> dict[Place, int]:
+def admit(start: Offsets, latest: Offsets, limit: int) -> dict[TopicPartition, int]:
     """Where a batch of about `limit` records ends: each partition gives in proportion to what it has.
 
     A partition with anything at all gives one record at least, so that none starves. One that ends before
@@ -110,7 +102,7 @@ def admit(start: Offsets, latest: Offsets, limit: int) -> dict[Place, int]:
     total = sum(waiting.values())
     if total <= limit:
         return dict(latest)
-    ends: dict[Place, int] = {}
+    ends: dict[TopicPartition, int] = {}
     for place, count in waiting.items():
         share = limit * count / total
         take = int(share) if share >= 1 else -int(-share // 1)  # less than one record becomes one

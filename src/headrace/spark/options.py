@@ -9,9 +9,10 @@ from typing import Any, Final, TypeVar
 
 from headrace.client.errors import ClientError
 from headrace.client.wire.security import Security
+from headrace.protocol.ids import TopicPartition
 from headrace.spark.cluster import CLIENT_ID
 from headrace.spark.errors import InvalidOption
-from headrace.spark.offsets import EARLIEST, LATEST, Place, parse, parse_assignment
+from headrace.spark.offsets import EARLIEST, LATEST, parse, parse_assignment
 from headrace.spark.position import Position
 
 Parsed = TypeVar("Parsed")
@@ -55,7 +56,7 @@ _NOT_OURS: Final = {
     "kafka.partitioner.class": "there is no Java class that could be called; use a column 'partition'",
     "kafka.transactional.id": "there are no transactions yet",
 }
-_NOWHERE: Final[dict[Place, int]] = {}
+_NOWHERE: Final[dict[TopicPartition, int]] = {}
 _INTEGER: Final = re.compile(r"[-+]?[0-9]{1,19}")
 _LARGEST: Final = 2**63 - 1
 _DURATION: Final = re.compile(r"(\d+)\s*(ms|s|m|min|h|d)")
@@ -68,7 +69,7 @@ class Selection:
 
     topics: tuple[str, ...] = ()
     pattern: str | None = None
-    places: tuple[Place, ...] = ()
+    places: tuple[TopicPartition, ...] = ()
 
     def __str__(self) -> str:
         if self.pattern is not None:
@@ -81,8 +82,8 @@ class Bound:
     """Where reading begins or ends: offsets of partitions, and what holds for those that are not named."""
 
     option: str
-    offsets: Mapping[Place, int] = field(default_factory=dict)
-    timestamps: Mapping[Place, int] = field(default_factory=dict)
+    offsets: Mapping[TopicPartition, int] = field(default_factory=dict)
+    timestamps: Mapping[TopicPartition, int] = field(default_factory=dict)
     timestamp: int | None = None
     otherwise: int | None = None  # LATEST or EARLIEST; None: every partition must be named
     late: int | None = None  # for a timestamp after the last record: LATEST, or None: that is an error
@@ -281,7 +282,7 @@ def _bound(options: Mapping[str, str], end: str, default: int, late: int | None)
     return Bound(option=offsets, offsets=_parsed(options, offsets, _offsets, _NOWHERE))
 
 
-def _offsets(text: str) -> dict[Place, int]:
+def _offsets(text: str) -> dict[TopicPartition, int]:
     if not text.strip().startswith("{"):
         raise ValueError(f'{text!r} is neither earliest nor latest nor JSON as in {{"topic": {{"0": 17}}}}')
     return parse(text)

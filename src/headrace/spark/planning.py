@@ -4,9 +4,10 @@ import logging
 from collections.abc import Iterable, Mapping
 from typing import Final
 
+from headrace.protocol.ids import TopicPartition
 from headrace.spark.cluster import Cluster, NoSuchTopic
 from headrace.spark.errors import RECREATED, RETENTION, UNRECORDED, DataLoss, InvalidOption, Remedy
-from headrace.spark.offsets import EARLIEST, LATEST, Offsets, Place, Range
+from headrace.spark.offsets import EARLIEST, LATEST, Offsets, Range
 from headrace.spark.options import Bound, SourceOptions
 from headrace.spark.position import Position, show_topic_id
 
@@ -32,7 +33,7 @@ class Planner:
 
     # -- what there is -------------------------------------------------------------------------
 
-    def places(self) -> list[Place]:
+    def places(self) -> list[TopicPartition]:
         """The partitions that are to be read; NoSuchTopic if one that is named does not exist."""
         chosen = self.options.selection
         if chosen.pattern is not None:
@@ -55,16 +56,16 @@ class Planner:
         ids = {topic: show_topic_id(self.cluster.topic_id(topic)) for topic in set(topics)}
         return {topic: each for topic, each in ids.items() if each is not None}
 
-    def latest(self, places: Iterable[Place]) -> dict[Place, int]:
+    def latest(self, places: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
         return self.cluster.offsets(dict.fromkeys(places, LATEST), read_committed=self.options.read_committed)
 
-    def earliest(self, places: Iterable[Place]) -> dict[Place, int]:
+    def earliest(self, places: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
         return self.cluster.offsets(dict.fromkeys(places, EARLIEST))
 
-    def resolve(self, bound: Bound, places: Iterable[Place]) -> dict[Place, int]:
+    def resolve(self, bound: Bound, places: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
         """The offsets at which a bound lies in each of `places`."""
-        asked: dict[Place, int] = {}
-        found: dict[Place, int] = {}
+        asked: dict[TopicPartition, int] = {}
+        found: dict[TopicPartition, int] = {}
         for place in places:
             if bound.timestamp is not None or place in bound.timestamps:
                 asked[place] = bound.timestamps.get(place, bound.timestamp or 0)
@@ -82,12 +83,12 @@ class Planner:
         self._check_named(bound, found.keys() | asked.keys())
         return found | self._looked_up(bound, asked)
 
-    def _check_named(self, bound: Bound, places: Iterable[Place]) -> None:
+    def _check_named(self, bound: Bound, places: Iterable[TopicPartition]) -> None:
         unknown = sorted((bound.offsets.keys() | bound.timestamps.keys()) - set(places))
         if unknown:
             raise InvalidOption(bound.option, f"{unknown[0]} is named, and is not among what is to be read")
 
-    def _looked_up(self, bound: Bound, asked: Mapping[Place, int]) -> dict[Place, int]:
+    def _looked_up(self, bound: Bound, asked: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
         found = self.cluster.offsets(asked, read_committed=self.options.read_committed)
         late = [place for place, offset in found.items() if offset < 0]
         if late and bound.late is None:
@@ -127,7 +128,7 @@ class Planner:
         ids = self.topic_ids(place.topic for place in places)
         return Position(offsets=self.resolve(self.options.starting, places), topic_ids=ids)
 
-    def initial_unrecorded(self, ends: Offsets) -> dict[Place, int]:
+    def initial_unrecorded(self, ends: Offsets) -> dict[TopicPartition, int]:
         """Where the first batch of a query begins whose checkpoint has no initial offsets, only its `ends`.
 
         Spark's Kafka source keeps them where a Python source cannot look, and earlier versions did not.
@@ -198,5 +199,5 @@ class Planner:
         return found
 
 
-def _places(topics: Mapping[str, Iterable[int]]) -> list[Place]:
-    return [Place(topic, partition) for topic in sorted(topics) for partition in topics[topic]]
+def _places(topics: Mapping[str, Iterable[int]]) -> list[TopicPartition]:
+    return [TopicPartition(topic, partition) for topic in sorted(topics) for partition in topics[topic]]

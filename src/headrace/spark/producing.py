@@ -18,11 +18,11 @@ from headrace.protocol.batch import build_batch
 from headrace.protocol.compression import Compression, compress
 from headrace.protocol.errors import ErrorCode
 from headrace.protocol.fields import Buffer
+from headrace.protocol.ids import TopicPartition
 from headrace.protocol.schema.init_producer_id import InitProducerIdRequest
 from headrace.protocol.schema.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from headrace.spark.cluster import LAST_RETRY_S, PASSING, RETRY_S, Cluster, Passing, describe
 from headrace.spark.errors import SparkError
-from headrace.spark.offsets import Place
 
 ACKS_ALL: Final = -1
 MOST_IN_FLIGHT: Final = 5  # requests to a broker; more would let a partition's batches change places
@@ -55,7 +55,7 @@ class _Batch:
 class _Queue:
     """A partition's batches that have not arrived yet, in order; the first `sent` are on their way."""
 
-    place: Place
+    place: TopicPartition
     batches: deque[_Batch] = field(default_factory=deque)
     sent: int = 0
     depth: int = 1  # how many may be on their way
@@ -119,7 +119,7 @@ class Producing:
         self._acks = acks
         self._compression = compression
         self._timeout_s = timeout_s
-        self._queues: dict[Place, _Queue] = {}
+        self._queues: dict[TopicPartition, _Queue] = {}
         self._leaders: dict[Address, _Leader] = {}
         self._waiting_bytes = 0
         self._strangers = 0  # queues that the leader does not know the producer of yet
@@ -144,7 +144,7 @@ class Producing:
 
     # -- taking on -----------------------------------------------------------------------------
 
-    def add(self, place: Place, body: Buffer, count: int, timestamp_ms: int) -> None:
+    def add(self, place: TopicPartition, body: Buffer, count: int, timestamp_ms: int) -> None:
         """Send `count` encoded records soon; waits while too much is on its way."""
         queue = self._queues.get(place)
         if queue is None:
@@ -169,13 +169,13 @@ class Producing:
         while self._waiting_bytes >= (REQUEST_BYTES if self._strangers else WAITING_BYTES):
             self._progress()
 
-    def _new_queue(self, place: Place) -> _Queue:
+    def _new_queue(self, place: TopicPartition) -> _Queue:
         if self.producer.id < 0:
             return _Queue(place, depth=MOST_IN_FLIGHT)
         self._strangers += 1
         return _Queue(place)
 
-    def flush(self) -> dict[Place, tuple[int, int]]:
+    def flush(self) -> dict[TopicPartition, tuple[int, int]]:
         """Wait until everything has arrived: where it is, the first and the last offset of each partition."""
         while self._waiting_bytes:
             self._progress()

@@ -9,11 +9,11 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from headrace.protocol.fields import Buffer
+from headrace.protocol.ids import TopicPartition
 from headrace.spark import encode
 from headrace.spark.cluster import RETRY_S, Cluster, NoSuchTopic
 from headrace.spark.compiled import Bytes, Ints
 from headrace.spark.errors import SparkError
-from headrace.spark.offsets import Place
 
 PATIENCE_S: Final = 5.0  # with a topic that is being created: some brokers have not heard of it yet
 
@@ -49,7 +49,7 @@ class RowEncoder:
         self._turn = turn  # whose turn it is to get rows without a key
         self._partitions: dict[str, int] = {}
 
-    def encoded(self, batch: pa.RecordBatch) -> Iterator[tuple[Place, Buffer, int]]:
+    def encoded(self, batch: pa.RecordBatch) -> Iterator[tuple[TopicPartition, Buffer, int]]:
         rows = batch.num_rows
         if not rows:
             return
@@ -60,7 +60,7 @@ class RowEncoder:
             partitions = self._choose(topic, chosen, columns.get("partition"), keys, rows)
             for partition in np.unique(partitions[chosen]):
                 order = chosen[partitions[chosen] == partition]
-                place = Place(topic, int(partition))
+                place = TopicPartition(topic, int(partition))
                 yield from self._records(place, order.astype(np.int32), keys, values, headers)
 
     def _by_topic(self, column: pa.Array | None, rows: int) -> Iterator[tuple[str, NDArray[np.int64]]]:
@@ -109,12 +109,12 @@ class RowEncoder:
 
     def _records(
         self,
-        place: Place,
+        place: TopicPartition,
         order: Ints,
         keys: encode.Column,
         values: encode.Column,
         headers: encode.Headers,
-    ) -> Iterator[tuple[Place, Buffer, int]]:
+    ) -> Iterator[tuple[TopicPartition, Buffer, int]]:
         first, room = 0, self._batch_bytes
         while first < len(order):
             out: Bytes = np.empty(room, np.uint8)

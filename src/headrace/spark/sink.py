@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowWriter, WriterCommitMessage
 
-from headrace.spark.offsets import Place
+from headrace.protocol.ids import TopicPartition
 from headrace.spark.producing import Producer, Producing
 from headrace.spark.sink_options import SinkOptions
 
@@ -33,7 +33,7 @@ class Written(WriterCommitMessage):
 
     producer: Producer
     records: int
-    offsets: dict[Place, tuple[int, int]] = field(default_factory=dict)
+    offsets: dict[TopicPartition, tuple[int, int]] = field(default_factory=dict)
 
 
 def write_batches(options: SinkOptions, batches: "Iterator[pa.RecordBatch]") -> Written:

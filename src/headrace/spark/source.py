@@ -30,10 +30,11 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
+from headrace.protocol.ids import TopicPartition
 from headrace.spark.errors import InvalidOption, SparkError
 from headrace.spark.filters import Narrowing
 from headrace.spark.groups import commit_offsets
-from headrace.spark.offsets import Offsets, Place, Range, admit, split, to_json
+from headrace.spark.offsets import Offsets, Range, admit, split, to_json
 from headrace.spark.options import SourceOptions
 from headrace.spark.planning import Planner
 from headrace.spark.position import INITIAL, Position, is_initial
@@ -131,7 +132,7 @@ def read_range(
     from headrace.spark.columns import Columns  # noqa: PLC0415
     from headrace.spark.fetching import Fetching  # noqa: PLC0415
 
-    wanted = Range(Place(*partition.wanted.place), *partition.wanted[1:])
+    wanted = Range(TopicPartition(*partition.wanted.place), *partition.wanted[1:])
     gathered = Columns(
         columns, wanted.place.topic, wanted.place.partition, first=wanted.first, last=wanted.last
     )
@@ -214,7 +215,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._options = options
         self._columns = columns
         self._known: Planner | None = None
-        self._target: dict[Place, int] | None = None  # of a query that reads what is there and ends
+        self._target: dict[TopicPartition, int] | None = None  # of a query that reads what is there and ends
         self._begins: Position | None = None  # where a new query begins, once it is known
         self._latest: Offsets = {}
         self._told: Offsets = {}  # what the consumer group has been told, if there is one
@@ -283,7 +284,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 break
         return Position(offsets=latest, topic_ids=topic_ids)
 
-    def _up_to_target(self, known: Offsets) -> dict[Place, int]:
+    def _up_to_target(self, known: Offsets) -> dict[TopicPartition, int]:
         assert self._target is not None
         # A partition that is older than this run of the query is read to where it was when the run began.
         # A query that is new may begin after that: records have been written since the run began.
@@ -293,7 +294,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             if place in self._target or place in known
         }
 
-    def _of_new_partitions(self, known: Offsets, available: Offsets) -> dict[Place, int]:
+    def _of_new_partitions(self, known: Offsets, available: Offsets) -> dict[TopicPartition, int]:
         """A partition that has come since is read from its first record on, or from what is left of it."""
         return {place: 0 for place in available if place not in known}
 

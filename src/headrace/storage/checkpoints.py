@@ -12,9 +12,9 @@ see `LogDirectory` for offsets and `LeaderEpochs` for epochs.
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
+from headrace.protocol.ids import TopicPartition
 from headrace.storage.errors import StorageError
 from headrace.storage.files import write_atomically
-from headrace.storage.topics import TopicPartition
 
 _VERSION = 0
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from uuid import uuid4
 
 from headrace.protocol.errors import KafkaError
+from headrace.protocol.ids import TopicPartition
 from headrace.storage import checkpoints
 from headrace.storage.config import LogConfig
 from headrace.storage.errors import ForeignDirectory, LogOffline, StorageError
@@ -18,7 +19,7 @@ from headrace.storage.identity import Identity, claim, read_identity, read_topic
 from headrace.storage.lock import DirectoryLock
 from headrace.storage.log import Log
 from headrace.storage.recovery import open_log
-from headrace.storage.topics import TopicPartition, check_topic_name, parse_directory
+from headrace.storage.topics import check_topic_name, parse_directory
 
 RECOVERY_POINTS = "recovery-point-offset-checkpoint"
 LOG_START_OFFSETS = "log-start-offset-checkpoint"

@@ -1,22 +1,14 @@
 """Topic names that Kafka accepts, and the directory a partition lives in."""
 
 import re
-from typing import NamedTuple
 
+from headrace.protocol.ids import TopicPartition
 from headrace.storage.config import MAX_INT32
 from headrace.storage.errors import InvalidTopic
 
 MAX_NAME_LENGTH = 249  # so that `<topic>-<partition>` with Kafka's suffixes stays a legal file name
 _LEGAL = re.compile(r"[a-zA-Z0-9._-]+")
 _DIRECTORY = re.compile(r"(?P<topic>.+)-(?P<partition>0|[1-9][0-9]{0,9})")
-
-
-class TopicPartition(NamedTuple):
-    topic: str
-    partition: int
-
-    def __str__(self) -> str:
-        return f"{self.topic}-{self.partition}"
 
 
 def check_topic_name(name: str) -> None:

@@ -19,8 +19,8 @@ from headrace.group.classic_protocol import Join, Sync
 from headrace.group.consumer_protocol import Heartbeat
 from headrace.group.coordinator import Commit
 from headrace.group.decision import Joined
+from headrace.protocol.ids import TopicPartition
 from headrace.storage.config import LogConfig
-from headrace.storage.topics import TopicPartition
 from headrace.testing.groups import join_request, sync_request
 from headrace.testing.logs import open_test_log
 

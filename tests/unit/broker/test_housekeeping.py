@@ -10,10 +10,10 @@ import pytest
 from headrace.broker.config import BrokerConfig
 from headrace.broker.housekeeping import Housekeeping, logged
 from headrace.broker.partition import Partition
+from headrace.protocol.ids import TopicPartition
 from headrace.storage.config import LogConfig
 from headrace.storage.directory import LogDirectory
 from headrace.storage.identity import Identity
-from headrace.storage.topics import TopicPartition
 
 ID, TOPIC_ID = TopicPartition("orders", 0), bytes(16)
 

@@ -17,10 +17,10 @@ from headrace.broker.partition import Partition
 from headrace.coordination.znodes import PartitionState
 from headrace.protocol.compression import Compression
 from headrace.protocol.errors import KafkaError
+from headrace.protocol.ids import TopicPartition
 from headrace.storage.config import LogConfig
 from headrace.storage.errors import MessageTooLarge
 from headrace.storage.inspection import PreparedBatch, prepare
-from headrace.storage.topics import TopicPartition
 from headrace.testing.logs import open_test_log, read_all
 from headrace.testing.records import headers_of, make_batch
 

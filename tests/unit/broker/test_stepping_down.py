@@ -10,9 +10,9 @@ from headrace.broker.errors import NotLeader
 from headrace.broker.partition import Partition
 from headrace.broker.stepping_down import step_down
 from headrace.coordination.znodes import PartitionState
+from headrace.protocol.ids import TopicPartition
 from headrace.protocol.step_down import StepDownPartition
 from headrace.storage.config import LogConfig
-from headrace.storage.topics import TopicPartition
 from headrace.testing.logs import open_test_log
 from headrace.testing.records import make_batch
 

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from headrace.broker.partition import Partition
+from headrace.protocol.ids import TopicPartition
 from headrace.storage.config import LogConfig
 from headrace.storage.errors import LogOffline
 from headrace.storage.time_lookup import FoundOffset
-from headrace.storage.topics import TopicPartition
 from headrace.testing.logs import open_test_log
 from headrace.testing.records import make_batch
 

@@ -5,7 +5,7 @@ import pytest
 
 from headrace.cli.formats import BadInput
 from headrace.cli.group_reset import parse_topics, read_offsets
-from headrace.client.connection import Place
+from headrace.protocol.ids import TopicPartition
 
 
 def test_a_topic_is_all_of_it_or_some_partitions() -> None:
@@ -21,8 +21,8 @@ def test_what_is_no_topic_with_partitions_is_refused(text: str) -> None:
 
 def test_a_file_has_an_offset_for_each_partition() -> None:
     assert read_offsets(["orders,0,5", "", '"pay ments",12,0']) == {
-        Place("orders", 0): 5,
-        Place("pay ments", 12): 0,
+        TopicPartition("orders", 0): 5,
+        TopicPartition("pay ments", 12): 0,
     }
 
 

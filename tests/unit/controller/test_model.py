@@ -5,10 +5,11 @@ from dataclasses import replace
 import pytest
 
 from headrace.controller import model
-from headrace.controller.model import ClusterModel, Key, Member, Refused, TopicModel
+from headrace.controller.model import ClusterModel, Member, Refused, TopicModel
+from headrace.protocol.ids import TopicPartition
 from headrace.replication.election import NOBODY, Partition, Progress
 
-KEY = Key("t", 0)
+KEY = TopicPartition("t", 0)
 LED_BY_ONE = Partition(
     replicas=(1, 2, 3), leader=1, leader_epoch=5, isr=(1, 2, 3), min_insync_replicas=2, version=9
 )
@@ -59,7 +60,7 @@ def test_a_preferred_replica_that_the_controller_cannot_reach_does_not_replace_a
 def test_only_the_partitions_that_are_named_are_looked_at() -> None:
     model_ = cluster(members=(2, 3))
 
-    assert model_.settle(keys=[Key("t", 7), Key("gone", 0)]) == {}
+    assert model_.settle(keys=[TopicPartition("t", 7), TopicPartition("gone", 0)]) == {}
     assert model_.to_survey([]) == {}
     assert model_.settle(keys=[KEY])[KEY].leader == 2
 
@@ -268,7 +269,7 @@ def test_a_move_is_not_cancelled_if_only_new_replicas_are_in_sync() -> None:
 
 def test_an_unknown_partition_is_refused() -> None:
     with pytest.raises(Refused) as refused:
-        cluster().prefer(Key("t", 1))
+        cluster().prefer(TopicPartition("t", 1))
 
     assert refused.value.reason == model.UNKNOWN_PARTITION
 

@@ -2,9 +2,10 @@
 
 from dataclasses import replace
 
-from headrace.controller.model import Key, Member
+from headrace.controller.model import Member
 from headrace.controller.store import TopicRules, _as_left_by, first_state, member_of, state_of
 from headrace.coordination.znodes import BrokerRegistration
+from headrace.protocol.ids import TopicPartition
 from headrace.replication.election import NOBODY, Partition
 
 PARTITION = Partition(
@@ -67,7 +68,7 @@ def test_a_state_without_epochs_goes_by_when_it_was_written() -> None:
 def test_a_state_names_the_lives_of_those_that_may_lead() -> None:
     partition = replace(PARTITION, isr=(1,), elr=(2,))
 
-    state = state_of(Key("t", 0), partition, 7, {1: member(1, 11), 3: member(3, 13)})
+    state = state_of(TopicPartition("t", 0), partition, 7, {1: member(1, 11), 3: member(3, 13)})
 
     assert state.broker_epochs == {1: 11, 2: -1}
     assert (state.controller_epoch, state.leader, state.isr, state.elr) == (7, 1, (1,), (2,))

@@ -1,8 +1,9 @@
 """What the controller tells a broker: some partitions, or everything."""
 
-from headrace.controller.model import ClusterModel, Key, Member, TopicModel
+from headrace.controller.model import ClusterModel, Member, TopicModel
 from headrace.controller.updates import compose
 from headrace.coordination.znodes import BrokerRegistration
+from headrace.protocol.ids import TopicPartition
 from headrace.protocol.update_metadata import FULL, INCREMENTAL, TOPIC_IS_GONE, UpdateMetadataRequest
 from headrace.replication.election import Partition
 
@@ -40,7 +41,9 @@ def cluster() -> ClusterModel:
     )
 
 
-def told(model: ClusterModel, keys: list[Key] | None, *, to_broker: int = 2) -> UpdateMetadataRequest:
+def told(
+    model: ClusterModel, keys: list[TopicPartition] | None, *, to_broker: int = 2
+) -> UpdateMetadataRequest:
     registrations = {each: registration(each) for each in (1, 2, 3)}
     return compose(model, registrations, controller_id=1, controller_epoch=6, to_broker=to_broker, keys=keys)
 
@@ -57,7 +60,7 @@ def test_everything_is_all_topics_with_their_settings() -> None:
 
 
 def test_some_partitions_are_told_as_they_are_now() -> None:
-    update = told(cluster(), [Key("a", 1)])
+    update = told(cluster(), [TopicPartition("a", 1)])
 
     assert update.type == INCREMENTAL
     (topic,) = update.topic_states
@@ -94,13 +97,13 @@ def test_of_a_topic_that_is_gone_that_is_said() -> None:
     del model.topics["b"]
     model.removed["b"] = B
 
-    (topic,) = told(model, [Key("b", 0)]).topic_states
+    (topic,) = told(model, [TopicPartition("b", 0)]).topic_states
 
     assert topic.topic_id == B
     assert [each.leader for each in topic.partition_states] == [TOPIC_IS_GONE]
 
 
 def test_a_partition_that_is_not_known_is_not_told_of() -> None:
-    (topic,) = told(cluster(), [Key("a", 9)]).topic_states
+    (topic,) = told(cluster(), [TopicPartition("a", 9)]).topic_states
 
     assert topic.partition_states == []

@@ -8,10 +8,10 @@ import pytest
 from headrace.pipeline.checkpoints import Checkpoint, check_files, read_checkpoint
 from headrace.pipeline.errors import PipelineError
 from headrace.pipeline.inspecting import Ends
-from headrace.spark.offsets import Place
+from headrace.protocol.ids import TopicPartition
 from headrace.spark.position import Position
 
-ZERO, ONE = Place("positions", 0), Place("positions", 1)
+ZERO, ONE = TopicPartition("positions", 0), TopicPartition("positions", 1)
 OFFSETS = 'v1\n{"batchWatermarkMs":0,"batchTimestampMs":1794756566535,"conf":{}}\n'
 
 
@@ -66,7 +66,7 @@ def test_offsets_of_all_sources_of_a_join_are_found(tmp_path: Path) -> None:
     done(tmp_path, 0)
     found = read_checkpoint(tmp_path)
     assert found is not None
-    assert found.offsets == {ZERO: 5, Place("drivers", 0): 2}
+    assert found.offsets == {ZERO: 5, TopicPartition("drivers", 0): 2}
 
 
 def test_files_of_a_query_whose_checkpoint_is_gone_are_refused(tmp_path: Path) -> None:

@@ -7,9 +7,9 @@ from typing import Any, Final
 import pyarrow as pa
 
 from headrace.protocol.batch import build_batch, read_batch
+from headrace.protocol.ids import TopicPartition
 from headrace.protocol.records import Record, decode_batch
 from headrace.spark.cluster import Cluster
-from headrace.spark.offsets import Place
 from headrace.spark.rows import RowEncoder
 
 with warnings.catch_warnings():
@@ -59,9 +59,9 @@ def encoder(
     return RowEncoder(KnownTopics(sizes), topic, room, turn=turn, patience_s=0.0)
 
 
-def decoded(pieces: Iterable[tuple[Place, Any, int]]) -> dict[Place, list[list[Record]]]:
+def decoded(pieces: Iterable[tuple[TopicPartition, Any, int]]) -> dict[TopicPartition, list[list[Record]]]:
     """The records of each piece as its readers will see them, by partition, in the order of the pieces."""
-    found: dict[Place, list[list[Record]]] = {}
+    found: dict[TopicPartition, list[list[Record]]] = {}
     for place, body, count in pieces:
         batch = build_batch(
             body,
@@ -81,7 +81,7 @@ def contents(records: Iterable[Record]) -> list[tuple[bytes | None, bytes | None
     return [(each.key, each.value, list(each.headers)) for each in records]
 
 
-def all_of(pieces: Iterable[tuple[Place, Any, int]]) -> dict[Place, list[Any]]:
+def all_of(pieces: Iterable[tuple[TopicPartition, Any, int]]) -> dict[TopicPartition, list[Any]]:
     """The contents of each partition's records, one after the other."""
     return {
         place: contents(record for batch in batches for record in batch)

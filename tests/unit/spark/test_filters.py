@@ -22,14 +22,15 @@ from pyspark.sql.datasource import (
     StringStartsWith,
 )
 
+from headrace.protocol.ids import TopicPartition
 from headrace.spark.filters import Narrowing
-from headrace.spark.offsets import Place, Range
+from headrace.spark.offsets import Range
 
 BEGAN: Final = datetime(2026, 1, 1, tzinfo=UTC)
 BEGAN_MS: Final = int(BEGAN.timestamp() * 1000)
 SIZE: Final = 20
 RANGES: Final = [
-    Range(Place(topic, partition), 100, 100 + SIZE)
+    Range(TopicPartition(topic, partition), 100, 100 + SIZE)
     for topic in ("orders", "clicks")
     for partition in range(3)
 ]
@@ -43,7 +44,7 @@ COMPARED: Final[dict[type[Any], Callable[[Any, Any], bool]]] = {
 }
 
 
-def by_time(asked: Mapping[Place, int]) -> dict[Place, int]:
+def by_time(asked: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
     """As a broker answers: the first offset of that time or later. A record has an offset's milliseconds."""
     first = {place: max(timestamp - BEGAN_MS, 100) for place, timestamp in asked.items()}
     return {place: offset if offset < 100 + SIZE else -1 for place, offset in first.items()}

@@ -7,37 +7,29 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from headrace.spark.offsets import (
-    Place,
-    Range,
-    admit,
-    from_json,
-    parse,
-    parse_assignment,
-    split,
-    to_json,
-)
+from headrace.protocol.ids import TopicPartition
+from headrace.spark.offsets import Range, admit, from_json, parse, parse_assignment, split, to_json
 
-PLACES = st.builds(Place, st.sampled_from(["orders", "clicks", "a.b_c-d"]), st.integers(0, 40))
+PLACES = st.builds(TopicPartition, st.sampled_from(["orders", "clicks", "a.b_c-d"]), st.integers(0, 40))
 OFFSETS = st.integers(0, 2**63 - 1)
 SIZES = st.lists(st.integers(0, 3000), max_size=8)
 
 
 @settings(deadline=None)
 @given(st.dictionaries(PLACES, OFFSETS))
-def test_offsets_survive_the_checkpoint(offsets: dict[Place, int]) -> None:
+def test_offsets_survive_the_checkpoint(offsets: dict[TopicPartition, int]) -> None:
     assert from_json(json.loads(json.dumps(to_json(offsets)))) == offsets
     assert parse(json.dumps(to_json(offsets))) == offsets
 
 
 def test_the_checkpoint_has_topics_and_partitions_in_order() -> None:
-    offsets = {Place("b", 10): 3, Place("b", 2): 1, Place("a", 0): 7}
+    offsets = {TopicPartition("b", 10): 3, TopicPartition("b", 2): 1, TopicPartition("a", 0): 7}
 
     assert json.dumps(to_json(offsets)) == '{"a": {"0": 7}, "b": {"2": 1, "10": 3}}'
 
 
 def test_a_person_may_say_earliest_and_latest_of_a_partition() -> None:
-    assert parse('{"t": {"0": -2, "1": -1}}') == {Place("t", 0): -2, Place("t", 1): -1}
+    assert parse('{"t": {"0": -2, "1": -1}}') == {TopicPartition("t", 0): -2, TopicPartition("t", 1): -1}
 
 
 @pytest.mark.parametrize(
@@ -66,7 +58,11 @@ def test_what_is_wrong_with_offsets_is_said(text: str, sentence: str) -> None:
 
 
 def test_an_assignment_names_partitions() -> None:
-    assert parse_assignment('{"b": [2, 0], "a": [1]}') == [Place("b", 2), Place("b", 0), Place("a", 1)]
+    assert parse_assignment('{"b": [2, 0], "a": [1]}') == [
+        TopicPartition("b", 2),
+        TopicPartition("b", 0),
+        TopicPartition("a", 1),
+    ]
 
 
 @pytest.mark.parametrize("text", ['{"t": {"0": 1}}', '{"t": ["0"]}', '{"t": [-1]}', '{"t": [true]}', "{}"])
@@ -78,12 +74,12 @@ def test_an_assignment_that_names_none_is_refused(text: str) -> None:
 # -- admission ---------------------------------------------------------------------------------
 
 
-def lag(start: dict[Place, int], end: dict[Place, int]) -> dict[Place, int]:
+def lag(start: dict[TopicPartition, int], end: dict[TopicPartition, int]) -> dict[TopicPartition, int]:
     return {place: end[place] - start[place] for place in end}
 
 
 @st.composite
-def logs(draw: st.DrawFn) -> tuple[dict[Place, int], dict[Place, int]]:
+def logs(draw: st.DrawFn) -> tuple[dict[TopicPartition, int], dict[TopicPartition, int]]:
     """Where a query is, and how far logs go from there."""
     start = draw(st.dictionaries(PLACES, st.integers(0, 10**6), min_size=1))
     return start, {place: first + draw(st.integers(0, 5000)) for place, first in start.items()}
@@ -92,7 +88,7 @@ def logs(draw: st.DrawFn) -> tuple[dict[Place, int], dict[Place, int]]:
 @settings(deadline=None)
 @given(logs(), st.integers(1, 10_000))
 def test_a_batch_takes_about_as_much_as_it_may_and_something_of_each(
-    found: tuple[dict[Place, int], dict[Place, int]], limit: int
+    found: tuple[dict[TopicPartition, int], dict[TopicPartition, int]], limit: int
 ) -> None:
     start, latest = found
     taken = lag(start, admit(start, latest, limit))
@@ -106,7 +102,9 @@ def test_a_batch_takes_about_as_much_as_it_may_and_something_of_each(
 
 @settings(deadline=None)
 @given(logs(), st.integers(1, 10_000))
-def test_batches_end_where_the_logs_do(found: tuple[dict[Place, int], dict[Place, int]], limit: int) -> None:
+def test_batches_end_where_the_logs_do(
+    found: tuple[dict[TopicPartition, int], dict[TopicPartition, int]], limit: int
+) -> None:
     start, latest = found
     rounds = 0
     while start != latest:
@@ -116,14 +114,14 @@ def test_batches_end_where_the_logs_do(found: tuple[dict[Place, int], dict[Place
 
 
 def test_a_partition_gives_in_proportion_to_what_it_has() -> None:
-    large, small, idle = Place("t", 0), Place("t", 1), Place("t", 2)
+    large, small, idle = TopicPartition("t", 0), TopicPartition("t", 1), TopicPartition("t", 2)
 
     ends = admit({large: 0, small: 0, idle: 5}, {large: 900, small: 100, idle: 5}, 100)
     assert ends == {large: 90, small: 10, idle: 5}
 
 
 def test_a_partition_that_ends_before_it_was_read_is_said_to_end_there() -> None:
-    again, other = Place("t", 0), Place("t", 1)
+    again, other = TopicPartition("t", 0), TopicPartition("t", 1)
 
     for limit in (1, 100):
         assert admit({again: 10, other: 0}, {again: 4, other: 2}, limit)[again] == 4
@@ -133,7 +131,7 @@ def test_a_partition_that_ends_before_it_was_read_is_said_to_end_there() -> None
 
 
 def ranges_of(sizes: list[int]) -> list[Range]:
-    return [Range(Place("t", n), 100 * n, 100 * n + size) for n, size in enumerate(sizes)]
+    return [Range(TopicPartition("t", n), 100 * n, 100 * n + size) for n, size in enumerate(sizes)]
 
 
 @settings(deadline=None)
@@ -166,7 +164,7 @@ def test_there_are_as_many_pieces_as_asked_for_and_none_is_too_large(
 def test_pieces_of_a_partition_are_even_and_no_other_cut_would_make_the_largest_smaller(
     sizes: list[int], at_least: int
 ) -> None:
-    pieces: dict[Place, list[int]] = {}
+    pieces: dict[TopicPartition, list[int]] = {}
     for each in split(ranges_of(sizes), at_least=at_least):
         pieces.setdefault(each.place, []).append(each.size)
 

@@ -4,8 +4,9 @@ from typing import Final
 
 import pytest
 
+from headrace.protocol.ids import TopicPartition
 from headrace.spark.errors import InvalidOption
-from headrace.spark.offsets import EARLIEST, LATEST, Place
+from headrace.spark.offsets import EARLIEST, LATEST
 from headrace.spark.options import Bound, Selection, SourceOptions
 
 SERVERS: Final = {"kafka.bootstrap.servers": "127.0.0.1:9092"}
@@ -43,7 +44,10 @@ def test_a_batch_reads_all_there_is_and_a_stream_what_comes() -> None:
         ({"subscribe": "orders"}, Selection(topics=("orders",))),
         ({"subscribe": " orders , clicks,orders,"}, Selection(topics=("orders", "clicks"))),
         ({"subscribePattern": "or.*"}, Selection(pattern="or.*")),
-        ({"assign": '{"orders": [1, 0]}'}, Selection(places=(Place("orders", 1), Place("orders", 0)))),
+        (
+            {"assign": '{"orders": [1, 0]}'},
+            Selection(places=(TopicPartition("orders", 1), TopicPartition("orders", 0))),
+        ),
     ],
 )
 def test_what_is_read_is_said_in_one_of_three_ways(given: dict[str, str], selection: Selection) -> None:
@@ -58,7 +62,9 @@ def test_the_words_for_offsets_may_be_written_in_any_letters(word: str) -> None:
 def test_offsets_are_named_for_each_partition() -> None:
     bound = of(startingOffsets='{"orders": {"0": 5, "1": -2}}').starting
 
-    assert bound == Bound(option="startingOffsets", offsets={Place("orders", 0): 5, Place("orders", 1): -2})
+    assert bound == Bound(
+        option="startingOffsets", offsets={TopicPartition("orders", 0): 5, TopicPartition("orders", 1): -2}
+    )
 
 
 def test_a_timestamp_for_all_counts_more_than_those_of_partitions_and_these_more_than_offsets() -> None:
@@ -71,8 +77,8 @@ def test_a_timestamp_for_all_counts_more_than_those_of_partitions_and_these_more
 
     found = of(**offsets, **by_partition)
     assert (found.starting.timestamps, found.ending.timestamps) == (
-        {Place("orders", 0): 1000},
-        {Place("orders", 0): 2000},
+        {TopicPartition("orders", 0): 1000},
+        {TopicPartition("orders", 0): 2000},
     )
     found = of(**offsets, **by_partition, **for_all)
     assert (found.starting.timestamp, found.ending.timestamp) == (3000, 4000)

@@ -7,15 +7,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from headrace.protocol.ids import TopicPartition
 from headrace.spark.errors import InvalidOption
-from headrace.spark.offsets import Place, from_json, parse
+from headrace.spark.offsets import from_json, parse
 from headrace.spark.options import SourceOptions
 from headrace.spark.position import INITIAL, Position, is_initial, show_topic_id
 
 TOPICS = st.sampled_from(["orders", "clicks", "a.b_c-d"])
-OFFSETS = st.dictionaries(st.builds(Place, TOPICS, st.integers(0, 40)), st.integers(0, 2**63 - 1))
+OFFSETS = st.dictionaries(st.builds(TopicPartition, TOPICS, st.integers(0, 40)), st.integers(0, 2**63 - 1))
 IDS = st.dictionaries(TOPICS, st.binary(min_size=16, max_size=16).map(show_topic_id).filter(bool))
-ZERO = Place("orders", 0)
+ZERO = TopicPartition("orders", 0)
 
 
 def through_checkpoint(value: Any) -> Any:
@@ -50,13 +51,17 @@ def test_the_beginning_of_a_new_query_is_told_from_offsets() -> None:
 
 
 def test_a_topic_with_another_id_was_recreated() -> None:
-    known = Position(offsets={ZERO: 17, Place("clicks", 1): 3}, topic_ids={"orders": "one", "clicks": "two"})
+    known = Position(
+        offsets={ZERO: 17, TopicPartition("clicks", 1): 3}, topic_ids={"orders": "one", "clicks": "two"}
+    )
 
     assert known.recreated({"orders": "one", "clicks": "two", "new": "three"}) == []
     assert known.recreated({"orders": "other", "clicks": "two"}) == ["orders"]
     assert known.recreated({"orders": "one"}) == []  # it is gone, or the broker has no ids
     assert Position(offsets={ZERO: 17}).recreated({"orders": "other"}) == []
-    assert known.without(["orders"]) == Position(offsets={Place("clicks", 1): 3}, topic_ids={"clicks": "two"})
+    assert known.without(["orders"]) == Position(
+        offsets={TopicPartition("clicks", 1): 3}, topic_ids={"clicks": "two"}
+    )
 
 
 def test_a_topic_id_is_shown_as_kafka_shows_it() -> None:

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from headrace.protocol.ids import TopicPartition
 from headrace.spark.cluster import NoSuchTopic
 from headrace.spark.errors import SparkError
-from headrace.spark.offsets import Place
 from unit.spark.arrow_rows import all_of, batch_of, choice_of_kafka_python, contents, decoded, encoder
 
 BYTES: Final = st.none() | st.binary(max_size=40)
@@ -34,7 +34,7 @@ def plain(rows: list[Any]) -> list[Any]:
 def test_rows_come_back_as_they_were_whatever_the_size_of_a_batch(rows: list[Any], room: int) -> None:
     pieces = encoder({"orders": 1}, topic="orders", room=room).encoded(rows_of(rows))
 
-    assert all_of(pieces) == {Place("orders", 0): plain(rows)}
+    assert all_of(pieces) == {TopicPartition("orders", 0): plain(rows)}
 
 
 @settings(deadline=None)
@@ -44,7 +44,7 @@ def test_a_slice_is_encoded_as_if_there_were_nothing_around_it(rows: list[Any], 
     pieces = encoder({"orders": 1}, topic="orders").encoded(part)
 
     expected = plain(rows[at : at + size])
-    assert all_of(pieces) == ({Place("orders", 0): expected} if expected else {})
+    assert all_of(pieces) == ({TopicPartition("orders", 0): expected} if expected else {})
 
 
 @settings(deadline=None)
@@ -55,7 +55,7 @@ def test_every_partition_has_its_rows_in_their_order(rows: list[Any], wanted: li
     batch = batch_of(key=keys, value=values, headers=headers, partition=wanted[: len(rows)])
     found = all_of(encoder({"orders": 5}, topic="orders", room=100).encoded(batch))
 
-    expected: dict[Place, list[Any]] = {}
+    expected: dict[TopicPartition, list[Any]] = {}
     places = {int(value): place for place, records in found.items() for _, value, _ in records}
     for n, row in enumerate(plain(numbered)):
         expected.setdefault(places[n], []).append(row)
@@ -73,7 +73,8 @@ def test_rows_go_to_the_topics_that_their_column_names(rows: list[tuple[str, byt
     found = all_of(encoder({"a": 1, "b": 1, "c": 1}).encoded(batch_of(topic=topics, value=values)))
 
     assert found == {
-        Place(name, 0): [(None, value, []) for topic, value in rows if topic == name] for name in set(topics)
+        TopicPartition(name, 0): [(None, value, []) for topic, value in rows if topic == name]
+        for name in set(topics)
     }
 
 
@@ -83,7 +84,7 @@ def test_bytes_of_any_kind_are_taken(kind: pa.DataType) -> None:
     batch = batch_of({"key": kind, "value": kind}, key=values[::-1], value=values)
 
     assert all_of(encoder({"t": 1}, topic="t").encoded(batch.slice(1))) == {
-        Place("t", 0): [(b"", None, []), (None, b"", []), (b"one", b"\xff" * 50, [])]
+        TopicPartition("t", 0): [(b"", None, []), (None, b"", []), (b"one", b"\xff" * 50, [])]
     }
 
 
@@ -98,7 +99,7 @@ def test_text_of_any_kind_is_written_as_utf_8(kind: pa.DataType) -> None:
     )
 
     assert all_of(encoder({"t": 1}).encoded(batch)) == {
-        Place("t", 0): [
+        TopicPartition("t", 0): [
             (None, "grün".encode(), [("ключ", b"1")]),
             (None, None, []),
             (None, b"", [("", None)]),
@@ -136,7 +137,7 @@ def test_headers_that_are_all_null_are_none() -> None:
     batch = batch_of(value=[b"1", b"2"], headers=[None, None])
 
     assert all_of(encoder({"t": 1}, topic="t").encoded(batch)) == {
-        Place("t", 0): [(None, b"1", []), (None, b"2", [])]
+        TopicPartition("t", 0): [(None, b"1", []), (None, b"2", [])]
     }
 
 
@@ -155,7 +156,7 @@ def test_what_a_null_hides_is_not_written() -> None:
 def test_the_option_counts_more_than_the_column() -> None:
     batch = batch_of(value=[b"1", b"2"], topic=["elsewhere", None])
 
-    assert set(all_of(encoder({"t": 1}, topic="t").encoded(batch))) == {Place("t", 0)}
+    assert set(all_of(encoder({"t": 1}, topic="t").encoded(batch))) == {TopicPartition("t", 0)}
 
 
 def test_rows_without_a_key_go_elsewhere_with_every_batch() -> None:
@@ -207,8 +208,8 @@ def test_a_wrong_partition_of_a_row_that_goes_elsewhere_is_no_mistake() -> None:
     batch = batch_of(topic=["small", "large"], partition=[0, 8], value=[b"s", b"l"])
 
     assert set(all_of(encoder({"small": 1, "large": 9}).encoded(batch))) == {
-        Place("small", 0),
-        Place("large", 8),
+        TopicPartition("small", 0),
+        TopicPartition("large", 8),
     }
 
 

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from headrace.protocol.ids import TopicPartition
 from headrace.storage.checkpoints import (
     CorruptCheckpoint,
     read_lines,
@@ -13,7 +14,6 @@ from headrace.storage.checkpoints import (
     write_lines,
     write_offsets,
 )
-from headrace.storage.topics import TopicPartition
 
 OFFSETS = {
     TopicPartition("orders", 0): 1204,

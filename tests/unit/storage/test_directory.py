@@ -11,6 +11,7 @@ import pytest
 
 from headrace.protocol.batch import build_batch, read_batch
 from headrace.protocol.errors import ErrorCode
+from headrace.protocol.ids import TopicPartition
 from headrace.storage.cleaner import install, plan_compaction, run_compaction
 from headrace.storage.config import LogConfig
 from headrace.storage.directory import (
@@ -24,7 +25,6 @@ from headrace.storage.directory import (
 from headrace.storage.errors import CorruptLog, ForeignDirectory, InvalidTopic, LogOffline, StorageError
 from headrace.storage.identity import Identity
 from headrace.storage.log import Log
-from headrace.storage.topics import TopicPartition
 from headrace.testing.clock import SettableClock
 from headrace.testing.compaction import COMPACTED, pairs_in, put
 from headrace.testing.logs import read_all
@@ -543,7 +543,7 @@ from pathlib import Path
 from headrace.storage.config import LogConfig
 from headrace.storage.directory import LogDirectory
 from headrace.storage.identity import Identity
-from headrace.storage.topics import TopicPartition
+from headrace.protocol.ids import TopicPartition
 from headrace.testing.clock import SettableClock
 from headrace.testing.records import make_batch
 config = LogConfig(segment_bytes=20_000, index_interval_bytes=500)

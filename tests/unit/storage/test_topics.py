@@ -5,8 +5,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headrace.protocol.errors import ErrorCode
+from headrace.protocol.ids import TopicPartition
 from headrace.storage.errors import InvalidTopic
-from headrace.storage.topics import TopicPartition, check_topic_name, parse_directory
+from headrace.storage.topics import check_topic_name, parse_directory
 
 names = st.text("abcXYZ019._-", min_size=1, max_size=249).filter(lambda name: name not in {".", ".."})
 

@@ -10,9 +10,10 @@ from collections.abc import Iterator
 from headrace.broker.dispatch import Context, handles
 from headrace.broker.translate import FAILURES, error_code
 from headrace.controller import model
-from headrace.controller.model import Changes, ClusterModel, Key, Refused
+from headrace.controller.model import Changes, ClusterModel, Refused
 from headrace.controller.runner import NotController
 from headrace.protocol.errors import ErrorCode
+from headrace.protocol.ids import TopicPartition
 from headrace.protocol.schema.alter_partition import (
     AlterPartitionRequest,
     AlterPartitionRequestPartitionData,
@@ -42,7 +43,7 @@ async def alter_partition(request: AlterPartitionRequest, context: Context) -> A
     member = controller.model.members.get(request.broker_id)
     if member is None or member.epoch != request.broker_epoch:
         return AlterPartitionResponse(error_code=ErrorCode.STALE_BROKER_EPOCH, topics=[])
-    refused: dict[Key, Refused] = {}
+    refused: dict[TopicPartition, Refused] = {}
 
     def decide(cluster: ClusterModel) -> Changes:
         changes: Changes = {}
@@ -72,7 +73,8 @@ async def alter_partition(request: AlterPartitionRequest, context: Context) -> A
     for topic in request.topics:
         name = _name(topic.topic_id, context)
         answers[topic.topic_id] = [
-            _answer(controller.model, Key(name, entry.partition_index), refused) for entry in topic.partitions
+            _answer(controller.model, TopicPartition(name, entry.partition_index), refused)
+            for entry in topic.partitions
         ]
     return AlterPartitionResponse(
         topics=[
@@ -88,10 +90,10 @@ def _name(topic_id: bytes, context: Context) -> str:
 
 def _entries(
     request: AlterPartitionRequest, context: Context
-) -> Iterator[tuple[Key, AlterPartitionRequestPartitionData]]:
+) -> Iterator[tuple[TopicPartition, AlterPartitionRequestPartitionData]]:
     for topic in request.topics:
         for entry in topic.partitions:
-            yield Key(_name(topic.topic_id, context), entry.partition_index), entry
+            yield TopicPartition(_name(topic.topic_id, context), entry.partition_index), entry
 
 
 def _isr(entry: AlterPartitionRequestPartitionData, version: int) -> dict[int, int]:
@@ -102,7 +104,7 @@ def _isr(entry: AlterPartitionRequestPartitionData, version: int) -> dict[int, i
 
 
 def _answer(
-    cluster: ClusterModel, key: Key, refused: dict[Key, Refused]
+    cluster: ClusterModel, key: TopicPartition, refused: dict[TopicPartition, Refused]
 ) -> AlterPartitionResponsePartitionData:
     if key in refused:
         return AlterPartitionResponsePartitionData(

@@ -9,9 +9,10 @@ from headrace.broker.dispatch import Context, handles
 from headrace.broker.slices import Turns
 from headrace.broker.translate import FAILURES, error_code, error_message
 from headrace.controller import model
-from headrace.controller.model import INVALID_REPLICAS, Changes, ClusterModel, Key, Refused
+from headrace.controller.model import INVALID_REPLICAS, Changes, ClusterModel, Refused
 from headrace.controller.runner import TOLD_S, Controller, NotController
 from headrace.protocol.errors import ErrorCode
+from headrace.protocol.ids import TopicPartition
 from headrace.protocol.schema.alter_partition_reassignments import (
     AlterPartitionReassignmentsRequest,
     AlterPartitionReassignmentsResponse,
@@ -60,7 +61,7 @@ async def alter_partition_reassignments(
 async def _move(
     controller: Controller, topic: str, entry: ReassignablePartition, *, may_change: bool
 ) -> ReassignablePartitionResponse:
-    key = Key(topic, entry.partition_index)
+    key = TopicPartition(topic, entry.partition_index)
 
     def decide(cluster: ClusterModel) -> Changes:
         target = None if entry.replicas is None else tuple(entry.replicas)

@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from headrace.broker.dispatch import Context, handles
 from headrace.broker.partition import Partition
 from headrace.broker.slices import STEP, Steps
+from headrace.protocol.ids import TopicPartition
 from headrace.protocol.schema.describe_log_dirs import (
     DescribeLogDirsPartition,
     DescribeLogDirsRequest,
@@ -18,7 +19,6 @@ from headrace.protocol.schema.describe_log_dirs import (
     DescribeLogDirsTopic,
 )
 from headrace.protocol.schema.index import ApiKey
-from headrace.storage.topics import TopicPartition
 
 
 @handles(ApiKey.DESCRIBE_LOG_DIRS, range(1, 6))

@@ -13,10 +13,11 @@ from headrace.broker.errors import NotController
 from headrace.broker.slices import STEP, Turns
 from headrace.broker.translate import FAILURES, error_code, error_message
 from headrace.controller import model
-from headrace.controller.model import Changes, ClusterModel, Key, Refused
+from headrace.controller.model import Changes, ClusterModel, Refused
 from headrace.controller.runner import TOLD_S, Controller
 from headrace.controller.runner import NotController as Replaced
 from headrace.protocol.errors import ErrorCode
+from headrace.protocol.ids import TopicPartition
 from headrace.protocol.schema.elect_leaders import (
     ElectLeadersRequest,
     ElectLeadersResponse,
@@ -42,7 +43,7 @@ async def elect_leaders(request: ElectLeadersRequest, context: Context) -> Elect
         code = ErrorCode.NOT_CONTROLLER if controller is None else ErrorCode.INVALID_REQUEST
         return ElectLeadersResponse(error_code=code, replica_election_results=[])
     unclean = request.election_type == _UNCLEAN
-    keys: Iterable[Key]
+    keys: Iterable[TopicPartition]
     if request.topic_partitions is None:
         keys = _all_that_need_it(controller.model, unclean=unclean)
     else:
@@ -65,25 +66,25 @@ async def elect_leaders(request: ElectLeadersRequest, context: Context) -> Elect
     )
 
 
-async def _named(topics: Iterable[TopicPartitions]) -> Iterable[Key]:
+async def _named(topics: Iterable[TopicPartitions]) -> Iterable[TopicPartition]:
     """The partitions of a request, each once."""
-    keys: dict[Key, None] = {}
+    keys: dict[TopicPartition, None] = {}
     turns = Turns()
     for topic in topics:
         for number, index in enumerate(topic.partitions):
             if not number % STEP:
                 await turns.next()
-            keys[Key(topic.topic, index)] = None
+            keys[TopicPartition(topic.topic, index)] = None
     return keys
 
 
-def _all_that_need_it(cluster: ClusterModel, *, unclean: bool) -> list[Key]:
+def _all_that_need_it(cluster: ClusterModel, *, unclean: bool) -> list[TopicPartition]:
     if not unclean:
         return cluster.unbalanced()
     return [key for key, partition in cluster.items() if partition.leader not in cluster.live]
 
 
-async def _elect(controller: Controller, key: Key, *, unclean: bool) -> PartitionResult:
+async def _elect(controller: Controller, key: TopicPartition, *, unclean: bool) -> PartitionResult:
     def decide(cluster: ClusterModel) -> Changes:
         return cluster.force(key) if unclean else cluster.prefer(key)
 

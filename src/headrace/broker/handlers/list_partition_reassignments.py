@@ -5,8 +5,9 @@ Behaviour: the partitions that are on their way to other brokers, of those asked
 
 from headrace.broker.dispatch import Context, handles
 from headrace.broker.slices import STEP, Steps
-from headrace.controller.model import ClusterModel, Key
+from headrace.controller.model import ClusterModel
 from headrace.protocol.errors import ErrorCode
+from headrace.protocol.ids import TopicPartition
 from headrace.protocol.schema.index import ApiKey
 from headrace.protocol.schema.list_partition_reassignments import (
     ListPartitionReassignmentsRequest,
@@ -25,12 +26,12 @@ def list_partition_reassignments(
         return ListPartitionReassignmentsResponse(error_code=ErrorCode.NOT_CONTROLLER, topics=[])
     moves = controller.model.moves()
     if request.topics is not None:
-        asked: set[Key] = set()
+        asked: set[TopicPartition] = set()
         for topic in request.topics:
             for number, index in enumerate(topic.partition_indexes):
                 if not number % STEP:
                     yield
-                asked.add(Key(topic.name, index))
+                asked.add(TopicPartition(topic.name, index))
         moves = [key for key in moves if key in asked]
     by_topic: dict[str, list[OngoingPartitionReassignment]] = {}
     for key in moves:
@@ -43,7 +44,7 @@ def list_partition_reassignments(
     )
 
 
-def _ongoing(cluster: ClusterModel, key: Key) -> OngoingPartitionReassignment:
+def _ongoing(cluster: ClusterModel, key: TopicPartition) -> OngoingPartitionReassignment:
     partition = cluster.find(key)
     return OngoingPartitionReassignment(
         partition_index=key.partition,

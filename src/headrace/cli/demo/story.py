@@ -14,8 +14,9 @@ from headrace.cli.demo.machine import Up
 from headrace.cli.demo.show import Figures, Show
 from headrace.cli.process import Refused
 from headrace.client.errors import ClientError
+from headrace.protocol.ids import TopicPartition
 from headrace.spark.cluster import Cluster
-from headrace.spark.offsets import LATEST, Place, from_json
+from headrace.spark.offsets import LATEST, from_json
 
 BROKERS: Final = 3
 PARTITIONS: Final = 6
@@ -102,7 +103,7 @@ class Story:
             return len(pids) == BROKERS and pid not in pids and not status.under_replicated
         return False
 
-    def _has_read(self, ends: dict[Place, int]) -> bool:
+    def _has_read(self, ends: dict[TopicPartition, int]) -> bool:
         done = self._figures.latest["trucks.archive"]
         read = from_json(done.offsets)
         return all(read.get(place, 0) >= end for place, end in ends.items())
@@ -116,10 +117,10 @@ class Story:
             self._over.wait(_LOOK_S)
 
 
-def ends_of(bootstrap: str, topic: str) -> dict[Place, int]:
+def ends_of(bootstrap: str, topic: str) -> dict[TopicPartition, int]:
     """How far the partitions of a topic go."""
     cluster = Cluster(bootstrap)
     try:
-        return cluster.offsets({Place(topic, index): LATEST for index in range(PARTITIONS)})
+        return cluster.offsets({TopicPartition(topic, index): LATEST for index in range(PARTITIONS)})
     finally:
         cluster.close()

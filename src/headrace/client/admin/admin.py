@@ -34,8 +34,9 @@ from headrace.client.admin.arguments import (
     total_of,
 )
 from headrace.client.admin.offsets import OffsetAdmin
-from headrace.client.connection import TIMEOUT_S, Place
+from headrace.client.connection import TIMEOUT_S
 from headrace.client.errors import BadSetting, ClientError
+from headrace.protocol.ids import TopicPartition
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -128,7 +129,7 @@ class Admin(OffsetAdmin):
             name,
             lambda: self._client.describe_topics(TopicCollection([name]), request_timeout=TIMEOUT_S)[name],
         )
-        led = [Place(name, part.id) for part in found.partitions if part.leader is not None]
+        led = [TopicPartition(name, part.id) for part in found.partitions if part.leader is not None]
         starts = self._offsets(led, OffsetSpec.earliest())
         ends = self._offsets(led, OffsetSpec.latest())
         return Topic(
@@ -141,8 +142,8 @@ class Admin(OffsetAdmin):
                     leader=None if part.leader is None else part.leader.id,
                     replicas=tuple(node.id for node in part.replicas),
                     in_sync=tuple(node.id for node in part.isr),
-                    start_offset=starts.get(Place(name, part.id)),
-                    next_offset=ends.get(Place(name, part.id)),
+                    start_offset=starts.get(TopicPartition(name, part.id)),
+                    next_offset=ends.get(TopicPartition(name, part.id)),
                 )
                 for part in found.partitions
             ),

@@ -12,10 +12,10 @@ from typing import ParamSpec, Self, TypeVar
 from headrace.client.admin.admin import Admin, Config, Topic, TopicSummary
 from headrace.client.admin.arguments import Configs
 from headrace.client.admin.offsets import Span
-from headrace.client.connection import Place
 from headrace.client.groups.group import Group, GroupSummary
 from headrace.client.hints import ADMIN, Hints
 from headrace.client.settings import Bootstrap
+from headrace.protocol.ids import TopicPartition
 
 Answer = TypeVar("Answer")
 Arguments = ParamSpec("Arguments")
@@ -96,10 +96,12 @@ class AsyncAdmin(Hints):
     async def describe_group(self, name: str) -> Group:
         return await _call(self._admin.describe_group, name)
 
-    async def lag(self, group: str) -> dict[Place, int]:
+    async def lag(self, group: str) -> dict[TopicPartition, int]:
         return await _call(self._admin.lag, group)
 
-    async def set_group_offsets(self, group: str, offsets: Mapping[Place | tuple[str, int], int]) -> None:
+    async def set_group_offsets(
+        self, group: str, offsets: Mapping[TopicPartition | tuple[str, int], int]
+    ) -> None:
         await _call(self._admin.set_group_offsets, group, offsets)
 
     async def delete_group(self, name: str) -> None:

@@ -7,11 +7,11 @@ settings are, and one that is no text in UTF-8 ends the process.
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
-from headrace.client.connection import Place
 from headrace.client.consuming.arguments import place_list
 from headrace.client.errors import BadSetting, NoSuchTopic
 from headrace.client.errors_advice import why_no_topic
 from headrace.client.numbers import LAST_OFFSET, LAST_PARTITION, whole
+from headrace.protocol.ids import TopicPartition
 
 Configs = Mapping[str, str | float | bool]
 BROKERS_CHOICE: Final = -1  # how many partitions or replicas: what the brokers are configured for
@@ -62,7 +62,7 @@ def time_of(given: Any) -> int:
     return number_of("time_ms", given, 0, LAST_OFFSET, meaning)
 
 
-def group_offsets(given: Any) -> dict[Place, int]:
+def group_offsets(given: Any) -> dict[TopicPartition, int]:
     """Where a group is to go on."""
     try:
         places = place_list(given) if isinstance(given, Mapping) else None

@@ -4,17 +4,18 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import cached_property, partial
 from typing import Any, Final, NamedTuple, NoReturn, Self
 
-from confluent_kafka import TopicPartition
+from confluent_kafka import TopicPartition as RdkafkaPartition
 from confluent_kafka.admin import OffsetSpec
 
 from headrace.client.admin.arguments import check_topic, ends_of, group_offsets, time_of
-from headrace.client.connection import TIMEOUT_S, Answer, Connection, Place
+from headrace.client.connection import TIMEOUT_S, Answer, Connection
 from headrace.client.errors import ClientError, Closed, NoSuchTopic
 from headrace.client.groups.admin import GroupAdmin
 from headrace.client.groups.group import Group, GroupSummary
 from headrace.client.groups.reset import Reset
 from headrace.client.hints import ADMIN, Hints
 from headrace.client.settings import BOOTSTRAP, Bootstrap, bootstrap_of, build, gather
+from headrace.protocol.ids import TopicPartition
 
 
 class Span(NamedTuple):
@@ -88,17 +89,19 @@ class OffsetAdmin(Hints, Connection):
         """Delete what is before these offsets, by partition; -1 is all. Returns where each begins now."""
         check_topic(topic)
         ends = ends_of(before)
-        self._check_places(Place(topic, index) for index in ends)
-        asked = [TopicPartition(topic, index, offset) for index, offset in ends.items()]
+        self._check_places(TopicPartition(topic, index) for index in ends)
+        asked = [RdkafkaPartition(topic, index, offset) for index, offset in ends.items()]
         if not asked:
             return {}
         futures = self._ask(topic, lambda: self._client.delete_records(asked, request_timeout=TIMEOUT_S))
         return {
-            each.partition: int(self._ask(str(Place(topic, each.partition)), future.result).low_watermark)
+            each.partition: int(
+                self._ask(str(TopicPartition(topic, each.partition)), future.result).low_watermark
+            )
             for each, future in futures.items()
         }
 
-    def _check_places(self, places: Iterable[Place]) -> None:
+    def _check_places(self, places: Iterable[TopicPartition]) -> None:
         """Refuse partitions that are not there: a broker says of them what it says of topics."""
         by_topic: dict[str, list[int]] = {}
         for place in places:
@@ -109,12 +112,12 @@ class OffsetAdmin(Hints, Connection):
                 if index not in there:
                     raise ClientError(f"{topic} has no partition {index}, only 0 to {max(there)}")
 
-    def _places_of(self, topic: str) -> list[Place]:
+    def _places_of(self, topic: str) -> list[TopicPartition]:
         check_topic(topic)
         found = self._ask(topic, lambda: self._client.list_topics(timeout=TIMEOUT_S)).topics.get(topic)
         if found is None:
             raise NoSuchTopic(topic)
-        return [Place(topic, index) for index in sorted(found.partitions)]
+        return [TopicPartition(topic, index) for index in sorted(found.partitions)]
 
     # -- groups --------------------------------------------------------------------------------
 
@@ -134,15 +137,15 @@ class OffsetAdmin(Hints, Connection):
         """A group with its members and offsets; NoSuchGroup if there is none."""
         return self._open_groups().describe([name])[0]
 
-    def lag(self, group: str) -> dict[Place, int]:
+    def lag(self, group: str) -> dict[TopicPartition, int]:
         """How many records the group has not committed yet, in each partition of which it has any."""
         return {
-            Place(each.topic, each.partition): each.lag
+            TopicPartition(each.topic, each.partition): each.lag
             for each in self.describe_group(group).partitions
             if each.lag is not None
         }
 
-    def set_group_offsets(self, group: str, offsets: Mapping[Place | tuple[str, int], int]) -> None:
+    def set_group_offsets(self, group: str, offsets: Mapping[TopicPartition | tuple[str, int], int]) -> None:
         """Have a group go on there; GroupActive while it has members. A new name is a new group."""
         wanted = group_offsets(offsets)
         self._open_groups().check_inactive([group], may_be_new=True)

@@ -12,12 +12,12 @@ from typing import Final, Self
 
 from headrace.client.cluster.drain import drain
 from headrace.client.cluster.moves import Move, Reassignment
-from headrace.client.cluster.reading import by_topic, read_partitions, read_reassignments, read_status
+from headrace.client.cluster.reading import read_partitions, read_reassignments, read_status
 from headrace.client.cluster.status import ClusterStatus, PartitionState
-from headrace.client.connection import Place
 from headrace.client.errors import ClientError, NoSuchTopic
 from headrace.client.wire.brokers import Brokers, raise_for
 from headrace.protocol.errors import ErrorCode
+from headrace.protocol.ids import TopicPartition, by_topic
 from headrace.protocol.schema.alter_partition_reassignments import (
     AlterPartitionReassignmentsRequest,
     AlterPartitionReassignmentsResponse,
@@ -79,7 +79,7 @@ class Cluster:
         """The partitions that are on their way to other brokers."""
         return read_reassignments(self._brokers)
 
-    def check(self, moves: Sequence[Move]) -> dict[Place, tuple[int, ...]]:
+    def check(self, moves: Sequence[Move]) -> dict[TopicPartition, tuple[int, ...]]:
         """Where the partitions are that are to move; ClientError if one cannot, as far as one can tell.
 
         The controller would refuse one after it had begun with another.
@@ -100,7 +100,7 @@ class Cluster:
                     raise ClientError(f"{move.place}: {_no_broker(broker_id, racks)}")
         return {move.place: partitions[move.place].replicas for move in moves}
 
-    def reassign(self, moves: Sequence[Move]) -> dict[Place, tuple[int, ...]]:
+    def reassign(self, moves: Sequence[Move]) -> dict[TopicPartition, tuple[int, ...]]:
         """Have partitions begin to move, and return where they were.
 
         None of them does if one cannot, as far as one can tell beforehand.
@@ -109,7 +109,7 @@ class Cluster:
         self._alter({move.place: move.replicas for move in moves})
         return before
 
-    def cancel(self, places: Iterable[Place] | None = None) -> list[Reassignment]:
+    def cancel(self, places: Iterable[TopicPartition] | None = None) -> list[Reassignment]:
         """Have these partitions, or all, stay where they were; return those that were on their way."""
         under_way = {each.place: each for each in self.reassignments()}
         wanted = list(under_way) if places is None else list(places)
@@ -158,7 +158,9 @@ class Cluster:
 
     # -- leading -------------------------------------------------------------------------------
 
-    def elect(self, places: Iterable[Place] | None = None, *, unclean: bool = False) -> list[Election]:
+    def elect(
+        self, places: Iterable[TopicPartition] | None = None, *, unclean: bool = False
+    ) -> list[Election]:
         """Have the preferred replicas lead, or with `unclean` any replica where nobody does.
 
         Of these partitions, or of all that need it. An unclean leader may lack acknowledged records.
@@ -178,7 +180,7 @@ class Cluster:
             Election(
                 topic=topic.topic,
                 partition=each.partition_id,
-                leader=leaders.get(Place(topic.topic, each.partition_id)),
+                leader=leaders.get(TopicPartition(topic.topic, each.partition_id)),
                 needed=each.error_code != ErrorCode.ELECTION_NOT_NEEDED,
                 refused=_refusal(each.error_code, each.error_message),
             )
@@ -191,14 +193,16 @@ class Cluster:
     def _partitions(self) -> list[PartitionState]:
         return read_partitions(self._brokers.metadata())
 
-    def _alter(self, targets: Mapping[Place, Sequence[int] | None]) -> None:
+    def _alter(self, targets: Mapping[TopicPartition, Sequence[int] | None]) -> None:
         request = AlterPartitionReassignmentsRequest(
             timeout_ms=TIMEOUT_MS,
             topics=[
                 ReassignableTopic(
                     name=topic,
                     partitions=[
-                        ReassignablePartition(partition_index=index, replicas=targets[Place(topic, index)])
+                        ReassignablePartition(
+                            partition_index=index, replicas=targets[TopicPartition(topic, index)]
+                        )
                         for index in indexes
                     ],
                 )

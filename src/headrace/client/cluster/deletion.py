@@ -4,11 +4,11 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from headrace.client.cluster.reading import read_partitions
-from headrace.client.connection import Place
 from headrace.client.errors import ClientError, NoSuchTopic, Unreachable
 from headrace.client.wire.brokers import Brokers, raise_for
 from headrace.client.wire.connection import Address, NoAnswer
 from headrace.protocol.errors import ErrorCode
+from headrace.protocol.ids import TopicPartition
 from headrace.protocol.message import Message
 from headrace.protocol.schema.delete_records import (
     DeleteRecordsPartition,
@@ -36,7 +36,7 @@ def delete_records(brokers: Brokers, topic: str, before: Mapping[int, int]) -> d
             raise ClientError(f"{topic} has no partition {index}, only 0 to {max(there)}")
         leader = there[index].leader
         if leader is None or leader not in addresses:
-            raise Unreachable(f"{Place(topic, index)} has no leader")
+            raise Unreachable(f"{TopicPartition(topic, index)} has no leader")
         by_leader.setdefault(addresses[leader], {})[index] = offset
     begins: dict[int, int] = {}
     for address, offsets in by_leader.items():
@@ -54,7 +54,7 @@ def _delete_at(brokers: Brokers, address: Address, topic: str, offsets: Mapping[
     answer: DeleteRecordsResponse = _at(brokers, address, request)
     begins = {}
     for each in answer.topics[0].partitions:
-        place = Place(topic, each.partition_index)
+        place = TopicPartition(topic, each.partition_index)
         if each.error_code == ErrorCode.OFFSET_OUT_OF_RANGE:
             raise ClientError(f"{place}: offset {offsets[each.partition_index]} is past its end")
         raise_for(each.error_code, None, str(place))

@@ -9,10 +9,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from headrace.client.connection import Place
 from headrace.client.wire.connection import NoAnswer
 from headrace.client.wire.live_brokers import LiveBrokers, Node
 from headrace.protocol.errors import ErrorCode
+from headrace.protocol.ids import TopicPartition
 from headrace.protocol.schema.describe_log_dirs import (
     DescribableLogDirTopic,
     DescribeLogDirsRequest,
@@ -33,8 +33,8 @@ class Stored:
     lag: int  # records that the leader has and this replica has not
 
     @property
-    def place(self) -> Place:
-        return Place(self.topic, self.partition)
+    def place(self) -> TopicPartition:
+        return TopicPartition(self.topic, self.partition)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,9 +69,9 @@ def read_log_dirs(
     }
 
 
-def sizes(log_dirs: Mapping[int, Iterable[LogDir]]) -> dict[tuple[int, Place], int]:
+def sizes(log_dirs: Mapping[int, Iterable[LogDir]]) -> dict[tuple[int, TopicPartition], int]:
     """How many bytes each replica takes, by broker and partition."""
-    taken: Counter[tuple[int, Place]] = Counter()
+    taken: Counter[tuple[int, TopicPartition]] = Counter()
     for broker_id, directories in log_dirs.items():
         for directory in directories:
             for each in directory.replicas:

@@ -5,8 +5,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Final
 
-from headrace.client.connection import Place
 from headrace.client.errors import ClientError
+from headrace.protocol.ids import TopicPartition
 
 _ANYWHERE: Final = "any"  # of a broker's directories, of which ours have one
 
@@ -20,8 +20,8 @@ class Move:
     replicas: tuple[int, ...]
 
     @property
-    def place(self) -> Place:
-        return Place(self.topic, self.partition)
+    def place(self) -> TopicPartition:
+        return TopicPartition(self.topic, self.partition)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,8 +35,8 @@ class Reassignment:
     removing: tuple[int, ...]
 
     @property
-    def place(self) -> Place:
-        return Place(self.topic, self.partition)
+    def place(self) -> TopicPartition:
+        return TopicPartition(self.topic, self.partition)
 
     @property
     def target(self) -> tuple[int, ...]:
@@ -62,7 +62,7 @@ def read_plan(text: str, source: str) -> list[Move]:
             moves = [_move(entry, source) for entry in entries]
         case _:
             raise ClientError(f'{source}: expected {{"version": 1, "partitions": [...]}}')
-    seen: set[Place] = set()
+    seen: set[TopicPartition] = set()
     for move in moves:
         if move.place in seen:
             raise ClientError(f"{source}: {move.place} is there twice")

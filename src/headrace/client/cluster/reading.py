@@ -7,10 +7,9 @@ from typing import Final
 
 from headrace.client.cluster.moves import Reassignment
 from headrace.client.cluster.status import ClusterStatus, Node, PartitionState, cluster_status
-from headrace.client.places import Place
-from headrace.client.places import by_topic as by_topic  # noqa: PLC0414  others look for it here
 from headrace.client.wire.brokers import PATIENCE_S, Brokers, NoController
 from headrace.client.wire.connection import Address, Connection, NoAnswer, NotKnown
+from headrace.protocol.ids import TopicPartition
 from headrace.protocol.message import Message
 from headrace.protocol.schema.describe_configs import (
     DescribeConfigsRequest,
@@ -120,14 +119,14 @@ def _min_in_sync(brokers: Brokers, topics: Iterable[str]) -> Iterator[tuple[str,
                 yield result.resource_name, int(each.value or 1)
 
 
-def _eligible(brokers: Brokers, topics: Iterable[str]) -> dict[Place, tuple[int, ...]]:
+def _eligible(brokers: Brokers, topics: Iterable[str]) -> dict[TopicPartition, tuple[int, ...]]:
     """Who may lead the partitions of these topics though not in sync, if the brokers know of such a thing."""
     eligible = {}
     try:
         for found in _described(brokers, sorted(topics)):
             for topic in found.topics:
                 for each in topic.partitions:
-                    place = Place(topic.name or "", each.partition_index)
+                    place = TopicPartition(topic.name or "", each.partition_index)
                     eligible[place] = tuple(each.eligible_leader_replicas or ())
     except NotKnown:
         return {}

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from headrace.client.cluster.moves import Reassignment
-from headrace.client.connection import Place
+from headrace.protocol.ids import TopicPartition
 
 UP, SILENT, DOWN = "up", "silent", "down"
 
@@ -38,8 +38,8 @@ class PartitionState:
     eligible: tuple[int, ...] = ()  # replicas that may lead though they are not in sync (KIP-966)
 
     @property
-    def place(self) -> Place:
-        return Place(self.topic, self.partition)
+    def place(self) -> TopicPartition:
+        return TopicPartition(self.topic, self.partition)
 
     @property
     def lacks(self) -> tuple[int, ...]:

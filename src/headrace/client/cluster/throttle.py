@@ -7,7 +7,7 @@ from typing import Final
 
 from headrace.client.admin.admin import Admin
 from headrace.client.cluster.moves import Move
-from headrace.client.connection import Place
+from headrace.protocol.ids import TopicPartition
 
 RATES: Final = ("leader.replication.throttled.rate", "follower.replication.throttled.rate")
 FROM, TO = "leader.replication.throttled.replicas", "follower.replication.throttled.replicas"
@@ -18,7 +18,7 @@ def throttled(
     admin: Admin,
     brokers: Sequence[int],
     moves: Sequence[Move],
-    before: Mapping[Place, Sequence[int]],
+    before: Mapping[TopicPartition, Sequence[int]],
     rate: int,
 ) -> Iterator[None]:
     """Let every broker send and fetch so many bytes a second for these moves, while the block runs.
@@ -40,7 +40,7 @@ def throttled(
 
 
 def throttled_replicas(
-    moves: Sequence[Move], before: Mapping[Place, Sequence[int]]
+    moves: Sequence[Move], before: Mapping[TopicPartition, Sequence[int]]
 ) -> dict[str, dict[str, str]]:
     """Each topic's settings: replicas that there are as leaders, replicas that come as followers. Pure.
 

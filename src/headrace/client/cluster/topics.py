@@ -13,12 +13,12 @@ from headrace.client.cluster.reading import BROKER, NOBODY, TOPIC
 from headrace.client.cluster.spans import read_spans
 from headrace.client.errors import ClientError, NoSuchTopic, Unreachable
 from headrace.client.errors_advice import why_no_topic
-from headrace.client.places import Place
 from headrace.client.wire.brokers import raise_for
 from headrace.client.wire.connection import NoAnswer
 from headrace.client.wire.live_brokers import QUESTION_S, LiveBrokers, Node, nodes_of
 from headrace.client.wire.spare_connections import Answer, Talk
 from headrace.protocol.errors import ErrorCode
+from headrace.protocol.ids import TopicPartition
 from headrace.protocol.schema.describe_configs import (
     DescribeConfigsRequest,
     DescribeConfigsResource,
@@ -66,15 +66,15 @@ class TopicQuestions:
         """
         metadata = self.metadata(name)
         found = topic_of(metadata.topics[0], name)
-        places = [Place(name, each.index) for each in found.partitions]
+        places = [TopicPartition(name, each.index) for each in found.partitions]
         starts, ends = read_spans(self._brokers, metadata, places)
         return replace(
             found,
             partitions=tuple(
                 replace(
                     each,
-                    start_offset=starts.get(Place(name, each.index)),
-                    next_offset=ends.get(Place(name, each.index)),
+                    start_offset=starts.get(TopicPartition(name, each.index)),
+                    next_offset=ends.get(TopicPartition(name, each.index)),
                 )
                 for each in found.partitions
             ),

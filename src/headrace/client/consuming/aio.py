@@ -13,7 +13,6 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
 from typing import Any, Generic, Never, Self, TypeVar
 
-from headrace.client.connection import Place
 from headrace.client.consuming.arguments import Start
 from headrace.client.consuming.buffer import Record
 from headrace.client.consuming.choice import Listener
@@ -24,6 +23,7 @@ from headrace.client.errors import ClientError, Closed, NotReadable
 from headrace.client.hints import CONSUMER, Hints
 from headrace.client.serializers.formats import AnyFormat
 from headrace.client.settings import Bootstrap, Settings
+from headrace.protocol.ids import TopicPartition
 
 Answer = TypeVar("Answer")
 
@@ -175,11 +175,11 @@ class AsyncConsumer(Hints, Generic[K, V]):
     async def subscribe(self, topics: str | Sequence[str]) -> None:
         await self._call(self._consumer.subscribe, topics)
 
-    async def assign(self, places: "Places | Mapping[Place | tuple[str, int], int | Start]") -> None:
+    async def assign(self, places: "Places | Mapping[TopicPartition | tuple[str, int], int | Start]") -> None:
         await self._call(self._consumer.assign, places)
 
     @property
-    def assignment(self) -> list[Place]:
+    def assignment(self) -> list[TopicPartition]:
         return self._consumer.assignment
 
     async def seek(self, topic: str, partition: int, offset: int | Start) -> None:
@@ -193,16 +193,16 @@ class AsyncConsumer(Hints, Generic[K, V]):
 
     async def commit(
         self, message: Message[K, V] | None = None, *, wait: bool = True, **unknown: Never
-    ) -> dict[Place, int]:
+    ) -> dict[TopicPartition, int]:
         return await self._call(partial(self._consumer.commit, message, wait=wait, **unknown))
 
-    def position(self) -> dict[Place, int]:
+    def position(self) -> dict[TopicPartition, int]:
         return self._consumer.position()
 
-    async def committed(self, places: Places | None = None) -> dict[Place, int | None]:
+    async def committed(self, places: Places | None = None) -> dict[TopicPartition, int | None]:
         return await self._call(self._consumer.committed, places)
 
-    async def lag(self) -> dict[Place, int]:
+    async def lag(self) -> dict[TopicPartition, int]:
         return await self._call(self._consumer.lag)
 
     async def _call(self, function: Callable[..., Answer], *arguments: Any) -> Answer:

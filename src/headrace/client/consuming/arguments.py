@@ -5,9 +5,9 @@ from typing import Any, Final, Literal
 
 import confluent_kafka
 
-from headrace.client.connection import Place
 from headrace.client.errors import BadSetting, NoSuchTopic
 from headrace.client.numbers import LAST_OFFSET, LAST_PARTITION, whole
+from headrace.protocol.ids import TopicPartition
 
 Start = Literal["earliest", "latest"]
 
@@ -15,14 +15,14 @@ ENDS: Final = {"earliest": confluent_kafka.OFFSET_BEGINNING, "latest": confluent
 MOST: Final = 1_000_000  # records that librdkafka hands out at a time
 
 
-def place_list(given: Any) -> list[Place]:
+def place_list(given: Any) -> list[TopicPartition]:
     """The partitions that are meant by a list of pairs: [("orders", 0)]."""
-    if isinstance(given, str | Place) or not isinstance(given, Iterable):
+    if isinstance(given, str | TopicPartition) or not isinstance(given, Iterable):
         raise _no_places(given)
     return [_place(each) for each in given]
 
 
-def begins_of(given: Any, start: int) -> dict[Place, int]:
+def begins_of(given: Any, start: int) -> dict[TopicPartition, int]:
     """Where to begin with each partition: as a mapping says, or all at `start`."""
     if isinstance(given, Mapping):
         return {_place(place): offset_of(offset) for place, offset in given.items()}
@@ -45,7 +45,7 @@ def check_most(most: Any) -> None:
         raise BadSetting(f"a batch has up to {MOST:,} records, and at least one record, not {most!r:.80}")
 
 
-def _place(given: Any) -> Place:
+def _place(given: Any) -> TopicPartition:
     if not isinstance(given, tuple | list) or len(given) != 2:
         raise _no_places(given)
     topic, partition = given
@@ -54,7 +54,7 @@ def _place(given: Any) -> Place:
     number = whole(partition)
     if number is None or not 0 <= number <= LAST_PARTITION:
         raise _no_places(given)
-    return Place(topic, number)
+    return TopicPartition(topic, number)
 
 
 def _no_places(given: object) -> BadSetting:

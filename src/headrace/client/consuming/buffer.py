@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import confluent_kafka
 
-from headrace.client.connection import Place
+from headrace.protocol.ids import TopicPartition
 
 LARGEST: Final = 500  # records; more would keep Python's garbage collector busy
 FIRST: Final = 16
@@ -28,7 +28,7 @@ class Buffer:
     """Batches on their way to whoever iterates, from one thread at a time."""
 
     def __init__(self) -> None:
-        self._before: dict[Place, int] = {}  # the next offset of each partition, without the batch
+        self._before: dict[TopicPartition, int] = {}  # the next offset of each partition, without the batch
         self._batch: list[Record] = []
         self._left: Iterator[Record] = iter(())
         self._in_work = 1  # how many of those handed out last are not done before more is asked for
@@ -48,7 +48,7 @@ class Buffer:
         """How many records were put in, if all of them were handed out and nothing else is left; or 0."""
         return 0 if self._again or length_hint(self._left) else len(self._batch)
 
-    def settle(self, reached: dict[Place, int] | None = None) -> dict[Place, int]:
+    def settle(self, reached: dict[TopicPartition, int] | None = None) -> dict[TopicPartition, int]:
         """All that was handed out is done: returns how far that is. What was not can be had from `rest`.
 
         Whoever knows what was `reached` saves us a look at every record.
@@ -81,18 +81,18 @@ class Buffer:
         """Have these handed out next, before what is kept already."""
         self._again = [*records, *self._again]
 
-    def handed_out(self) -> dict[Place, int]:
+    def handed_out(self) -> dict[TopicPartition, int]:
         """How far everything is that was handed out: the next offset of each partition."""
         return self._reached(self._count())
 
-    def done(self) -> dict[Place, int]:
+    def done(self) -> dict[TopicPartition, int]:
         """The same without what is in work."""
         return self._reached(max(0, self._count() - self._in_work))
 
-    def drop(self, places: Collection[Place]) -> dict[Place, int]:
+    def drop(self, places: Collection[TopicPartition]) -> dict[TopicPartition, int]:
         """Hand out nothing more of these partitions; returns the first offset of each that was not."""
         left = [*self._left, *self._again]
-        first: dict[Place, int] = {}
+        first: dict[TopicPartition, int] = {}
         for record in left:
             if (place := place_of(record)) in places:
                 first.setdefault(place, record.offset())
@@ -101,7 +101,7 @@ class Buffer:
         self._again = [record for record in left if place_of(record) not in places]
         return first
 
-    def forget(self, places: Collection[Place]) -> None:
+    def forget(self, places: Collection[TopicPartition]) -> None:
         """These partitions are another's now, or read from elsewhere."""
         self.drop(places)
         self._before = {place: at for place, at in self._before.items() if place not in places}
@@ -110,14 +110,14 @@ class Buffer:
     def _count(self) -> int:
         return len(self._batch) - length_hint(self._left)
 
-    def _reached(self, count: int) -> dict[Place, int]:
+    def _reached(self, count: int) -> dict[TopicPartition, int]:
         """Past the first records of the batch. By C's loops: it may be asked for each batch."""
         if not count:
             return dict(self._before)
         some = self._batch[:count]
         places = zip(map(_topic, some), map(_partition, some), strict=True)
         last = dict(zip(places, map(_offset, some), strict=True))
-        return self._before | {Place(*place): offset + 1 for place, offset in last.items()}
+        return self._before | {TopicPartition(*place): offset + 1 for place, offset in last.items()}
 
 
 class Pace:
@@ -147,6 +147,6 @@ class Pace:
             self.size = min(LARGEST, self.size * 2)
 
 
-def place_of(record: Record) -> Place:
+def place_of(record: Record) -> TopicPartition:
     """The partition that librdkafka's message is from."""
-    return Place(record.topic(), record.partition())
+    return TopicPartition(record.topic(), record.partition())

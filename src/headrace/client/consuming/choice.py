@@ -3,18 +3,18 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
-from confluent_kafka import TopicPartition
+from confluent_kafka import TopicPartition as RdkafkaPartition
 
-from headrace.client.connection import Place
 from headrace.client.consuming.moves import with_ends
 from headrace.client.consuming.offsets import Offsets
 from headrace.client.consuming.patterns import names_of, naming_bad_patterns
 from headrace.client.consuming.source import Source, places_of
 from headrace.client.errors import ClientError, NoSuchTopic
+from headrace.protocol.ids import TopicPartition
 
 TIMEOUT_S: Final = 30.0  # for the topics that there are
 
-Listener = Callable[[list[Place]], object]
+Listener = Callable[[list[TopicPartition]], object]
 
 
 class Listeners(NamedTuple):
@@ -60,10 +60,10 @@ class Choice:
         elif self._source.patterns:
             raise ClientError("topics by a regular expression are for groups: give group=NAME")
         else:
-            places = [Place(topic, index) for topic in wanted for index in there[topic].partitions]
+            places = [TopicPartition(topic, index) for topic in wanted for index in there[topic].partitions]
             self._read(dict.fromkeys(places, self._start))
 
-    def assign(self, begin: Mapping[Place, int]) -> None:
+    def assign(self, begin: Mapping[TopicPartition, int]) -> None:
         """Read these partitions from there on, and no others."""
         there = self._topics()
         for place in begin:
@@ -73,7 +73,7 @@ class Choice:
                 raise ClientError(f"there is no {place}: the topic has partitions 0 to {len(partitions) - 1}")
         self._read(begin)
 
-    def own(self, places: list[Place]) -> list[Place]:
+    def own(self, places: list[TopicPartition]) -> list[TopicPartition]:
         """These, all of which must be read here."""
         for place in places:
             if place not in self._source.assigned:
@@ -82,10 +82,10 @@ class Choice:
                 )
         return places
 
-    def _read(self, begin: Mapping[Place, int]) -> None:
+    def _read(self, begin: Mapping[TopicPartition, int]) -> None:
         wanted = self._offsets.ask("the partitions", lambda: with_ends(self._client, begin))
         self._source.lost(list(self._source.assigned))
-        self._client.assign([TopicPartition(*place, offset) for place, offset in wanted.items()])
+        self._client.assign([RdkafkaPartition(*place, offset) for place, offset in wanted.items()])
         self._source.gained(wanted, wanted)
 
     def _topics(self) -> Mapping[str, Any]:
@@ -95,18 +95,18 @@ class Choice:
 
     # -- rebalances: librdkafka calls back from within a fetch ---------------------------------
 
-    def _gained(self, _client: object, partitions: Sequence[TopicPartition]) -> None:
+    def _gained(self, _client: object, partitions: Sequence[RdkafkaPartition]) -> None:
         self._source.gained(places_of(partitions))
         self._tell(self._listeners.assigned, partitions)
 
-    def _revoked(self, _client: object, partitions: Sequence[TopicPartition]) -> None:
+    def _revoked(self, _client: object, partitions: Sequence[RdkafkaPartition]) -> None:
         self._tell(self._listeners.revoked, partitions)
         self._offsets.leave(places_of(partitions))
 
-    def _lost(self, _client: object, partitions: Sequence[TopicPartition]) -> None:
+    def _lost(self, _client: object, partitions: Sequence[RdkafkaPartition]) -> None:
         self._tell(self._listeners.lost or self._listeners.revoked, partitions)
         self._offsets.leave(places_of(partitions))
 
-    def _tell(self, listener: Listener | None, partitions: Sequence[TopicPartition]) -> None:
+    def _tell(self, listener: Listener | None, partitions: Sequence[RdkafkaPartition]) -> None:
         if listener is not None and not self._offsets.left:
             self._source.call(listener, places_of(partitions))

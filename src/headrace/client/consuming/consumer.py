@@ -18,7 +18,6 @@ from typing import Any, Final, Generic, Never, Self, TypeVar
 
 import confluent_kafka
 
-from headrace.client.connection import Place
 from headrace.client.consuming.arguments import ENDS, Start, begins_of, check_most, offset_of, place_list
 from headrace.client.consuming.buffer import Buffer, Pace, Record
 from headrace.client.consuming.choice import Choice, Listener, Listeners
@@ -39,6 +38,7 @@ from headrace.client.settings import (
     gather,
     said,
 )
+from headrace.protocol.ids import TopicPartition
 
 NOBODY: Final = "headrace-nobody"  # librdkafka wants a group's name also where there is none
 DEFAULTS: Final[Settings] = {
@@ -47,7 +47,7 @@ DEFAULTS: Final[Settings] = {
 }
 
 Answer = TypeVar("Answer")
-Places = Sequence[Place | tuple[str, int]]
+Places = Sequence[TopicPartition | tuple[str, int]]
 
 
 class Consumer(ConsumerHints, Generic[K, V]):
@@ -144,13 +144,13 @@ class Consumer(ConsumerHints, Generic[K, V]):
         self._check_open()
         self._choice.subscribe(topics)
 
-    def assign(self, places: "Places | Mapping[Place | tuple[str, int], int | Start]") -> None:
+    def assign(self, places: "Places | Mapping[TopicPartition | tuple[str, int], int | Start]") -> None:
         """Read these partitions, whoever else does: ("orders", 0), from an offset if it is a mapping."""
         self._check_open()
         self._choice.assign(begins_of(places, self._start))
 
     @property
-    def assignment(self) -> list[Place]:
+    def assignment(self) -> list[TopicPartition]:
         """The partitions that are read now."""
         return sorted(self._source.assigned)
 
@@ -302,7 +302,7 @@ class Consumer(ConsumerHints, Generic[K, V]):
 
     def commit(
         self, message: Message[K, V] | None = None, *, wait: bool = True, **unknown: Never
-    ) -> dict[Place, int]:
+    ) -> dict[TopicPartition, int]:
         """Commit all that was handed out, the record in work included, or all up to `message`.
 
         Returns the next offset of each partition that was committed. Without `wait` it returns at once,
@@ -315,21 +315,21 @@ class Consumer(ConsumerHints, Generic[K, V]):
             raise BadSetting(f"commit takes a message that was read, for all up to it, not {message!r:.80}")
         return self._offsets.commit(message, wait=wait)
 
-    def position(self) -> dict[Place, int]:
+    def position(self) -> dict[TopicPartition, int]:
         """The next offset of each partition of which a record was handed out, or that was moved by `seek`."""
         return self._offsets.position()
 
-    def committed(self, places: Places | None = None) -> dict[Place, int | None]:
+    def committed(self, places: Places | None = None) -> dict[TopicPartition, int | None]:
         """What the group has committed for these partitions, or for all that are read here."""
         self._check_open()
         return self._offsets.committed(self.assignment if places is None else place_list(places))
 
-    def lag(self) -> dict[Place, int]:
+    def lag(self) -> dict[TopicPartition, int]:
         """How many records each partition has that were not handed out yet."""
         self._check_open()
         return self._offsets.lag(from_start=self._start == ENDS["earliest"])
 
-    def _mine(self, places: Places | None) -> list[Place]:
+    def _mine(self, places: Places | None) -> list[TopicPartition]:
         """These, if they are read here, or all that are."""
         self._check_open()
         return self._choice.own(self.assignment if places is None else place_list(places))

@@ -10,16 +10,18 @@ from confluent_kafka import (
     OFFSET_STORED,
     KafkaError,
     KafkaException,
-    TopicPartition,
+)
+from confluent_kafka import (
+    TopicPartition as RdkafkaPartition,
 )
 
-from headrace.client.connection import Place
 from headrace.client.consuming.buffer import Record, place_of
 from headrace.client.consuming.closing import LastCommit
 from headrace.client.consuming.message import Message
 from headrace.client.consuming.moves import with_ends
 from headrace.client.consuming.source import Source
 from headrace.client.errors import ClientError, Unreachable, translate
+from headrace.protocol.ids import TopicPartition
 
 TIMEOUT_S: Final = 30.0
 CLOSE_S: Final = 5.0  # for the last commit
@@ -37,9 +39,9 @@ class Offsets:
         self._group = group
         self._bootstrap = bootstrap
         self._automatic = automatic
-        self._stored: dict[Place, int] = {}
-        self._said: dict[Place, int] = {}  # what `commit` was for
-        self._sure: dict[Place, int] = {}  # what a broker has taken of it
+        self._stored: dict[TopicPartition, int] = {}
+        self._said: dict[TopicPartition, int] = {}  # what `commit` was for
+        self._sure: dict[TopicPartition, int] = {}  # what a broker has taken of it
         self._held, self._paused = source.held, source.paused
         self._last: LastCommit | None = None
 
@@ -80,7 +82,7 @@ class Offsets:
         """Whether the client was left behind, and will be closed by and by."""
         return self._last is not None and self._last.left
 
-    def commit(self, message: Message[Any, Any] | None, *, wait: bool) -> dict[Place, int]:
+    def commit(self, message: Message[Any, Any] | None, *, wait: bool) -> dict[TopicPartition, int]:
         """Commit what was handed out, or all up to this message."""
         if self._group is None:
             raise ClientError("this consumer has no group to commit for: make it with group=NAME")
@@ -88,7 +90,7 @@ class Offsets:
             reached = self._buffer.handed_out()
             reached = {place: at for place, at in reached.items() if at != self._sure.get(place)}
         else:
-            reached = {Place(message.topic, message.partition): message.offset + 1}
+            reached = {TopicPartition(message.topic, message.partition): message.offset + 1}
         for place in reached.keys() - self._source.assigned:
             raise ClientError(f"{place} is another's by now: who reads it will read this record again")
         self._store(reached)
@@ -98,7 +100,7 @@ class Offsets:
             self._sure |= reached
         return done
 
-    def leave(self, places: Sequence[Place]) -> None:
+    def leave(self, places: Sequence[TopicPartition]) -> None:
         """These are another's now."""
         for place in places:
             for known in (self._stored, self._said, self._sure, self._held):
@@ -106,7 +108,7 @@ class Offsets:
             self._paused.discard(place)
         self._source.lost(places)
 
-    def move(self, place: Place, offset: int) -> None:
+    def move(self, place: TopicPartition, offset: int) -> None:
         """Go on there, and let that be committed, also if it is before what was."""
         offset = self.ask(place.topic, lambda: with_ends(self._client, {place: offset}))[place]
         for known in (self._stored, self._said, self._sure):
@@ -117,31 +119,32 @@ class Offsets:
         else:
             self._source.seek(place, offset)
 
-    def pause(self, places: Sequence[Place]) -> None:
+    def pause(self, places: Sequence[TopicPartition]) -> None:
         """What was fetched of these and not handed out is fetched again after `resume`."""
         self._held |= self._buffer.drop(set(places))
         self._paused.update(places)
-        self.ask("the partitions", lambda: self._client.pause([TopicPartition(*each) for each in places]))
+        self.ask("the partitions", lambda: self._client.pause([RdkafkaPartition(*each) for each in places]))
 
-    def resume(self, places: Sequence[Place]) -> None:
+    def resume(self, places: Sequence[TopicPartition]) -> None:
         """Go on where they were paused."""
-        self.ask("the partitions", lambda: self._client.resume([TopicPartition(*each) for each in places]))
+        self.ask("the partitions", lambda: self._client.resume([RdkafkaPartition(*each) for each in places]))
         self._paused.difference_update(places)
         for place in places:
             if place in self._held:
                 self._source.go_on(place, self._held.pop(place))
 
-    def committed(self, places: Iterable[Place]) -> dict[Place, int | None]:
+    def committed(self, places: Iterable[TopicPartition]) -> dict[TopicPartition, int | None]:
         """What the group has committed; None for what it has not."""
-        asked = [TopicPartition(*place) for place in places]
+        asked = [RdkafkaPartition(*place) for place in places]
         found = self.ask("the offsets", lambda: self._client.committed(asked, timeout=TIMEOUT_S))
         return {
-            Place(each.topic, each.partition): each.offset if each.offset >= 0 else None for each in found
+            TopicPartition(each.topic, each.partition): each.offset if each.offset >= 0 else None
+            for each in found
         }
 
-    def lag(self, *, from_start: bool) -> dict[Place, int]:
+    def lag(self, *, from_start: bool) -> dict[TopicPartition, int]:
         """What is not handed out yet; where nothing was, what is not committed."""
-        far: dict[Place, int | None] = {**self._source.sent_to(), **self._buffer.handed_out()}
+        far: dict[TopicPartition, int | None] = {**self._source.sent_to(), **self._buffer.handed_out()}
         unknown = [place for place in self._source.assigned if far.get(place, OFFSET_STORED) == OFFSET_STORED]
         far |= dict.fromkeys(unknown) if self._group is None else self.committed(unknown)
         lags = {}
@@ -152,7 +155,7 @@ class Offsets:
             lags[place] = max(0, high - (at or 0))
         return lags
 
-    def position(self) -> dict[Place, int]:
+    def position(self) -> dict[TopicPartition, int]:
         """The next offset of each partition of which that is known."""
         known = {**self._source.sent_to(), **self._buffer.handed_out()}
         return {place: offset for place, offset in known.items() if offset >= 0}
@@ -164,27 +167,27 @@ class Offsets:
         except KafkaException as error:
             raise translate(error, what, self._bootstrap) from error
 
-    def _watermarks(self, place: Place) -> tuple[int, int]:
-        asked = TopicPartition(*place)
+    def _watermarks(self, place: TopicPartition) -> tuple[int, int]:
+        asked = RdkafkaPartition(*place)
         low, high = self.ask(
             place.topic, lambda: self._client.get_watermark_offsets(asked, timeout=TIMEOUT_S)
         )
         return low, high
 
-    def _store(self, reached: dict[Place, int]) -> None:
+    def _store(self, reached: dict[TopicPartition, int]) -> None:
         new = {place: at for place, at in reached.items() if at > self._stored.get(place, -1)}
         if not new:
             return
         self._stored |= new
         # One may be another's by now: what we have done with it will be done again there.
         with suppress(KafkaException):
-            self._client.store_offsets(offsets=[TopicPartition(*place, at) for place, at in new.items()])
+            self._client.store_offsets(offsets=[RdkafkaPartition(*place, at) for place, at in new.items()])
 
-    def _commit(self, reached: dict[Place, int] | None, *, wait: bool) -> dict[Place, int]:
+    def _commit(self, reached: dict[TopicPartition, int] | None, *, wait: bool) -> dict[TopicPartition, int]:
         """Commit this, or what is stored."""
         what: dict[str, Any] = {}
         if reached is not None:
-            what["offsets"] = [TopicPartition(*place, at) for place, at in reached.items()]
+            what["offsets"] = [RdkafkaPartition(*place, at) for place, at in reached.items()]
         try:
             committed = self._client.commit(asynchronous=not wait, **what)
         except KafkaException as error:
@@ -195,7 +198,7 @@ class Offsets:
             if each.error is not None:
                 raise self._why(each.error)
         done = [each for each in committed or () if each.offset >= 0]  # of others nothing was handed out
-        return {Place(each.topic, each.partition): each.offset for each in done}
+        return {TopicPartition(each.topic, each.partition): each.offset for each in done}
 
     def _why(self, error: KafkaException | KafkaError) -> ClientError:
         why = translate(error, f"group {self._group}", self._bootstrap)

@@ -5,12 +5,13 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any, Final
 
 import confluent_kafka
-from confluent_kafka import KafkaError, KafkaException, TopicPartition
+from confluent_kafka import KafkaError, KafkaException
+from confluent_kafka import TopicPartition as RdkafkaPartition
 
-from headrace.client.connection import Place
 from headrace.client.consuming.buffer import Buffer, Record, place_of
 from headrace.client.consuming.moves import Moves, with_ends
 from headrace.client.errors import ClientError, translate
+from headrace.protocol.ids import TopicPartition
 
 POLL_S: Final = 0.2  # how soon Ctrl-C and the end of time are noticed
 COMMITTED_S: Final = 5.0  # for the group's offset of a partition
@@ -26,30 +27,34 @@ class Source:
         """`start` is where to begin with a partition of which the group has committed nothing."""
         self.client = client
         self.buffer = buffer
-        self.assigned: set[Place] = set()
+        self.assigned: set[TopicPartition] = set()
         self.patterns = False  # topics that match may come and go
         self._bootstrap = bootstrap
         self._start = start
         self._incremental = incremental  # or all is revoked before anything is assigned
         self._settled = False  # whether what is assigned is all of it
         self._idle_from_s = time.monotonic() + IDLE_AFTER_S
-        self._begins: dict[Place, int] = {}  # where a partition was sent to; else where the group was
-        self._ends: dict[Place, int] = {}  # where a partition was at its end
+        self._begins: dict[
+            TopicPartition, int
+        ] = {}  # where a partition was sent to; else where the group was
+        self._ends: dict[TopicPartition, int] = {}  # where a partition was at its end
         self._moves = Moves(client)
-        self.paused: set[Place] = set()
-        self.held: dict[Place, int] = {}  # of those that are paused: where they go on
+        self.paused: set[TopicPartition] = set()
+        self.held: dict[TopicPartition, int] = {}  # of those that are paused: where they go on
         self._raised: BaseException | None = None  # by a callback of the user's, inside of librdkafka
 
     # -- partitions ----------------------------------------------------------------------------
 
-    def gained(self, places: Collection[Place], begins: Mapping[Place, int] | None = None) -> None:
+    def gained(
+        self, places: Collection[TopicPartition], begins: Mapping[TopicPartition, int] | None = None
+    ) -> None:
         """These are ours from now on, beside what we had."""
         self.assigned.update(places)
         self._moves.assigned(places)
         self._begins.update(begins or {})
         self._settled = True
 
-    def lost(self, places: Collection[Place]) -> None:
+    def lost(self, places: Collection[TopicPartition]) -> None:
         """These are another's."""
         self.assigned.difference_update(places)
         self._settled = self._incremental
@@ -59,17 +64,17 @@ class Source:
             self._begins.pop(place, None)
             self._ends.pop(place, None)
 
-    def seek(self, place: Place, offset: int) -> None:
+    def seek(self, place: TopicPartition, offset: int) -> None:
         """Go on there, as soon as it can be moved. What comes of it until then is passed over."""
         self.buffer.forget({place})
         self.go_on(place, offset)
 
-    def go_on(self, place: Place, offset: int) -> None:
+    def go_on(self, place: TopicPartition, offset: int) -> None:
         """The same, where what was handed out before still counts."""
         self._ends.pop(place, None)
         self._moves.plan(place, offset)
 
-    def sent_to(self) -> dict[Place, int]:
+    def sent_to(self) -> dict[TopicPartition, int]:
         """Where partitions were or will be sent that do not go on where the group is: offsets, or ends."""
         return {**self._begins, **self._moves.planned, **self.held}
 
@@ -93,11 +98,11 @@ class Source:
             raise translate(error, "the topics", self._bootstrap) from error
         self._ends = {place: end for place, end in self._ends.items() if now.get(place, end) <= end}
 
-    def positions(self) -> dict[Place, int]:
+    def positions(self) -> dict[TopicPartition, int]:
         """How far librdkafka has handed out what it has: right where nothing of it is left in the buffer."""
-        asked = [TopicPartition(*place) for place in self.assigned]
+        asked = [RdkafkaPartition(*place) for place in self.assigned]
         found = self.client.position(asked)
-        return {Place(each.topic, each.partition): each.offset for each in found if each.offset >= 0}
+        return {TopicPartition(each.topic, each.partition): each.offset for each in found if each.offset >= 0}
 
     @property
     def moved(self) -> bool:
@@ -141,11 +146,11 @@ class Source:
         if raised is not None:
             raise raised
 
-    def _resolved(self, place: Place, offset: int) -> int:
+    def _resolved(self, place: TopicPartition, offset: int) -> int:
         """The offset, or what the group has committed if it stands for that."""
         if offset != confluent_kafka.OFFSET_STORED:
             return offset
-        found = self.client.committed([TopicPartition(*place)], timeout=COMMITTED_S)[0].offset
+        found = self.client.committed([RdkafkaPartition(*place)], timeout=COMMITTED_S)[0].offset
         return int(found) if found >= 0 else self._start
 
     def _go_back(self, first: Record | None) -> None:
@@ -195,6 +200,6 @@ _NO_TOPIC: Final = {KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC}
 _REJOINS: Final = {KafkaError._MAX_POLL_EXCEEDED}  # noqa: SLF001  it comes back by itself
 
 
-def places_of(partitions: Iterable[TopicPartition]) -> list[Place]:
+def places_of(partitions: Iterable[RdkafkaPartition]) -> list[TopicPartition]:
     """The same partitions, in our word."""
-    return [Place(each.topic, each.partition) for each in partitions]
+    return [TopicPartition(each.topic, each.partition) for each in partitions]

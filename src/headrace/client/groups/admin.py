@@ -21,10 +21,10 @@ from headrace.client.groups.group import DEAD, Described, Group, GroupSummary, g
 from headrace.client.groups.questions import MISSED_S, GroupQuestions, patience_for
 from headrace.client.groups.reset import Reset, Standing, Target, ToTime, plan
 from headrace.client.groups.talks import Offsets
-from headrace.client.places import Place
 from headrace.client.wire.leader_offsets import EARLIEST, LATEST, read_offsets
 from headrace.client.wire.live_brokers import QUESTION_S, Node
 from headrace.client.wire.settling import Patience, Settled
+from headrace.protocol.ids import TopicPartition
 
 LEFT_S: Final = 0.5  # for the ends of logs, however long the rest has taken
 
@@ -129,7 +129,7 @@ class GroupAdmin:
 
     def reset(self, name: str, resets: Iterable[Reset]) -> None:
         """Commit what `plan_reset` has found; GroupActive if a member has come meanwhile."""
-        new = {Place(each.topic, each.partition): each.new for each in resets}
+        new = {TopicPartition(each.topic, each.partition): each.new for each in resets}
         if new:
             _all(self._ask.commit(name, new, Patience(QUESTION_S)))
 
@@ -140,7 +140,7 @@ class GroupAdmin:
         self._check_inactive(wanted, patience)
         _all(self._ask.delete(wanted, patience))
 
-    def delete_offsets(self, name: str, places: Iterable[Place]) -> None:
+    def delete_offsets(self, name: str, places: Iterable[TopicPartition]) -> None:
         """Forget what a group has committed for these; refused while its members read the topic."""
         _all(self._ask.forget(name, places, Patience(QUESTION_S)))
 
@@ -176,11 +176,15 @@ class GroupAdmin:
         return [group(found, committed[name], ends.answers) for name, found in described.items()]
 
     def _standings(
-        self, places: Sequence[Place], committed: Mapping[Place, int], target: Target, patience: Patience
+        self,
+        places: Sequence[TopicPartition],
+        committed: Mapping[TopicPartition, int],
+        target: Target,
+        patience: Patience,
     ) -> Iterator[Standing]:
         starts = _all(read_offsets(self._brokers, places, EARLIEST, patience))
         ends = _all(read_offsets(self._brokers, places, LATEST, patience))
-        times: Mapping[Place, int | None] = {}
+        times: Mapping[TopicPartition, int | None] = {}
         if isinstance(target, ToTime):
             times = _all(read_offsets(self._brokers, places, target.time_ms, patience))
         for place in places:
@@ -189,7 +193,7 @@ class GroupAdmin:
                 raise ClientError(f"{place} is not there")
             yield Standing(place=place, committed=offset, start=start, end=end, at_time=times.get(place))
 
-    def _places(self, scope: Mapping[str, Sequence[int]]) -> list[Place]:
+    def _places(self, scope: Mapping[str, Sequence[int]]) -> list[TopicPartition]:
         """The partitions in `scope`, if they are there."""
         there = self._brokers.partitions(scope)
         places = []
@@ -199,7 +203,7 @@ class GroupAdmin:
             for index in wanted:
                 if index not in there[topic]:
                     raise ClientError(f"{topic} has no partition {index}, only 0 to {max(there[topic])}")
-            places += [Place(topic, index) for index in sorted(set(wanted) or there[topic])]
+            places += [TopicPartition(topic, index) for index in sorted(set(wanted) or there[topic])]
         return places
 
     def _tell(self, missing: tuple[str, ...]) -> None:

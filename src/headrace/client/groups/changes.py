@@ -5,11 +5,11 @@ Each may be said twice, if the answer to the first was lost.
 
 from headrace.client.errors import ClientError, GroupActive, NoSuchGroup, NoSuchTopic
 from headrace.client.groups.talks import Offsets, again, by_name
-from headrace.client.places import Place, by_topic
 from headrace.client.wire.connection import Connection
 from headrace.client.wire.live_brokers import Node
 from headrace.client.wire.settling import Again
 from headrace.protocol.errors import ErrorCode
+from headrace.protocol.ids import TopicPartition, by_topic
 from headrace.protocol.schema.delete_groups import DeleteGroupsRequest
 from headrace.protocol.schema.offset_commit import (
     OffsetCommitRequest,
@@ -25,7 +25,7 @@ from headrace.protocol.schema.offset_delete import (
 
 def commit(
     offsets: Offsets, _node: Node, names: list[str], at: Connection
-) -> dict[str, dict[Place, int] | Again]:
+) -> dict[str, dict[TopicPartition, int] | Again]:
     """Commit for a group that nobody is in; GroupActive if somebody is."""
     (name,) = names
     topics = [
@@ -34,7 +34,7 @@ def commit(
             partitions=[
                 OffsetCommitRequestPartition(
                     partition_index=index,
-                    committed_offset=offsets[Place(topic, index)],
+                    committed_offset=offsets[TopicPartition(topic, index)],
                     committed_metadata="",
                 )
                 for index in indexes
@@ -65,7 +65,9 @@ def delete(_node: Node, names: list[str], at: Connection) -> dict[str, bool | Ag
     return done
 
 
-def forget(places: list[Place], _node: Node, names: list[str], at: Connection) -> dict[str, bool | Again]:
+def forget(
+    places: list[TopicPartition], _node: Node, names: list[str], at: Connection
+) -> dict[str, bool | Again]:
     """Forget what a group has committed for some partitions; ClientError while its members read the topic."""
     (name,) = names
     topics = [
@@ -82,7 +84,7 @@ def forget(places: list[Place], _node: Node, names: list[str], at: Connection) -
         return {name: again(answer.error_code, None, f"group {name}")}
     for topic in answer.topics:
         for each in topic.partitions:
-            place = Place(topic.name, each.partition_index)
+            place = TopicPartition(topic.name, each.partition_index)
             if each.error_code == ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC:
                 raise ClientError(f"{place}: group subscribed to topic")
             if each.error_code not in {ErrorCode.NONE, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}:

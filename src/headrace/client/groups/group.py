@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from headrace.client.places import Place
+from headrace.protocol.ids import TopicPartition
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,7 +96,9 @@ def summary(found: Described) -> GroupSummary:
     return GroupSummary(name=found.name, state=found.state, type=found.type, members=len(found.members))
 
 
-def group(found: Described, committed: Mapping[Place, int], ends: Mapping[Place, int | None]) -> Group:
+def group(
+    found: Described, committed: Mapping[TopicPartition, int], ends: Mapping[TopicPartition, int | None]
+) -> Group:
     """The group with its offsets. Ends are asked for last, or a lag could be below zero."""
     partitions = _progress(committed, ends, owners(found))
     members = tuple(sorted(found.members, key=lambda member: member.member_id))
@@ -113,10 +115,10 @@ def group(found: Described, committed: Mapping[Place, int], ends: Mapping[Place,
     )
 
 
-def owners(found: Described) -> dict[Place, str]:
+def owners(found: Described) -> dict[TopicPartition, str]:
     """Which member has each partition."""
     return {
-        Place(each.topic, index): member.member_id
+        TopicPartition(each.topic, index): member.member_id
         for member in found.members
         for each in member.assignment
         for index in each.partitions
@@ -124,7 +126,9 @@ def owners(found: Described) -> dict[Place, str]:
 
 
 def _progress(
-    committed: Mapping[Place, int], ends: Mapping[Place, int | None], owned_by: Mapping[Place, str]
+    committed: Mapping[TopicPartition, int],
+    ends: Mapping[TopicPartition, int | None],
+    owned_by: Mapping[TopicPartition, str],
 ) -> tuple[Progress, ...]:
     rows = []
     for place in sorted({*committed, *owned_by}):

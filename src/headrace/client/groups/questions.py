@@ -12,10 +12,10 @@ from headrace.client.groups.changes import commit, delete, forget
 from headrace.client.groups.descriptions import is_of_consumers, state_of
 from headrace.client.groups.group import Described
 from headrace.client.groups.talks import Offsets, committed, coordinators, describe, listed
-from headrace.client.places import Place
 from headrace.client.wire.connection import Connection
 from headrace.client.wire.live_brokers import ANSWER_S, QUESTION_S, SILENT_S, LiveBrokers, Node, nodes_of
 from headrace.client.wire.settling import Again, Patience, Settled, settle
+from headrace.protocol.ids import TopicPartition
 from headrace.protocol.schema.metadata import MetadataResponse
 
 OFFSETS: Final = "__consumer_offsets"  # who leads its partitions, coordinates groups
@@ -81,7 +81,9 @@ class GroupQuestions:
         """What each group has committed, by partition."""
         return self._settled(list(names), committed, patience, known)
 
-    def commit(self, name: str, offsets: Mapping[Place, int], patience: Patience) -> Settled[str, Offsets]:
+    def commit(
+        self, name: str, offsets: Mapping[TopicPartition, int], patience: Patience
+    ) -> Settled[str, Offsets]:
         """Commit for a group; GroupActive if it has members."""
         return self._settled([name], partial(commit, offsets), patience)
 
@@ -89,7 +91,7 @@ class GroupQuestions:
         """Delete groups; GroupActive if one of them has members."""
         return self._settled(list(names), delete, patience)
 
-    def forget(self, name: str, places: Iterable[Place], patience: Patience) -> Settled[str, bool]:
+    def forget(self, name: str, places: Iterable[TopicPartition], patience: Patience) -> Settled[str, bool]:
         """Forget what a group has committed for some partitions."""
         return self._settled([name], partial(forget, list(places)), patience)
 

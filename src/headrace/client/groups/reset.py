@@ -1,6 +1,6 @@
 """Where a group's offsets are moved to, partition by partition. Pure: no cluster is asked.
 
-plan(ShiftBy(-10), [Standing(place=Place("orders", 0), committed=25, start=20, end=90)])
+plan(ShiftBy(-10), [Standing(place=TopicPartition("orders", 0), committed=25, start=20, end=90)])
     -> Reset(topic="orders", partition=0, old=25, new=20, note="15 is before the start of the log")
 """
 
@@ -8,15 +8,15 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from headrace.client.connection import Place
 from headrace.client.errors import ClientError
+from headrace.protocol.ids import TopicPartition
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Standing:
     """One partition before the reset: what the group has committed, and what the log has."""
 
-    place: Place
+    place: TopicPartition
     committed: int | None
     start: int
     end: int
@@ -101,7 +101,7 @@ class ToTime:
 class ToEach:
     """An offset for each partition."""
 
-    offsets: Mapping[Place, int]
+    offsets: Mapping[TopicPartition, int]
 
     def wanted(self, at: Standing) -> Wanted:
         return _within_log(self.offsets[at.place], at)

@@ -9,12 +9,12 @@ from typing import Any, Final
 from headrace.client.errors import ClientError
 from headrace.client.groups.descriptions import of_classic_group, of_consumer_group, of_no_group
 from headrace.client.groups.group import Described
-from headrace.client.places import Place
 from headrace.client.wire.brokers import raise_for
 from headrace.client.wire.connection import Connection, NotKnown
 from headrace.client.wire.live_brokers import Node
 from headrace.client.wire.settling import Again
 from headrace.protocol.errors import ErrorCode
+from headrace.protocol.ids import TopicPartition
 from headrace.protocol.message import Message
 from headrace.protocol.schema.consumer_group_describe import ConsumerGroupDescribeRequest
 from headrace.protocol.schema.describe_groups import DescribeGroupsRequest
@@ -22,7 +22,7 @@ from headrace.protocol.schema.find_coordinator import FindCoordinatorRequest
 from headrace.protocol.schema.list_groups import ListedGroup, ListGroupsRequest
 from headrace.protocol.schema.offset_fetch import OffsetFetchRequest, OffsetFetchRequestGroup
 
-Offsets = Mapping[Place, int]
+Offsets = Mapping[TopicPartition, int]
 _GROUP: Final = 0  # a kind of coordinator
 _SEVERAL_COORDINATORS, _SEVERAL_GROUPS = 4, 8  # since these versions
 _BY_NAME: Final = 9  # the last version that has topics by name
@@ -97,7 +97,7 @@ def _offsets(name: str, answer: Any) -> Offsets | Again:
     if answer.error_code != ErrorCode.NONE:
         return again(answer.error_code, None, name)
     return {
-        Place(topic.name, each.partition_index): each.committed_offset
+        TopicPartition(topic.name, each.partition_index): each.committed_offset
         for topic in answer.topics
         for each in topic.partitions
         if each.error_code == ErrorCode.NONE and each.committed_offset >= 0

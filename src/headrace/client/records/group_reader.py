@@ -6,12 +6,13 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from typing import Final, Literal, Self
 
-from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message
+from confluent_kafka import TopicPartition as RdkafkaPartition
 
-from headrace.client.connection import Place
 from headrace.client.errors import ClientError, NoSuchTopic, check_reachable, translate
 from headrace.client.records.ends import Ends
 from headrace.client.records.one_by_one import BATCH, POLL_S, TIMEOUT_S, Record, record_of
+from headrace.protocol.ids import TopicPartition
 
 COMMIT_EVERY_MS: Final = 1000  # what a member that is killed has done in this time is done again by another
 SESSION_TIMEOUT_MS: Final = 10_000  # so soon others take over from one that was killed; classic protocol only
@@ -58,7 +59,7 @@ class GroupReader:
         self._incremental = protocol == "consumer"
         self._ends = self._awaited(topics) if stop_at_end else None
         self._on_idle = on_idle
-        self._begun: set[Place] = set()  # partitions of which a record has come
+        self._begun: set[TopicPartition] = set()  # partitions of which a record has come
         self._consumer = Consumer(
             {
                 "bootstrap.servers": bootstrap,
@@ -111,7 +112,9 @@ class GroupReader:
 
     def done(self, records: Iterable[Record]) -> None:
         """Have everything up to these records committed; call it when nothing can be lost any more."""
-        reached = {Place(record.topic, record.partition or 0): record.offset + 1 for record in records}
+        reached = {
+            TopicPartition(record.topic, record.partition or 0): record.offset + 1 for record in records
+        }
         for place, offset in reached.items():
             self._store(place, offset)
 
@@ -119,11 +122,11 @@ class GroupReader:
         """Have `batches` end soon. May be called by a signal handler."""
         self._stopping = True
 
-    def _store(self, place: Place, offset: int) -> None:
+    def _store(self, place: TopicPartition, offset: int) -> None:
         """Have it committed with the next commit."""
         # It may be another's partition by now: what we have done with it will be done again there.
         with suppress(KafkaException):
-            self._consumer.store_offsets(offsets=[TopicPartition(*place, offset)])
+            self._consumer.store_offsets(offsets=[RdkafkaPartition(*place, offset)])
 
     def _commit(self) -> None:
         try:
@@ -140,7 +143,7 @@ class GroupReader:
         for message in messages:
             error = message.error()
             if error is None:
-                self._begun.add(Place(message.topic(), message.partition()))
+                self._begun.add(TopicPartition(message.topic(), message.partition()))
                 yield record_of(message)
             elif error.code() == KafkaError._PARTITION_EOF:  # noqa: SLF001
                 self._reached_end(message)
@@ -154,7 +157,7 @@ class GroupReader:
 
         Otherwise what comes while nobody reads would be skipped by a member that begins at the end.
         """
-        place = Place(message.topic(), message.partition())
+        place = TopicPartition(message.topic(), message.partition())
         if place not in self._begun:
             self._store(place, message.offset())
         if self._ends is not None:
@@ -190,20 +193,20 @@ class GroupReader:
     def _at_end(self) -> bool:
         return self._ends is not None and self._ends.all_reached(time.monotonic())
 
-    def _assigned(self, _consumer: Consumer, partitions: Sequence[TopicPartition]) -> None:
+    def _assigned(self, _consumer: Consumer, partitions: Sequence[RdkafkaPartition]) -> None:
         if not partitions and not self._incremental:  # otherwise it means that there is nothing more
             self._on_idle()
         if self._ends is not None:
             self._ends.assigned(_places(partitions))
 
-    def _revoked(self, _consumer: Consumer, partitions: Sequence[TopicPartition]) -> None:
+    def _revoked(self, _consumer: Consumer, partitions: Sequence[RdkafkaPartition]) -> None:
         self._begun.difference_update(_places(partitions))
         if self._ends is not None:
             self._ends.revoked(_places(partitions))
 
 
-def _places(partitions: Iterable[TopicPartition]) -> list[Place]:
-    return [Place(each.topic, each.partition) for each in partitions]
+def _places(partitions: Iterable[RdkafkaPartition]) -> list[TopicPartition]:
+    return [TopicPartition(each.topic, each.partition) for each in partitions]
 
 
 def _quiet() -> logging.Logger:

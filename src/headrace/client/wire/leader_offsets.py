@@ -4,12 +4,12 @@ from collections.abc import Iterable, Mapping
 from functools import partial
 from typing import Final
 
-from headrace.client.places import Place, by_topic
 from headrace.client.wire.brokers import raise_for
 from headrace.client.wire.connection import Connection
 from headrace.client.wire.live_brokers import ANSWER_S, SILENT_S, LiveBrokers, Node
 from headrace.client.wire.settling import Again, Given, Patience, Settled, settle
 from headrace.protocol.errors import ErrorCode
+from headrace.protocol.ids import TopicPartition, by_topic
 from headrace.protocol.schema.list_offsets import (
     ListOffsetsPartition,
     ListOffsetsRequest,
@@ -26,11 +26,11 @@ _GONE: Final = Given[int | None](None)
 
 def read_offsets(
     brokers: LiveBrokers,
-    places: Iterable[Place],
+    places: Iterable[TopicPartition],
     time_ms: int,
     patience: Patience,
-    known: Mapping[Place, Node] | None = None,
-) -> Settled[Place, int | None]:
+    known: Mapping[TopicPartition, Node] | None = None,
+) -> Settled[TopicPartition, int | None]:
     """The offset for that time in each partition; None where it has none, or is not there.
 
     Missing are those without a leader, and those whose leader does not answer. Leaders that are `known` are
@@ -41,7 +41,7 @@ def read_offsets(
     def within_s() -> float:
         return max(SILENT_S, min(ANSWER_S + len(wanted) / PARTITIONS_IN_A_SECOND, patience.left_s))
 
-    def locate(some: list[Place]) -> dict[Place, Node | Again | Given[int | None]]:
+    def locate(some: list[TopicPartition]) -> dict[TopicPartition, Node | Again | Given[int | None]]:
         return leaders(brokers.metadata(by_topic(some), within_s()), some)
 
     return settle(
@@ -54,15 +54,18 @@ def read_offsets(
 
 
 def leaders(
-    found: MetadataResponse, places: Iterable[Place]
-) -> dict[Place, Node | Again | Given[int | None]]:
+    found: MetadataResponse, places: Iterable[TopicPartition]
+) -> dict[TopicPartition, Node | Again | Given[int | None]]:
     """Who leads each partition, if somebody does."""
     nodes = {each.node_id: Node(each.node_id, each.host, each.port) for each in found.brokers}
-    led: dict[Place, int] = {}
+    led: dict[TopicPartition, int] = {}
     for topic in found.topics:
         if topic.error_code not in {ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.LEADER_NOT_AVAILABLE}:
             raise_for(topic.error_code, None, topic.name)
-        led |= {Place(topic.name or "", each.partition_index): each.leader_id for each in topic.partitions}
+        led |= {
+            TopicPartition(topic.name or "", each.partition_index): each.leader_id
+            for each in topic.partitions
+        }
     return {place: _leader(led.get(place), nodes) for place in places}
 
 
@@ -75,8 +78,8 @@ def _leader(leader: int | None, nodes: dict[int, Node]) -> Node | Again | Given[
 
 
 def _offsets(
-    time_ms: int, node: Node, places: list[Place], at: Connection
-) -> dict[Place, int | Again | None]:
+    time_ms: int, node: Node, places: list[TopicPartition], at: Connection
+) -> dict[TopicPartition, int | Again | None]:
     topics = [
         ListOffsetsTopic(
             name=topic,
@@ -86,7 +89,9 @@ def _offsets(
     ]
     answer: ListOffsetsResponse = at.ask(ListOffsetsRequest(replica_id=_NOBODY, topics=topics))
     return {
-        Place(topic.name, each.partition_index): _offset(node, topic.name, each.error_code, each.offset)
+        TopicPartition(topic.name, each.partition_index): _offset(
+            node, topic.name, each.error_code, each.offset
+        )
         for topic in answer.topics
         for each in topic.partitions
     }

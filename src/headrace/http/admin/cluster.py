@@ -10,11 +10,11 @@ from pydantic import Field
 from headrace.client.cluster.cluster import Cluster, Election
 from headrace.client.cluster.moves import Move, Reassignment
 from headrace.client.cluster.status import Broker, ClusterStatus, PartitionState
-from headrace.client.connection import Place
 from headrace.client.errors import ClientError
 from headrace.http.gateway.asking import PLACES, Body, BrokerId, Index, Name
 from headrace.http.problems import answers
 from headrace.http.reach import Reached
+from headrace.protocol.ids import TopicPartition
 
 router = APIRouter(tags=["cluster"])
 _REFUSALS = answers(HTTPStatus.BAD_REQUEST, HTTPStatus.NOT_FOUND, HTTPStatus.SERVICE_UNAVAILABLE)
@@ -118,7 +118,7 @@ def elect(asked: ElectBody, reach: Reached) -> list[Election]:
         return found.elect(places, unclean=asked.kind == "unclean")
 
 
-def places_of(cluster: Cluster, topic: str | None, indexes: list[int]) -> list[Place] | None:
+def places_of(cluster: Cluster, topic: str | None, indexes: list[int]) -> list[TopicPartition] | None:
     """The partitions that are meant: these of a topic, all of it, or all there are (None)."""
     if topic is None:
         if indexes:
@@ -128,7 +128,7 @@ def places_of(cluster: Cluster, topic: str | None, indexes: list[int]) -> list[P
     for index in indexes:
         if index not in there:
             raise ClientError(f"{topic} has no partition {index}, only 0 to {max(there)}")
-    return [Place(topic, index) for index in dict.fromkeys(indexes or there)]
+    return [TopicPartition(topic, index) for index in dict.fromkeys(indexes or there)]
 
 
 # -- moving ------------------------------------------------------------------------------------
@@ -207,7 +207,7 @@ def drain(broker_id: BrokerId, reach: Reached, *, dry_run: bool = True) -> list[
         return moved(moves, found.check(moves) if dry_run else found.reassign(moves))
 
 
-def moved(moves: list[Move], before: dict[Place, tuple[int, ...]]) -> list[Moved]:
+def moved(moves: list[Move], before: dict[TopicPartition, tuple[int, ...]]) -> list[Moved]:
     return [
         Moved(topic=each.topic, partition=each.partition, before=before[each.place], replicas=each.replicas)
         for each in moves

@@ -8,7 +8,6 @@ from typing import Annotated, Final, Literal
 from fastapi import APIRouter, Query, Response
 from pydantic import Field, StrictInt
 
-from headrace.client.connection import Place
 from headrace.client.errors import ClientError
 from headrace.client.groups.group import STATES, TYPES, Group, GroupSummary
 from headrace.client.groups.reset import (
@@ -26,6 +25,7 @@ from headrace.http.gateway.asking import INT64, PLACES, Body, GroupName, Index, 
 from headrace.http.problems import Problem, answers
 from headrace.http.raw_names import RawRoute
 from headrace.http.reach import Reached
+from headrace.protocol.ids import TopicPartition
 
 MISSING: Final = "headrace-missing"  # a header: who has not answered
 
@@ -151,7 +151,7 @@ _TARGETS: Final[Mapping[str, Callable[[ResetBody], Target]]] = {
     "shift": lambda asked: ShiftBy(asked.shift or 0),
     "offsets": lambda asked: ToEach(
         {
-            Place(topic, index): offset
+            TopicPartition(topic, index): offset
             for topic, each in (asked.offsets or {}).items()
             for index, offset in each.items()
         }
@@ -169,7 +169,7 @@ class OffsetsBody(Body):
 def delete_group_offsets(name: GroupName, asked: OffsetsBody, reach: Reached) -> list[Reset]:
     """Of some partitions; refused while members of the group read the topic. Returns what is forgotten."""
     committed = {
-        Place(each.topic, each.partition): each.committed
+        TopicPartition(each.topic, each.partition): each.committed
         for each in reach.groups.describe([name])[0].partitions
         if each.committed is not None
     }
@@ -177,7 +177,8 @@ def delete_group_offsets(name: GroupName, asked: OffsetsBody, reach: Reached) ->
         place
         for topic, indexes in asked.topics.items()
         for place in (
-            [Place(topic, index) for index in indexes] or [at for at in committed if at.topic == topic]
+            [TopicPartition(topic, index) for index in indexes]
+            or [at for at in committed if at.topic == topic]
         )
     ]
     for place in wanted:

@@ -11,7 +11,6 @@ from headrace.client.admin.admin import Config, Topic
 from headrace.client.cluster.deletion import delete_records
 from headrace.client.cluster.log_dirs import read_log_dirs, sizes
 from headrace.client.cluster.topic_overview import TopicOverview, read_overview
-from headrace.client.connection import Place
 from headrace.http.admin.brokers import ConfigsBody, check
 from headrace.http.gateway.asking import (
     INT32,
@@ -28,6 +27,7 @@ from headrace.http.gateway.asking import (
 )
 from headrace.http.problems import answers, naming_a_new_one
 from headrace.http.reach import Reach, Reached
+from headrace.protocol.ids import TopicPartition
 
 router = APIRouter(tags=["topics"])
 _REFUSALS = answers(HTTPStatus.BAD_REQUEST, HTTPStatus.NOT_FOUND, HTTPStatus.SERVICE_UNAVAILABLE)
@@ -194,7 +194,7 @@ def in_full(reach: Reach, found: Topic) -> TopicAnswer:
             records=_length(each.start_offset, each.next_offset),
             size_bytes=None
             if each.leader is None
-            else taken.get((each.leader, Place(found.name, each.index))),
+            else taken.get((each.leader, TopicPartition(found.name, each.index))),
         )
         for each in found.partitions
     )

@@ -8,14 +8,15 @@ from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Final, TypeVar
 
-from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message
+from confluent_kafka import TopicPartition as RdkafkaPartition
 
-from headrace.client.connection import Place
 from headrace.client.consuming.moves import Moves, with_ends
 from headrace.client.consuming.source import places_of
 from headrace.client.errors import NoSuchTopic, translate
 from headrace.client.records.one_by_one import Record, record_of
 from headrace.http.problems import Problem
+from headrace.protocol.ids import TopicPartition
 
 ANSWER_S: Final = 10.0  # for the brokers to answer what is not a read
 MOST_BYTES: Final = 64 * 1024 * 1024  # of the records in an answer, or little more
@@ -52,7 +53,7 @@ class Instance:
         self._lock = threading.Lock()
         self._closing = threading.Event()
         self._ahead: deque[Message] = deque()  # what has come and was not given to the client yet
-        self._handed_over: dict[Place, int] = {}  # the next offset of each partition
+        self._handed_over: dict[TopicPartition, int] = {}  # the next offset of each partition
         self._subscribed = self._assigned = False
         self._topics: set[str] = set()  # that were subscribed to by name
         self._consumer = Consumer(
@@ -102,13 +103,13 @@ class Instance:
         self._ahead.clear()
         self._handed_over.clear()
 
-    def assign(self, places: Iterable[Place]) -> None:
+    def assign(self, places: Iterable[TopicPartition]) -> None:
         if self._subscribed:
             raise Problem(HTTPStatus.CONFLICT, ILLEGAL, "topics are subscribed to: there is no assigning")
-        wanted = [TopicPartition(*place) for place in places]
+        wanted = [RdkafkaPartition(*place) for place in places]
         self._call(lambda: self._begin(wanted))
 
-    def _begin(self, wanted: list[TopicPartition]) -> None:
+    def _begin(self, wanted: list[RdkafkaPartition]) -> None:
         self._consumer.assign(wanted)
         self._assigned = True
         self._ahead.clear()
@@ -116,18 +117,18 @@ class Instance:
         self._moves = Moves(self._consumer)
         self._moves.assigned(places_of(wanted))
 
-    def _gained(self, _consumer: object, partitions: list[TopicPartition]) -> None:
+    def _gained(self, _consumer: object, partitions: list[RdkafkaPartition]) -> None:
         self._moves.assigned(places_of(partitions))
 
-    def _revoked(self, _consumer: object, partitions: list[TopicPartition]) -> None:
+    def _revoked(self, _consumer: object, partitions: list[RdkafkaPartition]) -> None:
         self._moves.unassigned(places_of(partitions))
         for place in places_of(partitions):
             # Whoever has it next commits it: an older offset of ours would take them back.
             self._handed_over.pop(place, None)
 
-    def assignment(self) -> list[Place]:
+    def assignment(self) -> list[TopicPartition]:
         found = self._call(self._consumer.assignment)
-        return sorted(Place(each.topic, each.partition) for each in found)
+        return sorted(TopicPartition(each.topic, each.partition) for each in found)
 
     def subscription(self) -> list[str]:
         """The topics that were subscribed to; of a pattern, those that it has led to."""
@@ -135,7 +136,7 @@ class Instance:
             return []
         return sorted(self._topics or {place.topic for place in self.assignment()})
 
-    def seek(self, offsets: Mapping[Place, int]) -> None:
+    def seek(self, offsets: Mapping[TopicPartition, int]) -> None:
         """Read on there; below zero are Kafka's words for beginning and end."""
 
         def move() -> None:
@@ -215,19 +216,19 @@ class Instance:
     def _hand_over(self, records: Iterable[Record]) -> None:
         ours = set(places_of(self._consumer.assignment()))
         for record in records:
-            place = Place(record.topic, record.partition or 0)
+            place = TopicPartition(record.topic, record.partition or 0)
             if place in ours:
                 self._handed_over[place] = record.offset + 1
         if self.wanted.auto_commit and self._handed_over:
-            store = [TopicPartition(*place, offset) for place, offset in self._handed_over.items()]
+            store = [RdkafkaPartition(*place, offset) for place, offset in self._handed_over.items()]
             self._consumer.store_offsets(offsets=store)
 
     # -- what is committed ---------------------------------------------------------------------
 
-    def commit(self, offsets: Mapping[Place, int] | None) -> None:
+    def commit(self, offsets: Mapping[TopicPartition, int] | None) -> None:
         """Commit these next offsets, or all that a client was sent."""
         next_offsets = self._handed_over if offsets is None else offsets
-        wanted = [TopicPartition(*place, offset) for place, offset in next_offsets.items()]
+        wanted = [RdkafkaPartition(*place, offset) for place, offset in next_offsets.items()]
         if not wanted:
             return
         try:
@@ -239,11 +240,11 @@ class Instance:
             named = ", ".join(topics[:10])
             raise NoSuchTopic(named, said=f"there is no topic by one of these names: {named}") from None
 
-    def committed(self, places: Iterable[Place]) -> dict[Place, int]:
+    def committed(self, places: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
         """What the group has committed for these, where it has."""
-        asked = [TopicPartition(*place) for place in places]
+        asked = [RdkafkaPartition(*place) for place in places]
         found = self._call(lambda: self._consumer.committed(asked, timeout=ANSWER_S)) if asked else []
-        return {Place(each.topic, each.partition): each.offset for each in found if each.offset >= 0}
+        return {TopicPartition(each.topic, each.partition): each.offset for each in found if each.offset >= 0}
 
     def _call(self, what: Callable[[], Answer]) -> Answer:
         self.used_s = time.monotonic()
@@ -259,6 +260,6 @@ class Instance:
 
 
 def _unreadable(record: Record, error: Unreadable) -> Problem:
-    place = Place(record.topic, record.partition or 0)
+    place = TopicPartition(record.topic, record.partition or 0)
     said = f"{place} at offset {record.offset}: {error}; to go on, set its position to {record.offset + 1}"
     return Problem(HTTPStatus.UNPROCESSABLE_ENTITY, UNREADABLE, said)

@@ -8,10 +8,10 @@ from anyio import to_thread
 from fastapi import Path
 from pydantic import Field
 
-from headrace.client.connection import Place
 from headrace.http.gateway.asking import NO_NUL, PLACES, Body, Index, Name
 from headrace.http.gateway.hub import Hub
 from headrace.http.gateway.v2_answers import v2
+from headrace.protocol.ids import TopicPartition
 
 Answer = TypeVar("Answer")
 InstanceName = Annotated[
@@ -44,8 +44,8 @@ class PlacesV2(Body):
 
     partitions: Annotated[list[PlaceV2], Field(max_length=PLACES)]
 
-    def places(self) -> list[Place]:
-        return [Place(each.topic, each.partition) for each in self.partitions]
+    def places(self) -> list[TopicPartition]:
+        return [TopicPartition(each.topic, each.partition) for each in self.partitions]
 
 
 async def in_thread(hub: Hub, what: Callable[[], Answer]) -> Answer:

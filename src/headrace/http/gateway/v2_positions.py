@@ -8,7 +8,6 @@ from confluent_kafka import OFFSET_BEGINNING, OFFSET_END
 from fastapi import APIRouter, Depends, Request, Response
 from pydantic import Field, StrictStr
 
-from headrace.client.connection import Place
 from headrace.http.gateway.asking import INT64, PLACES, Body, GroupName, Offset
 from headrace.http.gateway.hub import Hub, Shared
 from headrace.http.gateway.media import AnswerType, check_json
@@ -24,6 +23,7 @@ from headrace.http.gateway.v2_instance import (
 )
 from headrace.http.problems import Problem
 from headrace.http.raw_names import RawRoute
+from headrace.protocol.ids import TopicPartition
 
 router = APIRouter(
     tags=["REST proxy v2: consumers"], dependencies=[Depends(check_json)], route_class=RawRoute
@@ -60,7 +60,7 @@ async def commit(
     """Those of the last records that were processed, each; if none are given, all that were read."""
     offsets = None
     if asked is not None and asked.offsets is not None:
-        offsets = {Place(each.topic, each.partition): each.offset + 1 for each in asked.offsets}
+        offsets = {TopicPartition(each.topic, each.partition): each.offset + 1 for each in asked.offsets}
     await in_thread(hub, partial(hub.instances.get(group, instance).commit, offsets))
     return json_answer([], media_type=media_type)
 
@@ -80,7 +80,7 @@ async def committed(
     return json_answer({"offsets": answer}, media_type=media_type)
 
 
-def _places(body: bytes) -> list[Place]:
+def _places(body: bytes) -> list[TopicPartition]:
     try:
         return PlacesV2.model_validate(read_json(body)).places()
     except ValueError as error:
@@ -90,7 +90,7 @@ def _places(body: bytes) -> list[Place]:
 @router.post(f"{ADDRESS}/positions", **NO_CONTENT, summary="Go on elsewhere")
 async def seek(group: GroupName, instance: InstanceName, asked: PositionsV2, hub: Shared) -> Response:
     """Read these partitions from these offsets on; they have to be assigned to the consumer."""
-    offsets = {Place(each.topic, each.partition): each.offset for each in asked.offsets}
+    offsets = {TopicPartition(each.topic, each.partition): each.offset for each in asked.offsets}
     await in_thread(hub, partial(hub.instances.get(group, instance).seek, offsets))
     return Response(status_code=HTTPStatus.NO_CONTENT)
 

@@ -8,7 +8,6 @@ from fastapi import APIRouter
 
 from headrace.client.admin.admin import Partition
 from headrace.client.cluster.moves import Reassignment
-from headrace.client.connection import Place
 from headrace.http.gateway.asking import BrokerId, PartitionId, TopicName
 from headrace.http.gateway.v2_topics import the_partition
 from headrace.http.gateway.v3_envelope import (
@@ -22,6 +21,7 @@ from headrace.http.gateway.v3_envelope import (
 )
 from headrace.http.problems import Problem
 from headrace.http.reach import Reach, Reached
+from headrace.protocol.ids import TopicPartition
 
 router = APIRouter(prefix="/v3/clusters/{cluster_id}/topics", tags=["REST proxy v3"], route_class=V3Route)
 
@@ -120,7 +120,9 @@ def one_replica(
     return _replica(links, topic_name, found, broker_id)
 
 
-def replica(links: Links, place: Place, broker_id: int, *, leader: int | None, in_sync: Some[int]) -> Fields:
+def replica(
+    links: Links, place: TopicPartition, broker_id: int, *, leader: int | None, in_sync: Some[int]
+) -> Fields:
     """A copy of a partition on a broker."""
     topic, index = place
     return links.resource(
@@ -139,7 +141,7 @@ def replica(links: Links, place: Place, broker_id: int, *, leader: int | None, i
 
 
 def _replica(links: Links, topic: str, found: Partition, broker_id: int) -> Fields:
-    place = Place(topic, found.index)
+    place = TopicPartition(topic, found.index)
     return replica(links, place, broker_id, leader=found.leader, in_sync=found.in_sync)
 
 

@@ -2,7 +2,7 @@
 
 from headrace.client.cluster.moves import Reassignment
 from headrace.client.cluster.status import ClusterStatus, Node, PartitionState, cluster_status
-from headrace.client.connection import Place
+from headrace.protocol.ids import TopicPartition
 
 
 def node(broker_id: int, *, answers: bool = True) -> Node:
@@ -89,4 +89,6 @@ def test_a_partition_is_preferably_led_by_its_first_replica() -> None:
         partition(2, 2, (1, 2), (2,)),
         partition(3, 2, (9, 2), (9, 2)),
     )
-    assert [each.place for each in found.not_preferred] == [Place("orders", 0)], "the others cannot lead"
+    assert [each.place for each in found.not_preferred] == [TopicPartition("orders", 0)], (
+        "the others cannot lead"
+    )

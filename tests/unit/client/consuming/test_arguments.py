@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from headrace.client.connection import Place
 from headrace.client.consuming.arguments import begins_of, check_most, offset_of, place_list
 from headrace.client.errors import BadSetting, NoSuchTopic
+from headrace.protocol.ids import TopicPartition
 
 
 class Number:
@@ -18,7 +18,7 @@ class Number:
 
 @pytest.mark.parametrize("given", [[("t", 0), ("t", 1)], (["t", 0], ["t", 1]), {("t", 0): 5, ("t", 1): 6}])
 def test_partitions_are_pairs(given: Any) -> None:
-    assert place_list(given) == [Place("t", 0), Place("t", 1)]
+    assert place_list(given) == [TopicPartition("t", 0), TopicPartition("t", 1)]
 
 
 @pytest.mark.parametrize(
@@ -31,7 +31,7 @@ def test_partitions_are_pairs(given: Any) -> None:
         [("t",)],
         [("t", 0, 0)],
         ("t", 0),
-        Place("t", 0),
+        TopicPartition("t", 0),
         [("t", "0")],
         [("t", 0.0)],
         [("t", -1)],

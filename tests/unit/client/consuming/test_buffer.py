@@ -4,13 +4,13 @@ from itertools import islice
 
 from confluent_kafka import Message
 
-from headrace.client.connection import Place
 from headrace.client.consuming.buffer import FIRST, LARGEST, Buffer, Pace
+from headrace.protocol.ids import TopicPartition
 
-A, B = Place("t", 0), Place("t", 1)
+A, B = TopicPartition("t", 0), TopicPartition("t", 1)
 
 
-def record(place: Place, offset: int) -> Message:
+def record(place: TopicPartition, offset: int) -> Message:
     return Message(topic=place.topic, partition=place.partition, offset=offset, value=b"v")
 
 

@@ -23,15 +23,15 @@ from headrace.client.groups.group import (
     group,
     summary,
 )
-from headrace.client.places import Place
 from headrace.client.wire.live_brokers import Node
 from headrace.protocol.consumer_protocol import ConsumerProtocolAssignment, encode_assignment
+from headrace.protocol.ids import TopicPartition
 from headrace.protocol.schema import consumer_group_describe as consumer
 from headrace.protocol.schema import describe_groups as classic
-from headrace.protocol.schema.consumer_protocol_assignment import TopicPartition
+from headrace.protocol.schema.consumer_protocol_assignment import TopicPartition as AssignedTopic
 from headrace.protocol.schema.list_groups import ListedGroup
 
-A0, A1, B7 = Place("a", 0), Place("a", 1), Place("b", 7)
+A0, A1, B7 = TopicPartition("a", 0), TopicPartition("a", 1), TopicPartition("b", 7)
 NODE = Node(3, "h", 9092)
 
 
@@ -137,8 +137,8 @@ def test_states_have_kafkas_names() -> None:
     ]
 
 
-def member(member_id: str, places: Sequence[Place]) -> classic.DescribedGroupMember:
-    told = [TopicPartition(topic=place.topic, partitions=[place.partition]) for place in places]
+def member(member_id: str, places: Sequence[TopicPartition]) -> classic.DescribedGroupMember:
+    told = [AssignedTopic(topic=place.topic, partitions=[place.partition]) for place in places]
     return classic_member(
         member_id, encode_assignment(ConsumerProtocolAssignment(assigned_partitions=told), 1)
     )

@@ -2,7 +2,6 @@
 
 import pytest
 
-from headrace.client.connection import Place
 from headrace.client.errors import ClientError
 from headrace.client.groups.reset import (
     Reset,
@@ -17,8 +16,9 @@ from headrace.client.groups.reset import (
     ToTime,
     plan,
 )
+from headrace.protocol.ids import TopicPartition
 
-ORDERS = Place("orders", 0)
+ORDERS = TopicPartition("orders", 0)
 
 
 @pytest.mark.parametrize(
@@ -69,6 +69,6 @@ def test_what_is_not_committed_cannot_be_shifted() -> None:
 
 
 def test_a_plan_is_in_the_order_of_topics_and_partitions() -> None:
-    places = [Place("b", 0), Place("a", 10), Place("a", 2)]
+    places = [TopicPartition("b", 0), TopicPartition("a", 10), TopicPartition("a", 2)]
     made = plan(ToLatest(), [Standing(place=each, committed=None, start=0, end=0) for each in places])
     assert [(each.topic, each.partition) for each in made] == [("a", 2), ("a", 10), ("b", 0)]

@@ -1,9 +1,9 @@
 """When a member of a group has read everything."""
 
-from headrace.client.connection import Place
 from headrace.client.records.ends import IDLE_AFTER_S, Ends
+from headrace.protocol.ids import TopicPartition
 
-ONE, TWO = Place("orders", 1), Place("orders", 2)
+ONE, TWO = TopicPartition("orders", 1), TopicPartition("orders", 2)
 
 
 def test_before_the_first_assignment_nothing_is_at_its_end() -> None:

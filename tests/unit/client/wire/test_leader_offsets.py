@@ -3,11 +3,11 @@
 import pytest
 
 from headrace.client.errors import ClientError
-from headrace.client.places import Place
 from headrace.client.wire.leader_offsets import leaders
 from headrace.client.wire.live_brokers import Node
 from headrace.client.wire.settling import Again, Given
 from headrace.protocol.errors import ErrorCode
+from headrace.protocol.ids import TopicPartition
 from headrace.protocol.schema.metadata import (
     MetadataResponse,
     MetadataResponseBroker,
@@ -17,27 +17,29 @@ from headrace.protocol.schema.metadata import (
 
 
 def test_a_partition_is_asked_of_its_leader() -> None:
-    assert leaders(metadata(2), [Place("t", 0)]) == {Place("t", 0): Node(2, "h", 2)}
+    assert leaders(metadata(2), [TopicPartition("t", 0)]) == {TopicPartition("t", 0): Node(2, "h", 2)}
 
 
 def test_nobody_waits_for_a_partition_that_nobody_leads() -> None:
-    assert leaders(metadata(-1), [Place("t", 0)]) == {Place("t", 0): Again("it has no leader", soon=False)}
+    assert leaders(metadata(-1), [TopicPartition("t", 0)]) == {
+        TopicPartition("t", 0): Again("it has no leader", soon=False)
+    }
 
 
 def test_a_leader_that_has_just_gone_has_a_successor_soon() -> None:
-    found = leaders(metadata(9), [Place("t", 0)])[Place("t", 0)]
+    found = leaders(metadata(9), [TopicPartition("t", 0)])[TopicPartition("t", 0)]
     assert isinstance(found, Again)
     assert found.soon
 
 
-@pytest.mark.parametrize("place", [Place("t", 7), Place("other", 0)])
-def test_what_is_not_there_has_no_offset(place: Place) -> None:
+@pytest.mark.parametrize("place", [TopicPartition("t", 7), TopicPartition("other", 0)])
+def test_what_is_not_there_has_no_offset(place: TopicPartition) -> None:
     assert leaders(metadata(1), [place]) == {place: Given(None)}
 
 
 def test_a_topic_that_is_not_for_us_is_said_to_be() -> None:
     with pytest.raises(ClientError, match="t: topic authorization failed"):
-        leaders(metadata(1, ErrorCode.TOPIC_AUTHORIZATION_FAILED), [Place("t", 0)])
+        leaders(metadata(1, ErrorCode.TOPIC_AUTHORIZATION_FAILED), [TopicPartition("t", 0)])
 
 
 def metadata(leader: int, error: int = 0) -> MetadataResponse:
