@@ -11,9 +11,9 @@ from headrace.client.errors import ClientError
 from headrace.client.groups.admin import GroupAdmin
 from headrace.client.wire.security import Security
 from headrace.pipeline import Json, Pipeline, Topic
-from headrace.pipeline.creating import create, missing_topics
-from headrace.pipeline.observing import Groups, History
+from headrace.pipeline.observers import Groups, History
 from headrace.pipeline.progress import TOPIC, Progress
+from headrace.pipeline.topics import create, missing_topics
 from headrace.spark.cluster import Cluster
 from headrace.spark.errors import SparkError
 

@@ -16,7 +16,10 @@ BY_RECORD = VALIDATED | {
     "confluent.value.subject.name.strategy": "io.confluent.kafka.serializers.subject.RecordNameStrategy"
 }
 ORDER = json.dumps({"type": "record", "name": "Order", "fields": [{"name": "id", "type": "long"}]})
-NO_SCHEMA = "its value names no schema: expected 00 and an id of 4 bytes, or 01 and a fingerprint of 16"
+NO_SCHEMA = (
+    "its value has no schema id: it begins with 0x70, expected 00 and an id of 4 bytes, "
+    "or 01 and a fingerprint of 16"
+)
 
 
 def framed(schema_id: int) -> bytes:

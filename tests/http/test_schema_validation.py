@@ -124,7 +124,7 @@ def test_the_answer_says_which_records_are_bad(
 
     assert partition.error_code == ErrorCode.INVALID_RECORD
     assert [each.batch_index for each in partition.record_errors] == [1, 3]
-    assert "names no schema" in (partition.record_errors[0].batch_index_error_message or "")
+    assert "has no schema id" in (partition.record_errors[0].batch_index_error_message or "")
 
 
 @pytest.mark.parametrize("compression", ["none", "gzip", "snappy", "lz4", "zstd"])

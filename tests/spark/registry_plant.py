@@ -15,9 +15,9 @@ from headrace.client.schemas.registry import Reference, Schema
 from headrace.client.schemas.registry import Registry as Client
 from headrace.http.serving import serve_in_thread
 from headrace.pipeline import Pipeline
-from headrace.pipeline.creating import create, missing_topics
-from headrace.pipeline.running import Runner
+from headrace.pipeline.runner import Runner
 from headrace.pipeline.state import State
+from headrace.pipeline.topics import create, missing_topics
 from ports import free_port
 from wire.confluent import read, send
 

@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
 from headrace.pipeline import Avro, Delta, Iceberg, Json, Parquet, Pipeline, Topic
-from headrace.pipeline.checking import Checker, Finding
+from headrace.pipeline.checker import Checker, Finding
 from headrace.pipeline.state import State
 from wire.confluent import make_topic
 from wire.process import BrokerProcess

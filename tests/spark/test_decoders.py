@@ -13,7 +13,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from headrace.pipeline import Avro, Csv, Json, Number, PipelineError, Raw, Text
-from headrace.pipeline.decoding import Decoder
+from headrace.pipeline.decoders import Decoder
 
 TRUCK = {
     "type": "record",

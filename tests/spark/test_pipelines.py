@@ -14,12 +14,12 @@ from pyspark.sql import functions as F  # noqa: N812
 from cluster.waiting import until
 from headrace.client.groups.admin import GroupAdmin
 from headrace.pipeline import Json, Parquet, Pipeline, PipelineError, Text, Topic
-from headrace.pipeline.creating import create, missing_topics
-from headrace.pipeline.inspecting import plan
-from headrace.pipeline.observing import Groups, History, history
+from headrace.pipeline.observers import Groups, History, history
+from headrace.pipeline.plan import plan
 from headrace.pipeline.progress import Progress
-from headrace.pipeline.running import Runner
+from headrace.pipeline.runner import Runner
 from headrace.pipeline.state import State
+from headrace.pipeline.topics import create, missing_topics
 from wire.confluent import make_topic, read, send
 from wire.process import BrokerProcess
 

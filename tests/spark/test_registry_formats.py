@@ -13,7 +13,7 @@ from google.protobuf.json_format import ParseDict  # type: ignore[import-untyped
 from google.protobuf.message_factory import GetMessageClass  # type: ignore[import-untyped]
 
 from headrace.pipeline import Pipeline, Registry
-from headrace.pipeline.building import Builder
+from headrace.pipeline.builder import Builder
 from headrace.registry.formats import Schema, SchemaType
 from headrace.registry.formats.protobuf import parse
 from spark.queries import OURS, Queries

@@ -14,8 +14,8 @@ from pyspark.sql import DataFrame, SparkSession
 
 from cluster.waiting import until
 from headrace.pipeline import Delta, Pipeline, PipelineError, Registry, Topic
-from headrace.pipeline.checking import Checker
-from headrace.pipeline.inspecting import plan
+from headrace.pipeline.checker import Checker
+from headrace.pipeline.plan import plan
 from spark.registry_plant import PATIENCE_S, Gateway, RegistryPlant
 from wire.confluent import make_topic
 from wire.process import BrokerProcess

@@ -16,7 +16,7 @@ from headrace.http.reach import Reach
 from headrace.http.registry.registry import Registry
 from headrace.http.registry.threads import in_registry_thread, registry_threads
 from headrace.http.settings import GatewaySettings
-from headrace.registry.comparing import Comparison
+from headrace.registry.comparison import Comparison
 from headrace.registry.formats import Schema, SchemaType
 from headrace.testing import Broker
 

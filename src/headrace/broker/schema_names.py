@@ -9,11 +9,11 @@ from collections.abc import Iterable, Mapping
 from itertools import islice
 from typing import TYPE_CHECKING, Final
 
-from headrace.registry.claims import Ref
-from headrace.registry.judging import NOBODYS, Registered
+from headrace.registry.schema_ids import SchemaRef
+from headrace.registry.validation import UNREGISTERED, RegisteredSchema
 
 if TYPE_CHECKING:
-    from headrace.registry.naming import RecordNames
+    from headrace.registry.record_names import RecordNames
     from headrace.registry.state import State
 
 REMEMBERED: Final = 10_000  # schemas
@@ -26,9 +26,9 @@ class SchemaNames:
 
     def __init__(self, most: int = REMEMBERED) -> None:
         self._most = most
-        self.schemas: dict[Ref, Registered] = {}  # that are there, and were asked for
+        self.schemas: dict[SchemaRef, RegisteredSchema] = {}  # that are there, and were asked for
         self._news = 0  # how often there was something new
-        self._names: dict[Ref, RecordNames | str] = {}
+        self._names: dict[SchemaRef, RecordNames | str] = {}
         self._count = 0  # of names in there
         self._read_of: tuple[State | None, int] = (None, 0)  # the state, and how often something went from it
 
@@ -37,10 +37,12 @@ class SchemaNames:
         self._news += 1
         self.schemas.clear()
 
-    async def look_up(self, state: "State | None", refs: Iterable[Ref]) -> Mapping[Ref, Registered]:
+    async def look_up(
+        self, state: "State | None", refs: Iterable[SchemaRef]
+    ) -> Mapping[SchemaRef, RegisteredSchema]:
         """Each of these, those that are not there included."""
         news = self._news
-        found: dict[Ref, Registered] = {}
+        found: dict[SchemaRef, RegisteredSchema] = {}
         for number, ref in enumerate(refs):
             if not number % _AT_ONCE:
                 await asyncio.sleep(0)
@@ -52,28 +54,28 @@ class SchemaNames:
             self.schemas.update(islice(there.items(), self._most))
         return found
 
-    async def _one(self, state: "State | None", ref: Ref) -> Registered:
-        from headrace.registry.registered import live_places, names_of, referenced  # noqa: PLC0415  few need it
+    async def _one(self, state: "State | None", ref: SchemaRef) -> RegisteredSchema:
+        from headrace.registry.record_names import live_versions, names_of, referenced  # noqa: PLC0415  few need it
 
-        live = [] if state is None else live_places(state, ref)
+        live = [] if state is None else live_versions(state, ref)
         if state is None or not live:
-            return NOBODYS
-        read_of = (state, state.forgotten)
+            return UNREGISTERED
+        read_of = (state, state.permanent_deletions)
         if self._read_of != read_of:
             self._start(read_of)
         names = self._names.get(ref)
         if names is None:
             names = await asyncio.to_thread(names_of, live[0], referenced(state, live[0]))
-            if self._read_of == read_of == (state, state.forgotten):
+            if self._read_of == read_of == (state, state.permanent_deletions):
                 self._remember(ref, names)
-        return Registered(frozenset(each.subject for each in live), names)
+        return RegisteredSchema(frozenset(each.subject for each in live), names)
 
     def _start(self, read_of: "tuple[State, int]") -> None:
         self._names.clear()
         self._count = 0
         self._read_of = read_of
 
-    def _remember(self, ref: Ref, names: "RecordNames | str") -> None:
+    def _remember(self, ref: SchemaRef, names: "RecordNames | str") -> None:
         size = 1 if isinstance(names, str) else 1 + len(names.names)
         if len(self._names) >= self._most or self._count + size > MOST_NAMES:
             self._names.clear()

@@ -11,8 +11,8 @@ from headrace.protocol.compression import Buffer
 from headrace.protocol.errors import InvalidRecord, InvalidRecords
 from headrace.protocol.record_walk import MAX_NAMED
 from headrace.protocol.records import with_headers
-from headrace.registry.claims import HEADERS
-from headrace.registry.judging import Known, Record, Rule, wrong
+from headrace.registry.schema_ids import HEADERS
+from headrace.registry.validation import KnownSchemas, Record, Rule, invalid_records
 
 MOST_NAMED: Final = MAX_NAMED  # bad records of a batch that the answer tells of
 MOST_RECORDS: Final = 100_000  # of a batch that is looked at: a few bytes can unpack to millions
@@ -23,12 +23,12 @@ class WrongSchema(InvalidRecords):
     """Records whose schema is not one of the topic's."""
 
 
-def check(topic: str, rule: Rule, batch: Buffer, known: Known) -> None:
+def check(topic: str, rule: Rule, batch: Buffer, known: KnownSchemas) -> None:
     """WrongSchema if a record of the batch does not belong into the topic; no batch is refused as well.
 
     NotLookedUp if that goes by schemas that `known` has nothing about. Once it has, there will be no others.
     """
-    found = wrong(topic, rule, _records(batch), known, MOST_NAMED)
+    found = invalid_records(topic, rule, _records(batch), known, MOST_NAMED)
     if found:
         raise WrongSchema(found)
 

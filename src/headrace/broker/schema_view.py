@@ -29,8 +29,8 @@ from headrace.protocol.schema.list_offsets import (
     ListOffsetsResponse,
     ListOffsetsTopic,
 )
-from headrace.registry.claims import Ref
-from headrace.registry.judging import Registered
+from headrace.registry.schema_ids import SchemaRef
+from headrace.registry.validation import RegisteredSchema
 from headrace.storage.inspection import MAX_INSPECTED_BYTES, MAX_RECORDS, is_quick
 
 if TYPE_CHECKING:
@@ -60,7 +60,9 @@ class SchemaView:
         self._state: State | None = None
         self._topic_id = b""
         self._lock = asyncio.Lock()
-        self._refs: dict[str, frozenset[Ref]] = {}  # of subjects that were asked for, until something is new
+        self._refs: dict[
+            str, frozenset[SchemaRef]
+        ] = {}  # of subjects that were asked for, until something is new
         self.names = SchemaNames()
         self._begun = self._done = 0  # how often reading has begun; which of those was the last to succeed
         self._failure: KafkaError | None = None
@@ -74,20 +76,20 @@ class SchemaView:
         assert self._state is not None, "nothing has been read yet"
         return self._state
 
-    def refs(self, subject: str) -> frozenset[Ref]:
+    def refs(self, subject: str) -> frozenset[SchemaRef]:
         """The ids and fingerprints of the subject's schemas, as far as has been read."""
         if self._state is None:
             return frozenset()
         found = self._refs.get(subject)
         if found is None:
-            from headrace.registry.registered import refs_of  # noqa: PLC0415  loaded with the state
+            from headrace.registry.record_names import refs_of  # noqa: PLC0415  loaded with the state
 
             found = refs_of(self._state, subject)
             if len(self._refs) < _REMEMBERED:
                 self._refs[subject] = found
         return found
 
-    async def look_up(self, refs: Collection[Ref]) -> Mapping[Ref, Registered]:
+    async def look_up(self, refs: Collection[SchemaRef]) -> Mapping[SchemaRef, RegisteredSchema]:
         """What there is to know about each of these schemas, as far as has been read."""
         return await self.names.look_up(self._state, refs)
 
@@ -236,7 +238,7 @@ async def _new_state() -> "State":
     """An empty one, in a thread: what it is made of takes a tenth of a second to import."""
 
     def load() -> "State":
-        import headrace.registry.registered  # noqa: F401, PLC0415  which looks up in it
+        import headrace.registry.record_names  # noqa: F401, PLC0415  which looks up in it
         from headrace.registry.state import State  # noqa: PLC0415
 
         return State()

@@ -10,8 +10,8 @@ from headrace.broker.schema_view import SCHEMAS_TOPIC, SchemaView
 from headrace.broker.settings import Value
 from headrace.protocol.errors import KafkaError
 from headrace.protocol.fields import Buffer
-from headrace.registry.claims import Ref
-from headrace.registry.judging import Known, NotLookedUp, Registered, Rule
+from headrace.registry.schema_ids import SchemaRef
+from headrace.registry.validation import KnownSchemas, NotLookedUp, RegisteredSchema, Rule
 from headrace.storage.inspection import is_quick
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ class Schemas:
             self._mirror.look()
 
     async def refusal(self, topic: str, batch: Buffer) -> KafkaError | None:
-        """Why the batch cannot be taken: its schemas are wrong, or cannot be looked up.
+        """Why the batch cannot be taken: its schemas are invalid_records, or cannot be looked up.
 
         What looks wrong is looked at again after reading on: it may have been registered just now.
         """
@@ -65,7 +65,7 @@ class Schemas:
         rule = self.rules.get(topic)
         if rule is None:
             return None
-        found: dict[Ref, Registered] = {}  # what had to be looked up; it grows until all is there
+        found: dict[SchemaRef, RegisteredSchema] = {}  # what had to be looked up; it grows until all is there
         while True:
             try:
                 await self._check(topic, rule, batch, found)
@@ -76,9 +76,11 @@ class Schemas:
             else:
                 return None
 
-    async def _check(self, topic: str, rule: Rule, batch: Buffer, found: dict[Ref, Registered]) -> None:
+    async def _check(
+        self, topic: str, rule: Rule, batch: Buffer, found: dict[SchemaRef, RegisteredSchema]
+    ) -> None:
         remembered = self._view.names.schemas
-        known = Known(
+        known = KnownSchemas(
             self._view.refs(f"{topic}-key"),
             self._view.refs(f"{topic}-value"),
             ChainMap(found, remembered) if found else remembered,

@@ -6,7 +6,7 @@ from typing import Final
 from headrace.broker.settings import InvalidSetting, Kind, Scope, Setting, Settings, Value
 from headrace.protocol.batch import TimestampType
 from headrace.protocol.compression import Compression
-from headrace.registry.judging import Strategy
+from headrace.registry.validation import Strategy
 from headrace.storage.config import DAY_MS, NEVER, LogConfig
 
 _ANY_TIME: Final = dict[str, float](low=-1)

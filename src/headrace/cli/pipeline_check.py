@@ -28,7 +28,7 @@ def check(session: Session, path: Path, root: Path | None) -> None:
         check_project(session, found(path), root)
         return
     opened = open_pipeline(session, path, root)
-    from headrace.pipeline.checking import Checker  # noqa: PLC0415  it is Spark's from here on
+    from headrace.pipeline.checker import Checker  # noqa: PLC0415  it is Spark's from here on
 
     spark = quiet_session(opened)
     try:

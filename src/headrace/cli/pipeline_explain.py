@@ -12,7 +12,7 @@ from headrace.cli.session import Session, options, together
 from headrace.cli.texts import count
 
 if TYPE_CHECKING:
-    from headrace.pipeline.inspecting import Plan, QueryPlan, SourcePlan
+    from headrace.pipeline.plan import Plan, QueryPlan, SourcePlan
 
 _WORST: Final = 3  # partitions that are named
 
@@ -31,7 +31,7 @@ def explain(session: Session, path: Path, root: Path | None, *, spark_too: bool)
     """
     if spark_too and session.as_json:
         raise click.UsageError("--spark prints what Spark says, for people: leave --json out.")
-    from headrace.pipeline.inspecting import plan  # noqa: PLC0415
+    from headrace.pipeline.plan import plan  # noqa: PLC0415
 
     opened = open_pipeline(session, path, root)
     found = plan(opened.pipeline, opened.bootstrap, opened.state)
@@ -89,7 +89,7 @@ def _partitions(number: int) -> str:
 
 
 def _print_spark(opened: Opened) -> None:
-    from headrace.pipeline.building import Builder  # noqa: PLC0415  it is Spark's from here on
+    from headrace.pipeline.builder import Builder  # noqa: PLC0415  it is Spark's from here on
 
     spark = quiet_session(opened)
     try:

@@ -16,7 +16,7 @@ from headrace.pipeline.state import DIRECTORY, State
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from headrace.pipeline.declaring import Pipeline
+    from headrace.pipeline.declaration import Pipeline
 
 SPECS: Final = ("spark-pipeline.yml", "spark-pipeline.yaml")
 
@@ -58,7 +58,7 @@ class Opened:
 
 def open_pipeline(session: Session, path: Path, root: Path | None) -> Opened:
     """The pipeline in the file. Paths that it names count from where it lies, so that is where we go."""
-    from headrace.pipeline.loading import load  # noqa: PLC0415  the file may well import Spark
+    from headrace.pipeline.loader import load  # noqa: PLC0415  the file may well import Spark
 
     path, root = found(path).absolute(), root and root.absolute()
     if project(path) is not None:

@@ -10,7 +10,7 @@ import click
 from headrace.cli.pipeline_files import SPECS, LocalDirectory
 from headrace.cli.pipeline_texts import CONTINUOUS, SPECIFICATION, TRANSFORMATIONS
 from headrace.cli.session import Session, options
-from headrace.pipeline.declaring import check_name
+from headrace.pipeline.declaration import check_name
 from headrace.pipeline.errors import PipelineError
 from headrace.pipeline.paths import spark_url
 from headrace.pipeline.state import DIRECTORY

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from headrace.pipeline.progress import Observer
-    from headrace.pipeline.running import Runner
+    from headrace.pipeline.runner import Runner
 
 
 @click.command()
@@ -77,9 +77,9 @@ def _run(session: Session, opened: Opened, master: str, settings: "Mapping[str, 
 
 def _prepare(session: Session, opened: Opened) -> None:
     """Whatever can go wrong without Spark had better do so before Spark has started."""
-    from headrace.pipeline.creating import create, missing_topics  # noqa: PLC0415
     from headrace.pipeline.parquet_files import check_directory  # noqa: PLC0415
     from headrace.pipeline.targets import Parquet  # noqa: PLC0415
+    from headrace.pipeline.topics import create, missing_topics  # noqa: PLC0415
 
     for sink in opened.pipeline.sinks.values():
         if isinstance(sink.target, Parquet) and sink.target.directory is not None:
@@ -94,8 +94,8 @@ def _prepare(session: Session, opened: Opened) -> None:
 def _start_spark(
     stack: ExitStack, opened: Opened, master: str, settings: "Mapping[str, str]"
 ) -> "tuple[Runner, list[Observer]]":
-    from headrace.pipeline.observing import Groups, History  # noqa: PLC0415
-    from headrace.pipeline.running import Runner  # noqa: PLC0415  it is Spark's from here on
+    from headrace.pipeline.observers import Groups, History  # noqa: PLC0415
+    from headrace.pipeline.runner import Runner  # noqa: PLC0415  it is Spark's from here on
     from headrace.spark.launcher import session as spark_session  # noqa: PLC0415
 
     log = opened.state.path / "spark.log"

@@ -16,7 +16,7 @@ from headrace.pipeline.state import DIRECTORY, State
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from headrace.pipeline.standing import Standing
+    from headrace.pipeline.status import Standing
 
 _END_S: Final = 180.0
 _LOOK_S: Final = 0.1
@@ -33,7 +33,7 @@ def status(session: Session, name: str | None, root: Path | None) -> None:
     Of one, or of all that have run on the cluster in the last days: their queries' last batches, rates and
     lag. Whether one runs is known for sure where its state is: beside its file, or in --state.
     """
-    from headrace.pipeline.standing import standings  # noqa: PLC0415
+    from headrace.pipeline.status import standings  # noqa: PLC0415
 
     state = None if name is None else _state(session, name, root)
     bare = root or Path(DIRECTORY)

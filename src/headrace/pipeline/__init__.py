@@ -16,8 +16,8 @@
 A function's arguments are named for sources and views; what it returns goes to its sink, as one query.
 """
 
-from headrace.pipeline.declaring import BadRows, Pipeline, Sink, Source, View
-from headrace.pipeline.decoding import Avro, Csv, Json, Number, Raw, Text
+from headrace.pipeline.declaration import BadRows, Pipeline, Sink, Source, View
+from headrace.pipeline.decoders import Avro, Csv, Json, Number, Raw, Text
 from headrace.pipeline.errors import PipelineError
 from headrace.pipeline.registry import Registry
 from headrace.pipeline.targets import Console, Delta, Iceberg, Parquet, Topic

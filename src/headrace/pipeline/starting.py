@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import functions as F  # noqa: N812
 
-from headrace.pipeline.building import Query
+from headrace.pipeline.builder import Query
 from headrace.pipeline.errors import PipelineError, in_words
 from headrace.pipeline.parquet_files import claim_directory
 from headrace.pipeline.paths import local_path, spark_url

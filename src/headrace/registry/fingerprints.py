@@ -1,11 +1,11 @@
-"""What a schema is called in every registry: an MD5 of what it says, written as a UUID (its guid).
+"""The fingerprint of a schema, the same in every registry: an MD5 that is written as a UUID (its guid).
 
-Confluent's registry makes the same, so headers that name a schema by it stay good when `_schemas` moves from
-one to the other. What goes in, in this order and with nothing in between:
+Confluent's registry computes the same one, so headers with a fingerprint stay valid when `_schemas` moves
+from one registry to the other. The input of the hash, in this order and without separators:
 
     text, then of each reference: name, subject, version (4 bytes)
-    01, then of the metadata: tags (key, values), properties (key, value), sensitive      if there is any
-    01, then of the rules: migration, domain and encoding rules, field by field, enableAt   if there are any
+    01, then of the metadata: tags (key, values), properties (key, value), sensitive      if there is metadata
+    01, then of the rules: migration, domain and encoding rules, field by field, enableAt   if there are rules
 """
 
 import hashlib
@@ -14,14 +14,24 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 from uuid import UUID
 
+from headrace.registry.formats import Reference, SchemaType
 from headrace.registry.records import SchemaValue
+
+Identity = tuple[SchemaType, str, tuple[Reference, ...], str, str]
 
 _BEFORE_EXTRAS: Final = b"\1"
 _RULES: Final = ("migrationRules", "domainRules", "encodingRules")
 
 
+def identity(value: SchemaValue) -> Identity:
+    """Return a key that is equal for schemas that share an id: same text, references, metadata and rules."""
+    schema, metadata, rules = value.schema, value.metadata, value.rule_set
+    metadata_text = "" if metadata is None else json.dumps(metadata, sort_keys=True)
+    rules_text = "" if rules is None else json.dumps(rules, sort_keys=True)
+    return schema.type, schema.text, schema.references, metadata_text, rules_text
+
+
 def fingerprint(value: SchemaValue) -> bytes:
-    """The 16 bytes of it."""
     digest = hashlib.md5(usedforsecurity=False)
     for part in _parts(value):
         digest.update(part)
@@ -29,12 +39,12 @@ def fingerprint(value: SchemaValue) -> bytes:
 
 
 def guid(value: SchemaValue) -> str:
-    """The same as people write it."""
+    """Return the fingerprint as a UUID."""
     return str(UUID(bytes=fingerprint(value)))
 
 
 def read_guid(text: str) -> bytes | None:
-    """The fingerprint that `text` stands for; None if it is none."""
+    """Return the fingerprint that is written as `text`; None if it is not a UUID."""
     try:
         return UUID(text).bytes
     except ValueError:
@@ -80,31 +90,31 @@ def _of_rule(rule: Mapping[str, Any]) -> Iterator[bytes]:
         yield b"\1"
 
 
-def _mapping(said: Any) -> Mapping[str, Any]:
-    """What should be one. Records of `_schemas` may have anything there, and need a fingerprint as well."""
-    return said if isinstance(said, Mapping) else {} if said is None else {"name": said}
+def _mapping(value: Any) -> Mapping[str, Any]:
+    """Return a mapping for any JSON value: malformed records of `_schemas` need a fingerprint, too."""
+    return value if isinstance(value, Mapping) else {} if value is None else {"name": value}
 
 
-def _sorted(said: Any) -> list[tuple[str, Any]]:
-    return sorted(_mapping(said).items(), key=lambda each: _utf16(each[0]))
+def _sorted(value: Any) -> list[tuple[str, Any]]:
+    return sorted(_mapping(value).items(), key=lambda each: _utf16(each[0]))
 
 
-def _set(said: Any) -> list[str]:
-    return sorted({_text(each) for each in _list(said)}, key=_utf16)
+def _set(value: Any) -> list[str]:
+    return sorted({_text(each) for each in _list(value)}, key=_utf16)
 
 
-def _list(said: Any) -> list[Any]:
-    return said if isinstance(said, list) else [] if said is None else [said]
+def _list(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else [] if value is None else [value]
 
 
 def _utf16(text: str) -> bytes:
-    """What Java sorts by."""
+    """Return the order in which Java sorts strings."""
     return text.encode("utf-16-be", "surrogatepass")
 
 
-def _text(said: Any) -> str:
-    return said if isinstance(said, str) else json.dumps(said, sort_keys=True)
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value, sort_keys=True)
 
 
-def _bytes(said: Any) -> bytes:
-    return b"" if said is None else _text(said).encode(errors="replace")
+def _bytes(value: Any) -> bytes:
+    return b"" if value is None else _text(value).encode(errors="replace")

@@ -1,8 +1,8 @@
-"""What subjects are called: `orders-value`, or `:.billing:orders-value` in the context `.billing`.
+"""Names of subjects: `orders-value`, or `:.billing:orders-value` in the context `.billing`.
 
-Ids are counted within a context, and a setting may be a context's. `:.billing:` alone stands for the
-context, `:.:` for the default one, whose subjects are written without it, and `:.__GLOBAL:` for what
-holds where nothing else is set.
+Each context assigns its own ids and may have settings. `:.billing:` names the context itself, `:.:` the
+default context, whose subjects are written without a prefix, and `:.__GLOBAL:` the settings that apply where
+nothing else is set.
 """
 
 from typing import Final, NamedTuple
@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 DEFAULT_CONTEXT: Final = "."
 GLOBAL_CONTEXT: Final = ".__GLOBAL"
 EVERYWHERE: Final = ":*:"
-"""As a prefix: of subjects in all contexts."""
+"""The prefix of a search in all contexts."""
 
 _RESERVED: Final = frozenset({"__GLOBAL", "__EMPTY"})
 _FIRST_PRINTABLE: Final = 0x20
@@ -18,7 +18,7 @@ _CONTROLS: Final = range(0x7F, 0xA0)
 
 
 class Name(NamedTuple):
-    """A subject's name in two parts."""
+    """A context, and a subject in it."""
 
     context: str
     subject: str
@@ -28,12 +28,12 @@ class Name(NamedTuple):
 
     @property
     def prefix(self) -> str:
-        """What names of this context begin with."""
+        """The prefix of the names in this context."""
         return "" if self.context == DEFAULT_CONTEXT else f":{self.context}:"
 
 
 def parse(text: str) -> Name:
-    """The two parts of a name as people write it."""
+    """Return the context and the subject of a name."""
     if not text.startswith(":."):
         return Name(DEFAULT_CONTEXT, text)
     context, _, subject = text[1:].partition(":")
@@ -41,7 +41,7 @@ def parse(text: str) -> Name:
 
 
 def normal(text: str) -> str:
-    """The one way to write a name: `:.:orders` is `orders`."""
+    """Return the canonical form of a name: `:.:orders` is `orders`."""
     return str(parse(text))
 
 
@@ -49,8 +49,8 @@ def context_of(subject: str) -> str:
     return parse(subject).context
 
 
-def beside(parent: str, subject: str) -> str:
-    """The subject that a schema of `parent` means by this name: in its own context, unless it names one."""
+def qualified(parent: str, subject: str) -> str:
+    """Return the full name of a subject that `parent` refers to, by default in the context of `parent`."""
     named = parse(subject)
     if named.context != DEFAULT_CONTEXT:
         return str(named)
@@ -58,7 +58,7 @@ def beside(parent: str, subject: str) -> str:
 
 
 def is_valid(text: str, *, for_settings: bool = False) -> bool:
-    """Whether there may be such a subject; or such a subject or context, to have settings."""
+    """Return whether this can be the name of a subject or, `for_settings`, of a subject or context."""
     if any(ord(each) < _FIRST_PRINTABLE or ord(each) in _CONTROLS for each in text) or not _is_text(text):
         return False
     name = parse(text)
@@ -68,7 +68,7 @@ def is_valid(text: str, *, for_settings: bool = False) -> bool:
 
 
 def _is_text(text: str) -> bool:
-    """Half a surrogate pair has no bytes, and so cannot be kept."""
+    """Return False for half a surrogate pair, which UTF-8 cannot encode."""
     try:
         text.encode()
     except UnicodeEncodeError:

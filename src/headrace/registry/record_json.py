@@ -1,9 +1,9 @@
-r"""How the records of `_schemas` are written: as Confluent's registry does. Each reads what the other wrote.
+r"""The encoding of the records of `_schemas`, which is that of Confluent's registry.
 
     {"keytype":"SCHEMA","subject":"orders-value","version":1,"magic":1}
     {"subject":"orders-value","version":1,"id":7,"schema":"\"string\"","deleted":false}
 
-`schemaType` is left out for Avro, and what is empty always. A null value takes the key's record back.
+`schemaType` is left out for Avro, and empty fields always. A null value is a tombstone.
 """
 
 import json
@@ -19,7 +19,6 @@ from headrace.registry.records import (
     DeleteSubjectKey,
     DeleteSubjectValue,
     Exists,
-    Key,
     MaxIdKey,
     MaxIdValue,
     Mode,
@@ -27,9 +26,10 @@ from headrace.registry.records import (
     ModeValue,
     NoopKey,
     Record,
+    RecordKey,
+    RecordValue,
     SchemaKey,
     SchemaValue,
-    Value,
 )
 
 TENANT: Final = "default"
@@ -39,10 +39,10 @@ _UNDERSTOOD: Final = {"subject", "alias", "normalize", "compatibilityGroup"} | _
 
 
 class BadRecord(ValueError):
-    """Not a record of a registry's, or none that can be understood."""
+    """The record is not one of a registry, or is malformed."""
 
 
-def encode_key(key: Key) -> bytes:
+def encode_key(key: RecordKey) -> bytes:
     match key:
         case SchemaKey(subject, version):
             return _json({"keytype": "SCHEMA", "subject": subject, "version": version, "magic": 1})
@@ -95,7 +95,7 @@ def _schema_document(value: SchemaValue) -> dict[str, Any]:
 
 
 def described(schema: Schema) -> dict[str, Any]:
-    """Its type, unless it is the usual one, and what it refers to, if anything."""
+    """Return the type of a schema, unless it is Avro, and its references, if there are any."""
     document: dict[str, Any] = {}
     if schema.type is not SchemaType.AVRO:
         document["schemaType"] = str(schema.type)
@@ -108,7 +108,7 @@ def described(schema: Schema) -> dict[str, Any]:
 
 
 def config_document(value: ConfigValue, *, level: str = "compatibilityLevel") -> dict[str, Any]:
-    """What has been set, by the names that it has in JSON."""
+    """Return the settings that are set, by their names in JSON."""
     document: dict[str, Any] = dict(value.others)
     if value.alias is not None:
         document["alias"] = value.alias
@@ -133,12 +133,12 @@ def _json(document: Mapping[str, Any]) -> bytes:
 
 
 def decode(key: bytes | None, value: bytes | None) -> Record:
-    """The record; BadRecord with the reason if it is none of a registry's."""
+    """Return the record; BadRecord if it is not one of a registry."""
     try:
-        name = _document(key)
-        said = None if value is None else _document(value)
-        found = _key(name, said or {})
-        return Record(found, None if said is None else _value(found, said))
+        key_document = _document(key)
+        document = None if value is None else _document(value)
+        found = _key(key_document, document or {})
+        return Record(found, None if document is None else _value(found, document))
     except BadRecord:
         raise
     except (KeyError, TypeError, ValueError, RecursionError) as error:
@@ -147,14 +147,14 @@ def decode(key: bytes | None, value: bytes | None) -> Record:
 
 def _document(data: bytes | None) -> dict[str, Any]:
     if data is None:
-        raise BadRecord("it has no key")
+        raise BadRecord("the record has no key")
     document = json.loads(data)
     if not isinstance(document, dict):
-        raise BadRecord(f"it is {type(document).__name__}, not an object")
+        raise BadRecord(f"found {type(document).__name__}, expected a JSON object")
     return document
 
 
-def _key(name: Mapping[str, Any], said: Mapping[str, Any]) -> Key:
+def _key(name: Mapping[str, Any], document: Mapping[str, Any]) -> RecordKey:
     match name["keytype"]:
         case "SCHEMA":
             return SchemaKey(_text(name["subject"]), _positive(name["version"]))
@@ -165,78 +165,80 @@ def _key(name: Mapping[str, Any], said: Mapping[str, Any]) -> Key:
         case "DELETE_SUBJECT":
             return DeleteSubjectKey(_text(name["subject"]))
         case "CLEAR_SUBJECT":
-            return ClearSubjectKey(_optional_text(name.get("subject", said.get("subject"))))
+            return ClearSubjectKey(_optional_text(name.get("subject", document.get("subject"))))
         case "CONTEXT":
             return ContextKey(_text(name["context"]))
         case "NOOP":
             return MaxIdKey(_text(name["maxIdOf"])) if "maxIdOf" in name else NoopKey()
         case other:
-            raise BadRecord(f"its key type is {other!r}")
+            raise BadRecord(f"unknown keytype {other!r}")
 
 
-def _value(key: Key, said: Mapping[str, Any]) -> Value:
+def _value(key: RecordKey, document: Mapping[str, Any]) -> RecordValue:
     match key:
         case SchemaKey():
-            return _schema_value(key, said)
+            return _schema_value(key, document)
         case ConfigKey():
-            return read_config(said)
+            return read_config(document)
         case ModeKey():
-            return ModeValue(Mode(said["mode"]))
+            return ModeValue(Mode(document["mode"]))
         case DeleteSubjectKey():
-            return DeleteSubjectValue(_positive(said["version"], least=0))
+            return DeleteSubjectValue(_positive(document["version"], least=0))
         case MaxIdKey():
-            return MaxIdValue(_positive(said["maxId"], least=0))
+            return MaxIdValue(_positive(document["maxId"], least=0))
         case _:
             return Exists()
 
 
-def _schema_value(key: SchemaKey, said: Mapping[str, Any]) -> SchemaValue:
+def _schema_value(key: SchemaKey, document: Mapping[str, Any]) -> SchemaValue:
     schema = Schema(
-        SchemaType(said.get("schemaType") or SchemaType.AVRO),
-        _text(said["schema"]),
-        tuple(_references(said.get("references") or ())),
+        SchemaType(document.get("schemaType") or SchemaType.AVRO),
+        _text(document["schema"]),
+        tuple(_references(document.get("references") or ())),
     )
     return SchemaValue(
         key.subject,
         key.version,
-        _positive(said["id"], least=0),
+        _positive(document["id"], least=0),
         schema,
-        said.get("metadata"),
-        said.get("ruleSet"),
-        deleted=said.get("deleted") is True,
+        document.get("metadata"),
+        document.get("ruleSet"),
+        deleted=document.get("deleted") is True,
     )
 
 
-def _references(said: Sequence[Mapping[str, Any]]) -> list[Reference]:
+def _references(listed: Sequence[Mapping[str, Any]]) -> list[Reference]:
     return [
-        Reference(_text(each["name"]), _text(each["subject"]), _positive(each["version"])) for each in said
+        Reference(_text(each["name"]), _text(each["subject"]), _positive(each["version"])) for each in listed
     ]
 
 
-def read_config(said: Mapping[str, Any]) -> ConfigValue:
-    """Settings as JSON has them; ValueError if there is no such level."""
-    others = {name: value for name, value in said.items() if value is not None and name not in _UNDERSTOOD}
-    level = said.get("compatibilityLevel") or said.get("compatibility")
+def read_config(document: Mapping[str, Any]) -> ConfigValue:
+    """Return the settings in a JSON object; ValueError if the level is unknown."""
+    others = {
+        name: value for name, value in document.items() if value is not None and name not in _UNDERSTOOD
+    }
+    level = document.get("compatibilityLevel") or document.get("compatibility")
     return ConfigValue(
         None if level is None else Level(level),
-        said.get("normalize"),
-        said.get("alias"),
-        said.get("compatibilityGroup"),
+        document.get("normalize"),
+        document.get("alias"),
+        document.get("compatibilityGroup"),
         others,
     )
 
 
-def _text(said: object) -> str:
-    if not isinstance(said, str):
-        raise BadRecord(f"{said!r} should be text")
-    return said
+def _text(value: object) -> str:
+    if not isinstance(value, str):
+        raise BadRecord(f"found {value!r}, expected a string")
+    return value
 
 
-def _optional_text(said: object) -> str | None:
-    return None if said is None else _text(said)
+def _optional_text(value: object) -> str | None:
+    return None if value is None else _text(value)
 
 
-def _positive(said: object, least: int = 1) -> int:
-    if not isinstance(said, int) or isinstance(said, bool) or not least <= said <= _MAX_INT:
-        raise BadRecord(f"{said!r} should be a whole number from {least} on")
-    return said
+def _positive(value: object, least: int = 1) -> int:
+    if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= _MAX_INT:
+        raise BadRecord(f"found {value!r}, expected an integer of at least {least}")
+    return value

@@ -1,15 +1,17 @@
-"""The records of `_schemas`: all that a registry remembers (`record_json` has how they are written)."""
+"""The records of `_schemas`, which hold the whole state of a registry (`record_json` encodes them)."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 from headrace.registry.formats import Level, Schema
 
+Answer = TypeVar("Answer")
+
 
 class Mode(StrEnum):
-    """What may be done to a subject."""
+    """Which requests a subject accepts."""
 
     READWRITE = "READWRITE"
     READONLY = "READONLY"
@@ -43,7 +45,7 @@ class DeleteSubjectKey:
 
 @dataclass(frozen=True, slots=True)
 class ClearSubjectKey:
-    """What was deleted of a subject, or of a context, is to be forgotten; None: of everything."""
+    """Permanently deletes the soft-deleted versions of a subject or context; None: of all subjects."""
 
     subject: str | None
 
@@ -55,24 +57,26 @@ class ContextKey:
 
 @dataclass(frozen=True, slots=True)
 class NoopKey:
-    """Changes nothing: other registries write it to find the log's end."""
+    """Changes nothing: other registries write it to find the end of the log."""
 
 
 @dataclass(frozen=True, slots=True)
 class MaxIdKey:
-    """Ours, and a NOOP to other registries: ids of a context up to this one have been given out."""
+    """The highest id that a context has assigned. Other registries read this record as a NOOP."""
 
     context: str
 
 
-Key = SchemaKey | MaxIdKey | ConfigKey | ModeKey | DeleteSubjectKey | ClearSubjectKey | ContextKey | NoopKey
+RecordKey = (
+    SchemaKey | MaxIdKey | ConfigKey | ModeKey | DeleteSubjectKey | ClearSubjectKey | ContextKey | NoopKey
+)
 
 # -- values ----------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
 class SchemaValue:
-    """A version of a subject. `metadata` and `rule_set` are kept for clients, which alone understand them."""
+    """A version of a subject. `metadata` and `rule_set` are stored for clients and not interpreted."""
 
     subject: str
     version: int
@@ -83,14 +87,14 @@ class SchemaValue:
     deleted: bool = False
 
     def metadata_property(self, name: str) -> object:
-        """What the metadata's properties say under this name; what is written there may be anything."""
+        """Return a property of the metadata, which may be any JSON value."""
         properties = (self.metadata or {}).get("properties")
         return properties.get(name) if isinstance(properties, Mapping) else None
 
 
 @dataclass(frozen=True, slots=True)
 class ConfigValue:
-    """Settings of a subject; None is what has not been set. `others` are kept as they came."""
+    """Settings of a subject; None is for those that are not set. `others` are stored and not interpreted."""
 
     compatibility: Level | None = None
     normalize: bool | None = None
@@ -106,7 +110,7 @@ class ModeValue:
 
 @dataclass(frozen=True, slots=True)
 class DeleteSubjectValue:
-    """All versions up to this one are deleted (softly)."""
+    """All versions up to this one are soft-deleted."""
 
     version: int
 
@@ -118,15 +122,23 @@ class MaxIdValue:
 
 @dataclass(frozen=True, slots=True)
 class Exists:
-    """The value of a key that says it all."""
+    """The value of a key that needs no other."""
 
 
-Value = SchemaValue | ConfigValue | ModeValue | DeleteSubjectValue | MaxIdValue | Exists
+RecordValue = SchemaValue | ConfigValue | ModeValue | DeleteSubjectValue | MaxIdValue | Exists
 
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """A key, and its value or None: a tombstone."""
+    """A key and its value, or None for a tombstone."""
 
-    key: Key
-    value: Value | None
+    key: RecordKey
+    value: RecordValue | None
+
+
+@dataclass(frozen=True, slots=True)
+class Decision(Generic[Answer]):
+    """Records to append, all or none, and the answer to the client once they are. There may be no records."""
+
+    answer: Answer
+    records: Sequence[Record] = ()

@@ -1,31 +1,30 @@
-"""What a registry refuses, each with the number that Confluent's gives it: 40401 is 404, 42201 is 422."""
+"""The errors of the registry, with Confluent's error codes: 40401 is sent with status 404, 42201 with 422."""
 
 from collections.abc import Sequence
+from typing import ClassVar
 
 
 class Refusal(Exception):
-    """A request that is not carried out, and changes nothing."""
+    """A request that is refused, and changes nothing. `message` is formatted with the arguments."""
 
-    code = 50001
+    code: ClassVar[int] = 50001
+    message: ClassVar[str] = "{}"
+
+    def __init__(self, *arguments: object) -> None:
+        super().__init__(self.message.format(*arguments))
 
     @property
     def status(self) -> int:
-        """The status of HTTP that goes with it."""
+        """The HTTP status of the code."""
         return int(str(self.code)[:3])
 
 
 class NoSuchSubject(Refusal):
-    code = 40401
-
-    def __init__(self, subject: str) -> None:
-        super().__init__(f"Subject '{subject}' not found.")
+    code, message = 40401, "Subject '{}' not found."
 
 
 class NoSuchVersion(Refusal):
-    code = 40402
-
-    def __init__(self, version: int) -> None:
-        super().__init__(f"Version {version} not found.")
+    code, message = 40402, "Version {} not found."
 
 
 class NoSuchSchema(Refusal):
@@ -36,50 +35,30 @@ class NoSuchSchema(Refusal):
 
 
 class SubjectDeleted(Refusal):
-    code = 40404
-
-    def __init__(self, subject: str) -> None:
-        super().__init__(f"Subject '{subject}' was soft deleted. Set permanent=true to delete permanently")
+    code, message = 40404, "Subject '{}' was soft deleted. Set permanent=true to delete permanently"
 
 
 class SubjectNotDeleted(Refusal):
-    code = 40405
-
-    def __init__(self, subject: str) -> None:
-        super().__init__(f"Subject '{subject}' was not deleted first before being permanently deleted")
+    code, message = 40405, "Subject '{}' was not deleted first before being permanently deleted"
 
 
 class VersionDeleted(Refusal):
-    code = 40406
-
-    def __init__(self, subject: str, version: int) -> None:
-        super().__init__(
-            f"Subject '{subject}' Version {version} was soft deleted. "
-            "Set permanent=true to delete permanently"
-        )
+    code, message = (
+        40406,
+        "Subject '{}' Version {} was soft deleted. Set permanent=true to delete permanently",
+    )
 
 
 class VersionNotDeleted(Refusal):
-    code = 40407
-
-    def __init__(self, subject: str, version: int) -> None:
-        super().__init__(
-            f"Subject '{subject}' Version {version} was not deleted first before being permanently deleted"
-        )
+    code, message = 40407, "Subject '{}' Version {} was not deleted first before being permanently deleted"
 
 
 class NoConfig(Refusal):
-    code = 40408
-
-    def __init__(self, subject: str) -> None:
-        super().__init__(f"Subject '{subject}' does not have subject-level compatibility configured")
+    code, message = 40408, "Subject '{}' does not have subject-level compatibility configured"
 
 
 class NoMode(Refusal):
-    code = 40409
-
-    def __init__(self, subject: str) -> None:
-        super().__init__(f"Subject '{subject}' does not have subject-level mode configured")
+    code, message = 40409, "Subject '{}' does not have subject-level mode configured"
 
 
 class Incompatible(Refusal):
@@ -93,36 +72,30 @@ class Incompatible(Refusal):
 
 
 class Invalid(Refusal):
-    """A schema that is none."""
+    """A text that is not a valid schema."""
 
     code = 42201
 
 
 class InvalidVersion(Refusal):
     code = 42202
-
-    def __init__(self, version: object) -> None:
-        super().__init__(
-            f"The specified version '{version}' is not a valid version id. "
-            'Allowed values are between [1, 2^31-1] and the string "latest"'
-        )
+    message = (
+        "The specified version '{}' is not a valid version id. "
+        'Allowed values are between [1, 2^31-1] and the string "latest"'
+    )
 
 
 class InvalidLevel(Refusal):
     code = 42203
-
-    def __init__(self) -> None:
-        super().__init__(
-            "Invalid compatibility level. Valid values are none, backward, forward, full, "
-            "backward_transitive, forward_transitive, and full_transitive"
-        )
+    message = (
+        "Invalid compatibility level. Valid values are none, backward, forward, full, "
+        "backward_transitive, forward_transitive, and full_transitive"
+    )
 
 
 class InvalidMode(Refusal):
     code = 42204
-
-    def __init__(self) -> None:
-        super().__init__("Invalid mode. Valid values are READWRITE, READONLY, READONLY_OVERRIDE, and IMPORT")
+    message = "Invalid mode. Valid values are READWRITE, READONLY, READONLY_OVERRIDE, and IMPORT"
 
 
 class NotPermitted(Refusal):
@@ -130,21 +103,12 @@ class NotPermitted(Refusal):
 
 
 class Referenced(Refusal):
-    code = 42206
-
-    def __init__(self, subject: str, version: int) -> None:
-        super().__init__(f"One or more references exist to the schema {subject} version {version}")
+    code, message = 42206, "One or more references exist to the schema {} version {}"
 
 
 class InvalidSubject(Refusal):
-    code = 42208
-
-    def __init__(self, subject: str) -> None:
-        super().__init__(f"The specified subject '{subject}' is not a valid subject.")
+    code, message = 42208, "The specified subject '{}' is not a valid subject."
 
 
 class ContextNotEmpty(Refusal):
-    code = 42211
-
-    def __init__(self, context: str) -> None:
-        super().__init__(f"The specified context '{context}' is not empty.")
+    code, message = 42211, "The specified context '{}' is not empty."

@@ -1,23 +1,33 @@
-"""What is set for a subject, a context, or all: how schemas may change, and what may be done at all."""
+"""The configs and modes of subjects, contexts and the whole registry."""
 
+from dataclasses import replace
 from typing import Final
 
 from headrace.registry import names
 from headrace.registry.formats import Level
-from headrace.registry.records import ConfigKey, ConfigValue, Key, Mode, ModeKey, ModeValue, Value
+from headrace.registry.records import (
+    ConfigKey,
+    ConfigValue,
+    Mode,
+    ModeKey,
+    ModeValue,
+    RecordKey,
+    RecordValue,
+)
+from headrace.registry.refusals import NotPermitted
 
 DEFAULT_LEVEL: Final = Level.BACKWARD
-FOR_ALL: Final = f":{names.GLOBAL_CONTEXT}:"
+GLOBAL: Final = f":{names.GLOBAL_CONTEXT}:"
 
 
 class Settings:
-    """Configs and modes by whom they are for; None is the default context, and so for most the world."""
+    """Configs and modes by subject or context; None is the default context, which also applies to others."""
 
     def __init__(self) -> None:
         self._configs: dict[str | None, ConfigValue] = {}
         self._modes: dict[str | None, Mode] = {}
 
-    def apply(self, key: ConfigKey | ModeKey, value: Value | None) -> None:
+    def apply(self, key: ConfigKey | ModeKey, value: RecordValue | None) -> None:
         match key, value:
             case ConfigKey(subject), ConfigValue() as config:
                 self._configs[subject] = config
@@ -29,45 +39,45 @@ class Settings:
                 self._modes.pop(subject, None)
 
     def config(self, subject: str | None) -> ConfigValue | None:
-        """What has been set for the very subject, or context."""
+        """Return the config of this very subject or context."""
         return self._configs.get(subject)
 
     def mode(self, subject: str | None) -> Mode | None:
-        """What has been set for the very subject, or context."""
+        """Return the mode of this very subject or context."""
         return self._modes.get(subject)
 
     def config_in_force(self, subject: str | None) -> ConfigValue:
-        """What holds for a subject: its own, then its context's, then what is set for all."""
-        found = next(
-            (self._configs[each] for each in _scopes(subject) if each in self._configs), ConfigValue()
-        )
-        if found.compatibility is not None:
-            return found
-        levels = (each.compatibility for scope in _scopes(subject) if (each := self._configs.get(scope)))
-        level = next((each for each in levels if each is not None), DEFAULT_LEVEL)
-        return ConfigValue(level, found.normalize, found.alias, found.group, found.others)
+        """Return the config that applies: the subject's, else its context's, else the global one."""
+        configs = [self._configs[each] for each in _scopes(subject) if each in self._configs]
+        found = configs[0] if configs else ConfigValue()
+        levels = (each.compatibility for each in configs if each.compatibility is not None)
+        return replace(found, compatibility=next(levels, DEFAULT_LEVEL))
 
     def mode_in_force(self, subject: str | None) -> Mode:
-        """What may be done to a subject. READONLY_OVERRIDE for all is stronger than a subject's own."""
-        everywhere = (self._modes.get(each) for each in (None, FOR_ALL))
-        if Mode.READONLY_OVERRIDE in everywhere:
+        """Return the mode that applies. A global READONLY_OVERRIDE overrides the mode of a subject."""
+        if Mode.READONLY_OVERRIDE in (self._modes.get(each) for each in (None, GLOBAL)):
             return Mode.READONLY_OVERRIDE
         return next((self._modes[each] for each in _scopes(subject) if each in self._modes), Mode.READWRITE)
 
-    def meant_by(self, subject: str) -> str:
-        """The subject that this name stands for: another one if it is an alias."""
-        config = self._configs.get(subject)
-        return subject if config is None or not config.alias else names.beside(subject, config.alias)
+    def check_writable(self, subject: str | None) -> None:
+        """Raise NotPermitted if the subject, or the registry for None, is in a read-only mode."""
+        if self.mode_in_force(subject) in {Mode.READONLY, Mode.READONLY_OVERRIDE}:
+            which = "The registry" if subject is None else f"Subject {subject}"
+            raise NotPermitted(f"{which} is in read-only mode")
 
-    def keys_of(self, subject: str) -> list[Key]:
-        """The keys of what is set for the very subject: it goes when the subject does."""
-        found: list[Key] = [ModeKey(subject)] if subject in self._modes else []
+    def resolve_alias(self, subject: str) -> str:
+        """Return the subject that this name is an alias of, or the name itself."""
+        config = self._configs.get(subject)
+        return subject if config is None or not config.alias else names.qualified(subject, config.alias)
+
+    def keys_of(self, subject: str) -> list[RecordKey]:
+        """Return the keys of the settings that are deleted together with the subject."""
+        found: list[RecordKey] = [ModeKey(subject)] if subject in self._modes else []
         return [*found, ConfigKey(subject)] if subject in self._configs else found
 
 
 def _scopes(subject: str | None) -> list[str | None]:
-    """Where to look for a setting, the nearest first."""
+    """Return the names under which a setting is looked for, the most specific first."""
     if subject is None:
-        return [None, FOR_ALL]
-    name = names.parse(subject)
-    return [subject, name.prefix or None, FOR_ALL]
+        return [None, GLOBAL]
+    return [subject, names.parse(subject).prefix or None, GLOBAL]

@@ -1,16 +1,16 @@
-"""What a registry knows: subjects, their versions, ids, settings. Records go in, questions are answered.
+"""The state of a registry: subjects, versions, ids and settings, built from the records of `_schemas`.
 
-`apply` is all that changes it, on the first day and at every start. What is to be written is decided
-elsewhere (`registering`, `deleting`, `configuring`), which only ask. No clock, no lock, no socket.
+Only `apply` changes it, for new records as for a replay. `registration`, `deletion` and `configuration`
+decide which records to append and only read the state. No clock, no lock, no socket.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from enum import Enum
 from typing import Final
 
 from headrace.registry import names
-from headrace.registry.fingerprints import fingerprint, read_guid
-from headrace.registry.identity import Identity, identity
+from headrace.registry.fingerprints import Identity, fingerprint, identity, read_guid
 from headrace.registry.records import (
     ClearSubjectKey,
     ConfigKey,
@@ -31,7 +31,7 @@ LATEST: Final = -1
 
 
 class Show(Enum):
-    """Which versions, or subjects, are meant."""
+    """Which versions or subjects to return: a subject is deleted if all its versions are."""
 
     LIVE = "live"
     ALL = "all"
@@ -42,67 +42,68 @@ class Show(Enum):
 
 
 class State:
-    """All of one registry."""
-
     def __init__(self) -> None:
         self.settings = Settings()
-        self.forgotten = 0  # how often versions went for good: what was concluded from them is void
+        self.permanent_deletions = 0  # counted: each invalidates what was derived from references
         self._subjects: dict[str, dict[int, SchemaValue]] = {}
-        self._places: dict[str, dict[int, dict[SchemaKey, None]]] = {}  # context, id: who has it
-        self._same: dict[str, dict[Identity, int]] = {}  # context, what it says: its id
-        self._prints: dict[SchemaKey, bytes] = {}  # fingerprints, and
-        self._alike: dict[bytes, dict[SchemaKey, None]] = {}  # who has one, in any context
+        self._by_id: dict[str, dict[int, dict[SchemaKey, None]]] = {}  # by context, then id
+        self._ids: dict[str, dict[Identity, int]] = {}  # by context, then identity
+        self._fingerprints: dict[SchemaKey, bytes] = {}
+        self._by_fingerprint: dict[bytes, dict[SchemaKey, None]] = {}  # in all contexts
         self._max_ids: dict[str, int] = {}
-        self._noted_ids: dict[str, int] = {}  # the same, as far as a record of its own says so
+        self._recorded_max_ids: dict[str, int] = {}  # those that a MaxIdKey record has stored
         self._referrers: dict[SchemaKey, dict[SchemaKey, None]] = {}
         self._contexts: dict[str, None] = {}
 
     # -- records -------------------------------------------------------------------------------
 
     def apply(self, record: Record) -> str | None:
-        """Take a record in. What is returned says why it was passed over."""
+        """Apply a record; return the reason if it was skipped."""
         match record.key, record.value:
             case SchemaKey() as key, SchemaValue() as value:
-                return self._take(key, value)
+                return self._add(key, value)
             case SchemaKey() as key, None:
-                self._drop(key)
+                self._delete_permanently(key)
             case (ConfigKey() | ModeKey()) as key, value:
                 self.settings.apply(key, value)
             case DeleteSubjectKey(subject), DeleteSubjectValue(last):
-                self._delete(subject, last)
+                self._soft_delete(subject, last)
             case ClearSubjectKey(subject), value if value is not None:
                 self._clear(subject)
             case MaxIdKey(context), MaxIdValue(highest):
                 self._max_ids[context] = max(self._max_ids.get(context, 0), highest)
-                self._noted_ids[context] = highest
+                self._recorded_max_ids[context] = highest
             case ContextKey(context), value:
-                self._note_context(context, exists=value is not None)
+                if value is None:
+                    self._contexts.pop(context, None)
+                else:
+                    self._contexts[context] = None
         return None
 
-    def _take(self, key: SchemaKey, value: SchemaValue) -> str | None:
+    def _add(self, key: SchemaKey, value: SchemaValue) -> str | None:
         context = names.context_of(key.subject)
         self._max_ids[context] = max(self._max_ids.get(context, 0), value.id)
-        for other in self._places.get(context, {}).get(value.id, ()):
+        for other in self._by_id.get(context, {}).get(value.id, ()):
             has = self._subjects[other.subject][other.version]
             if has.schema.text != value.schema.text:
-                return f"id {value.id} is another schema's, version {other.version} of {other.subject}"
-        self._forget(key)
+                return f"id {value.id} is that of another schema, version {other.version} of {other.subject}"
+        self._remove(key)
         self._subjects.setdefault(key.subject, {})[key.version] = value
-        self._places.setdefault(context, {}).setdefault(value.id, {})[key] = None
-        self._same.setdefault(context, {})[identity(value)] = value.id
-        self._prints[key] = fingerprint(value)
-        self._alike.setdefault(self._prints[key], {})[key] = None
+        self._by_id.setdefault(context, {}).setdefault(value.id, {})[key] = None
+        self._ids.setdefault(context, {})[identity(value)] = value.id
+        self._fingerprints[key] = fingerprint(value)
+        self._by_fingerprint.setdefault(self._fingerprints[key], {})[key] = None
         if context != names.DEFAULT_CONTEXT:
             self._contexts[context] = None
         for target in self._targets(value):
             self._referrers.setdefault(target, {})[key] = None
         return None
 
-    def _drop(self, key: SchemaKey) -> None:
-        self.forgotten += 1
-        self._forget(key)
+    def _delete_permanently(self, key: SchemaKey) -> None:
+        self.permanent_deletions += 1
+        self._remove(key)
 
-    def _forget(self, key: SchemaKey) -> None:
+    def _remove(self, key: SchemaKey) -> None:
         versions = self._subjects.get(key.subject, {})
         value = versions.pop(key.version, None)
         if value is None:
@@ -110,45 +111,39 @@ class State:
         if not versions:
             del self._subjects[key.subject]
         context = names.context_of(key.subject)
-        alike = self._alike[self._prints[key]]
+        alike = self._by_fingerprint[self._fingerprints[key]]
         del alike[key]
         if not alike:
-            del self._alike[self._prints[key]]
-        del self._prints[key]
-        places = self._places[context][value.id]
-        del places[key]
-        if not places:
-            del self._places[context][value.id]
-            if self._same[context].get(identity(value)) == value.id:
-                del self._same[context][identity(value)]
+            del self._by_fingerprint[self._fingerprints[key]]
+        del self._fingerprints[key]
+        keys = self._by_id[context][value.id]
+        del keys[key]
+        if not keys:
+            del self._by_id[context][value.id]
+            if self._ids[context].get(identity(value)) == value.id:
+                del self._ids[context][identity(value)]
         for target in self._targets(value):
             self._referrers.get(target, {}).pop(key, None)
 
-    def _delete(self, subject: str, last: int) -> None:
+    def _soft_delete(self, subject: str, last: int) -> None:
         for value in list(self._subjects.get(subject, {}).values()):
             if value.version <= last and not value.deleted:
-                self._subjects[subject][value.version] = as_deleted(value)
+                self._subjects[subject][value.version] = replace(value, deleted=True)
 
     def _clear(self, subject: str | None) -> None:
         for each in self.subjects_of(subject, Show.ALL):
             for value in self.versions(each, Show.DELETED):
-                self._drop(SchemaKey(each, value.version))
-
-    def _note_context(self, context: str, *, exists: bool) -> None:
-        if exists:
-            self._contexts[context] = None
-        else:
-            self._contexts.pop(context, None)
+                self._delete_permanently(SchemaKey(each, value.version))
 
     @staticmethod
     def _targets(value: SchemaValue) -> Iterator[SchemaKey]:
         for each in value.schema.references:
-            yield SchemaKey(names.beside(value.subject, each.subject), each.version)
+            yield SchemaKey(names.qualified(value.subject, each.subject), each.version)
 
     # -- subjects and versions -----------------------------------------------------------------
 
     def subjects(self, prefix: str = names.EVERYWHERE, show: Show = Show.LIVE) -> list[str]:
-        """The names of subjects; `:*:` before a prefix has it looked for in every context."""
+        """Return the names of subjects; a prefix that starts with `:*:` is searched for in every context."""
         everywhere = prefix.startswith(names.EVERYWHERE)
         begins = prefix.removeprefix(names.EVERYWHERE)
         return [
@@ -159,7 +154,7 @@ class State:
         ]
 
     def subjects_of(self, subject: str | None, show: Show = Show.LIVE) -> list[str]:
-        """The subjects that a setting's name stands for: itself, all of a context, or all."""
+        """Return the subjects that a setting applies to: the subject itself, all of a context, or all."""
         name = None if subject is None else names.parse(subject)
         if name is None or name == (names.GLOBAL_CONTEXT, ""):
             return self.subjects(show=show)
@@ -169,12 +164,12 @@ class State:
         return [each for each in found if each == subject]
 
     def versions(self, subject: str, show: Show = Show.LIVE) -> list[SchemaValue]:
-        """The versions of a subject, the oldest first."""
+        """Return the versions of a subject, the oldest first."""
         found = self._subjects.get(subject, {})
         return [found[each] for each in sorted(found) if show.has(deleted=found[each].deleted)]
 
     def version(self, subject: str, version: int, show: Show = Show.LIVE) -> SchemaValue:
-        """That version; NoSuchSubject or NoSuchVersion if it is not there."""
+        """Return a version; NoSuchSubject or NoSuchVersion if it does not exist."""
         if version == LATEST:
             live = self.versions(subject)
             if live:
@@ -193,69 +188,66 @@ class State:
         return context == names.DEFAULT_CONTEXT or context in self._contexts
 
     def referrers(self, key: SchemaKey, show: Show = Show.LIVE) -> list[SchemaValue]:
-        """The versions that refer to this one."""
-        found = (self._subjects[each.subject][each.version] for each in self._referrers.get(key, ()))
+        """Return the versions that refer to this one."""
+        found = self._values(self._referrers.get(key, ()))
         return [each for each in found if show.has(deleted=each.deleted)]
 
     # -- ids -----------------------------------------------------------------------------------
 
     def by_id(self, schema_id: int, subject: str = "") -> SchemaValue:
-        """The schema of this id, as `subject` has it if it does; without a context, any context's will do."""
+        """Return the schema of an id, the version of `subject` if there is one.
+
+        A subject without a context is looked for in all contexts.
+        """
         name = names.parse(subject)
-        at_home = self.places(schema_id, name.context)
+        at_home = self.versions_with_id(schema_id, name.context)
         elsewhere = self.contexts() if name.subject and name.context == names.DEFAULT_CONTEXT else []
         for context in [name.context, *elsewhere]:
             wanted = str(names.Name(context, name.subject))
-            for value in reversed(self.places(schema_id, context)):
+            for value in reversed(self.versions_with_id(schema_id, context)):
                 if value.subject == wanted:
                     return value
         if not at_home:
             raise NoSuchSchema(schema_id)
         return at_home[0]
 
-    def places(self, schema_id: int, context: str = names.DEFAULT_CONTEXT) -> list[SchemaValue]:
-        """The versions, deleted ones included, that have this id."""
-        found = self._places.get(context, {}).get(schema_id, ())
-        return sorted(
-            (self._subjects[each.subject][each.version] for each in found),
-            key=lambda each: (each.subject, each.version),
-        )
+    def versions_with_id(self, schema_id: int, context: str = names.DEFAULT_CONTEXT) -> list[SchemaValue]:
+        """Return the versions that have this id, deleted ones included."""
+        found = self._values(self._by_id.get(context, {}).get(schema_id, ()))
+        return sorted(found, key=lambda each: (each.subject, each.version))
 
     def by_guid(self, guid: str) -> SchemaValue:
-        """The schema that is called so in every registry: of the default context, if that has it."""
-        wanted = read_guid(guid)
-        for value in [] if wanted is None else self.alike(wanted):
-            return value
-        raise NoSuchSchema(guid)
+        """Return the schema with this fingerprint, preferably of the default context."""
+        parsed = read_guid(guid)
+        found = [] if parsed is None else self.versions_with_fingerprint(parsed)
+        if not found:
+            raise NoSuchSchema(guid)
+        return found[0]
 
-    def alike(self, wanted: bytes) -> list[SchemaValue]:
-        """The versions, deleted ones included, that have this fingerprint; the default context's first."""
+    def versions_with_fingerprint(self, wanted: bytes) -> list[SchemaValue]:
+        """Return the versions with this fingerprint, deleted ones included, by context, subject, version."""
         return sorted(
-            (self._subjects[each.subject][each.version] for each in self._alike.get(wanted, ())),
+            self._values(self._by_fingerprint.get(wanted, ())),
             key=lambda each: (names.context_of(each.subject), each.subject, each.version),
         )
 
+    def _values(self, keys: Iterable[SchemaKey]) -> Iterator[SchemaValue]:
+        return (self._subjects[each.subject][each.version] for each in keys)
+
     def fingerprint_of(self, value: SchemaValue) -> bytes:
-        """That of a version that is there."""
-        return self._prints[SchemaKey(value.subject, value.version)]
+        return self._fingerprints[SchemaKey(value.subject, value.version)]
 
     def id_of(self, value: SchemaValue) -> int | None:
-        """The id that a schema which says the same has in this context."""
-        return self._same.get(names.context_of(value.subject), {}).get(identity(value))
+        """Return the id of an equal schema in the context."""
+        return self._ids.get(names.context_of(value.subject), {}).get(identity(value))
 
     def max_id(self, context: str) -> int:
-        """The highest id that was ever given out in this context."""
+        """Return the highest id that the context has ever assigned."""
         return self._max_ids.get(context, 0)
 
-    def note_of_ids(self, context: str) -> list[Record]:
-        """To be written when schemas go for good: their ids are not given out again, not after a restart."""
+    def max_id_records(self, context: str) -> list[Record]:
+        """Return the record that keeps permanently deleted ids from being assigned again after a replay."""
         highest = self.max_id(context)
-        if highest <= self._noted_ids.get(context, 0):
+        if highest <= self._recorded_max_ids.get(context, 0):
             return []
         return [Record(MaxIdKey(context), MaxIdValue(highest))]
-
-
-def as_deleted(value: SchemaValue) -> SchemaValue:
-    return SchemaValue(
-        value.subject, value.version, value.id, value.schema, value.metadata, value.rule_set, deleted=True
-    )

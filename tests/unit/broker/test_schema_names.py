@@ -4,11 +4,11 @@ import asyncio
 from collections.abc import Mapping
 
 from headrace.broker.schema_names import SchemaNames
-from headrace.registry.claims import Ref
 from headrace.registry.formats import Reference, Schema, SchemaType
-from headrace.registry.judging import Registered
-from headrace.registry.naming import RecordNames
+from headrace.registry.record_names import RecordNames
 from headrace.registry.records import Record, SchemaKey, SchemaValue
+from headrace.registry.schema_ids import SchemaRef
+from headrace.registry.validation import RegisteredSchema
 from unit.registry.registries import ARegistry, record_type
 
 
@@ -16,7 +16,9 @@ def one(name: str) -> RecordNames:
     return RecordNames({(): frozenset({name})})
 
 
-def looked_up(names: SchemaNames, registry: ARegistry, *refs: Ref) -> Mapping[Ref, Registered]:
+def looked_up(
+    names: SchemaNames, registry: ARegistry, *refs: SchemaRef
+) -> Mapping[SchemaRef, RegisteredSchema]:
     return asyncio.run(names.look_up(registry.state, refs))
 
 

@@ -7,7 +7,7 @@ from headrace.broker.settings import Value
 from headrace.protocol.compression import Compression
 from headrace.protocol.errors import InvalidRecord, KafkaError
 from headrace.protocol.records import Record, encode_batch
-from headrace.registry.judging import Known, Rule, Strategy
+from headrace.registry.validation import KnownSchemas, Rule, Strategy
 
 VALUES, KEYS, BOTH = (
     Rule(keys=None, values=Strategy.TOPIC),
@@ -17,14 +17,14 @@ VALUES, KEYS, BOTH = (
 
 
 GUID = bytes(range(16))
-KNOWN = Known(keys={3}, values={7, GUID}, schemas={})
+KNOWN = KnownSchemas(keys={3}, values={7, GUID}, schemas={})
 
 
 def framed(schema_id: int) -> bytes:
     return b"\0" + schema_id.to_bytes(4, "big") + b"data"
 
 
-def wrong(
+def invalid_records(
     rule: Rule, *records: tuple[bytes | None, bytes | None], compression: Compression = Compression.NONE
 ) -> list[int]:
     batch = encode_batch([Record(key, value, timestamp=1) for key, value in records], compression=compression)
@@ -56,13 +56,13 @@ def wrong(
 def test_a_record_needs_a_schema_of_its_subject(
     rule: Rule, record: tuple[bytes | None, bytes | None], is_wrong: bool
 ) -> None:
-    assert wrong(rule, record) == ([0] if is_wrong else [])
+    assert invalid_records(rule, record) == ([0] if is_wrong else [])
 
 
 @pytest.mark.parametrize("compression", Compression)
 def test_every_bad_record_is_named_however_the_batch_is_packed(compression: Compression) -> None:
     good, bad = (None, framed(7)), (None, b"bad")
-    assert wrong(VALUES, good, bad, good, bad, compression=compression) == [1, 3]
+    assert invalid_records(VALUES, good, bad, good, bad, compression=compression) == [1, 3]
 
 
 @pytest.mark.parametrize(
@@ -92,7 +92,7 @@ def test_what_a_fingerprint_is_called_is_told() -> None:
 
 
 def test_an_answer_does_not_grow_with_a_strangers_batch() -> None:
-    assert len(wrong(VALUES, *[(None, b"bad")] * (2 * MOST_NAMED))) == MOST_NAMED
+    assert len(invalid_records(VALUES, *[(None, b"bad")] * (2 * MOST_NAMED))) == MOST_NAMED
 
 
 def test_what_is_no_batch_of_records_is_refused_as_well() -> None:

@@ -6,24 +6,24 @@ import pytest
 
 from headrace.broker.schema_rules import MOST_NAMED, WrongSchema, check
 from headrace.protocol.records import Record, encode_batch
-from headrace.registry.claims import Ref
-from headrace.registry.judging import Known, NotLookedUp, Registered, Rule, Strategy
-from headrace.registry.naming import RecordNames
+from headrace.registry.record_names import RecordNames
+from headrace.registry.schema_ids import SchemaRef
+from headrace.registry.validation import KnownSchemas, NotLookedUp, RegisteredSchema, Rule, Strategy
 
 ORDER = RecordNames({(): frozenset({"acme.Order"})})
 SHOP = RecordNames({(0,): frozenset({"shop.Order"}), (0, 0): frozenset({"shop.Order.Line"})}, by_path=True)
-Schemas = Mapping[Ref, Registered]
+Schemas = Mapping[SchemaRef, RegisteredSchema]
 GUID = bytes(range(16))
-SCHEMAS: dict[Ref, Registered] = {
-    1: Registered(frozenset({"acme.Order"}), ORDER),
-    2: Registered(frozenset({"orders-acme.Order"}), ORDER),
-    3: Registered(frozenset({"orders-value"}), ORDER),
-    4: Registered(frozenset({"shop.Order"}), SHOP),
-    5: Registered(frozenset({"string"}), RecordNames({})),
-    6: Registered(frozenset({"broken"}), "line 1 " * 1000),
-    7: Registered(frozenset(), "it is not there"),
-    8: Registered(frozenset({"x"}), RecordNames({(): frozenset({"n" * 100_000})})),
-    GUID: Registered(frozenset({"shop.Order"}), SHOP),
+SCHEMAS: dict[SchemaRef, RegisteredSchema] = {
+    1: RegisteredSchema(frozenset({"acme.Order"}), ORDER),
+    2: RegisteredSchema(frozenset({"orders-acme.Order"}), ORDER),
+    3: RegisteredSchema(frozenset({"orders-value"}), ORDER),
+    4: RegisteredSchema(frozenset({"shop.Order"}), SHOP),
+    5: RegisteredSchema(frozenset({"string"}), RecordNames({})),
+    6: RegisteredSchema(frozenset({"broken"}), "line 1 " * 1000),
+    7: RegisteredSchema(frozenset(), "it is not there"),
+    8: RegisteredSchema(frozenset({"x"}), RecordNames({(): frozenset({"n" * 100_000})})),
+    GUID: RegisteredSchema(frozenset({"shop.Order"}), SHOP),
 }
 
 
@@ -35,7 +35,7 @@ def refused(strategy: Strategy, *values: bytes | None, schemas: Schemas = SCHEMA
     """What is said of each value that is refused."""
     batch = encode_batch([Record(None, value, timestamp=1) for value in values])
     try:
-        check("orders", Rule(None, strategy), batch, Known((), (), schemas))
+        check("orders", Rule(None, strategy), batch, KnownSchemas((), (), schemas))
     except WrongSchema as error:
         return [why for _, why in error.record_errors]
     return []
@@ -83,9 +83,9 @@ def test_protobuf_data_says_which_message_of_the_file_it_is(data: bytes, why: st
     ("value", "why"),
     [
         (framed(5), "which has no name for its records"),
-        (framed(6), "which cannot be understood: line 1"),
-        (framed(7), "its value has schema 7, which is not there"),
-        (b"plain", "its value names no schema"),
+        (framed(6), "which cannot be parsed: line 1"),
+        (framed(7), "its value has schema 7, which is not registered"),
+        (b"plain", "its value has no schema id"),
     ],
 )
 def test_what_has_no_name_is_refused_with_the_reason(value: bytes, why: str) -> None:
@@ -101,17 +101,17 @@ def test_what_has_no_name_is_refused_with_the_reason(value: bytes, why: str) -> 
         (b"\0\0\0\0\4\0", None),
         (b"\1" + GUID + b"\4\0\0", "which is none of shop.Order.Line"),
         (b"\1" + GUID, "its value ends within its message index"),
-        (b"\1" + GUID[:-1], "names no schema in the header"),
+        (b"\1" + GUID[:-1], "has no schema id in the header"),
     ],
 )
 def test_a_header_says_it_as_well_as_the_data(said: bytes, why: str | None) -> None:
     record = Record(None, b"", [("other", b"x"), ("__value_schema_id", said)], timestamp=1)
     batch = encode_batch([record])
     if why is None:
-        check("orders", Rule(None, Strategy.RECORD), batch, Known((), (), SCHEMAS))
+        check("orders", Rule(None, Strategy.RECORD), batch, KnownSchemas((), (), SCHEMAS))
     else:
         with pytest.raises(WrongSchema, match=why):
-            check("orders", Rule(None, Strategy.RECORD), batch, Known((), (), SCHEMAS))
+            check("orders", Rule(None, Strategy.RECORD), batch, KnownSchemas((), (), SCHEMAS))
 
 
 def test_what_strangers_have_written_is_told_in_short() -> None:
@@ -143,6 +143,6 @@ def test_keys_and_values_have_rules_of_their_own() -> None:
         Record(framed(1), framed(1), timestamp=1),
     ]
     with pytest.raises(WrongSchema) as wrong:
-        check("orders", rule, encode_batch(records), Known((), {3}, SCHEMAS))
+        check("orders", rule, encode_batch(records), KnownSchemas((), {3}, SCHEMAS))
 
     assert [place for place, _ in wrong.value.record_errors] == [1, 2]

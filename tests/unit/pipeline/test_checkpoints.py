@@ -7,7 +7,7 @@ import pytest
 
 from headrace.pipeline.checkpoints import Checkpoint, check_files, read_checkpoint
 from headrace.pipeline.errors import PipelineError
-from headrace.pipeline.inspecting import Ends
+from headrace.pipeline.plan import Ends
 from headrace.protocol.ids import TopicPartition
 from headrace.spark.position import Position
 

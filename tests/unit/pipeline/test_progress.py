@@ -3,7 +3,7 @@
 from typing import Any
 
 from headrace.pipeline.progress import Progress, of_batch
-from headrace.pipeline.standing import SILENT_MS, gathered, state_of
+from headrace.pipeline.status import SILENT_MS, gathered, state_of
 from headrace.pipeline.summing import Figures
 
 # As Spark 4.3 writes it, without what we do not look at.

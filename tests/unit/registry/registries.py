@@ -3,14 +3,13 @@
 from collections.abc import Mapping
 from typing import Any, TypeVar
 
-from headrace.registry.configuring import delete_config, delete_mode, set_config, set_mode
-from headrace.registry.decision import Decision
-from headrace.registry.deleting import delete_subject, delete_version
+from headrace.registry.configuration import delete_config, delete_mode, set_config, set_mode
+from headrace.registry.deletion import delete_subject, delete_version
 from headrace.registry.formats import Level, Reference, Schema, SchemaType
 from headrace.registry.library import Library
 from headrace.registry.record_json import decode, encode_key, encode_value
-from headrace.registry.records import Mode, Record, SchemaValue
-from headrace.registry.registering import Wanted, compatible, lookup, register
+from headrace.registry.records import Decision, Mode, Record, SchemaValue
+from headrace.registry.registration import SubmittedSchema, compatible, lookup, register
 from headrace.registry.state import Show, State
 
 Answer = TypeVar("Answer")
@@ -42,17 +41,17 @@ class ARegistry:
         refers_to: tuple[Reference, ...] = (),
         **more: Any,
     ) -> SchemaValue:
-        wanted = Wanted(Schema(SchemaType.AVRO, text, refers_to), **more)
+        wanted = SubmittedSchema(Schema(SchemaType.AVRO, text, refers_to), **more)
         return self.carry_out(register(self.state, self.library, subject, wanted, normalize=normalize))
 
     def lookup(
         self, subject: str, text: str, *, normalize: bool = False, show: Show = Show.LIVE
     ) -> SchemaValue:
-        wanted = Wanted(Schema(SchemaType.AVRO, text))
+        wanted = SubmittedSchema(Schema(SchemaType.AVRO, text))
         return lookup(self.state, self.library, subject, wanted, normalize=normalize, show=show)
 
     def incompatibilities(self, subject: str, text: str) -> list[str]:
-        wanted = Wanted(Schema(SchemaType.AVRO, text))
+        wanted = SubmittedSchema(Schema(SchemaType.AVRO, text))
         return compatible(self.state, self.library, subject, wanted, self.state.versions(subject))
 
     def delete(self, subject: str, version: int | None = None, *, permanent: bool = False) -> object:

@@ -96,7 +96,10 @@ def test_it_is_found_in_any_context_and_in_the_default_one_first() -> None:
     here = registry.register("z", text)
 
     assert registry.state.by_guid(guid(elsewhere)) == here
-    assert [each.id for each in registry.state.alike(fingerprint(here))] == [here.id, elsewhere.id]
+    assert [each.id for each in registry.state.versions_with_fingerprint(fingerprint(here))] == [
+        here.id,
+        elsewhere.id,
+    ]
 
 
 def test_it_is_found_until_the_last_version_is_deleted_for_good() -> None:

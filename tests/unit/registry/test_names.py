@@ -28,9 +28,9 @@ def test_the_default_context_is_not_written() -> None:
 
 
 def test_a_reference_is_to_the_context_of_whoever_refers_unless_it_names_one() -> None:
-    assert names.beside(":.billing:orders", "common") == ":.billing:common"
-    assert names.beside(":.billing:orders", ":.other:common") == ":.other:common"
-    assert names.beside("orders", "common") == "common"
+    assert names.qualified(":.billing:orders", "common") == ":.billing:common"
+    assert names.qualified(":.billing:orders", ":.other:common") == ":.other:common"
+    assert names.qualified("orders", "common") == "common"
 
 
 @pytest.mark.parametrize("text", ["orders", "a/b", "ü", " ", ":.billing:orders", "%", "a" * 1000])

@@ -38,7 +38,7 @@ def seen(registry: ARegistry) -> object:
     values = [each for subject in state.subjects(show=Show.ALL) for each in state.versions(subject, Show.ALL)]
     return (
         values,
-        [state.places(each.id, context) for each in values for context in state.contexts()],
+        [state.versions_with_id(each.id, context) for each in values for context in state.contexts()],
         [state.id_of(each) for each in values],
         [state.referrers(SchemaKey(each.subject, each.version), Show.ALL) for each in values],
         state.contexts(),

@@ -88,8 +88,8 @@ class _Demo:
         began = time.perf_counter()
         with ctrl_c_waits():
             spark = launcher.session("trucks", log=self._state / "spark.log")
-        from headrace.pipeline.observing import Groups  # noqa: PLC0415  they know Spark
-        from headrace.pipeline.running import Runner  # noqa: PLC0415
+        from headrace.pipeline.observers import Groups  # noqa: PLC0415  they know Spark
+        from headrace.pipeline.runner import Runner  # noqa: PLC0415
         from headrace.pipeline.state import State  # noqa: PLC0415
 
         self._show.step("started", "Spark, on this machine's cores", time.perf_counter() - began)

@@ -14,7 +14,7 @@ from headrace.client.errors import NoSuchTopic
 from headrace.client.records.following import Follower
 from headrace.client.records.one_by_one import Record, Start
 from headrace.pipeline.progress import TOPIC, Progress
-from headrace.pipeline.standing import TAIL
+from headrace.pipeline.status import TAIL
 
 STEP_S: Final = 0.2
 LOOK_S: Final = 5.0  # after which the next look goes on

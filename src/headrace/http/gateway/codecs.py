@@ -22,7 +22,7 @@ from headrace.registry.formats import Parsed
 from headrace.registry.formats.avro import AvroSchema
 from headrace.registry.formats.json_expansion import expansion
 from headrace.registry.formats.json_keywords import draft_of
-from headrace.registry.formats.json_resources import Place
+from headrace.registry.formats.json_resources import ResolutionScope
 from headrace.registry.formats.json_schema import JsonSchema
 from headrace.registry.formats.limits import MAX_EXPANSION
 from headrace.registry.formats.protobuf import ProtobufSchema
@@ -162,7 +162,7 @@ class JsonCodec:
     @cached_property
     def _validator(self) -> Any:
         root = self._schema.root
-        place = Place("", draft_of(root))
+        place = ResolutionScope("", draft_of(root))
 
         def retrieve(uri: str) -> Any:
             return self._schema.resources.target(uri.removeprefix(_BASE), place)

@@ -20,9 +20,9 @@ from headrace.http.gateway.encoding import BadValue, TooCostly
 from headrace.http.problems import Problem
 from headrace.http.registry.registry import Registry
 from headrace.registry.formats import InvalidSchema, Parsed, Reference, Schema, SchemaType, parse
+from headrace.registry.record_names import referenced
 from headrace.registry.records import SchemaValue
 from headrace.registry.refusals import Incompatible, Invalid, Refusal
-from headrace.registry.registered import referenced
 
 if TYPE_CHECKING:
     from headrace.http.gateway.codecs import Codec
@@ -176,7 +176,7 @@ class Schemas:
             if version is None:
                 return self._registry.latest(subject)
             return self._registry.ask(
-                lambda state, _: state.version(state.settings.meant_by(subject), version)
+                lambda state, _: state.version(state.settings.resolve_alias(subject), version)
             )
         except Refusal as error:
             raise as_problem(error) from None

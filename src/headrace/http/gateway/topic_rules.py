@@ -13,7 +13,7 @@ from headrace.protocol.schema.describe_configs import (
     DescribeConfigsResource,
     DescribeConfigsResponse,
 )
-from headrace.registry.judging import KEY, KEY_STRATEGY, VALUE, VALUE_STRATEGY, Rule
+from headrace.registry.validation import KEY, KEY_STRATEGY, VALUE, VALUE_STRATEGY, Rule
 
 FRESH_S: Final = 5.0
 KEPT: Final = 10_000  # topics

@@ -17,15 +17,22 @@ from headrace.http.gateway.topic_rules import TopicRules
 from headrace.http.problems import Problem
 from headrace.http.reach import Reach
 from headrace.http.registry.threads import in_registry_thread
-from headrace.registry.claims import HEADERS, Ref
-from headrace.registry.judging import NOBODYS, Known, NotLookedUp, Registered, Rule, wrong
-from headrace.registry.judging import Record as Judged
+from headrace.registry.schema_ids import HEADERS, SchemaRef
+from headrace.registry.validation import (
+    UNREGISTERED,
+    KnownSchemas,
+    NotLookedUp,
+    RegisteredSchema,
+    Rule,
+    invalid_records,
+)
+from headrace.registry.validation import Record as Judged
 
 if TYPE_CHECKING:
     from headrace.http.registry.registry import Registry
     from headrace.registry.formats import Reference, Schema
     from headrace.registry.library import Library
-    from headrace.registry.naming import RecordNames
+    from headrace.registry.record_names import RecordNames
     from headrace.registry.records import SchemaValue
     from headrace.registry.state import State
 
@@ -78,33 +85,33 @@ class Validation:
         return dict(self._wrong(registry.ask, topic, rule, judged))
 
     def _wrong(self, ask: "_Ask", topic: str, rule: Rule, records: Sequence[Judged]) -> list[tuple[int, str]]:
-        from headrace.registry.registered import refs_of  # noqa: PLC0415  for who has such topics
+        from headrace.registry.record_names import refs_of  # noqa: PLC0415  for who has such topics
 
         keys, values = ask(lambda state, _: [refs_of(state, f"{topic}-{what}") for what in ("key", "value")])
-        schemas: dict[Ref, Registered] = {}
+        schemas: dict[SchemaRef, RegisteredSchema] = {}
         while True:
             try:
-                return wrong(topic, rule, records, Known(keys, values, schemas))
+                return invalid_records(topic, rule, records, KnownSchemas(keys, values, schemas))
             except NotLookedUp as missing:
                 schemas |= self._look_up(ask, missing.refs)
 
-    def _look_up(self, ask: "_Ask", refs: set[Ref]) -> dict[Ref, Registered]:
-        from headrace.registry.registered import live_places, referenced  # noqa: PLC0415
+    def _look_up(self, ask: "_Ask", refs: set[SchemaRef]) -> dict[SchemaRef, RegisteredSchema]:
+        from headrace.registry.record_names import live_versions, referenced  # noqa: PLC0415
 
-        def look(state: "State", _: "Library") -> "dict[Ref, tuple[list[SchemaValue], _Referenced]]":
-            places = {ref: live_places(state, ref) for ref in refs}
+        def look(state: "State", _: "Library") -> "dict[SchemaRef, tuple[list[SchemaValue], _Referenced]]":
+            places = {ref: live_versions(state, ref) for ref in refs}
             return {ref: (live, referenced(state, live[0]) if live else {}) for ref, live in places.items()}
 
-        found = dict.fromkeys(refs, NOBODYS)
+        found = dict.fromkeys(refs, UNREGISTERED)
         for ref, (live, referred_to) in ask(look).items():
             if live:
                 names = self._names_of(live[0], referred_to)
-                found[ref] = Registered(frozenset(each.subject for each in live), names)
+                found[ref] = RegisteredSchema(frozenset(each.subject for each in live), names)
         return found
 
     def _names_of(self, value: "SchemaValue", referred_to: "_Referenced") -> "RecordNames | str":
         """Remembered, unless it is a complaint: what the schema refers to may be there tomorrow."""
-        from headrace.registry.registered import names_of  # noqa: PLC0415
+        from headrace.registry.record_names import names_of  # noqa: PLC0415
 
         known = self._names.get(value.schema)
         if known is not None:

@@ -13,7 +13,7 @@ from headrace.http.registry.media import RegistryJSON, RegistryRoute
 from headrace.http.registry.registry import Asked
 from headrace.http.registry.subjects import INVALID
 from headrace.registry import names
-from headrace.registry.deleting import delete_context
+from headrace.registry.deletion import delete_context
 
 router = APIRouter(tags=["registry"], route_class=RegistryRoute, default_response_class=RegistryJSON)
 

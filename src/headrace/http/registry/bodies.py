@@ -9,7 +9,7 @@ from headrace.registry.fingerprints import guid
 from headrace.registry.formats import Parsed, Reference, Schema, SchemaType
 from headrace.registry.records import SchemaValue
 from headrace.registry.refusals import Invalid, InvalidVersion, NotPermitted
-from headrace.registry.registering import Wanted
+from headrace.registry.registration import SubmittedSchema
 from headrace.registry.state import LATEST
 
 _MAX_INT: Final = 2**31 - 1
@@ -78,11 +78,11 @@ class SchemaBody(BaseModel):
             raise ValueError(f"{', '.join(wrong)}: an object is expected")
         return metadata
 
-    def wanted(self) -> Wanted:
+    def wanted(self) -> SubmittedSchema:
         """The same in the registry's words; a Refusal if it cannot be meant."""
         if self.tags_to_add or self.tags_to_remove:
             raise NotPermitted("schemaTagsToAdd and schemaTagsToRemove are not supported")
-        return Wanted(
+        return SubmittedSchema(
             Schema(
                 _schema_type(self.type), self.text, tuple(_reference(each) for each in self.references or ())
             ),

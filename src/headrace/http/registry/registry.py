@@ -22,13 +22,12 @@ from headrace.http.problems import Problem
 from headrace.http.reach import Reach
 from headrace.http.registry.store import Overtaken, Store
 from headrace.registry import names
-from headrace.registry.comparing import NotCompared, Verdicts
-from headrace.registry.decision import Decision
+from headrace.registry.comparison import NotCompared, Verdicts
 from headrace.registry.formats import Parsed, Reference, Schema
-from headrace.registry.library import Library, understood
-from headrace.registry.records import SchemaValue
+from headrace.registry.library import Library, parse_or_refuse
+from headrace.registry.records import Decision, SchemaValue
 from headrace.registry.refusals import Invalid, NoSuchSchema
-from headrace.registry.registering import Wanted, lookup, register
+from headrace.registry.registration import SubmittedSchema, lookup, register
 from headrace.registry.state import State
 
 FRESH_S: Final = 5.0
@@ -61,14 +60,18 @@ class Registry:
     def understood(self, value: SchemaValue) -> Parsed:
         """A schema that is there, understood."""
         with self._lock:
-            return self._store.library.kept(value)
+            return self._store.library.parsed_version(value)
 
     def register(self, subject: str, schema: Schema, *, normalize: bool = False) -> SchemaValue:
         """The version that the schema is or becomes, with its id; a Refusal if it may not be one."""
         self.understand(subject, schema)
         return self.change(
             lambda state, library: register(
-                state, library, state.settings.meant_by(subject), Wanted(schema), normalize=normalize
+                state,
+                library,
+                state.settings.resolve_alias(subject),
+                SubmittedSchema(schema),
+                normalize=normalize,
             )
         )
 
@@ -77,13 +80,17 @@ class Registry:
         self.understand(subject, schema)
         return self.ask(
             lambda state, library: lookup(
-                state, library, state.settings.meant_by(subject), Wanted(schema), normalize=normalize
+                state,
+                library,
+                state.settings.resolve_alias(subject),
+                SubmittedSchema(schema),
+                normalize=normalize,
             )
         )
 
     def latest(self, subject: str) -> SchemaValue:
         """The newest version of a subject."""
-        return self.ask(lambda state, _: state.version(state.settings.meant_by(subject), -1))
+        return self.ask(lambda state, _: state.version(state.settings.resolve_alias(subject), -1))
 
     def by_id(self, schema_id: int, subject: str = "") -> SchemaValue:
         """The schema of an id, as it is kept."""
@@ -93,7 +100,7 @@ class Registry:
         """The same, as a version of the subject; Invalid if it is none of its versions."""
 
         def find(state: State) -> SchemaValue:
-            meant = names.normal(state.settings.meant_by(subject))
+            meant = names.normal(state.settings.resolve_alias(subject))
             value = state.by_id(schema_id, meant)
             if value.subject != meant:
                 raise Invalid(f"schema {schema_id} is none of subject {subject!r}: register it there first")
@@ -133,18 +140,18 @@ class Registry:
         with self._lock:
             state, library = self._store.state, self._store.library
             schema = library.pinned(subject, schema)
-            forgotten = state.forgotten
-            if library.remembered(subject, schema) is not None:
+            forgotten = state.permanent_deletions
+            if library.cached(subject, schema) is not None:
                 return
 
         def resolve(reference: Reference) -> Schema:
             with self._lock:
                 return library.resolved(subject, reference)
 
-        parsed = understood(schema, resolve)
+        parsed = parse_or_refuse(schema, resolve)
         with self._lock:
-            if state.forgotten == forgotten:
-                library.remember(subject, schema, parsed)
+            if state.permanent_deletions == forgotten:
+                library.cache(subject, schema, parsed)
 
     def ask(self, question: Callable[[State, Library], Answer]) -> Answer:
         """The answer by all that was written before it was asked."""
@@ -159,7 +166,7 @@ class Registry:
         asked = self._begun
         with self._lock:
             self._catch_up_since(asked)
-            with self._store.library.comparing.only(known):
+            with self._store.library.comparisons.only(known):
                 return question(self._store.state, self._store.library)
 
     def change(self, decide: Callable[[State, Library], Decision[Answer]]) -> Answer:
@@ -172,7 +179,7 @@ class Registry:
             for _ in range(ATTEMPTS):
                 self._catch_up_since(asked)
                 asked = self._begun
-                with self._store.library.comparing.only(known):
+                with self._store.library.comparisons.only(known):
                     decision = decide(self._store.state, self._store.library)
                 if not decision.records:
                     return decision.answer
@@ -219,7 +226,7 @@ class Registry:
 
     def _note(self) -> None:
         """What was deleted for good is not known any more."""
-        known_by = self._store.state, self._store.state.forgotten
+        known_by = self._store.state, self._store.state.permanent_deletions
         if self._known_by != known_by or len(self._known) > _KNOWN:
             self._known, self._known_by = {}, known_by
 

@@ -21,21 +21,21 @@ from headrace.http.registry.media import RegistryJSON, RegistryRoute
 from headrace.http.registry.registry import Asked, Registry
 from headrace.http.registry.subjects import INVALID, NOT_THERE, named
 from headrace.registry import names
-from headrace.registry.configuring import (
+from headrace.registry.configuration import (
     delete_config,
     delete_mode,
-    level,
-    mode_named,
+    parse_level,
+    parse_mode,
     set_config,
     set_mode,
-    whose,
+    settings_scope,
 )
 from headrace.registry.formats import Level
 from headrace.registry.library import Library
 from headrace.registry.record_json import config_document
 from headrace.registry.records import ConfigValue, Mode, SchemaValue
 from headrace.registry.refusals import Invalid, NoConfig, NoMode, NoSuchSubject, NoSuchVersion, NotPermitted
-from headrace.registry.registering import compatible
+from headrace.registry.registration import compatible
 from headrace.registry.state import LATEST, State
 
 router = APIRouter(tags=["rules"], route_class=RegistryRoute, default_response_class=RegistryJSON)
@@ -76,7 +76,7 @@ class ConfigBody(BaseModel):
             raise NotPermitted(f"{', '.join(sorted(unknown))}: such settings are not supported")
         said = self.compatibility if self.compatibility is not None else self.level
         changes = self.model_dump(include={"alias", "normalize", "group"}, exclude_unset=True, by_alias=True)
-        return changes if said is None else {**changes, "compatibilityLevel": str(level(said))}
+        return changes if said is None else {**changes, "compatibilityLevel": str(parse_level(said))}
 
 
 class ModeBody(BaseModel):
@@ -189,7 +189,7 @@ def get_config(
     registry: Asked, subject: Owner, *, default_to_global: DefaultToGlobal = False
 ) -> dict[str, Any]:
     """What is set for a subject."""
-    owner = whose(subject)
+    owner = settings_scope(subject)
 
     def find(state: State) -> ConfigValue:
         if state.settings.config(owner) is None and owner is not None and not default_to_global:
@@ -202,13 +202,13 @@ def get_config(
 @router.put("/config/{subject}", responses=INVALID)
 def set_subject_config(registry: Asked, subject: Owner, body: ConfigBody) -> dict[str, Any]:
     """Set the compatibility of a subject, or of a context."""
-    return _set_config(registry, whose(subject), body)
+    return _set_config(registry, settings_scope(subject), body)
 
 
 @router.delete("/config/{subject}", responses=NOT_THERE)
 def delete_subject_config(registry: Asked, subject: Owner) -> dict[str, Any]:
     """Have what is set for all hold again; the answer is what it was."""
-    owner = whose(subject)
+    owner = settings_scope(subject)
     return config_document(registry.change(lambda state, _: delete_config(state, owner)))
 
 
@@ -248,7 +248,7 @@ def delete_global_mode(registry: Asked) -> ModeAnswer:
 @router.get("/mode/{subject}", responses=NOT_THERE)
 def get_mode(registry: Asked, subject: Owner, *, default_to_global: DefaultToGlobal = False) -> ModeAnswer:
     """What may be done to a subject."""
-    owner = whose(subject)
+    owner = settings_scope(subject)
 
     def find(state: State) -> Mode:
         if state.settings.mode(owner) is None and owner is not None and not default_to_global:
@@ -261,16 +261,16 @@ def get_mode(registry: Asked, subject: Owner, *, default_to_global: DefaultToGlo
 @router.put("/mode/{subject}", responses=INVALID)
 def set_subject_mode(registry: Asked, subject: Owner, body: ModeBody, *, force: Force = False) -> ModeAnswer:
     """Say what may be done to a subject, or in a context."""
-    return _set_mode(registry, whose(subject), body, force=force)
+    return _set_mode(registry, settings_scope(subject), body, force=force)
 
 
 @router.delete("/mode/{subject}", responses=NOT_THERE)
 def delete_subject_mode(registry: Asked, subject: Owner) -> ModeAnswer:
     """Have what is set for all hold again; the answer is what it was."""
-    owner = whose(subject)
+    owner = settings_scope(subject)
     return ModeAnswer(mode=registry.change(lambda state, _: delete_mode(state, owner)))
 
 
 def _set_mode(registry: Registry, owner: str | None, body: ModeBody, *, force: bool) -> ModeAnswer:
-    mode = mode_named(body.mode)
+    mode = parse_mode(body.mode)
     return ModeAnswer(mode=registry.change(lambda state, _: set_mode(state, owner, mode, force=force)))

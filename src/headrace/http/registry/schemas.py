@@ -137,7 +137,7 @@ def get_schema_by_guid(registry: Asked, guid: Guid, how: Format = "") -> SchemaA
 def get_ids_of_guid(registry: Asked, guid: Guid) -> list[ContextId]:
     """The ids that a fingerprint has here, in one context or in several."""
     wanted = read_guid(guid)
-    found = [] if wanted is None else registry.ask(lambda state, _: state.alike(wanted))
+    found = [] if wanted is None else registry.ask(lambda state, _: state.versions_with_fingerprint(wanted))
     ids = dict.fromkeys((names.context_of(each.subject), each.id) for each in found)
     return [ContextId(context=context, id=schema_id) for context, schema_id in ids]
 
@@ -153,7 +153,7 @@ def _places(registry: Registry, schema_id: int, subject: str, *, deleted: bool) 
 
     def find(state: State) -> list[SchemaValue]:
         home = names.context_of(state.by_id(schema_id, names.normal(subject)).subject)
-        found = state.places(schema_id, home)
+        found = state.versions_with_id(schema_id, home)
         if not found:
             raise NoSuchSchema(schema_id)
         return [each for each in found if show.has(deleted=each.deleted)]

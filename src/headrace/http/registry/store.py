@@ -26,7 +26,7 @@ from headrace.protocol.records import Record as KafkaRecord
 from headrace.protocol.records import encode_batch
 from headrace.registry.library import Library
 from headrace.registry.record_json import BadRecord, decode, encode_key, encode_value
-from headrace.registry.records import Key, Record
+from headrace.registry.records import Record, RecordKey
 from headrace.registry.state import State
 
 logger = logging.getLogger(__name__)
@@ -66,7 +66,7 @@ class Store:
         self.library = Library(self.state)
         self._topic_id = topic_id
         self._position = 0
-        self._spelling: dict[Key, bytes] = {}  # keys that another registry writes in another way
+        self._spelling: dict[RecordKey, bytes] = {}  # keys that another registry writes in another way
 
     # -- reading -------------------------------------------------------------------------------
 

@@ -25,12 +25,12 @@ from headrace.http.registry.bodies import (
 from headrace.http.registry.media import RegistryJSON, RegistryRoute, RegistryText
 from headrace.http.registry.registry import Asked, Registry
 from headrace.registry import names
-from headrace.registry.deleting import delete_subject, delete_version
+from headrace.registry.deletion import delete_subject, delete_version
 from headrace.registry.fingerprints import guid
 from headrace.registry.library import Library
 from headrace.registry.records import SchemaKey, SchemaValue
 from headrace.registry.refusals import NoSuchSchema, NoSuchSubject
-from headrace.registry.registering import lookup, register
+from headrace.registry.registration import lookup, register
 from headrace.registry.state import Show, State
 
 NOT_THERE: Final = answers(
@@ -49,7 +49,7 @@ def shown(*, deleted: bool, deleted_only: bool = False) -> Show:
 
 def named(state: State, subject: str) -> str:
     """The subject that is meant: by its one spelling, and not an alias."""
-    return state.settings.meant_by(names.normal(subject))
+    return state.settings.resolve_alias(names.normal(subject))
 
 
 @router.get("/subjects", responses=INVALID)
@@ -133,7 +133,7 @@ def look_up_schema(
 
     def find(state: State, library: Library) -> tuple[SchemaValue, str]:
         value = lookup(state, library, named(state, subject), wanted, normalize=normalize, show=show)
-        return value, text_of(value, library.kept(value) if how else None, how)
+        return value, text_of(value, library.parsed_version(value) if how else None, how)
 
     value, text = registry.ask(find)
     return answered(value, text=text)
@@ -227,7 +227,7 @@ def remove_version(
 def _version(registry: Registry, subject: str, version: int, how: str, *, deleted: bool) -> SchemaAnswer:
     def find(state: State, library: Library) -> tuple[SchemaValue, str]:
         value = state.version(named(state, subject), version, shown(deleted=deleted))
-        return value, text_of(value, library.kept(value) if how else None, how)
+        return value, text_of(value, library.parsed_version(value) if how else None, how)
 
     value, text = registry.ask(find)
     return answered(value, text=text)

@@ -25,7 +25,7 @@ class Asked(NamedTuple):
 
     def qualified(self, subject: str) -> str:
         """A subject of this context, unless it names another."""
-        return names.beside(f":{self.context}:", subject)
+        return names.qualified(f":{self.context}:", subject)
 
 
 def unfolded(path: str, query: bytes) -> Asked:

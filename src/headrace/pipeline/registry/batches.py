@@ -12,10 +12,10 @@ from typing import Any, Final, NoReturn, TypeAlias
 
 import pyarrow as pa
 
-from headrace.pipeline.registry.fetching import Clock, Ref, Schemas, UnknownSchema, patiently, shown
+from headrace.pipeline.registry.client import Clock, Ref, Schemas, UnknownSchema, patiently, shown
 from headrace.pipeline.registry.fitting import build_fitting
 from headrace.pipeline.registry.formats import reading
-from headrace.pipeline.registry.reading import Reading, Unreadable
+from headrace.pipeline.registry.reader import Reading, Unreadable
 from headrace.pipeline.registry.shapes import columns_of
 from headrace.pipeline.registry.whole import Whole
 from headrace.registry.formats import InvalidSchema
@@ -31,7 +31,7 @@ Read: TypeAlias = Callable[[bytes], Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class ReaderSpec:
     """What executors are told: where schemas are, and the one that the columns are of."""
 
     url: str = field(repr=False)  # it may have a password in it
@@ -105,7 +105,7 @@ class Batches:
 
 
 @lru_cache(maxsize=32)
-def batches(wanted: Wanted) -> Batches:
+def batches(wanted: ReaderSpec) -> Batches:
     """The one of this process."""
     schemas = Schemas(wanted.url)
 

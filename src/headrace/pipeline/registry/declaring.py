@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
 
 if TYPE_CHECKING:
-    from headrace.pipeline.decoding import Decoder
+    from headrace.pipeline.decoders import Decoder
 
 LATEST: Final = "latest"
 PATIENCE_S: Final = 120.0
@@ -42,6 +42,6 @@ class Registry:
 
     def settled(self, topic: str, part: str = "value") -> "Decoder":
         """What decodes a topic's values, or keys, for as long as a run takes; PipelineError if none does."""
-        from headrace.pipeline.registry.looking import look_up  # noqa: PLC0415  it takes a while to import
+        from headrace.pipeline.registry.decoder import look_up  # noqa: PLC0415  it takes a while to import
 
         return look_up(self, topic, part)

@@ -1,10 +1,10 @@
 """From a schema to what reads with it, by its format."""
 
 from headrace.pipeline.errors import PipelineError
-from headrace.pipeline.registry.avro_reading import AvroReading
-from headrace.pipeline.registry.json_reading import JsonReading
-from headrace.pipeline.registry.protobuf_reading import ProtobufReading
-from headrace.pipeline.registry.reading import Reading
+from headrace.pipeline.registry.avro_reader import AvroReading
+from headrace.pipeline.registry.json_reader import JsonReading
+from headrace.pipeline.registry.protobuf_reader import ProtobufReading
+from headrace.pipeline.registry.reader import Reading
 from headrace.pipeline.registry.whole import Whole
 from headrace.registry.formats import InvalidSchema
 from headrace.registry.formats.avro import AvroSchema

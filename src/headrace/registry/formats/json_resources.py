@@ -17,7 +17,7 @@ _OWN = ("http://json-schema.org/", "https://json-schema.org/")
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class ResolutionScope:
     """What a relative reference is relative to, and what keywords mean there."""
 
     base: str
@@ -28,15 +28,15 @@ class Resources:
     """Documents, each valid in its draft, with every $ref in them known to lead somewhere."""
 
     def __init__(self) -> None:
-        self._places: dict[int, Place] = {}
+        self._places: dict[int, ResolutionScope] = {}
         self._by_uri: dict[str, Node] = {}
         self._documents: list[Node] = []  # kept: what is known of their parts is known by identity
-        self._refs: list[tuple[str, Place]] = []
+        self._refs: list[tuple[str, ResolutionScope]] = []
         self.nodes: list[dict[str, Any]] = []  # every schema in them that is an object
 
     def add(self, name: str, root: Any) -> None:
         """Take a document in under a name; the schema itself has none."""
-        place = Place(name, draft_of(root))
+        place = ResolutionScope(name, draft_of(root))
         self._documents.append(root)
         self._by_uri[name] = root
         _check(root, place.draft)
@@ -47,7 +47,7 @@ class Resources:
         while self._refs:
             self._check_reference(*self._refs.pop())
 
-    def _check_reference(self, ref: str, place: Place) -> None:
+    def _check_reference(self, ref: str, place: ResolutionScope) -> None:
         step: Any = ref
         for _ in range(_MOST_HOPS):
             node = self._follow(step, place)
@@ -60,14 +60,14 @@ class Resources:
     def has(self, node: dict[str, Any]) -> bool:
         return id(node) in self._places
 
-    def place(self, node: dict[str, Any]) -> Place:
+    def place(self, node: dict[str, Any]) -> ResolutionScope:
         return self._places[id(node)]
 
-    def target(self, ref: str, place: Place) -> Node:
+    def target(self, ref: str, place: ResolutionScope) -> Node:
         """The schema that `ref` stands for, somewhere at `place`."""
         return self._follow(ref, place)
 
-    def _walk(self, root: Node, place: Place) -> None:
+    def _walk(self, root: Node, place: ResolutionScope) -> None:
         waiting = [(root, place)]
         while waiting:
             node, around = waiting.pop()
@@ -81,12 +81,12 @@ class Resources:
             self._refs += [(ref, here) for ref in refs if isinstance(ref, str)]
             waiting += [(part, here) for part in within(node, here.draft)]
 
-    def _enter(self, node: dict[str, Any], around: Place) -> Place:
+    def _enter(self, node: dict[str, Any], around: ResolutionScope) -> ResolutionScope:
         """The place within `node`: an $id moves it, and an anchor gives it a name."""
         keywords, place = known(node, around.draft), around
         own = keywords.get("$id", keywords.get("id"))
         if isinstance(own, str) and own and not own.startswith("#"):
-            place = Place(_joined(around.base, own).rstrip("#"), around.draft)
+            place = ResolutionScope(_joined(around.base, own).rstrip("#"), around.draft)
             self._by_uri.setdefault(place.base, node)
         anchors = [keywords.get("$anchor"), keywords.get("$dynamicAnchor")]
         if isinstance(own, str) and own.startswith("#"):  # until draft 7
@@ -96,7 +96,7 @@ class Resources:
                 self._by_uri.setdefault(f"{place.base}#{anchor}", node)
         return place
 
-    def _follow(self, ref: str, place: Place) -> Node:
+    def _follow(self, ref: str, place: ResolutionScope) -> Node:
         document, _, fragment = ref.partition("#")
         base = self._document(document, place)
         if base is None:
@@ -116,11 +116,11 @@ class Resources:
             return named
         return self._pointed(ref, root, fragment, inside)
 
-    def _document(self, document: str, place: Place) -> str | None:
+    def _document(self, document: str, place: ResolutionScope) -> str | None:
         candidates = [document, _joined(place.base, document)] if document else [place.base]
         return next((uri for uri in candidates if uri in self._by_uri), None)
 
-    def _pointed(self, ref: str, root: Node, pointer: str, inside: Place) -> Node:
+    def _pointed(self, ref: str, root: Node, pointer: str, inside: ResolutionScope) -> Node:
         node: Any = root
         for step in unquote(pointer)[1:].split("/"):
             key = step.replace("~1", "/").replace("~0", "~")

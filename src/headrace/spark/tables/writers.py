@@ -24,7 +24,7 @@ class Batch:
 
 
 @dataclass
-class Written(WriterCommitMessage):
+class WrittenFiles(WriterCommitMessage):
     """What a task tells the driver: which files it has written, and for which batch of which query."""
 
     files: Sequence[Any]  # as the format describes its files
@@ -53,8 +53,8 @@ class BatchWriter(DataSourceArrowWriter):
     def __init__(self, sink: Sink) -> None:
         self._sink = sink
 
-    def write(self, iterator: "Iterator[pa.RecordBatch]") -> Written:
-        return Written(self._sink.write(iterator))
+    def write(self, iterator: "Iterator[pa.RecordBatch]") -> WrittenFiles:
+        return WrittenFiles(self._sink.write(iterator))
 
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
         self._sink.commit(files_of(messages), batch=None)
@@ -69,8 +69,8 @@ class StreamWriter(DataSourceStreamArrowWriter):
     def __init__(self, sink: Sink) -> None:
         self._sink = sink
 
-    def write(self, iterator: "Iterator[pa.RecordBatch]") -> Written:
-        return Written(self._sink.write(iterator), current_batch())
+    def write(self, iterator: "Iterator[pa.RecordBatch]") -> WrittenFiles:
+        return WrittenFiles(self._sink.write(iterator), current_batch())
 
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
         self._sink.commit(files_of(messages), batch_of(messages, batchId))
@@ -104,12 +104,12 @@ def current_batch() -> Batch | None:
 
 
 def files_of(messages: Iterable[WriterCommitMessage | None]) -> list[Any]:
-    return [file for each in messages if isinstance(each, Written) for file in each.files]
+    return [file for each in messages if isinstance(each, WrittenFiles) for file in each.files]
 
 
 def batch_of(messages: Iterable[WriterCommitMessage | None], batch_id: int) -> Batch | None:
     """The batch that all tasks were part of; None if there was no task."""
-    found = {each.batch for each in messages if isinstance(each, Written)}
+    found = {each.batch for each in messages if isinstance(each, WrittenFiles)}
     if not found:
         return None
     assert len(found) == 1, found

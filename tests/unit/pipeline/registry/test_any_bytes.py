@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from headrace.pipeline.registry.batches import Batches
-from headrace.pipeline.registry.fetching import Clock, Ref, UnknownSchema
+from headrace.pipeline.registry.client import Clock, Ref, UnknownSchema
 from headrace.pipeline.registry.formats import reading
 from headrace.pipeline.registry.whole import Whole
 from unit.pipeline.registry.given import whole

@@ -10,7 +10,7 @@ import fastavro
 import pytest
 
 from headrace.pipeline.errors import PipelineError
-from headrace.pipeline.registry.reading import Unreadable
+from headrace.pipeline.registry.reader import Unreadable
 from unit.pipeline.registry.given import columns, rows, whole
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)

@@ -11,7 +11,7 @@ from headrace.client.schemas.http import RegistryError
 from headrace.pipeline.errors import PipelineError
 from headrace.pipeline.registry import batches
 from headrace.pipeline.registry.batches import Batches
-from headrace.pipeline.registry.fetching import Clock, Ref, UnknownSchema, patiently, shown
+from headrace.pipeline.registry.client import Clock, Ref, UnknownSchema, patiently, shown
 from headrace.pipeline.registry.formats import reading
 from headrace.pipeline.registry.whole import Whole
 from unit.pipeline.registry.given import whole

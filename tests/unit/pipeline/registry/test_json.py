@@ -8,7 +8,7 @@ import pytest
 
 from headrace.pipeline.registry.fitting import build_fitting
 from headrace.pipeline.registry.formats import reading
-from headrace.pipeline.registry.reading import Unreadable
+from headrace.pipeline.registry.reader import Unreadable
 from headrace.pipeline.registry.shapes import columns_of
 from unit.pipeline.registry.given import columns, rows, whole
 

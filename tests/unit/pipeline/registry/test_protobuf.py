@@ -10,7 +10,7 @@ from google.protobuf.json_format import ParseDict  # type: ignore[import-untyped
 from google.protobuf.message_factory import GetMessageClass  # type: ignore[import-untyped]
 
 from headrace.pipeline.errors import PipelineError
-from headrace.pipeline.registry.reading import Unreadable
+from headrace.pipeline.registry.reader import Unreadable
 from headrace.registry.formats.protobuf import ProtobufSchema
 from unit.pipeline.registry.given import columns, rows, whole
 

@@ -3,7 +3,7 @@ from typing import Any
 
 import pytest
 
-from headrace.spark.tables.writers import Batch, BatchWriter, Sink, StreamWriter, Written
+from headrace.spark.tables.writers import Batch, BatchWriter, Sink, StreamWriter, WrittenFiles
 
 FIRST = Batch("query", 7)
 
@@ -26,27 +26,29 @@ class Ledger(Sink):
 
 def test_the_files_of_all_tasks_are_one_commit() -> None:
     ledger = Ledger()
-    StreamWriter(ledger).commit([Written(["a", "b"], FIRST), Written([], FIRST), Written(["c"], FIRST)], 7)
+    StreamWriter(ledger).commit(
+        [WrittenFiles(["a", "b"], FIRST), WrittenFiles([], FIRST), WrittenFiles(["c"], FIRST)], 7
+    )
 
     assert ledger.done == [("commit", (["a", "b", "c"], FIRST))]
 
 
 def test_a_batch_that_the_tasks_do_not_agree_on_is_not_committed() -> None:
-    for messages in ([Written([], FIRST), Written([], Batch("query", 8))], [Written(["a"])]):
+    for messages in ([WrittenFiles([], FIRST), WrittenFiles([], Batch("query", 8))], [WrittenFiles(["a"])]):
         with pytest.raises(AssertionError):
             StreamWriter(Ledger()).commit(list(messages), 7)
 
 
 def test_when_a_task_has_failed_the_files_of_the_others_are_removed() -> None:
     ledger = Ledger()
-    StreamWriter(ledger).abort([Written(["a"], FIRST), None], 7)
-    BatchWriter(ledger).abort([None, Written(["b"])])
+    StreamWriter(ledger).abort([WrittenFiles(["a"], FIRST), None], 7)
+    BatchWriter(ledger).abort([None, WrittenFiles(["b"])])
 
     assert ledger.done == [("remove", ["a"]), ("remove", ["b"])]
 
 
 def test_when_the_commit_has_failed_the_files_stay_for_they_may_be_in_the_table() -> None:
     ledger = Ledger()
-    StreamWriter(ledger).abort([Written(["a"], FIRST)], 7)
+    StreamWriter(ledger).abort([WrittenFiles(["a"], FIRST)], 7)
 
     assert ledger.done == []

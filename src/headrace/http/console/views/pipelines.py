@@ -12,7 +12,7 @@ from pydantic import BaseModel
 from headrace.http.console.pages import PageRoute, page
 from headrace.http.problems import Problem, answers
 from headrace.pipeline.progress import Progress
-from headrace.pipeline.standing import gathered, state_of
+from headrace.pipeline.status import gathered, state_of
 from headrace.pipeline.summing import Figures
 
 router = APIRouter()

@@ -125,7 +125,7 @@ def subject(
 
 
 def _known(state: State, name: str, version: int | None) -> _Known:
-    subject_name = state.settings.meant_by(name)
+    subject_name = state.settings.resolve_alias(name)
     versions = state.versions(subject_name, Show.ALL)
     live = [each for each in versions if not each.deleted]
     wanted = (live or versions)[-1].version if version is None and versions else version or -1

@@ -12,7 +12,7 @@ from headrace.pipeline.errors import PipelineError
 from headrace.pipeline.registry.fitting import in_short
 from headrace.pipeline.registry.protobuf_shapes import shape_of
 from headrace.pipeline.registry.protobuf_wire import clash
-from headrace.pipeline.registry.reading import Unreadable, understood
+from headrace.pipeline.registry.reader import Unreadable, understood
 from headrace.pipeline.registry.shapes import Shape
 from headrace.pipeline.registry.whole import Whole
 from headrace.registry.formats.protobuf import ProtobufSchema

@@ -1,8 +1,8 @@
-"""Comparing a schema with those before it: said first, done by whoever has the time, known afterwards.
+"""Comparisons of a schema with earlier versions, which are made outside of a decision.
 
-Deciding is quick, and nobody else may decide meanwhile. Comparing is not quick. So a decision that needs a
-comparison which is not known ends in `NotCompared`; once that has been made, one decides again. Should other
-versions, or another level, have come meanwhile, then that is another comparison, which is not known either.
+A decision is quick, and no other decision may be made meanwhile. A comparison can take seconds. So a decision
+that needs a comparison which has not been made yet raises `NotCompared`; the caller makes the comparison and
+decides again. If other versions or another level have been set meanwhile, that is another comparison.
 """
 
 from collections.abc import Iterator, Sequence
@@ -14,36 +14,36 @@ from headrace.registry.formats import Level, Parsed, Schema, check
 
 @dataclass(frozen=True)
 class Comparison:
-    """A schema and the versions that it is to follow; the same if those are, however they are understood."""
+    """A new schema and the versions that it has to be compatible with; parsed schemas are not compared."""
 
     new: Schema
     context: str
     olds: tuple[tuple[int, Schema], ...]
     level: Level
-    forgotten: int
-    """How often versions have gone for good: a reference may be to something else since."""
+    permanent_deletions: int
+    """The count of the state: after a permanent deletion a reference may mean another schema."""
     parsed: Parsed = field(compare=False, repr=False)
     parsed_olds: Sequence[Parsed] = field(compare=False, repr=False)
 
     def messages(self) -> list[str]:
-        """What keeps it from following; that may take a while."""
+        """Return the incompatibilities. This may take seconds."""
         versions = [version for version, _ in self.olds]
         return check(self.parsed, self.parsed_olds, self.level, versions=versions)
 
 
 class NotCompared(Exception):
-    """It cannot be decided before this comparison has been made."""
+    """The decision needs this comparison first."""
 
     def __init__(self, comparison: Comparison) -> None:
-        super().__init__(f"{len(comparison.olds)} versions are to be compared with")
+        super().__init__(f"{len(comparison.olds)} versions have not been compared yet")
         self.comparison = comparison
 
 
 Verdicts = dict[Comparison, list[str]]
 
 
-class Comparing:
-    """Makes comparisons when they are asked for; or, while others wait, only knows those made before."""
+class Comparisons:
+    """Makes comparisons on demand or, within `only`, returns the results of earlier ones."""
 
     def __init__(self) -> None:
         self._known: Verdicts | None = None
@@ -57,7 +57,7 @@ class Comparing:
 
     @contextmanager
     def only(self, known: Verdicts) -> Iterator[None]:
-        """What is decided meanwhile has these verdicts, and NotCompared for the rest."""
+        """Use these results alone, and raise NotCompared for any other comparison."""
         before, self._known = self._known, known
         try:
             yield

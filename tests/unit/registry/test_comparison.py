@@ -2,7 +2,7 @@
 
 import pytest
 
-from headrace.registry.comparing import NotCompared, Verdicts
+from headrace.registry.comparison import NotCompared, Verdicts
 from headrace.registry.formats import Level
 from headrace.registry.refusals import Incompatible
 from unit.registry.registries import ARegistry, record_type
@@ -11,7 +11,7 @@ ONE, TWO, THREE = record_type("a"), record_type("a", "b?"), record_type("a", "c?
 
 
 def missing(registry: ARegistry, text: str, known: Verdicts) -> NotCompared:
-    with registry.library.comparing.only(known), pytest.raises(NotCompared) as missed:
+    with registry.library.comparisons.only(known), pytest.raises(NotCompared) as missed:
         registry.register("s", text)
     return missed.value
 
@@ -31,9 +31,9 @@ def test_a_verdict_that_is_known_decides() -> None:
     registry.register("s", ONE)
     comparison = missing(registry, TWO, {}).comparison
 
-    with registry.library.comparing.only({comparison: ["no"]}), pytest.raises(Incompatible):
+    with registry.library.comparisons.only({comparison: ["no"]}), pytest.raises(Incompatible):
         registry.register("s", TWO)
-    with registry.library.comparing.only({comparison: comparison.messages()}):
+    with registry.library.comparisons.only({comparison: comparison.messages()}):
         assert registry.register("s", TWO).version == 2
 
 
@@ -58,5 +58,5 @@ def test_a_verdict_does_not_hold_for_another_level() -> None:
 def test_what_has_nothing_before_it_is_compared_with_nothing() -> None:
     registry = ARegistry()
 
-    with registry.library.comparing.only({}):
+    with registry.library.comparisons.only({}):
         assert registry.register("s", ONE).version == 1

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Final
 
 from headrace.client.errors import NoSuchTopic
-from headrace.pipeline.observing import history
+from headrace.pipeline.observers import history
 from headrace.pipeline.progress import Progress
 from headrace.pipeline.state import State
 from headrace.pipeline.summing import Figures

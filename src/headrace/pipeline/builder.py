@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Final
 
 from pyspark.sql import functions as F  # noqa: N812
 
-from headrace.pipeline.declaring import DEAD_LETTERS_EVERY, BadRows, Pipeline, Sink, Source, View
-from headrace.pipeline.decoding import Decoded, Decoder, Framed, settle
+from headrace.pipeline.declaration import DEAD_LETTERS_EVERY, BadRows, Pipeline, Sink, Source, View
+from headrace.pipeline.decoders import Decoded, Decoder, Framed, settle
 from headrace.pipeline.errors import PipelineError, in_words
-from headrace.pipeline.pinning import pinned
+from headrace.pipeline.initial_offsets import pinned
 from headrace.pipeline.state import State
 from headrace.spark.sink_options import HEADERS
 

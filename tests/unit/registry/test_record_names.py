@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from headrace.registry.formats import InvalidSchema, Reference, Schema, SchemaType
-from headrace.registry.naming import RecordNames, record_names
+from headrace.registry.record_names import RecordNames, record_names
 from unit.registry.formats.given import no_references
 
 PROTO = """syntax = "proto3"; package shop;

@@ -1,18 +1,18 @@
-"""Deciding about deletions: softly first, which can still be read by id, then for good.
+"""Decisions about deletions: first soft, after which schemas can still be read by id, then permanent.
 
-What others refer to stays: a soft deletion asks the live ones, a permanent one all.
+A version that others refer to cannot be deleted: live referrers prevent a soft deletion, and any referrer,
+soft-deleted ones included, prevents a permanent one.
 """
 
 from collections.abc import Iterable
-from typing import Final
+from dataclasses import replace
 
 from headrace.registry import names
-from headrace.registry.decision import Decision
 from headrace.registry.records import (
     ContextKey,
+    Decision,
     DeleteSubjectKey,
     DeleteSubjectValue,
-    Mode,
     Record,
     SchemaKey,
     SchemaValue,
@@ -20,74 +20,68 @@ from headrace.registry.records import (
 from headrace.registry.refusals import (
     ContextNotEmpty,
     NoSuchSubject,
-    NotPermitted,
     Referenced,
     SubjectDeleted,
     SubjectNotDeleted,
     VersionDeleted,
     VersionNotDeleted,
 )
-from headrace.registry.state import Show, State, as_deleted
-
-_READ_ONLY: Final = {Mode.READONLY, Mode.READONLY_OVERRIDE}
+from headrace.registry.state import Show, State
 
 
 def delete_subject(state: State, subject: str, *, permanent: bool = False) -> Decision[list[int]]:
-    """The versions that go."""
+    """Return the numbers of the versions that are deleted."""
     everything = state.versions(subject, Show.ALL)
     live = state.versions(subject)
     if not everything:
         raise NoSuchSubject(subject)
     if not permanent and not live:
         raise SubjectDeleted(subject)
-    _check_mode(state, subject)
+    state.settings.check_writable(subject)
     if permanent and live:
         raise SubjectNotDeleted(subject)
-    going = everything if permanent else live
-    for each in going:
-        _check_referrers(state, each, permanent=permanent, but=subject)
-    numbers = [each.version for each in going]
+    deleted = everything if permanent else live
+    for each in deleted:
+        _check_referrers(state, each, permanent=permanent, except_for=subject)
+    numbers = [each.version for each in deleted]
     if permanent:
-        return Decision(numbers, _gone(state, subject, reversed(numbers)))
+        return Decision(numbers, _tombstones(state, subject, reversed(numbers)))
     return Decision(numbers, [Record(DeleteSubjectKey(subject), DeleteSubjectValue(numbers[-1]))])
 
 
 def delete_version(state: State, subject: str, version: int, *, permanent: bool = False) -> Decision[int]:
-    """The version that goes, by its number."""
+    """Return the number of the version that is deleted."""
     value = state.version(subject, version, Show.ALL)
     if value.deleted and not permanent:
         raise VersionDeleted(subject, value.version)
-    _check_mode(state, subject)
+    state.settings.check_writable(subject)
     _check_referrers(state, value, permanent=permanent)
     if permanent and not value.deleted:
         raise VersionNotDeleted(subject, value.version)
     if permanent:
-        return Decision(value.version, _gone(state, subject, [value.version]))
-    return Decision(value.version, [Record(SchemaKey(subject, value.version), as_deleted(value))])
+        return Decision(value.version, _tombstones(state, subject, [value.version]))
+    return Decision(value.version, [Record(SchemaKey(subject, value.version), replace(value, deleted=True))])
 
 
 def delete_context(state: State, context: str) -> Decision[None]:
-    """Forget a context without subjects; deleted ones count."""
+    """Delete a context; ContextNotEmpty if it has subjects, soft-deleted ones included."""
     if state.subjects_of(f":{context}:", Show.ALL):
         raise ContextNotEmpty(context)
     known = context != names.DEFAULT_CONTEXT and state.has_context(context)
     return Decision(None, [Record(ContextKey(context), None)] if known else [])
 
 
-def _gone(state: State, subject: str, versions: Iterable[int]) -> list[Record]:
-    """Tombstones for versions, and for the subject's settings if nothing is left of it."""
+def _tombstones(state: State, subject: str, versions: Iterable[int]) -> list[Record]:
+    """Return tombstones for versions and, if these are all, for the settings of the subject."""
     records: list[Record] = [Record(SchemaKey(subject, each), None) for each in versions]
     if len(records) == len(state.versions(subject, Show.ALL)):
         records += [Record(each, None) for each in state.settings.keys_of(subject)]
-    return [*state.note_of_ids(names.context_of(subject)), *records]
+    return [*state.max_id_records(names.context_of(subject)), *records]
 
 
-def _check_mode(state: State, subject: str) -> None:
-    if state.settings.mode_in_force(subject) in _READ_ONLY:
-        raise NotPermitted(f"Subject {subject} is in read-only mode")
-
-
-def _check_referrers(state: State, value: SchemaValue, *, permanent: bool, but: str | None = None) -> None:
+def _check_referrers(
+    state: State, value: SchemaValue, *, permanent: bool, except_for: str | None = None
+) -> None:
     referrers = state.referrers(SchemaKey(value.subject, value.version), Show.ALL if permanent else Show.LIVE)
-    if any(each.subject != but for each in referrers):
+    if any(each.subject != except_for for each in referrers):
         raise Referenced(value.subject, value.version)

@@ -10,7 +10,7 @@ from fastavro.read import LOGICAL_READERS
 
 from headrace.pipeline.registry.avro_shapes import shape_of
 from headrace.pipeline.registry.fitting import UNFIT, in_short
-from headrace.pipeline.registry.reading import Unreadable, understood
+from headrace.pipeline.registry.reader import Unreadable, understood
 from headrace.pipeline.registry.shapes import Shape
 from headrace.pipeline.registry.whole import Whole
 from headrace.registry.formats.avro import AvroSchema

@@ -9,11 +9,11 @@ from pyspark.sql.types import StringType, StructField, StructType
 
 from headrace.client.errors import ClientError, Unreachable
 from headrace.client.schemas.http import RegistryError
-from headrace.pipeline.decoding import Decoded
+from headrace.pipeline.decoders import Decoded
 from headrace.pipeline.errors import PipelineError
-from headrace.pipeline.registry.batches import Wanted, batches
+from headrace.pipeline.registry.batches import ReaderSpec, batches
+from headrace.pipeline.registry.client import Schemas
 from headrace.pipeline.registry.declaring import Registry
-from headrace.pipeline.registry.fetching import Schemas
 from headrace.pipeline.registry.formats import reading
 from headrace.pipeline.registry.shapes import columns_of, spark_type
 from headrace.pipeline.registry.whole import Whole
@@ -30,7 +30,7 @@ class RegistryDecoder:
     """Decodes by one reader's schema."""
 
     name: str  # of the schema, as people are told
-    wanted: Wanted
+    wanted: ReaderSpec
     columns: StructType
     part: str
 
@@ -79,7 +79,7 @@ def look_up(registry: Registry, topic: str, part: str) -> RegistryDecoder:
     assert isinstance(kind, StructType), kind
     return RegistryDecoder(
         name=name,
-        wanted=Wanted(registry.url, schema, registry.message, registry.patience_s),
+        wanted=ReaderSpec(registry.url, schema, registry.message, registry.patience_s),
         columns=kind,
         part=part,
     )

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 from headrace.client.errors import ClientError
 from headrace.client.wire.security import Security
-from headrace.pipeline.building import RECORD, Builder, Query
-from headrace.pipeline.creating import partitions_of
-from headrace.pipeline.declaring import Pipeline, Sink, View
+from headrace.pipeline.builder import RECORD, Builder, Query
+from headrace.pipeline.declaration import Pipeline, Sink, View
 from headrace.pipeline.errors import PipelineError, in_words
 from headrace.pipeline.parquet_files import check_directory
 from headrace.pipeline.reaching import look_at_delta, look_at_directory, look_at_iceberg
 from headrace.pipeline.state import State
 from headrace.pipeline.targets import Delta, Iceberg, Parquet, Topic
+from headrace.pipeline.topics import partitions_of
 from headrace.spark.cluster import Cluster
 from headrace.spark.errors import SparkError
 from headrace.spark.sink_options import SinkOptions, check_schema

@@ -5,7 +5,7 @@ import sys
 from pathlib import Path
 from typing import Final
 
-from headrace.pipeline.declaring import Pipeline
+from headrace.pipeline.declaration import Pipeline
 from headrace.pipeline.errors import PipelineError
 
 MODULE: Final = "headrace_pipeline_"

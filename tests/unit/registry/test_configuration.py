@@ -2,8 +2,8 @@
 
 import pytest
 
-from headrace.registry.configuring import level, mode_named, whose
-from headrace.registry.deleting import delete_context
+from headrace.registry.configuration import parse_level, parse_mode, settings_scope
+from headrace.registry.deletion import delete_context
 from headrace.registry.formats import Level
 from headrace.registry.records import ConfigValue, Mode
 from headrace.registry.refusals import (
@@ -57,8 +57,8 @@ def test_an_alias_stands_for_another_subject() -> None:
     registry = ARegistry()
     registry.configure(":.a:short", alias="long")
 
-    assert registry.state.settings.meant_by(":.a:short") == ":.a:long"
-    assert registry.state.settings.meant_by("other") == "other"
+    assert registry.state.settings.resolve_alias(":.a:short") == ":.a:long"
+    assert registry.state.settings.resolve_alias("other") == "other"
 
 
 def test_deleting_what_is_not_set_is_refused_but_for_all() -> None:
@@ -121,17 +121,17 @@ def test_a_context_is_forgotten_when_it_has_no_subjects() -> None:
 
 
 def test_names_of_levels_and_modes_are_read_however_they_are_written() -> None:
-    assert level("full_transitive") is Level.FULL_TRANSITIVE
-    assert mode_named("ReadOnly") is Mode.READONLY
+    assert parse_level("full_transitive") is Level.FULL_TRANSITIVE
+    assert parse_mode("ReadOnly") is Mode.READONLY
     with pytest.raises(InvalidLevel):
-        level("some")
+        parse_level("some")
     with pytest.raises(InvalidMode):
-        mode_named("some")
+        parse_mode("some")
 
 
 def test_the_default_context_is_for_all() -> None:
-    assert whose(":.:") is None
-    assert whose(":.a:") == ":.a:"
-    assert whose("s") == "s"
+    assert settings_scope(":.:") is None
+    assert settings_scope(":.a:") == ":.a:"
+    assert settings_scope("s") == "s"
     with pytest.raises(InvalidSubject):
-        whose("\n")
+        settings_scope("\n")

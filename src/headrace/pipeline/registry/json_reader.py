@@ -9,7 +9,7 @@ import jsonschema_rs
 
 from headrace.pipeline.registry.fitting import in_short
 from headrace.pipeline.registry.json_shapes import JsonShapes
-from headrace.pipeline.registry.reading import Unreadable, understood
+from headrace.pipeline.registry.reader import Unreadable, understood
 from headrace.pipeline.registry.shapes import Shape
 from headrace.pipeline.registry.whole import Whole
 from headrace.registry.formats.json_schema import JsonSchema

@@ -41,7 +41,7 @@ def test_the_same_schema_has_the_same_id_in_every_subject() -> None:
     registry.register("s", TWO)
 
     assert registry.register("t", TWO).id == 2
-    assert [each.subject for each in registry.state.places(2)] == ["s", "t"]
+    assert [each.subject for each in registry.state.versions_with_id(2)] == ["s", "t"]
 
 
 def test_a_context_has_ids_of_its_own() -> None:
@@ -186,7 +186,7 @@ def test_what_is_no_schema_is_refused(text: str) -> None:
 
 def test_what_cannot_be_written_down_is_refused() -> None:
     for odd in ({"a": float("nan")}, {"a": "\ud800"}):
-        with pytest.raises(Invalid, match="cannot be kept"):
+        with pytest.raises(Invalid, match="cannot be stored"):
             ARegistry().register("s", ONE, metadata=odd)
 
 
@@ -306,7 +306,7 @@ def test_ids_come_to_an_end() -> None:
     registry.register("s", ONE, id=2**31 - 1, version=1)
     registry.enter(None, Mode.READWRITE)
 
-    with pytest.raises(NotPermitted, match="given out"):
+    with pytest.raises(NotPermitted, match="been assigned"):
         registry.register("s", TWO)
 
 

@@ -5,12 +5,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from headrace.pipeline.checkpoints import Checkpoint, read_checkpoint
-from headrace.pipeline.creating import NewTopic, missing_topics
-from headrace.pipeline.declaring import DEAD_LETTERS_EVERY, Pipeline, Sink, Source
-from headrace.pipeline.decoding import settle
-from headrace.pipeline.pinning import kept_position
+from headrace.pipeline.declaration import DEAD_LETTERS_EVERY, Pipeline, Sink, Source
+from headrace.pipeline.decoders import settle
+from headrace.pipeline.initial_offsets import kept_position
 from headrace.pipeline.state import State
 from headrace.pipeline.targets import Delta, Parquet
+from headrace.pipeline.topics import NewTopic, missing_topics
 from headrace.protocol.ids import TopicPartition
 from headrace.spark.offsets import Offsets
 from headrace.spark.options import SourceOptions

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
 
-from headrace.pipeline.decoding import Decoder, Raw, Unsettled
+from headrace.pipeline.decoders import Decoder, Raw, Unsettled
 from headrace.pipeline.errors import PipelineError
 from headrace.pipeline.targets import Parquet, Target
 

@@ -2,7 +2,16 @@
 
 import pytest
 
-from headrace.registry.judging import KEY, KEY_STRATEGY, VALUE, VALUE_STRATEGY, Known, Rule, Strategy, wrong
+from headrace.registry.validation import (
+    KEY,
+    KEY_STRATEGY,
+    VALUE,
+    VALUE_STRATEGY,
+    KnownSchemas,
+    Rule,
+    Strategy,
+    invalid_records,
+)
 
 
 @pytest.mark.parametrize("on", [True, "true", "TRUE"])
@@ -23,8 +32,8 @@ def test_a_strategy_that_nobody_knows_is_an_error_where_it_is_used() -> None:
 
 
 def test_every_bad_record_is_named_unless_somebody_wants_fewer() -> None:
-    rule, known = Rule(keys=None, values=Strategy.TOPIC), Known((), {7}, {})
+    rule, known = Rule(keys=None, values=Strategy.TOPIC), KnownSchemas((), {7}, {})
     records = [(None, value, ()) for value in (b"\0\0\0\0\x07", b"x", None, b"\0\0\0\0\x08")]
 
-    assert [place for place, _ in wrong("t", rule, records, known)] == [1, 3]
-    assert [place for place, _ in wrong("t", rule, records, known, most=1)] == [1]
+    assert [place for place, _ in invalid_records("t", rule, records, known)] == [1, 3]
+    assert [place for place, _ in invalid_records("t", rule, records, known, most=1)] == [1]

@@ -8,7 +8,7 @@ from typing import Final
 from headrace.client.admin.admin import Admin
 from headrace.client.errors import TopicExists
 from headrace.client.wire.security import Security
-from headrace.pipeline.declaring import Pipeline, Sink, Source
+from headrace.pipeline.declaration import Pipeline, Sink, Source
 from headrace.pipeline.targets import Topic
 from headrace.spark.cluster import Cluster
 from headrace.spark.options import SourceOptions

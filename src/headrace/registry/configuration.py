@@ -1,16 +1,16 @@
-"""Deciding about settings: compatibility and what goes with it, and modes."""
+"""Decisions about compatibility settings and modes."""
 
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any
 
 from headrace.registry import names
-from headrace.registry.decision import Decision
 from headrace.registry.formats import Level
 from headrace.registry.record_json import config_document, read_config
 from headrace.registry.records import (
     ClearSubjectKey,
     ConfigKey,
     ConfigValue,
+    Decision,
     Exists,
     Mode,
     ModeKey,
@@ -29,11 +29,9 @@ from headrace.registry.refusals import (
 from headrace.registry.settings import DEFAULT_LEVEL
 from headrace.registry.state import Show, State
 
-_READ_ONLY: Final = {Mode.READONLY, Mode.READONLY_OVERRIDE}
 
-
-def whose(subject: str) -> str | None:
-    """Whom a setting of this name is for: None if it is the default context's."""
+def settings_scope(subject: str) -> str | None:
+    """Return the subject or context that a setting of this name is for; None for the default context."""
     if not names.is_valid(subject, for_settings=True):
         raise InvalidSubject(subject)
     name = names.parse(subject)
@@ -41,8 +39,8 @@ def whose(subject: str) -> str | None:
 
 
 def set_config(state: State, subject: str | None, changes: Mapping[str, Any]) -> Decision[ConfigValue]:
-    """The settings as they become; what `changes` does not name stays, what it gives as None goes."""
-    _check_writable(state, subject)
+    """Return the new settings: `changes` over the current ones, without those that are None in `changes`."""
+    state.settings.check_writable(subject)
     old = config_document(state.settings.config(subject) or ConfigValue())
     new = {name: value for name, value in {**old, **changes}.items() if value is not None}
     config = read_config(new)
@@ -50,57 +48,49 @@ def set_config(state: State, subject: str | None, changes: Mapping[str, Any]) ->
 
 
 def delete_config(state: State, subject: str | None) -> Decision[ConfigValue]:
-    """The settings as they were."""
+    """Return the settings that were deleted."""
     old = state.settings.config(subject)
     if old is None and subject is not None:
         raise NoSuchSubject(subject)
-    _check_writable(state, subject)
-    return Decision(
-        old or ConfigValue(DEFAULT_LEVEL), [] if old is None else [Record(ConfigKey(subject), None)]
-    )
+    state.settings.check_writable(subject)
+    records = [] if old is None else [Record(ConfigKey(subject), None)]
+    return Decision(old or ConfigValue(DEFAULT_LEVEL), records)
 
 
 def set_mode(state: State, subject: str | None, mode: Mode, *, force: bool = False) -> Decision[Mode]:
-    """The mode. IMPORT is for subjects without schemas, whose ids could be in the way, or by `force`."""
+    """Return the new mode. Without `force`, only subjects without schemas can be set to IMPORT."""
     records = []
     if mode is Mode.IMPORT and state.settings.mode_in_force(subject) is not Mode.IMPORT and not force:
-        records = _emptied(state, subject)
+        records = _clear_deleted(state, subject)
     return Decision(mode, [*records, Record(ModeKey(subject), ModeValue(mode))])
 
 
 def delete_mode(state: State, subject: str | None) -> Decision[Mode]:
-    """The mode as it was."""
+    """Return the mode that was deleted."""
     old = state.settings.mode(subject)
     if old is None and subject is not None:
         raise NoSuchSubject(subject)
     return Decision(old or Mode.READWRITE, [] if old is None else [Record(ModeKey(subject), None)])
 
 
-def level(said: str) -> Level:
-    """The level by its name, however it is written."""
+def parse_level(name: str) -> Level:
+    """Return the compatibility level of this name, in any case."""
     try:
-        return Level(said.upper())
+        return Level(name.upper())
     except ValueError:
         raise InvalidLevel from None
 
 
-def mode_named(said: str) -> Mode:
-    """The mode by its name, however it is written."""
+def parse_mode(name: str) -> Mode:
+    """Return the mode of this name, in any case."""
     try:
-        return Mode(said.upper())
+        return Mode(name.upper())
     except ValueError:
         raise InvalidMode from None
 
 
-def _check_writable(state: State, subject: str | None) -> None:
-    if state.settings.mode_in_force(subject) in _READ_ONLY:
-        raise NotPermitted(
-            f"{'The registry' if subject is None else f'Subject {subject}'} is in read-only mode"
-        )
-
-
-def _emptied(state: State, subject: str | None) -> list[Record]:
-    """What is deleted of the subjects that are to be imported goes for good."""
+def _clear_deleted(state: State, subject: str | None) -> list[Record]:
+    """Return records that permanently delete the soft-deleted versions: their ids may be imported anew."""
     if state.subjects_of(subject):
         raise NotPermitted("Cannot import since found existing subjects")
     records = []
@@ -111,5 +101,5 @@ def _emptied(state: State, subject: str | None) -> list[Record]:
                 raise Referenced(each, value.version)
             records.append(Record(key, None))
     contexts = {names.context_of(each) for each in state.subjects_of(subject, Show.ALL)}
-    notes = [note for each in sorted(contexts) for note in state.note_of_ids(each)]
-    return [*notes, *records, Record(ClearSubjectKey(subject), Exists())]
+    max_ids = [record for each in sorted(contexts) for record in state.max_id_records(each)]
+    return [*max_ids, *records, Record(ClearSubjectKey(subject), Exists())]

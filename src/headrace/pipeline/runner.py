@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Final
 
 from pyspark import cloudpickle
 
-from headrace.pipeline.building import Builder, Query
-from headrace.pipeline.declaring import Pipeline, Sink, View
+from headrace.pipeline.builder import Builder, Query
+from headrace.pipeline.declaration import Pipeline, Sink, View
 from headrace.pipeline.errors import PipelineError, in_words, is_slow_start
-from headrace.pipeline.listening import Listener
-from headrace.pipeline.loading import MODULE
+from headrace.pipeline.listener import Listener
+from headrace.pipeline.loader import MODULE
 from headrace.pipeline.progress import Observer
 from headrace.pipeline.starting import start
 from headrace.pipeline.state import State

@@ -9,8 +9,8 @@ from headrace.client.admin.admin import Admin
 from headrace.client.errors import ClientError, TopicExists
 from headrace.client.records.one_by_one import BEGINNING, Reader, Record, Start, Writer
 from headrace.client.wire.security import Security
-from headrace.pipeline.creating import MOST_REPLICAS
 from headrace.pipeline.progress import TOPIC, Progress
+from headrace.pipeline.topics import MOST_REPLICAS
 from headrace.spark.cluster import Cluster
 from headrace.spark.groups import commit_offsets
 from headrace.spark.offsets import from_json

@@ -1,0 +1,232 @@
+"""Decisions about a submitted schema: whether it is registered, whether it is compatible, its id and version.
+
+A schema that equals another one of the context has the same id, in any subject. One that the subject has
+already is not written again. Soft-deleted versions are not compared with, but keep their ids and numbers: the
+next version is one more than the highest number ever used.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+from headrace.registry import names
+from headrace.registry.comparison import Comparison
+from headrace.registry.fingerprints import identity
+from headrace.registry.formats import Level, Parsed, Schema
+from headrace.registry.library import Library
+from headrace.registry.records import ContextKey, Decision, Exists, Mode, Record, SchemaKey, SchemaValue
+from headrace.registry.refusals import (
+    Incompatible,
+    Invalid,
+    InvalidSubject,
+    NoSuchSchema,
+    NoSuchSubject,
+    NotPermitted,
+)
+from headrace.registry.state import Show, State
+
+MAX_ID: Final = 2**31 - 1
+
+
+@dataclass(frozen=True, slots=True)
+class SubmittedSchema:
+    """A schema as a client sent it; id and version are for copies of another registry (mode IMPORT)."""
+
+    schema: Schema
+    metadata: Mapping[str, Any] | None = None
+    rule_set: Mapping[str, Any] | None = None
+    id: int | None = None
+    version: int | None = None
+
+
+def register(
+    state: State, library: Library, subject: str, submitted: SubmittedSchema, *, normalize: bool = False
+) -> Decision[SchemaValue]:
+    """Return the version of the subject that the schema is, or becomes."""
+    if not names.is_valid(subject):
+        raise InvalidSubject(subject)
+    mode = _check_mode(state, subject, submitted)
+    live = state.versions(subject)
+    importing = mode is Mode.IMPORT
+    if live and not importing:
+        submitted = _with_defaults(submitted, live[-1])
+    value, parsed = _parsed(state, library, subject, submitted, normalize=normalize and not importing)
+    if submitted.version is None:
+        found = _find(library, value, [each for each in live if submitted.id in {None, each.id}])
+        if found is not None:
+            return Decision(found)
+    if not importing:
+        library.check_live(subject, value.schema)
+        messages = _incompatibilities(state, library, value, parsed, live)
+        if messages:
+            raise Incompatible(subject, messages)
+    return _add(state, value, submitted, importing=importing)
+
+
+def lookup(
+    state: State,
+    library: Library,
+    subject: str,
+    submitted: SubmittedSchema,
+    *,
+    normalize: bool = False,
+    show: Show = Show.LIVE,
+) -> SchemaValue:
+    """Return the version of the subject that equals the schema; NoSuchSubject or NoSuchSchema if none."""
+    versions = state.versions(subject, show)
+    if not versions:
+        raise NoSuchSubject(subject)
+    value, _ = _parsed(state, library, subject, submitted, normalize=normalize)
+    found = _find(library, value, versions)
+    if found is not None:
+        return found
+    for version in reversed(versions):  # metadata and rules that the client left out match any
+        defaults = _with_defaults(submitted, version)
+        candidate = replace(value, metadata=defaults.metadata, rule_set=defaults.rule_set)
+        if _is_equal(library, version, candidate):
+            return version
+    raise NoSuchSchema
+
+
+def compatible(
+    state: State,
+    library: Library,
+    subject: str,
+    submitted: SubmittedSchema,
+    olds: Sequence[SchemaValue],
+    *,
+    normalize: bool = False,
+) -> list[str]:
+    """Return the incompatibilities of the schema with `olds`, by the settings of the subject."""
+    value, parsed = _parsed(state, library, subject, submitted, normalize=normalize)
+    library.check_live(subject, value.schema)
+    return _incompatibilities(state, library, value, parsed, olds)
+
+
+def _check_mode(state: State, subject: str, submitted: SubmittedSchema) -> Mode:
+    mode = state.settings.mode_in_force(subject)
+    state.settings.check_writable(subject)
+    if submitted.id is not None and mode is not Mode.IMPORT:
+        raise NotPermitted(f"Subject {subject} is not in import mode")
+    if submitted.id is None and mode is not Mode.READWRITE:
+        raise NotPermitted(f"Subject {subject} is not in read-write mode")
+    return mode
+
+
+def _with_defaults(submitted: SubmittedSchema, version: SchemaValue) -> SubmittedSchema:
+    """Return the schema with the metadata and rules of a version where it has none."""
+    return replace(
+        submitted,
+        metadata=version.metadata if submitted.metadata is None else submitted.metadata,
+        rule_set=version.rule_set if submitted.rule_set is None else submitted.rule_set,
+    )
+
+
+def _parsed(
+    state: State, library: Library, subject: str, submitted: SubmittedSchema, *, normalize: bool
+) -> tuple[SchemaValue, Parsed]:
+    """Return the value that would be stored, without id and version, and the schema parsed."""
+    _check_storable(submitted)
+    parsed = library.parsed(subject, library.pinned(subject, submitted.schema))
+    normalize = normalize or state.settings.config_in_force(subject).normalize is True
+    schema = Schema(parsed.type, parsed.normalized if normalize else parsed.canonical, parsed.references)
+    return SchemaValue(subject, 0, 0, schema, submitted.metadata, submitted.rule_set), parsed
+
+
+def _check_storable(submitted: SubmittedSchema) -> None:
+    """Raise Invalid if a part of it cannot be encoded as JSON in UTF-8."""
+    references = [(each.name, each.subject) for each in submitted.schema.references]
+    parts = submitted.schema.text, references, submitted.metadata, submitted.rule_set
+    try:
+        json.dumps(parts, allow_nan=False, ensure_ascii=False).encode()
+    except (ValueError, RecursionError) as error:
+        raise Invalid(f"the schema cannot be stored: {error}") from error
+
+
+def _find(library: Library, value: SchemaValue, versions: Sequence[SchemaValue]) -> SchemaValue | None:
+    """Return the newest version that equals `value`, preferring the same text to an equal canonical form."""
+    for each in reversed(versions):
+        if identity(each) == identity(value):
+            return each
+    return next((each for each in reversed(versions) if _is_equal(library, each, value)), None)
+
+
+def _is_equal(library: Library, version: SchemaValue, value: SchemaValue) -> bool:
+    """Return whether a version equals `value` in our canonical form; another registry may use another one."""
+    if version.schema.type is not value.schema.type:
+        return False
+    if version.schema.text != value.schema.text:
+        try:
+            text = library.parsed_version(version).canonical
+        except Invalid:
+            return False
+        version = replace(version, schema=replace(version.schema, text=text))
+    return identity(version) == identity(value)
+
+
+def _incompatibilities(
+    state: State, library: Library, value: SchemaValue, parsed: Parsed, olds: Sequence[SchemaValue]
+) -> list[str]:
+    config = state.settings.config_in_force(value.subject)
+    assert config.compatibility is not None, value.subject
+    if config.compatibility is Level.NONE:
+        return []
+    if config.group is not None:
+        group = value.metadata_property(config.group)
+        olds = [each for each in olds if each.metadata_property(config.group) == group]
+    if not config.compatibility.transitive:
+        olds = olds[-1:]  # the others need not be parsed
+    comparison = Comparison(
+        new=value.schema,
+        context=names.context_of(value.subject),
+        olds=tuple((each.version, each.schema) for each in olds),
+        level=config.compatibility,
+        permanent_deletions=state.permanent_deletions,
+        parsed=parsed,
+        parsed_olds=[library.parsed_version(each) for each in olds],
+    )
+    return library.comparisons.messages(comparison)
+
+
+def _add(
+    state: State, value: SchemaValue, submitted: SubmittedSchema, *, importing: bool
+) -> Decision[SchemaValue]:
+    subject, context = value.subject, names.context_of(value.subject)
+    history = state.versions(subject, Show.ALL)
+    following = history[-1].version + 1 if history else 1
+    if submitted.version not in {None, following} and not importing:
+        raise Invalid(
+            f"Version is not one more than previous version: {submitted.version} after {following - 1}"
+        )
+    version = following if submitted.version is None else submitted.version
+    added = replace(value, version=version, id=_id(state, value, submitted.id))
+    records = [] if state.has_context(context) else [Record(ContextKey(context), Exists())]
+    records += [Record(SchemaKey(subject, each), None) for each in _replaced(state, added, history)]
+    return Decision(added, [*records, Record(SchemaKey(subject, version), added)])
+
+
+def _id(state: State, value: SchemaValue, submitted_id: int | None) -> int:
+    context = names.context_of(value.subject)
+    if submitted_id is None:
+        known = state.id_of(value)
+        if known is None and state.max_id(context) >= MAX_ID:
+            raise NotPermitted(f"all ids of the context {context} have been assigned")
+        return state.max_id(context) + 1 if known is None else known
+    if any(identity(each) != identity(value) for each in state.versions_with_id(submitted_id, context)):
+        raise NotPermitted(
+            f"Overwrite new schema with id {submitted_id} in context {context} is not permitted."
+        )
+    return submitted_id
+
+
+def _replaced(state: State, added: SchemaValue, history: Sequence[SchemaValue]) -> list[int]:
+    """Return the soft-deleted versions that the new one replaces: the same schema, without referrers."""
+    return [
+        each.version
+        for each in history
+        if each.deleted
+        and each.id == added.id
+        and each.version < added.version
+        and not state.referrers(SchemaKey(each.subject, each.version), Show.ALL)
+    ]
