@@ -228,7 +228,7 @@ class Membership:
         if self.controller is not None:
             try:
                 await self.controller.brokers_changed(*self._brokers)
-                await self._broker.groups.use_brokers(self.controller)
+                await self._broker.offsets_topic.raise_replicas(self.controller)
             except Replaced as error:
                 logger.info("leaving it to the next controller who is here: %s", error)
 

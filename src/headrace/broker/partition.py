@@ -3,7 +3,6 @@
 import asyncio
 import logging
 import time
-from collections import deque
 from collections.abc import Awaitable, Callable, Collection, Sequence
 from enum import IntEnum
 from typing import NamedTuple
@@ -17,10 +16,9 @@ from headrace.broker.errors import (
     UnknownLeaderEpoch,
 )
 from headrace.broker.meters import TopicMeter
-from headrace.broker.purgatory import WaitingFetch
+from headrace.broker.purgatory import Commit, WaitingAcks, WaitingFetch
 from headrace.coordination.znodes import PartitionState
 from headrace.protocol.compression import Buffer
-from headrace.protocol.errors import KafkaError
 from headrace.protocol.ids import TopicPartition
 from headrace.replication.follower import UNKNOWN, EpochEnd, where_parted
 from headrace.replication.leader import Leader
@@ -54,6 +52,13 @@ class Fetched(NamedTuple):
     last_stable_offset: int
     log_start_offset: int
     aborted: Sequence[AbortedTxn] | None  # None: the reader did not ask to be spared
+
+
+class Write(NamedTuple):
+    """A batch that is in the leader's log."""
+
+    appended: Appended
+    commit: Commit | None  # None: it is committed, or the producer asked for acks=1
 
 
 class SteppedDown(NamedTuple):
@@ -96,9 +101,7 @@ class Partition:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._readers: set[WaitingFetch] = set()  # wait for the high watermark
         self._followers: set[WaitingFetch] = set()  # wait for the log's end
-        self._unacknowledged: deque[tuple[int, asyncio.Future[KafkaError | None]]] = (
-            deque()
-        )  # by offset, ascending
+        self._waiting_acks = WaitingAcks()
 
     # -- roles ---------------------------------------------------------------------------------
 
@@ -137,7 +140,7 @@ class Partition:
             self._lead(state, now_ms, is_new=is_new)
         else:
             self.leadership = None
-            self._refuse_unacknowledged(NotLeader(f"broker {state.leader} leads {self.id} now"))
+            self._waiting_acks.fail(NotLeader(f"broker {state.leader} leads {self.id} now"))
         if is_new:
             self.wake()
         return is_new
@@ -166,7 +169,7 @@ class Partition:
             self.leadership.use_isr(state.isr, state.elr)
         self._commit()
         if len(self.isr) < self._wanted_in_sync:
-            self._refuse_unacknowledged(
+            self._waiting_acks.fail(
                 NotEnoughReplicasAfterAppend(f"{self.id} has only {list(self.isr)} in sync any more")
             )
 
@@ -227,30 +230,31 @@ class Partition:
 
     # -- writing -------------------------------------------------------------------------------
 
-    def append(self, data: Buffer | PreparedBatch, *, all_in_sync: bool) -> Appended:
-        """Append a client's batch; whoever waited for it is woken.
+    def append(self, data: Buffer | PreparedBatch, *, acks_all: bool) -> Write:
+        """Append a client's batch and complete the fetches that wait for it.
 
-        With `all_in_sync`, acks=all, it is refused while fewer replicas are in sync than the topic wants.
+        With `acks_all`, NotEnoughReplicas is raised while the ISR is smaller than min.insync.replicas.
         """
         self.ensure_leader()
         self.ensure_serving()
-        if all_in_sync:
+        if acks_all:
             self.ensure_enough_replicas()
         batch = data if isinstance(data, PreparedBatch) else self.log.prepare(data)
         appended = self.log.append_prepared(batch, leader_epoch=self.leader_epoch)
         if not appended.duplicate:
             self.meter.appended(appended.last_offset - appended.base_offset + 1, batch.received_bytes)
             self._grown(len(batch.data))
-        return appended
+        # A duplicate waits for the first write of its batch, which may be uncommitted.
+        return Write(appended, self.commit_of_log_end() if acks_all else None)
 
-    def append_internal(self, data: Buffer) -> Appended:
-        """Append what this broker itself has to remember, as if with acks=all."""
+    def append_internal(self, data: Buffer) -> Write:
+        """Append a batch of a coordinator of this broker, with acks=all."""
         self.ensure_leader()
         self.ensure_serving()
         self.ensure_enough_replicas()
         appended = self.log.append_internal(data, leader_epoch=self.leader_epoch)
         self._grown(len(data))
-        return appended
+        return Write(appended, self.commit_of_log_end())
 
     def ensure_enough_replicas(self) -> None:
         """Raise while fewer replicas are in sync than the topic wants."""
@@ -288,35 +292,21 @@ class Partition:
                 waiting.arrived(size)
             else:
                 waiting.look_again()
-        while self._unacknowledged and self._unacknowledged[0][0] <= committed:
-            _, waiter = self._unacknowledged.popleft()
-            if not waiter.done():
-                waiter.set_result(None)
+        self._waiting_acks.complete(committed)
 
     @property
     def knows_what_is_committed(self) -> bool:
         """Whether a leader has heard from enough followers to know all that its predecessors committed."""
         return self.leadership is None or self.high_watermark >= self.leadership.epoch_start_offset
 
-    def committed(self) -> "asyncio.Future[KafkaError | None] | None":
-        """None if everything in the log is committed; else a future for when it is.
-
-        Its result is None then, or why this leader will not commit it.
-        """
+    def commit_of_log_end(self) -> Commit | None:
+        """Return a future for when everything in the log is committed, or None if it is."""
         end = self.log.log_end_offset
         if end <= self.high_watermark:
             return None
-        if self._loop is None:  # remembered, because asking for it is a system call
+        if self._loop is None:  # kept, because asyncio.get_running_loop() is a system call
             self._loop = asyncio.get_running_loop()
-        waiter: asyncio.Future[KafkaError | None] = self._loop.create_future()
-        self._unacknowledged.append((end, waiter))
-        return waiter
-
-    def _refuse_unacknowledged(self, why: KafkaError) -> None:
-        while self._unacknowledged:
-            _, waiter = self._unacknowledged.popleft()
-            if not waiter.done():
-                waiter.set_result(why)
+        return self._waiting_acks.add(end, self._loop)
 
     # -- followers -----------------------------------------------------------------------------
 
@@ -469,5 +459,5 @@ class Partition:
     def close(self) -> None:
         """The partition leaves this broker: whoever waits for it is told so."""
         self.leadership = None
-        self._refuse_unacknowledged(NotLeader(f"{self.id} is not on broker {self._broker_id} any more"))
+        self._waiting_acks.fail(NotLeader(f"{self.id} is not on broker {self._broker_id} any more"))
         self.wake()

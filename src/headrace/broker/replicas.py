@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 from headrace.broker.config import BrokerConfig
 from headrace.broker.fetcher import Fetchers
-from headrace.broker.groups import OFFSETS_TOPIC
 from headrace.broker.image import TopicImage
 from headrace.broker.isr_changes import IsrChanges
 from headrace.broker.partition import Partition, monotonic_ms
@@ -191,8 +190,8 @@ class Replicas:
         if len(broker.logs.logs) != had:
             broker.logs.sync()
         broker.schemas.use(topic, broker.config.topic_values(own))
-        if topic.name == OFFSETS_TOPIC:
-            broker.groups.follow(topic)
+        if topic.name in broker.coordinators:
+            broker.coordinators[topic.name].follow(topic)
 
     def _ensure(self, id_: TopicPartition, topic_id: bytes) -> Partition:
         partition = self.partitions.get(id_)
@@ -226,7 +225,7 @@ class Replicas:
 
     def drop_topic(self, name: str) -> None:
         """Remove every log of a topic that is gone; those who wait for it are told so."""
-        self._broker.groups.topic_is_gone(name)
+        self._broker.groups.forget_topic(name)
         logs = self._broker.logs
         gone = [id_ for id_ in (*logs.logs, *logs.failed) if id_.topic == name]
         for id_ in gone:

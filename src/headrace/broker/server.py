@@ -15,6 +15,7 @@ from headrace.broker.config import BrokerConfig, Endpoint
 from headrace.broker.config_admin import ConfigAdmin
 from headrace.broker.config_resources import ALL_BROKERS
 from headrace.broker.connection import Connection
+from headrace.broker.coordinator_runtime import CoordinatorHost, CoordinatorRuntime
 from headrace.broker.descriptors import raise_limit, room_for_connections
 from headrace.broker.dispatch import HANDLERS, Context, Handler, HangUp, load_handlers
 from headrace.broker.errors import (
@@ -28,10 +29,11 @@ from headrace.broker.errors import (
 from headrace.broker.fetch_sessions import FetchSessions
 from headrace.broker.finishing import Finishing
 from headrace.broker.group_configs import consumer_timeouts
-from headrace.broker.groups import Groups
+from headrace.broker.groups import OFFSETS_TOPIC, OFFSETS_TOPIC_SETTINGS, Groups
 from headrace.broker.housekeeping import Housekeeping
 from headrace.broker.image import ClusterImage
 from headrace.broker.inspections import Inspections
+from headrace.broker.internal_topics import InternalTopic
 from headrace.broker.membership import Membership
 from headrace.broker.meters import Meters
 from headrace.broker.opening import OpeningLogs
@@ -108,11 +110,26 @@ class Broker:
         self._buffered = 0  # bytes, over all connections' receive buffers
         self._unsent = 0  # bytes, over all connections' replies
         self._housekeeping = Housekeeping(self)
-        self.groups = Groups(self)
         self.schemas = Schemas(self)
         self.inspections = Inspections(self.schemas)
         self.replicas = Replicas(self)
         self.membership = Membership(self)
+        host = CoordinatorHost(
+            self.broker_id,
+            lambda: self.image,
+            self.partitions,
+            self.ensure_lease,
+            lambda: self.loop,
+        )
+        self.groups = Groups(host, config.group_limits())
+        self.coordinators: Mapping[str, CoordinatorRuntime[Any]] = {OFFSETS_TOPIC: self.groups.runtime}
+        self.offsets_topic = InternalTopic(
+            OFFSETS_TOPIC,
+            OFFSETS_TOPIC_SETTINGS,
+            config=lambda: self.config,
+            image=lambda: self.image,
+            create_topic=self.create_topic,
+        )
 
     @property
     def loop(self) -> asyncio.AbstractEventLoop:
@@ -187,13 +204,17 @@ class Broker:
         await self._stop_listening()
         await self.finishing.finished(_FINISHING_S)
         await self.inspections.stop()
-        self.groups.stop()
+        self.stop_coordinators()
         self.schemas.stop()
         self.replicas.stop()
         self.membership.stop()
         await self._housekeeping.stopped()
         await asyncio.to_thread(self.logs.close)
         await self.session.close()
+
+    def stop_coordinators(self) -> None:
+        for runtime in self.coordinators.values():
+            runtime.stop()
 
     def _open_logs(self) -> LogDirectory:
         # The topics' own settings are not known yet: they come with the image, before any append.

@@ -13,8 +13,11 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
+from typing import Final
 
-from headrace.group.decision import JoinedMember, Waiter
+from headrace.coordinator.decision import Waiter
+from headrace.coordinator.transitions import check_transition
+from headrace.group.decision import JoinedMember
 from headrace.group.errors import (
     FencedInstance,
     GroupNotEmpty,
@@ -39,12 +42,20 @@ Protocols = Sequence[tuple[str, bytes]]
 
 
 class State(Enum):
-    """Where a classic group is. The values are Kafka's names, which `describe` shows."""
+    """The state of a classic group. The values are Kafka's names, which DescribeGroups returns."""
 
     EMPTY = "Empty"
     PREPARING = "PreparingRebalance"
     COMPLETING = "CompletingRebalance"
     STABLE = "Stable"
+
+
+TRANSITIONS: Final = {
+    State.EMPTY: {State.PREPARING, State.STABLE, State.EMPTY},  # the last two when records are loaded
+    State.PREPARING: {State.COMPLETING, State.EMPTY},
+    State.COMPLETING: {State.STABLE, State.PREPARING, State.EMPTY},
+    State.STABLE: {State.PREPARING, State.EMPTY, State.STABLE},  # a static member was replaced
+}
 
 
 @dataclass(slots=True)
@@ -194,6 +205,10 @@ class ClassicGroup:
             for member in self.members.values()
         ]
 
+    def move_to(self, state: State) -> None:
+        check_transition(TRANSITIONS, self.state, state, f"group {self.group_id!r}")
+        self.state = state
+
     # -- members -------------------------------------------------------------------------------
 
     def add(self, member: ClassicMember, protocol_type: str) -> None:
@@ -246,7 +261,7 @@ class ClassicGroup:
         self.generation += 1
         self.protocol_name = self.choose_protocol()
         self.subscribed = self._read_subscriptions()
-        self.state = State.COMPLETING
+        self.move_to(State.COMPLETING)
 
     def _read_subscriptions(self) -> frozenset[str] | None:
         if not self.members:
@@ -325,7 +340,7 @@ class ClassicGroup:
             self.members[member.member_id] = member
             if member.instance_id is not None:
                 self.instances[member.instance_id] = member.member_id
-        self.state = State.STABLE if self.members else State.EMPTY
+        self.move_to(State.STABLE if self.members else State.EMPTY)
         self.subscribed = self._read_subscriptions()
 
 

@@ -7,13 +7,14 @@ generation is the member's own epoch, whose leader is nobody, and whose assignme
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
+from headrace.coordinator.deadlines import Deadlines
+from headrace.coordinator.decision import Waiter
 from headrace.group.assignors import Assignment
 from headrace.group.classic import CONSUMER
 from headrace.group.classic_protocol import Join, Leaving, Sync
 from headrace.group.consumer import ClassicTraits, ConsumerGroup, ConsumerMember, MemberState
 from headrace.group.consumer_protocol import ConsumerProtocolMachine, Draft
-from headrace.group.deadlines import Deadlines
-from headrace.group.decision import Decision, Joined, Synced, Timed, Timer, Waiter
+from headrace.group.decision import Decision, Joined, Synced, Timed, Timer
 from headrace.group.errors import (
     GroupError,
     GroupIsFull,

@@ -8,9 +8,11 @@ crash, from which a group comes back as it was last written down.
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
+from headrace.coordinator.deadlines import Deadlines
+from headrace.coordinator.decision import Waiter
+from headrace.coordinator.errors import CoordinatorError
 from headrace.group.classic import ClassicGroup, ClassicMember, Protocols, State
-from headrace.group.deadlines import Deadlines
-from headrace.group.decision import Answer, Client, Decision, Joined, Synced, Timed, Timer, Waiter
+from headrace.group.decision import Answer, Client, Decision, Joined, Synced, Timed, Timer
 from headrace.group.errors import (
     FencedInstance,
     GroupError,
@@ -217,7 +219,7 @@ class ClassicProtocolMachine:
             self._answer_syncing(group, comes_anew, decision)
         self._clear_sync(group)
         was_empty = group.state is State.EMPTY
-        group.state = State.PREPARING
+        group.move_to(State.PREPARING)
         if was_empty:
             delay = self.limits.initial_rebalance_delay_ms
             self._extendable[group.group_id] = max(group.rebalance_timeout_ms - delay, 0)
@@ -434,7 +436,7 @@ class ClassicProtocolMachine:
         """Have everybody join again, for a reason from outside."""
         self._prepare(group, decision)
 
-    def dismiss(self, group: ClassicGroup, why: GroupError, decision: Decision) -> None:
+    def dismiss(self, group: ClassicGroup, why: CoordinatorError, decision: Decision) -> None:
         """The group ends: whoever waits is told, and nothing of it is due any more."""
         for member in list(group.members.values()):
             self._answer_all(member, why, decision)

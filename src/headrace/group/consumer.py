@@ -15,7 +15,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import IntEnum
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from headrace.group.assignors import Assignment
 from headrace.group.errors import (
@@ -63,6 +63,14 @@ class MemberState(IntEnum):
     def _missing_(cls, _value: object) -> "MemberState":
         """What a later version has written."""
         return cls.UNKNOWN
+
+
+TRANSITIONS: Final = {
+    MemberState.STABLE: {MemberState.STABLE, MemberState.UNREVOKED, MemberState.UNRELEASED},
+    MemberState.UNREVOKED: {MemberState.UNREVOKED, MemberState.UNRELEASED, MemberState.STABLE},
+    MemberState.UNRELEASED: {MemberState.UNRELEASED, MemberState.UNREVOKED, MemberState.STABLE},
+    MemberState.UNKNOWN: {MemberState.STABLE, MemberState.UNREVOKED, MemberState.UNRELEASED},
+}
 
 
 class ClassicTraits(NamedTuple):

@@ -8,6 +8,7 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 from typing import Any, Final, NamedTuple
 
+from headrace.coordinator.deadlines import Deadlines
 from headrace.group.assignors import ASSIGNORS, Assignment, AssignorMember
 from headrace.group.consumer import (
     LEAVING_FOR_A_WHILE,
@@ -22,7 +23,6 @@ from headrace.group.consumer import (
     target_epoch_record,
     target_record,
 )
-from headrace.group.deadlines import Deadlines
 from headrace.group.decision import Client, Decision, Timed, Timer
 from headrace.group.errors import (
     FencedMemberEpoch,
@@ -89,7 +89,7 @@ class Heartbeat(NamedTuple):
 _NO_OWN: Final = ConsumerTimeouts()
 
 
-class Beaten(NamedTuple):
+class HeartbeatResult(NamedTuple):
     """The answer to a heartbeat. Without an assignment, nothing has changed."""
 
     member_id: str
@@ -158,7 +158,9 @@ class ConsumerProtocolMachine:
         if beat.expression:
             compile_expression(beat.expression)
 
-    def heartbeat(self, group: ConsumerGroup, beat: Heartbeat, topics: Topics, decision: Decision) -> Beaten:
+    def heartbeat(
+        self, group: ConsumerGroup, beat: Heartbeat, topics: Topics, decision: Decision
+    ) -> HeartbeatResult:
         """Take in what the member says, and move it one step; it says how far it is now."""
         draft = Draft(group, decision)
         member = self._find_member(draft, beat)
@@ -172,7 +174,9 @@ class ConsumerProtocolMachine:
             group.changed_ms = decision.now_ms
         changed = beat.is_full or updated.assigned != member.assigned
         interval_ms = self._interval(group, decision.now_ms)
-        return Beaten(updated.member_id, updated.epoch, interval_ms, updated.assigned if changed else None)
+        return HeartbeatResult(
+            updated.member_id, updated.epoch, interval_ms, updated.assigned if changed else None
+        )
 
     def _interval(self, group: ConsumerGroup, now_ms: int) -> int:
         """How soon to be heard from again: sooner while the group is finding its new shape.

@@ -16,6 +16,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import NamedTuple
 
+from headrace.coordinator.deadlines import Deadlines
+from headrace.coordinator.decision import Waiter
+from headrace.coordinator.errors import NotCoordinator
+from headrace.coordinator.machine import NO_PRODUCER
 from headrace.group.classic import ClassicGroup
 from headrace.group.classic_members import ClassicMembers
 from headrace.group.classic_protocol import ClassicProtocolMachine, Join, Leaving, Sync
@@ -26,16 +30,14 @@ from headrace.group.consumer import (
     departure_records,
     first_records,
 )
-from headrace.group.consumer_protocol import Beaten, ConsumerProtocolMachine, Draft, Heartbeat
-from headrace.group.deadlines import Deadlines
-from headrace.group.decision import Decision, Timed, Timer, Waiter
+from headrace.group.consumer_protocol import ConsumerProtocolMachine, Draft, Heartbeat, HeartbeatResult
+from headrace.group.decision import Decision, Timed, Timer
 from headrace.group.errors import (
     GroupIdNotFound,
     IllegalGeneration,
     InconsistentProtocol,
     InvalidGroupId,
     InvalidSessionTimeout,
-    NotCoordinator,
     RebalanceInProgress,
     UnknownMember,
 )
@@ -49,6 +51,9 @@ from headrace.group.records import (
     GroupRecord,
     OffsetCommitKey,
     OffsetCommitValue,
+    decode_record,
+    encode_record,
+    is_offset_commit,
 )
 from headrace.group.topics import Topics
 
@@ -85,6 +90,7 @@ class GroupCoordinator:
         self.offsets = Offsets()
         self.topics = Topics()
         self.deadlines: Deadlines[Timer] = Deadlines()
+        self._open_transactions: dict[int, list[GroupRecord]] = {}  # by producer id
 
         def new_member_id(prefix: str) -> str:
             return f"{prefix[:_PREFIX_CHARS]}-{new_id()}"
@@ -187,7 +193,7 @@ class GroupCoordinator:
     # -- the consumer protocol -----------------------------------------------------------------
 
     def consumer_heartbeat(self, beat: Heartbeat, now_ms: int) -> Decision:
-        """ConsumerGroupHeartbeat: joins, stays, moves on, or leaves; the answer is a `Beaten`."""
+        """ConsumerGroupHeartbeat: joins, stays, moves on, or leaves; the answer is a `HeartbeatResult`."""
         self._consumer.check(beat)
         decision = Decision(now_ms)
         group = self.groups.get(beat.group_id)
@@ -200,18 +206,18 @@ class GroupCoordinator:
             decision.answer = self._consumer.heartbeat(group, beat, self.topics, decision)
         return decision
 
-    def _leave_consumer_group(self, beat: Heartbeat, decision: Decision) -> Beaten:
+    def _leave_consumer_group(self, beat: Heartbeat, decision: Decision) -> HeartbeatResult:
         group = self._consumer_group(beat.group_id)
         member = group.member(beat.member_id, beat.instance_id)
         if beat.epoch == LEAVING_FOR_A_WHILE:
             self._consumer.step_out(group, member, decision)
         else:
             self._fence(group, member.member_id, decision)
-        return Beaten(member.member_id, beat.epoch, 0)
+        return HeartbeatResult(member.member_id, beat.epoch, 0)
 
     def _begin_consumer_group(
         self, classic: ClassicGroup | None, beat: Heartbeat, decision: Decision
-    ) -> Beaten:
+    ) -> HeartbeatResult:
         """The first member of a consumer group; a classic group of the name becomes one, if it can."""
         group = ConsumerGroup(beat.group_id)
         if classic is None or not classic.members:
@@ -400,8 +406,22 @@ class GroupCoordinator:
 
     # -- records -------------------------------------------------------------------------------
 
-    def apply(self, record: GroupRecord) -> None:
-        """Take in what a record says. Nothing else changes what is written down."""
+    encode = staticmethod(encode_record)
+    decode = staticmethod(decode_record)
+    is_replaced_by_later = staticmethod(is_offset_commit)
+
+    def end_transaction(self, producer_id: int, *, committed: bool) -> None:
+        """Apply or drop the offsets of the producer's transaction."""
+        records = self._open_transactions.pop(producer_id, ())
+        if committed:
+            for record in records:
+                self.apply(record)
+
+    def apply(self, record: GroupRecord, producer_id: int = NO_PRODUCER) -> None:
+        """Change the state as `record` says; nothing else changes durable state."""
+        if producer_id != NO_PRODUCER:
+            self._open_transactions.setdefault(producer_id, []).append(record)
+            return
         key, value = record
         if isinstance(key, OffsetCommitKey):
             self.offsets.apply(key, value if isinstance(value, OffsetCommitValue) else None)

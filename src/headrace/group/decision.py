@@ -1,26 +1,23 @@
-"""What a coordinator decides: records to write, then answers to give."""
+"""What the coordinator of groups decides: its replies, and the names of its deadlines."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from enum import Enum
-from typing import Any, NamedTuple
+from typing import NamedTuple, TypeAlias
 
-from headrace.group.errors import GroupError
+from headrace.coordinator.decision import Decision as CoordinatorDecision
+from headrace.coordinator.errors import CoordinatorError
 from headrace.group.records import GroupRecord
-
-Waiter = Any
-"""Whoever waits for an answer. A coordinator keeps it, gives it back with the answer, and never looks in."""
 
 
 class Client(NamedTuple):
-    """Who sent a request, as `describe` shows it."""
+    """The client of a member, as DescribeGroups shows it."""
 
     client_id: str
     host: str
 
 
 class Joined(NamedTuple):
-    """The answer to a JoinGroup: the member is in this generation. Only the leader sees the others."""
+    """The reply to a JoinGroup. Only the leader of the group gets the other members."""
 
     member_id: str
     generation: int
@@ -32,7 +29,7 @@ class Joined(NamedTuple):
 
 
 class JoinedMember(NamedTuple):
-    """A member as the leader sees it, with what it can read."""
+    """A member as the leader sees it, with its subscription."""
 
     member_id: str
     instance_id: str | None
@@ -40,40 +37,33 @@ class JoinedMember(NamedTuple):
 
 
 class Synced(NamedTuple):
-    """The answer to a SyncGroup: what the member is to read."""
+    """The reply to a SyncGroup: the assignment of the member."""
 
     protocol_type: str | None
     protocol_name: str | None
     assignment: bytes
 
 
-Answer = Joined | Synced | GroupError
+Answer = Joined | Synced | CoordinatorError
 
 
-@dataclass(slots=True)
-class Decision:
-    """Write `records`, all or none; apply them; when they are committed, let the `replies` go."""
-
-    now_ms: int  # the moment it is made at
-    records: list[GroupRecord] = field(default_factory=list)
-    replies: list[tuple[Waiter, Answer]] = field(default_factory=list)
-    answer: Any = None  # to whoever asked, where nobody has to wait for others
+Decision: TypeAlias = CoordinatorDecision[GroupRecord]
 
 
 class Timed(Enum):
-    """What a coordinator does when nothing happens."""
+    """What happens when a deadline passes."""
 
-    SESSION = "a member that is silent is removed"
-    REBALANCE = "a classic group that was a consumer group has everybody join again"
-    JOIN = "a classic group that comes together goes on without those who did not join"
-    SYNC = "members of a classic group that did not sync are removed"
-    REVOCATION = "a member that does not give up its partitions is removed"
-    REJOIN = "a classic member of a consumer group that does not join again is removed"
-    RESYNC = "a classic member of a consumer group that does not sync is removed"
+    SESSION = "a member without a heartbeat is removed"
+    REBALANCE = "a classic group that was a consumer group rebalances"
+    JOIN = "a rebalance of a classic group continues without the members that have not rejoined"
+    SYNC = "members of a classic group that have not synced are removed"
+    REVOCATION = "a member that has not revoked its partitions is removed"
+    REJOIN = "a classic member of a consumer group that has not rejoined is removed"
+    RESYNC = "a classic member of a consumer group that has not synced is removed"
 
 
 class Timer(NamedTuple):
-    """The name of a deadline."""
+    """The key of a deadline."""
 
     what: Timed
     group_id: str

@@ -1,14 +1,15 @@
-"""What a group says no with. Each is a code in a reply; whoever gets one has changed nothing."""
+"""Refusals of groups. Each becomes an error code in a response, and the request has changed nothing."""
 
 from typing import Self
 
-from headrace.protocol.errors import ErrorCode, KafkaError
+from headrace.coordinator.errors import CoordinatorError
+from headrace.protocol.errors import ErrorCode
 
 
-class GroupError(KafkaError):
-    """A request that the group, or its coordinator, does not grant."""
+class GroupError(CoordinatorError):
+    """A group refuses a request."""
 
-    member_id: str | None = None  # for a JoinGroup: who is refused, if that is not who asked
+    member_id: str | None = None  # for the response to a JoinGroup, if it differs from the request's
 
     def of(self, member_id: str) -> Self:
         self.member_id = member_id
@@ -16,13 +17,13 @@ class GroupError(KafkaError):
 
 
 class InvalidGroupId(GroupError):
-    """A group must have a name."""
+    """The group id is empty."""
 
     code = ErrorCode.INVALID_GROUP_ID
 
 
 class GroupIdNotFound(GroupError):
-    """There is no group of this name, or not of this kind."""
+    """There is no group of this name, or it has another type."""
 
     code = ErrorCode.GROUP_ID_NOT_FOUND
 
@@ -34,28 +35,28 @@ class GroupNotEmpty(GroupError):
 
 
 class GroupIsFull(GroupError):
-    """The group has as many members as it may."""
+    """The group has group.max.size members already."""
 
     code = ErrorCode.GROUP_MAX_SIZE_REACHED
 
 
 class GroupTooLarge(GroupError):
-    """What is to be remembered of the group does not fit in a batch."""
+    """The group's record does not fit in a batch."""
 
 
 class UnknownMember(GroupError):
-    """The group has no such member; the client is to join again."""
+    """The group has no such member: the client joins again."""
 
     code = ErrorCode.UNKNOWN_MEMBER_ID
 
 
 class MemberIdRequired(GroupError):
-    """Join again, with the id that was given: only then does the member count."""
+    """A new member joins again with the id from this response, and only then becomes a member."""
 
     code = ErrorCode.MEMBER_ID_REQUIRED
 
     def __init__(self, member_id: str) -> None:
-        super().__init__(f"join again as {member_id}")
+        super().__init__(f"join again with member id {member_id} (MEMBER_ID_REQUIRED)")
         self.of(member_id)
 
 
@@ -72,37 +73,37 @@ class UnreleasedInstance(GroupError):
 
 
 class IllegalGeneration(GroupError):
-    """The member's generation is not the group's."""
+    """The request names another generation than the group is in."""
 
     code = ErrorCode.ILLEGAL_GENERATION
 
 
 class RebalanceInProgress(GroupError):
-    """The group is coming together anew; the client is to join again."""
+    """The group is rebalancing: the client rejoins."""
 
     code = ErrorCode.REBALANCE_IN_PROGRESS
 
 
 class InconsistentProtocol(GroupError):
-    """The member has no protocol in common with the group."""
+    """The member supports no protocol that all members support."""
 
     code = ErrorCode.INCONSISTENT_GROUP_PROTOCOL
 
 
 class InvalidSessionTimeout(GroupError):
-    """The session timeout is out of the bounds that the broker sets."""
+    """The session timeout is outside group.min.session.timeout.ms and group.max.session.timeout.ms."""
 
     code = ErrorCode.INVALID_SESSION_TIMEOUT
 
 
 class FencedMemberEpoch(GroupError):
-    """The member's epoch is not the one its coordinator knows; it is to give up all and join again."""
+    """The member epoch is wrong: the member gives up its partitions and rejoins."""
 
     code = ErrorCode.FENCED_MEMBER_EPOCH
 
 
 class StaleMemberEpoch(GroupError):
-    """The member's epoch is out of date; it is to heartbeat and try again."""
+    """The member epoch is out of date: the member sends a heartbeat and retries."""
 
     code = ErrorCode.STALE_MEMBER_EPOCH
 
@@ -114,36 +115,18 @@ class UnsupportedAssignor(GroupError):
 
 
 class InvalidRegularExpression(GroupError):
-    """RE2 does not understand the expression."""
+    """RE2 cannot compile the expression."""
 
     code = ErrorCode.INVALID_REGULAR_EXPRESSION
 
 
 class InvalidGroupRequest(GroupError):
-    """The request lacks something, or contradicts itself."""
+    """A field of the request is missing or contradicts another one."""
 
     code = ErrorCode.INVALID_REQUEST
 
 
 class UnsupportedByGroup(GroupError):
-    """The API's version is too old for this kind of group."""
+    """The API version is too old for this type of group."""
 
     code = ErrorCode.UNSUPPORTED_VERSION
-
-
-class CoordinatorLoading(GroupError):
-    """The group's records are being read."""
-
-    code = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
-
-
-class CoordinatorNotAvailable(GroupError):
-    """The group's records cannot be read or written at the moment."""
-
-    code = ErrorCode.COORDINATOR_NOT_AVAILABLE
-
-
-class NotCoordinator(GroupError):
-    """Another broker coordinates this group."""
-
-    code = ErrorCode.NOT_COORDINATOR

@@ -3,8 +3,9 @@
 from collections.abc import Collection, Mapping
 from dataclasses import replace
 
+from headrace.coordinator.transitions import check_transition
 from headrace.group.assignors import Assignment
-from headrace.group.consumer import ConsumerMember, MemberState
+from headrace.group.consumer import TRANSITIONS, ConsumerMember, MemberState
 from headrace.group.errors import FencedMemberEpoch
 
 Owned = Mapping[bytes, Collection[int]]
@@ -88,6 +89,7 @@ def _has_any(assignment: Assignment, owned: Owned | None) -> bool:
 def _moved(
     member: ConsumerMember, epoch: int, state: MemberState, assigned: Assignment, revoking: Assignment
 ) -> ConsumerMember:
+    check_transition(TRANSITIONS, member.state, state, f"member {member.member_id}")
     return replace(
         member,
         state=state,

@@ -34,7 +34,7 @@ class EmbeddedBroker(Broker):
         self._housekeeping.stop()
         await self._stop_listening()
         await self.inspections.stop()
-        self.groups.stop()
+        self.stop_coordinators()
         self.replicas.stop()
         self.membership.stop()
         await self._housekeeping.stopped()

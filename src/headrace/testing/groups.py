@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Self
 
 from headrace.group.classic_protocol import Join, Leaving, Sync
-from headrace.group.consumer_protocol import Beaten, Heartbeat
+from headrace.group.consumer_protocol import Heartbeat, HeartbeatResult
 from headrace.group.coordinator import Commit, GroupCoordinator
 from headrace.group.decision import Client, Decision
 from headrace.group.errors import GroupError
@@ -122,8 +122,8 @@ class GroupDesk:
         answer: list[GroupError | None] = self.decide(lambda c, now_ms: c.leave(group_id, members, now_ms))
         return answer
 
-    def beat(self, beat: Heartbeat) -> Beaten:
-        answer: Beaten = self.decide(lambda c, now_ms: c.consumer_heartbeat(beat, now_ms))
+    def beat(self, beat: Heartbeat) -> HeartbeatResult:
+        answer: HeartbeatResult = self.decide(lambda c, now_ms: c.consumer_heartbeat(beat, now_ms))
         return answer
 
     def commit(self, commit: Commit) -> None:

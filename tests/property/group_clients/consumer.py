@@ -4,7 +4,7 @@ from contextlib import suppress
 from typing import Any
 
 from headrace.group.consumer import LEAVING, LEAVING_FOR_A_WHILE
-from headrace.group.consumer_protocol import Beaten, Heartbeat
+from headrace.group.consumer_protocol import Heartbeat, HeartbeatResult
 from headrace.group.errors import (
     FencedInstance,
     FencedMemberEpoch,
@@ -56,7 +56,7 @@ class ConsumerClient:
 
     def beat(self, *, answer_is_lost: bool = False) -> None:
         request = self._request()
-        answer: Beaten | None = None
+        answer: HeartbeatResult | None = None
         try:
             answer = self.world.serve(lambda: self.world.beat(request))
         except Disconnected:
@@ -87,7 +87,7 @@ class ConsumerClient:
             request = request._replace(owned=_assignment(self.owned))
         return request
 
-    def _take(self, request: Heartbeat, answer: Beaten) -> None:
+    def _take(self, request: Heartbeat, answer: HeartbeatResult) -> None:
         self.says_all = False
         self.epoch = answer.epoch
         if request.owned is not None:

@@ -20,7 +20,7 @@ from typing import Any, Protocol
 from headrace.group.classic import ClassicGroup
 from headrace.group.classic_protocol import Join, Sync
 from headrace.group.consumer import LEAVING_FOR_A_WHILE, ConsumerGroup, ConsumerMember
-from headrace.group.consumer_protocol import Beaten, Heartbeat
+from headrace.group.consumer_protocol import Heartbeat, HeartbeatResult
 from headrace.group.coordinator import Commit, GroupCoordinator
 from headrace.group.decision import Decision, Synced
 from headrace.group.errors import GroupError
@@ -178,7 +178,7 @@ class World(GroupDesk):
         super().heartbeat(member_id, generation, instance_id, group_id)
         self._current(member_id, generation)()
 
-    def beat(self, beat: Heartbeat) -> Beaten:
+    def beat(self, beat: Heartbeat) -> HeartbeatResult:
         assert_current = self._current(beat.member_id, beat.epoch, or_before=True)
         answer = super().beat(beat)
         if beat.epoch > 0:

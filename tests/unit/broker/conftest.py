@@ -24,14 +24,14 @@ def open_office(tmp_path: Path, movable_loop: MovableLoop) -> Iterator[Callable[
 
     def open_one(*replicas: int) -> Office:
         for office in offices:
-            office.broker.groups.stop()
+            office.broker.stop_coordinators()
             office.log.release()
         offices.append(Office(tmp_path, movable_loop, replicas or (HERE,)))
         return offices[-1]
 
     yield open_one
     for office in offices:
-        office.broker.groups.stop()
+        office.broker.stop_coordinators()
         office.log.release()
     movable_loop.run_until_complete(asyncio.sleep(0))
 

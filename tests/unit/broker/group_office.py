@@ -7,8 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from headrace.broker.config import BrokerConfig
-from headrace.broker.group_shard import GroupShard
-from headrace.broker.groups import OFFSETS_TOPIC
+from headrace.broker.groups import OFFSETS_TOPIC, GroupShard
 from headrace.broker.image import ClusterImage, TopicImage
 from headrace.broker.lease import Lease
 from headrace.broker.partition import Partition
@@ -65,7 +64,7 @@ class Office:
         self.partition.become(self.state, self.replicas, 0)
         topic = TopicImage(OFFSETS_TOPIC, b"offsets".ljust(16), {0: self.replicas}, {0: self.state})
         self.broker.image.put_topic(topic)
-        self.broker.groups.follow(topic)
+        self.broker.groups.runtime.follow(topic)
 
     @property
     def shard(self) -> GroupShard:
@@ -73,7 +72,7 @@ class Office:
 
     def load(self) -> None:
         """Let the coordinator read its log."""
-        while self.broker.groups.is_loading:
+        while self.broker.groups.runtime.is_loading:
             self.run()
 
     def run(self) -> None:
@@ -94,16 +93,16 @@ class Office:
     # -- requests ------------------------------------------------------------------------------
 
     def join(self, join: Join) -> "asyncio.Future[Any]":
-        return self.shard.ask(lambda coordinator, waiter, now_ms: coordinator.join(join, waiter, now_ms))
+        return self.shard.write_and_wait(lambda machine, waiter, now_ms: machine.join(join, waiter, now_ms))
 
     def sync(self, sync: Sync) -> "asyncio.Future[Any]":
-        return self.shard.ask(lambda coordinator, waiter, now_ms: coordinator.sync(sync, waiter, now_ms))
+        return self.shard.write_and_wait(lambda machine, waiter, now_ms: machine.sync(sync, waiter, now_ms))
 
     def commit(self, commit: Commit) -> None:
-        self.shard.decide(lambda coordinator, now_ms: coordinator.commit(commit, now_ms))
+        self.shard.write(lambda coordinator, now_ms: coordinator.commit(commit, now_ms))
 
     def beat(self, beat: Heartbeat) -> None:
-        self.shard.decide(lambda coordinator, now_ms: coordinator.consumer_heartbeat(beat, now_ms))
+        self.shard.write(lambda coordinator, now_ms: coordinator.consumer_heartbeat(beat, now_ms))
 
     def stable_member(self) -> str:
         joined: Joined = self.join(join_request()).result()
@@ -111,6 +110,6 @@ class Office:
         return joined.member_id
 
     def group(self) -> ClassicGroup:
-        group = self.shard.coordinator.groups["g"]
+        group = self.shard.machine.groups["g"]
         assert isinstance(group, ClassicGroup)
         return group

@@ -102,7 +102,7 @@ def offset_of(partition: Partition, outcome: Outcome) -> int | str:
     """Append as a Produce does; the base offset, or why not."""
     if isinstance(outcome, PreparedBatch):
         try:
-            return partition.append(outcome, all_in_sync=False).base_offset
+            return partition.append(outcome, acks_all=False).appended.base_offset
         except KafkaError as error:
             outcome = error
     return outcome.code.name
@@ -115,7 +115,7 @@ def send(
     if inspections.must_wait(partition, data):
         return inspections.put_in_line(partition, data, lambda outcome: offset_of(partition, outcome))
     done = asyncio.get_running_loop().create_future()
-    done.set_result(partition.append(data, all_in_sync=False).base_offset)
+    done.set_result(partition.append(data, acks_all=False).appended.base_offset)
     return done
 
 

@@ -32,7 +32,7 @@ def leader(tmp_path: Path) -> Partition:
 
 
 def write(partition: Partition) -> None:
-    partition.append(make_batch([b"value"]), all_in_sync=False)
+    partition.append(make_batch([b"value"]), acks_all=False)
 
 
 def fetch(partition: Partition, offset: int) -> None:

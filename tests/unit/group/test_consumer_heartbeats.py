@@ -3,7 +3,7 @@
 import pytest
 
 from headrace.group.consumer import MemberState
-from headrace.group.consumer_protocol import Beaten
+from headrace.group.consumer_protocol import HeartbeatResult
 from headrace.group.errors import (
     FencedMemberEpoch,
     GroupIdNotFound,
@@ -29,7 +29,7 @@ def test_who_joins_is_given_everything_there_is() -> None:
 
     answer = at.beat(beat_request("a", 0))
 
-    assert answer == Beaten("a", 2, 5_000, owning(at, 0, 1, 2))
+    assert answer == HeartbeatResult("a", 2, 5_000, owning(at, 0, 1, 2))
     assert (consumers(at).epoch, consumers(at).target_epoch) == (2, 2)
     assert consumers(at).state == "Stable"
 
@@ -87,7 +87,7 @@ def test_a_heartbeat_that_changes_nothing_writes_nothing() -> None:
     at.beat(beat_request("a", 0))
     written = len(at.log)
 
-    assert at.beat(beat_request("a", 2)) == Beaten("a", 2, 5_000, None)
+    assert at.beat(beat_request("a", 2)) == HeartbeatResult("a", 2, 5_000, None)
 
     assert len(at.log) == written
 
@@ -181,7 +181,7 @@ def test_who_leaves_is_gone_at_once_and_the_others_get_the_rest() -> None:
     at.beat(beat_request("b", 0))
     settle_consumers(at, "a", "b")
 
-    assert at.beat(beat_request("a", -1)) == Beaten("a", -1, 0)
+    assert at.beat(beat_request("a", -1)) == HeartbeatResult("a", -1, 0)
 
     assert list(consumers(at).members) == ["b"]
     assert consumers(at).state == "Assigning"

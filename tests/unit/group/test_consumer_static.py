@@ -2,7 +2,7 @@
 
 import pytest
 
-from headrace.group.consumer_protocol import Beaten
+from headrace.group.consumer_protocol import HeartbeatResult
 from headrace.group.errors import FencedInstance, FencedMemberEpoch, UnknownMember, UnreleasedInstance
 from headrace.testing.groups import GroupDesk, beat_request
 from unit.group.stories import consumers, desk, numbers, settle_consumers
@@ -20,7 +20,7 @@ def test_a_static_member_that_is_back_gets_its_place_and_nobody_else_notices() -
     had = two(at)
     epoch = consumers(at).epoch
 
-    assert at.beat(beat_request("a", -2, instance_id="i1")) == Beaten("a", -2, 0)
+    assert at.beat(beat_request("a", -2, instance_id="i1")) == HeartbeatResult("a", -2, 0)
     assert at.beat(beat_request("b", epoch)).assignment is None
     back = at.beat(beat_request("a2", 0, instance_id="i1"))
 

@@ -42,7 +42,7 @@ def _describe(group_id: str, operations: int, context: Context) -> DescribedGrou
     try:
         if not group_id:
             raise InvalidGroupId("a group must have a name")
-        group = context.broker.groups.shard(group_id).coordinator.groups.get(group_id)
+        group = context.broker.groups.shard(group_id).machine.groups.get(group_id)
         if not isinstance(group, ConsumerGroup):
             raise GroupIdNotFound(f"there is no consumer group {group_id!r}")
     except FAILURES as error:

@@ -6,13 +6,15 @@ Behaviour: joins a consumer group (epoch 0), stays in it, moves towards its targ
 Versions:  v1 regular expressions, in RE2's language, and ids of the member's own making.
 """
 
+from collections.abc import Awaitable
+
+from headrace.broker.coordinator_replies import respond
 from headrace.broker.dispatch import Context, handles
-from headrace.broker.groups import after_commit
 from headrace.broker.handlers.join_group import client_of
 from headrace.broker.slices import Steps
-from headrace.broker.translate import FAILURES, error_code, error_message
+from headrace.broker.translate import FAILURES, Failure, error_code, error_message
 from headrace.group.consumer import ConsumerGroup
-from headrace.group.consumer_protocol import Beaten, Heartbeat
+from headrace.group.consumer_protocol import Heartbeat, HeartbeatResult
 from headrace.group.errors import InvalidGroupRequest, InvalidRegularExpression
 from headrace.protocol.schema.consumer_group_heartbeat import (
     Assignment,
@@ -26,10 +28,9 @@ _OWN_ID = 1
 
 
 @handles(ApiKey.CONSUMER_GROUP_HEARTBEAT, range(2))
-@after_commit
 def consumer_group_heartbeat(
     request: ConsumerGroupHeartbeatRequest, context: Context
-) -> Steps[ConsumerGroupHeartbeatResponse]:
+) -> Steps[ConsumerGroupHeartbeatResponse | Awaitable[ConsumerGroupHeartbeatResponse]]:
     topics, owned = request.subscribed_topic_names, request.topic_partitions
     beat = Heartbeat(
         group_id=request.group_id,
@@ -48,16 +49,24 @@ def consumer_group_heartbeat(
         if context.version >= _OWN_ID and not beat.member_id.strip():
             raise InvalidGroupRequest("member_id cannot be empty")
         yield from _match_expressions(beat, context)
-        answer: Beaten = context.broker.groups.shard(beat.group_id).decide(
-            lambda coordinator, now_ms: coordinator.consumer_heartbeat(beat, now_ms)
+        reply = context.broker.groups.shard(beat.group_id).write(
+            lambda machine, now_ms: machine.consumer_heartbeat(beat, now_ms)
         )
     except FAILURES as error:
-        return ConsumerGroupHeartbeatResponse(
-            error_code=error_code(error),
-            error_message=error_message(error),
-            member_epoch=0,
-            heartbeat_interval_ms=0,
-        )
+        return _refused(error)
+    return respond(reply, _response, _refused)
+
+
+def _refused(error: Failure) -> ConsumerGroupHeartbeatResponse:
+    return ConsumerGroupHeartbeatResponse(
+        error_code=error_code(error),
+        error_message=error_message(error),
+        member_epoch=0,
+        heartbeat_interval_ms=0,
+    )
+
+
+def _response(answer: HeartbeatResult) -> ConsumerGroupHeartbeatResponse:
     return ConsumerGroupHeartbeatResponse(
         member_id=answer.member_id,
         member_epoch=answer.epoch,
@@ -74,8 +83,8 @@ def consumer_group_heartbeat(
 
 
 def _match_expressions(beat: Heartbeat, context: Context) -> Steps[None]:
-    """Look in steps for the topics that the coordinator will ask for: there may be many thousands."""
-    coordinator = context.broker.groups.shard(beat.group_id).coordinator
+    """Match regular expressions against topic names in steps: there may be many thousands of topics."""
+    coordinator = context.broker.groups.shard(beat.group_id).machine
     context.broker.groups.show_topics(coordinator)
     topics, group = coordinator.topics, coordinator.groups.get(beat.group_id)
     expressions = {beat.expression} if beat.expression else set()
@@ -85,4 +94,4 @@ def _match_expressions(beat: Heartbeat, context: Context) -> Steps[None]:
         try:
             yield from topics.match(expression)
         except InvalidRegularExpression:
-            return  # the coordinator refuses the request, if nothing else is wrong with it
+            return  # the coordinator refuses the request, unless it finds another error first

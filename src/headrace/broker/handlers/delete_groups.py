@@ -4,11 +4,15 @@ Behaviour: forgets groups that have no members, with their offsets.
 Versions:  v2 flexible.
 """
 
+import asyncio
+from collections.abc import Awaitable
+from typing import Any
+
+from headrace.broker.coordinator_replies import respond_after
+from headrace.broker.coordinator_shard import outcome
 from headrace.broker.dispatch import Context, handles
-from headrace.broker.groups import after_commit
 from headrace.broker.slices import Steps, each
-from headrace.broker.translate import FAILURES, error_code
-from headrace.protocol.errors import ErrorCode
+from headrace.protocol.errors import ErrorCode, KafkaError
 from headrace.protocol.schema.delete_groups import (
     DeletableGroupResult,
     DeleteGroupsRequest,
@@ -18,19 +22,29 @@ from headrace.protocol.schema.index import ApiKey
 
 
 @handles(ApiKey.DELETE_GROUPS, range(3))
-@after_commit
-def delete_groups(request: DeleteGroupsRequest, context: Context) -> Steps[DeleteGroupsResponse]:
-    def delete(group_id: str) -> DeletableGroupResult:
-        return DeletableGroupResult(group_id=group_id, error_code=_delete(group_id, context))
+def delete_groups(
+    request: DeleteGroupsRequest, context: Context
+) -> Steps[DeleteGroupsResponse | Awaitable[DeleteGroupsResponse]]:
+    replies: dict[str, asyncio.Future[Any] | KafkaError] = {}
 
-    return DeleteGroupsResponse(results=(yield from each(delete, dict.fromkeys(request.groups_names))))
+    def delete(group_id: str) -> None:
+        try:
+            replies[group_id] = context.broker.groups.shard(group_id).write(
+                lambda machine, now_ms: machine.delete_group(group_id, now_ms)
+            )
+        except KafkaError as error:
+            replies[group_id] = error
 
-
-def _delete(group_id: str, context: Context) -> ErrorCode:
-    try:
-        context.broker.groups.shard(group_id).decide(
-            lambda coordinator, now_ms: coordinator.delete_group(group_id, now_ms)
+    def result(group_id: str) -> DeletableGroupResult:
+        reply = replies[group_id]
+        error = reply if isinstance(reply, KafkaError) else outcome(reply)
+        return DeletableGroupResult(
+            group_id=group_id, error_code=ErrorCode.NONE if error is None else error.code
         )
-    except FAILURES as error:
-        return error_code(error)
-    return ErrorCode.NONE
+
+    def build() -> Steps[DeleteGroupsResponse]:
+        return DeleteGroupsResponse(results=(yield from each(result, replies)))
+
+    yield from each(delete, dict.fromkeys(request.groups_names))
+    pending = [reply for reply in replies.values() if isinstance(reply, asyncio.Future)]
+    return (yield from respond_after(pending, build))

@@ -35,7 +35,7 @@ def describe_groups(request: DescribeGroupsRequest, context: Context) -> Steps[D
 
 def _describe(group_id: str, operations: int, context: Context) -> DescribedGroup:
     try:
-        group = context.broker.groups.shard(group_id).coordinator.groups.get(group_id)
+        group = context.broker.groups.shard(group_id).machine.groups.get(group_id)
         if not isinstance(group, ClassicGroup):
             raise GroupIdNotFound(f"there is no classic group {group_id!r}")
     except FAILURES as error:

@@ -13,7 +13,7 @@ from headrace.broker.image import Node
 from headrace.broker.repeats import bounded_repeats
 from headrace.broker.slices import Turns
 from headrace.broker.translate import FAILURES, Failure, error_code, error_message
-from headrace.group.errors import CoordinatorNotAvailable
+from headrace.coordinator.errors import CoordinatorNotAvailable
 from headrace.protocol.schema.find_coordinator import (
     Coordinator,
     FindCoordinatorRequest,
@@ -46,7 +46,8 @@ async def find_coordinator(request: FindCoordinatorRequest, context: Context) ->
 async def _find(key: str, key_type: int, context: Context) -> Coordinator:
     try:
         if key_type == _GROUP:
-            return _found(key, await context.broker.groups.find(key, context.listener))
+            await context.broker.offsets_topic.ensure()
+            return _found(key, context.broker.groups.runtime.find(key, context.listener))
         if key_type == _TRANSACTION:
             raise context.broker.transactions.refusal(key, context.client_id, context.address)
         if key_type == _SHARE and context.version >= _SHARE_GROUPS:

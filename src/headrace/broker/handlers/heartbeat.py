@@ -16,7 +16,11 @@ _FINE = HeartbeatResponse()
 def heartbeat(request: HeartbeatRequest, context: Context) -> HeartbeatResponse:
     try:
         shard = context.broker.groups.shard(request.group_id)
-        shard.heartbeat(request.group_id, request.member_id, request.group_instance_id, request.generation_id)
+        shard.touch(
+            lambda machine, now_ms: machine.heartbeat(
+                request.group_id, request.member_id, request.group_instance_id, request.generation_id, now_ms
+            )
+        )
     except FAILURES as error:
         return HeartbeatResponse(error_code=error_code(error))
     return _FINE

@@ -7,10 +7,9 @@ Versions:  v1 rebalance timeout; v4 the member's id is required; v5 static membe
            type; v8 a reason; v9 a leader that need not assign.
 """
 
-import asyncio
 from collections.abc import Awaitable
-from typing import Any
 
+from headrace.broker.coordinator_replies import respond
 from headrace.broker.dispatch import Context, handles
 from headrace.broker.translate import FAILURES, Failure, error_code
 from headrace.group.classic_protocol import Join
@@ -42,16 +41,13 @@ def join_group(
     )
     try:
         shard = context.broker.groups.shard(join.group_id)
-        waiter = shard.ask(lambda coordinator, waiter, now_ms: coordinator.join(join, waiter, now_ms))
+        reply = shard.write_and_wait(lambda machine, waiter, now_ms: machine.join(join, waiter, now_ms))
     except FAILURES as error:
         return _refused(error, join.member_id, context.version)
-    return _reply(waiter, join.member_id, context.version)
+    return respond(reply, _joined, lambda error: _refused(error, join.member_id, context.version))
 
 
-async def _reply(waiter: "asyncio.Future[Any]", member_id: str, version: int) -> JoinGroupResponse:
-    answer = await waiter
-    if not isinstance(answer, Joined):
-        return _refused(answer, member_id, version)
+def _joined(answer: Joined) -> JoinGroupResponse:
     return JoinGroupResponse(
         generation_id=answer.generation,
         protocol_type=answer.protocol_type,
@@ -81,5 +77,5 @@ def _refused(error: Failure, member_id: str, version: int) -> JoinGroupResponse:
 
 
 def client_of(context: Context) -> Client:
-    """Who asks, as Kafka writes it down."""
+    """Return client id and host as Kafka stores them in a group's records."""
     return Client(context.client_id or "", f"/{context.address}")

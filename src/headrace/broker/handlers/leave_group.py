@@ -5,10 +5,13 @@ Behaviour: members are gone at once, and the others rebalance. A static member c
 Versions:  v3 several members, static ones among them; v4 flexible; v5 reasons.
 """
 
+from collections.abc import Awaitable, Sequence
+
+from headrace.broker.coordinator_replies import respond
 from headrace.broker.dispatch import Context, handles
-from headrace.broker.groups import after_commit
-from headrace.broker.translate import FAILURES, error_code
+from headrace.broker.translate import FAILURES, Failure, error_code
 from headrace.group.classic_protocol import Leaving
+from headrace.group.errors import GroupError
 from headrace.protocol.schema.index import ApiKey
 from headrace.protocol.schema.leave_group import LeaveGroupRequest, LeaveGroupResponse, MemberResponse
 
@@ -16,19 +19,26 @@ _SEVERAL_MEMBERS = 3
 
 
 @handles(ApiKey.LEAVE_GROUP, range(6))
-@after_commit
-def leave_group(request: LeaveGroupRequest, context: Context) -> LeaveGroupResponse:
+def leave_group(
+    request: LeaveGroupRequest, context: Context
+) -> LeaveGroupResponse | Awaitable[LeaveGroupResponse]:
     leaving = [Leaving(request.member_id, None)]
     if context.version >= _SEVERAL_MEMBERS:
         leaving = [Leaving(each.member_id, each.group_instance_id) for each in request.members]
     try:
-        results = context.broker.groups.shard(request.group_id).decide(
-            lambda coordinator, now_ms: coordinator.leave(request.group_id, leaving, now_ms)
+        reply = context.broker.groups.shard(request.group_id).write(
+            lambda machine, now_ms: machine.leave(request.group_id, leaving, now_ms)
         )
     except FAILURES as error:
-        return LeaveGroupResponse(error_code=error_code(error))
+        return _refused(error)
+    return respond(reply, lambda results: _left(leaving, results, context.version), _refused)
+
+
+def _left(
+    leaving: Sequence[Leaving], results: Sequence[GroupError | None], version: int
+) -> LeaveGroupResponse:
     codes = [0 if error is None else error_code(error) for error in results]
-    if context.version < _SEVERAL_MEMBERS:
+    if version < _SEVERAL_MEMBERS:
         return LeaveGroupResponse(error_code=codes[0])
     return LeaveGroupResponse(
         members=[
@@ -36,3 +46,7 @@ def leave_group(request: LeaveGroupRequest, context: Context) -> LeaveGroupRespo
             for each, code in zip(leaving, codes, strict=True)
         ]
     )
+
+
+def _refused(error: Failure) -> LeaveGroupResponse:
+    return LeaveGroupResponse(error_code=error_code(error))

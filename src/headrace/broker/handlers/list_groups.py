@@ -6,25 +6,25 @@ Versions:  v3 flexible; v4 by state; v5 by type.
 
 from headrace.broker.dispatch import Context, handles
 from headrace.broker.slices import Steps, each
+from headrace.coordinator.errors import CoordinatorError
 from headrace.group.classic import ClassicGroup
 from headrace.group.coordinator import Group
-from headrace.group.errors import GroupError
 from headrace.protocol.schema.index import ApiKey
 from headrace.protocol.schema.list_groups import ListedGroup, ListGroupsRequest, ListGroupsResponse
 
 
 @handles(ApiKey.LIST_GROUPS, range(6))
 def list_groups(request: ListGroupsRequest, context: Context) -> Steps[ListGroupsResponse]:
-    groups = context.broker.groups
+    runtime = context.broker.groups.runtime
     try:
-        groups.ensure_all_ready()
-    except GroupError as error:
+        runtime.ensure_all_ready()
+    except CoordinatorError as error:
         return ListGroupsResponse(error_code=error.code, groups=[])
     states = {state.strip().lower() for state in request.states_filter}
     types = {kind.lower() for kind in request.types_filter}
     listed = []
-    for shard in groups.shards:
-        listed += yield from each(_listed, list(shard.coordinator.groups.values()))
+    for shard in runtime.shards:
+        listed += yield from each(_listed, list(shard.machine.groups.values()))
     return ListGroupsResponse(
         groups=[
             group

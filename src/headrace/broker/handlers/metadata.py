@@ -100,7 +100,7 @@ async def _create(names: Sequence[str], context: Context) -> dict[str, ErrorCode
     refused = {}
     if OFFSETS_TOPIC in names:
         try:
-            await context.broker.groups.create_topic()
+            await context.broker.offsets_topic.ensure()
         except FAILURES as error:
             refused[OFFSETS_TOPIC] = error_code(error)
     others = [name for name in names if name != OFFSETS_TOPIC]

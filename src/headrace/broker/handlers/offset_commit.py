@@ -6,11 +6,13 @@ Versions:  v2-v4 say how long to keep the offset; v6 leader epochs; v7 static me
            epochs; v10 topics by id.
 """
 
-from collections.abc import Container, Iterator, Mapping
-from typing import NamedTuple
+import asyncio
+from collections.abc import Awaitable, Container, Iterator, Mapping
+from typing import Any, NamedTuple
 
+from headrace.broker.coordinator_replies import respond_after
+from headrace.broker.coordinator_shard import outcome
 from headrace.broker.dispatch import Context, handles
-from headrace.broker.groups import after_commit
 from headrace.broker.slices import STEP, Steps, each
 from headrace.broker.translate import FAILURES, error_code
 from headrace.group.coordinator import Commit
@@ -31,8 +33,8 @@ _FOR_EVER = 2**63 - 1
 WRITTEN_TOGETHER = 500  # offsets in one batch: more of them would hold the event loop for too long
 
 
-class _Asked(NamedTuple):
-    """A topic of a request, and for each partition why its offset cannot be committed, whoever asks."""
+class _Checked(NamedTuple):
+    """A topic of a request, with an error for each partition whose offset nobody can commit."""
 
     topic: OffsetCommitRequestTopic
     name: str
@@ -43,41 +45,52 @@ _Offsets = dict[tuple[str, int], Committed]
 
 
 @handles(ApiKey.OFFSET_COMMIT, range(2, 11))
-@after_commit
-def offset_commit(request: OffsetCommitRequest, context: Context) -> Steps[OffsetCommitResponse]:
-    every = []
+def offset_commit(
+    request: OffsetCommitRequest, context: Context
+) -> Steps[OffsetCommitResponse | Awaitable[OffsetCommitResponse]]:
+    topics = []
     for topic in request.topics:
-        asked = yield from _asked(topic, context)
-        every.append(asked)
+        checked = yield from _checked(topic, context)
+        topics.append(checked)
     failed: dict[tuple[str, int], ErrorCode] = {}
+    appended: list[tuple[_Offsets, asyncio.Future[Any]]] = []
     group_error = ErrorCode.NONE
     try:
         shard = context.broker.groups.shard(request.group_id)
-        offsets = yield from _committable(every, request.retention_time_ms, shard.now_ms)
+        offsets = yield from _committable(topics, request.retention_time_ms, shard.now_ms)
         for part in _parts(offsets):
-            error = _commit(part, request, context)
-            if error:
-                failed.update(dict.fromkeys(part, error))
+            try:
+                appended.append((part, _commit(part, request, context)))
+            except FAILURES as error:
+                failed.update(dict.fromkeys(part, error_code(error)))
             yield
     except FAILURES as error:
         group_error = error_code(error)
-    topics = []
-    for topic, name, problems in every:
-        if topic.partitions:
-            answer = yield from _answer(topic, name, problems, group_error, failed)
-            topics.append(answer)
-    return OffsetCommitResponse(topics=topics)
+
+    def build() -> Steps[OffsetCommitResponse]:
+        for part, reply in appended:
+            error = outcome(reply)
+            if error is not None:
+                failed.update(dict.fromkeys(part, error.code))
+        answers = []
+        for topic, name, problems in topics:
+            if topic.partitions:
+                answer = yield from _answer(topic, name, problems, group_error, failed)
+                answers.append(answer)
+        return OffsetCommitResponse(topics=answers)
+
+    return (yield from respond_after([reply for _, reply in appended], build))
 
 
 def _parts(offsets: _Offsets) -> Iterator[_Offsets]:
-    """The offsets in parts that are written together; an empty commit is one, which shows who may commit."""
+    """Yield the offsets in parts that are appended together; an empty commit is one part, to be checked."""
     places = list(offsets.items())
     for start in range(0, len(places) or 1, WRITTEN_TOGETHER):
         yield dict(places[start : start + WRITTEN_TOGETHER])
 
 
-def _commit(part: _Offsets, request: OffsetCommitRequest, context: Context) -> ErrorCode:
-    """Why a part could not be committed, if so. Its group may have changed, or moved, since the last one."""
+def _commit(part: _Offsets, request: OffsetCommitRequest, context: Context) -> "asyncio.Future[Any]":
+    """Append a part. The group may have changed, or moved to another broker, since the last one."""
     commit = Commit(
         group_id=request.group_id,
         member_id=request.member_id,
@@ -86,12 +99,8 @@ def _commit(part: _Offsets, request: OffsetCommitRequest, context: Context) -> E
         offsets=[(*place, committed) for place, committed in part.items()],
         version=context.version,
     )
-    try:
-        shard = context.broker.groups.shard(request.group_id)
-        shard.decide(lambda coordinator, now_ms: coordinator.commit(commit, now_ms))
-    except FAILURES as error:
-        return error_code(error)
-    return ErrorCode.NONE
+    shard = context.broker.groups.shard(request.group_id)
+    return shard.write(lambda machine, now_ms: machine.commit(commit, now_ms))
 
 
 def _answer(
@@ -110,18 +119,18 @@ def _answer(
     return OffsetCommitResponseTopic(name=topic.name, topic_id=topic.topic_id, partitions=partitions)
 
 
-def _asked(topic: OffsetCommitRequestTopic, context: Context) -> Steps[_Asked]:
+def _checked(topic: OffsetCommitRequestTopic, context: Context) -> Steps[_Checked]:
     yield
     name: str | None = topic.name
     if context.version >= _BY_ID:
         name = context.broker.image.topic_names.get(topic.topic_id)
     if name is None:
-        return _Asked(topic, "", [ErrorCode.UNKNOWN_TOPIC_ID] * len(topic.partitions))
+        return _Checked(topic, "", [ErrorCode.UNKNOWN_TOPIC_ID] * len(topic.partitions))
     known = context.broker.image.topics.get(name)
     partitions = () if known is None else known.replicas
     limit = context.broker.groups.limits.offset_metadata_max_bytes
     problems = yield from each(lambda partition: _problem(partition, partitions, limit), topic.partitions)
-    return _Asked(topic, name, problems)
+    return _Checked(topic, name, problems)
 
 
 def _problem(partition: OffsetCommitRequestPartition, known: Container[int], limit: int) -> ErrorCode:
@@ -132,8 +141,8 @@ def _problem(partition: OffsetCommitRequestPartition, known: Container[int], lim
     return ErrorCode.NONE
 
 
-def _committable(every: list[_Asked], keeps_ms: int, now_ms: int) -> Steps[_Offsets]:
-    """What can be committed. Of a partition that is named several times the last offset counts."""
+def _committable(every: list[_Checked], keeps_ms: int, now_ms: int) -> Steps[_Offsets]:
+    """Return what can be committed: the last offset of each partition."""
     expires_ms = -1 if keeps_ms == -1 else min(now_ms + keeps_ms, _FOR_EVER)
     offsets: _Offsets = {}
     for topic, name, problems in every:

@@ -3,8 +3,10 @@
 Behaviour: forgets offsets of a group, except of topics that its members subscribe to.
 """
 
+from collections.abc import Awaitable
+
+from headrace.broker.coordinator_replies import respond_after
 from headrace.broker.dispatch import Context, handles
-from headrace.broker.groups import after_commit
 from headrace.broker.slices import STEP, Steps, each
 from headrace.broker.translate import FAILURES, error_code
 from headrace.protocol.errors import ErrorCode
@@ -20,27 +22,36 @@ from headrace.protocol.schema.offset_delete import (
 
 
 @handles(ApiKey.OFFSET_DELETE, range(1))
-@after_commit
-def offset_delete(request: OffsetDeleteRequest, context: Context) -> Steps[OffsetDeleteResponse]:
-    places: dict[tuple[str, int], None] = {}
+def offset_delete(
+    request: OffsetDeleteRequest, context: Context
+) -> Steps[OffsetDeleteResponse | Awaitable[OffsetDeleteResponse]]:
+    partitions: dict[tuple[str, int], None] = {}
     for topic in request.topics:
         for number, partition in enumerate(topic.partitions):
             if not number % STEP:
                 yield
             if _exists(topic.name, partition.partition_index, context):
-                places[topic.name, partition.partition_index] = None
+                partitions[topic.name, partition.partition_index] = None
     try:
-        kept = context.broker.groups.shard(request.group_id).decide(
-            lambda coordinator, now_ms: coordinator.delete_offsets(request.group_id, list(places), now_ms)
+        reply = context.broker.groups.shard(request.group_id).write(
+            lambda machine, now_ms: machine.delete_offsets(request.group_id, list(partitions), now_ms)
         )
     except FAILURES as error:
         return OffsetDeleteResponse(error_code=error_code(error), topics=[])
-    topics = []
-    for topic in request.topics:
-        if topic.partitions:
-            answer = yield from _topic(topic, kept, context)
-            topics.append(answer)
-    return OffsetDeleteResponse(topics=topics)
+
+    def build() -> Steps[OffsetDeleteResponse]:
+        try:
+            kept: set[str] = reply.result()
+        except FAILURES as error:
+            return OffsetDeleteResponse(error_code=error_code(error), topics=[])
+        topics = []
+        for topic in request.topics:
+            if topic.partitions:
+                answer = yield from _topic(topic, kept, context)
+                topics.append(answer)
+        return OffsetDeleteResponse(topics=topics)
+
+    return (yield from respond_after([reply], build))
 
 
 def _topic(

@@ -7,12 +7,14 @@ Versions:  v2 all topics; v5 leader epochs; v6 flexible; v7 stable offsets only;
 Not yet:   transactions, so every offset is stable.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Mapping, Sequence
 from itertools import groupby
 from typing import NamedTuple
 
-from headrace.broker.dispatch import Context, handles
-from headrace.broker.groups import after_commit
+from headrace.broker.coordinator_replies import respond_after
+from headrace.broker.coordinator_shard import outcome
+from headrace.broker.dispatch import Context, HangUp, handles
+from headrace.broker.groups import GroupShard
 from headrace.broker.repeats import MAX_REPEATS, bounded_repeats
 from headrace.broker.slices import STEP, Steps, each
 from headrace.broker.translate import FAILURES, error_code
@@ -37,8 +39,8 @@ _NONE = Committed(-1, -1, "", -1)
 _Offsets = Mapping[tuple[str, int], Committed]
 
 
-class _Wanted(NamedTuple):
-    """A topic that is asked for, and what is wrong with that."""
+class _RequestedTopic(NamedTuple):
+    """A topic of the request, and its error."""
 
     name: str
     topic_id: bytes
@@ -47,21 +49,46 @@ class _Wanted(NamedTuple):
 
 
 @handles(ApiKey.OFFSET_FETCH, range(1, 11))
-@after_commit
-def offset_fetch(request: OffsetFetchRequest, context: Context) -> Steps[OffsetFetchResponse]:
+def offset_fetch(
+    request: OffsetFetchRequest, context: Context
+) -> Steps[OffsetFetchResponse | Awaitable[OffsetFetchResponse]]:
+    shards: set[GroupShard] = set()  # that the response is read from
     if context.version < _SEVERAL_GROUPS:
-        return (yield from _one_group(request, context))
-    groups = []
-    for asked in bounded_repeats(request.groups, lambda group: group.group_id):
-        group = yield from _group(asked, context)
-        groups.append(group)
-    return OffsetFetchResponse(groups=groups)
+        response = yield from _one_group(request, context, shards)
+    else:
+        groups = []
+        for asked in bounded_repeats(request.groups, lambda group: group.group_id):
+            group = yield from _group(asked, context, shards)
+            groups.append(group)
+        response = OffsetFetchResponse(groups=groups)
+    return (yield from _when_committed(response, shards))
 
 
-def _group(group: OffsetFetchRequestGroup, context: Context) -> Steps[OffsetFetchResponseGroup]:
+def _when_committed(
+    response: OffsetFetchResponse, shards: set[GroupShard]
+) -> Steps[OffsetFetchResponse | Awaitable[OffsetFetchResponse]]:
+    """Return the response when every offset in it is committed to the log of its coordinator."""
+    try:
+        barriers = [barrier for shard in shards if (barrier := shard.barrier()) is not None]
+    except FAILURES as error:
+        raise HangUp(f"the coordinator has moved while offsets were read: {error}") from error
+
+    def build() -> Steps[OffsetFetchResponse]:
+        yield
+        for barrier in barriers:
+            if (error := outcome(barrier)) is not None:
+                raise HangUp(f"an offset that was read is not committed: {error}")
+        return response
+
+    return (yield from respond_after(barriers, build))
+
+
+def _group(
+    group: OffsetFetchRequestGroup, context: Context, shards: set[GroupShard]
+) -> Steps[OffsetFetchResponseGroup]:
     yield
     try:
-        offsets = _offsets(group.group_id, group.member_id, group.member_epoch, context)
+        offsets = _offsets(group.group_id, group.member_id, group.member_epoch, context, shards)
     except FAILURES as error:
         return OffsetFetchResponseGroup(group_id=group.group_id, topics=[], error_code=error_code(error))
     if group.topics is None:
@@ -71,7 +98,7 @@ def _group(group: OffsetFetchRequestGroup, context: Context) -> Steps[OffsetFetc
     topics = []
     for topic in (yield from _once(wanted)):
 
-        def partition(index: int, topic: _Wanted = topic) -> OffsetFetchResponsePartitions:
+        def partition(index: int, topic: _RequestedTopic = topic) -> OffsetFetchResponsePartitions:
             found = _NONE if topic.problem else offsets.get((topic.name, index), _NONE)
             return OffsetFetchResponsePartitions(
                 partition_index=index,
@@ -88,11 +115,13 @@ def _group(group: OffsetFetchRequestGroup, context: Context) -> Steps[OffsetFetc
     return OffsetFetchResponseGroup(group_id=group.group_id, topics=topics)
 
 
-def _one_group(request: OffsetFetchRequest, context: Context) -> Steps[OffsetFetchResponse]:
+def _one_group(
+    request: OffsetFetchRequest, context: Context, shards: set[GroupShard]
+) -> Steps[OffsetFetchResponse]:
     offsets: _Offsets = {}
     code = ErrorCode.NONE
     try:
-        offsets = _offsets(request.group_id, None, -1, context)
+        offsets = _offsets(request.group_id, None, -1, context, shards)
     except FAILURES as error:
         code = error_code(error)
     if code and context.version >= _TOP_LEVEL_ERROR:
@@ -104,7 +133,7 @@ def _one_group(request: OffsetFetchRequest, context: Context) -> Steps[OffsetFet
     topics = []
     for topic in (yield from _once(wanted)):
 
-        def partition(index: int, topic: _Wanted = topic) -> OffsetFetchResponsePartition:
+        def partition(index: int, topic: _RequestedTopic = topic) -> OffsetFetchResponsePartition:
             found = offsets.get((topic.name, index), _NONE)
             return OffsetFetchResponsePartition(
                 partition_index=index,
@@ -119,7 +148,7 @@ def _one_group(request: OffsetFetchRequest, context: Context) -> Steps[OffsetFet
     return OffsetFetchResponse(topics=topics)
 
 
-def _once(wanted: Sequence[_Wanted]) -> Steps[Sequence[_Wanted]]:
+def _once(wanted: Sequence[_RequestedTopic]) -> Steps[Sequence[_RequestedTopic]]:
     """The topics as they are, or each once, and each of its partitions, if many are named again and again.
 
     Metadata of an offset can be long.
@@ -134,22 +163,27 @@ def _once(wanted: Sequence[_Wanted]) -> Steps[Sequence[_Wanted]]:
     if named - sum(len(indexes) for _, indexes in merged.values()) <= MAX_REPEATS:
         return wanted
     return [
-        _Wanted(name, topic_id, tuple(indexes), problem)
+        _RequestedTopic(name, topic_id, tuple(indexes), problem)
         for (name, topic_id), (problem, indexes) in merged.items()
     ]
 
 
-def _offsets(group_id: str, member_id: str | None, epoch: int, context: Context) -> _Offsets:
-    coordinator = context.broker.groups.shard(group_id).coordinator
-    coordinator.check_fetch(group_id, member_id, epoch)
-    return coordinator.offsets.of(group_id)
+def _offsets(
+    group_id: str, member_id: str | None, epoch: int, context: Context, shards: set[GroupShard]
+) -> _Offsets:
+    shard = context.broker.groups.shard(group_id)
+    shards.add(shard)
+    shard.machine.check_fetch(group_id, member_id, epoch)
+    return shard.machine.offsets.of(group_id)
 
 
-def _all(offsets: _Offsets, context: Context) -> list[_Wanted]:
+def _all(offsets: _Offsets, context: Context) -> list[_RequestedTopic]:
     """Every topic that the group has offsets of; by id, only those that exist can be named."""
     topics = context.broker.image.topics
     wanted = [
-        _Wanted(name, topics[name].topic_id if name in topics else b"", [index for _, index in places])
+        _RequestedTopic(
+            name, topics[name].topic_id if name in topics else b"", [index for _, index in places]
+        )
         for name, places in groupby(sorted(offsets), key=lambda place: place[0])
     ]
     if context.version < _BY_ID:
@@ -157,14 +191,14 @@ def _all(offsets: _Offsets, context: Context) -> list[_Wanted]:
     return [topic for topic in wanted if topic.topic_id]
 
 
-def _by_name(topic: OffsetFetchRequestTopic) -> _Wanted:
-    return _Wanted(topic.name, b"", topic.partition_indexes)
+def _by_name(topic: OffsetFetchRequestTopic) -> _RequestedTopic:
+    return _RequestedTopic(topic.name, b"", topic.partition_indexes)
 
 
-def _by_id(topic: OffsetFetchRequestTopics, context: Context) -> _Wanted:
+def _by_id(topic: OffsetFetchRequestTopics, context: Context) -> _RequestedTopic:
     if context.version < _BY_ID:
-        return _Wanted(topic.name, b"", topic.partition_indexes)
+        return _RequestedTopic(topic.name, b"", topic.partition_indexes)
     name = context.broker.image.topic_names.get(topic.topic_id)
     if name is None:
-        return _Wanted("", topic.topic_id, topic.partition_indexes, ErrorCode.UNKNOWN_TOPIC_ID)
-    return _Wanted(name, topic.topic_id, topic.partition_indexes)
+        return _RequestedTopic("", topic.topic_id, topic.partition_indexes, ErrorCode.UNKNOWN_TOPIC_ID)
+    return _RequestedTopic(name, topic.topic_id, topic.partition_indexes)

@@ -20,6 +20,7 @@ from headrace.broker.errors import InvalidRequest, TimedOut, UnknownTopicId
 from headrace.broker.image import INTERNAL_TOPICS
 from headrace.broker.inspections import Outcome
 from headrace.broker.partition import Partition
+from headrace.broker.purgatory import Commit
 from headrace.broker.slices import STEP, Steps
 from headrace.broker.translate import FAILURES, Failure, error_code, error_message
 from headrace.protocol.errors import ErrorCode, KafkaError
@@ -122,7 +123,7 @@ async def _answer_later(
 class _Waiting(NamedTuple):
     """A batch that is in the log and not committed yet, with the reply that says it is."""
 
-    done: "asyncio.Future[KafkaError | None]"
+    done: Commit
     reply: PartitionProduceResponse
 
 
@@ -234,7 +235,7 @@ def _append(
     try:
         if acks != _ALL:  # that is answered when others have the record, who would not follow a leader of old
             broker.ensure_lease(partition)
-        appended = partition.append(batch, all_in_sync=acks == _ALL)
+        appended, commit = partition.append(batch, acks_all=acks == _ALL)
     except FAILURES as error:
         return _failed(id_.topic, id_.partition, error, context)
     reply = PartitionProduceResponse(
@@ -245,9 +246,8 @@ def _append(
     )
     if acks == _ALL:
         broker.schemas.written(id_.topic)
-        done = partition.committed()  # a duplicate waits for its first write, if that is not committed
-        if done is not None:
-            uncommitted.append(_Waiting(done, reply))
+        if commit is not None:
+            uncommitted.append(_Waiting(commit, reply))
     return reply
 
 

@@ -4,10 +4,9 @@ Behaviour: answered when the leader's assignment is written down; the leader's s
 Versions:  v3 static members; v4 flexible; v5 the protocol, to be compared with the group's.
 """
 
-import asyncio
 from collections.abc import Awaitable
-from typing import Any
 
+from headrace.broker.coordinator_replies import respond
 from headrace.broker.dispatch import Context, handles
 from headrace.broker.translate import FAILURES, Failure, error_code
 from headrace.group.classic_protocol import Sync
@@ -34,18 +33,15 @@ def sync_group(
     )
     try:
         if context.version >= _NAMES_PROTOCOL and None in {sync.protocol_type, sync.protocol_name}:
-            raise InconsistentProtocol("whoever syncs has to name the protocol")
+            raise InconsistentProtocol("protocol type and name are required (INCONSISTENT_GROUP_PROTOCOL)")
         shard = context.broker.groups.shard(sync.group_id)
-        waiter = shard.ask(lambda coordinator, waiter, now_ms: coordinator.sync(sync, waiter, now_ms))
+        reply = shard.write_and_wait(lambda machine, waiter, now_ms: machine.sync(sync, waiter, now_ms))
     except FAILURES as error:
         return _refused(error)
-    return _reply(waiter)
+    return respond(reply, _synced, _refused)
 
 
-async def _reply(waiter: "asyncio.Future[Any]") -> SyncGroupResponse:
-    answer = await waiter
-    if not isinstance(answer, Synced):
-        return _refused(answer)
+def _synced(answer: Synced) -> SyncGroupResponse:
     return SyncGroupResponse(
         protocol_type=answer.protocol_type,
         protocol_name=answer.protocol_name,

@@ -4,10 +4,9 @@ import os
 
 import pytest
 
-from headrace.broker.group_shard import RecordsTooLarge
+from headrace.coordinator.errors import CoordinatorNotAvailable, NotCoordinator, RecordsTooLarge
 from headrace.group.classic import State
 from headrace.group.decision import Joined, Synced
-from headrace.group.errors import CoordinatorNotAvailable, NotCoordinator
 from headrace.protocol.consumer_protocol import ConsumerProtocolSubscription, encode_subscription
 from headrace.testing.groups import beat_request, commit_request, join_request, sync_request
 from unit.broker.group_office import HERE, THERE, Office
@@ -48,7 +47,7 @@ def test_a_coordinator_stays_while_too_few_replicas_are_in_sync(office: Office) 
     office.partition.min_insync_replicas = 1
 
     assert office.shard is before
-    assert office.shard.coordinator.offsets.of("g") == {}
+    assert office.shard.machine.offsets.of("g") == {}
     office.commit(commit_request([("orders", 0, 6)], first, 1))
     assert isinstance(office.join(join_request(first)).result(), Joined)
     assert isinstance(joining.result(), Joined)
@@ -62,7 +61,7 @@ def test_a_disk_that_fails_ends_the_coordinator(office: Office) -> None:
     with pytest.raises(NotCoordinator):
         office.commit(commit_request([("orders", 0, 5)], first, 1))
 
-    assert isinstance(joining.result(), NotCoordinator)
+    assert isinstance(joining.exception(), NotCoordinator)
     with pytest.raises(NotCoordinator):
         _ = office.shard
 
@@ -86,13 +85,13 @@ def test_what_is_too_large_to_be_remembered_is_refused_and_others_go_on(office: 
     member_id = office.stable_member()
     large = join_request(group_id="large", protocols=(("range", bytes(30_000)),))
     joined = office.join(large).result()
-    coordinator = office.shard.coordinator
+    coordinator = office.shard.machine
 
     with pytest.raises(RecordsTooLarge):
         office.sync(sync_request(joined.member_id, 1, group_id="large"))
 
-    assert office.shard.coordinator is coordinator
-    office.shard.coordinator.heartbeat("g", member_id, None, 1, office.shard.now_ms)
+    assert office.shard.machine is coordinator
+    office.shard.machine.heartbeat("g", member_id, None, 1, office.shard.now_ms)
     assert office.group().state is State.STABLE
 
 
@@ -107,5 +106,5 @@ def test_what_is_due_for_others_happens_even_if_something_is_too_large(office: O
 
     office.pass_time(46_000)
 
-    assert "c" in office.shard.coordinator.groups["g"].members
-    assert not office.shard.coordinator.groups["other"].members
+    assert "c" in office.shard.machine.groups["g"].members
+    assert not office.shard.machine.groups["other"].members

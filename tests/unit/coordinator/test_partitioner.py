@@ -1,6 +1,6 @@
 import pytest
 
-from headrace.broker.groups import java_hash
+from headrace.coordinator.partitioner import java_hash
 
 JAVA = {  # what a Java virtual machine said that their String.hashCode is
     "": 0,

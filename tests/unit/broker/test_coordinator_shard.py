@@ -7,20 +7,21 @@ from typing import Any
 import pytest
 
 from headrace.broker.groups import OFFSETS_TOPIC
-from headrace.group.classic import State
-from headrace.group.coordinator import GroupCoordinator
-from headrace.group.decision import Joined, Synced
-from headrace.group.errors import (
+from headrace.coordinator.decision import Producer
+from headrace.coordinator.errors import (
     CoordinatorLoading,
     CoordinatorNotAvailable,
-    GroupError,
     NotCoordinator,
-    UnknownMember,
 )
+from headrace.group.classic import State
+from headrace.group.coordinator import GroupCoordinator
+from headrace.group.decision import Decision, Joined, Synced
 from headrace.protocol.records import Record, encode_batch
 from headrace.testing.groups import commit_request, join_request, sync_request
 from headrace.testing.logs import read_all
 from unit.broker.group_office import HERE, THERE, Office
+
+PRODUCER = Producer(producer_id=9, epoch=0)
 
 # -- writing and reading ---------------------------------------------------------------------------
 
@@ -86,7 +87,7 @@ def test_members_that_a_broker_could_not_hear_have_a_second_to_be_heard(office: 
     office.stand_still(60_000)
     office.run()
     assert office.group().state is State.STABLE
-    office.shard.coordinator.heartbeat("g", member_id, None, 1, office.shard.now_ms)
+    office.shard.machine.heartbeat("g", member_id, None, 1, office.shard.now_ms)
     office.pass_time(9_500)
 
     assert office.group().state is State.STABLE
@@ -112,19 +113,19 @@ def commit_many(office: Office, count: int) -> None:
 
 def test_any_number_of_offsets_can_expire_at_once(office: Office) -> None:
     commit_many(office, 2_000)
-    assert len(office.shard.coordinator.offsets.of("g")) == 2_000
+    assert len(office.shard.machine.offsets.of("g")) == 2_000
 
     office.broker.groups.expire_offsets()
 
-    assert office.shard.coordinator.groups == {}
+    assert office.shard.machine.groups == {}
 
 
 def test_any_number_of_offsets_can_go_with_their_topic(office: Office) -> None:
     commit_many(office, 2_000)
 
-    office.broker.groups.topic_is_gone("orders")
+    office.broker.groups.forget_topic("orders")
 
-    assert office.shard.coordinator.offsets.of("g") == {}
+    assert office.shard.machine.offsets.of("g") == {}
 
 
 def test_offsets_of_a_topic_that_goes_while_they_are_read_go_with_it(
@@ -133,10 +134,10 @@ def test_offsets_of_a_topic_that_goes_while_they_are_read_go_with_it(
     open_office().commit(commit_request([("orders", 0, 1), ("people", 0, 1)]))
     again = open_office()
 
-    again.broker.groups.topic_is_gone("orders")
+    again.broker.groups.forget_topic("orders")
     again.load()
 
-    assert set(again.shard.coordinator.offsets.of("g")) == {("people", 0)}
+    assert set(again.shard.machine.offsets.of("g")) == {("people", 0)}
 
 
 def test_a_record_that_is_too_large_alone_does_not_keep_others_from_being_forgotten(office: Office) -> None:
@@ -144,9 +145,9 @@ def test_a_record_that_is_too_large_alone_does_not_keep_others_from_being_forgot
     for number in range(60):
         office.commit(commit_request([("orders", 0, 1)], group_id="g" * 1_000 + str(number)))
 
-    office.broker.groups.topic_is_gone("orders")
+    office.broker.groups.forget_topic("orders")
 
-    assert all(not office.shard.coordinator.offsets.of(group) for group in office.shard.coordinator.groups)
+    assert all(not office.shard.machine.offsets.of(group) for group in office.shard.machine.groups)
 
 
 # -- coming and going ------------------------------------------------------------------------------
@@ -158,7 +159,7 @@ def test_whoever_waits_is_told_when_another_broker_leads(office: Office) -> None
 
     office.lead(leader=THERE, leader_epoch=1)
 
-    assert isinstance(joining.result(), NotCoordinator)
+    assert isinstance(joining.exception(), NotCoordinator)
     with pytest.raises(NotCoordinator):
         _ = office.shard
 
@@ -169,11 +170,11 @@ def test_a_coordinator_begins_anew_when_its_broker_leads_again(office: Office) -
 
     office.lead(leader_epoch=1)
 
-    assert isinstance(joining.result(), NotCoordinator)
+    assert isinstance(joining.exception(), NotCoordinator)
     with pytest.raises(CoordinatorLoading):
         _ = office.shard
     office.load()
-    office.shard.coordinator.heartbeat("g", member_id, None, 1, office.shard.now_ms)
+    office.shard.machine.heartbeat("g", member_id, None, 1, office.shard.now_ms)
 
 
 def test_a_coordinator_goes_on_when_nothing_changes_but_who_is_in_sync(office: Office) -> None:
@@ -195,7 +196,7 @@ def test_nobody_is_removed_by_a_coordinator_that_has_stopped(office: Office) -> 
 
     assert office.log.log_end_offset == written
     with pytest.raises(CoordinatorNotAvailable):
-        stopped.decide(GroupCoordinator.expire_offsets)
+        stopped.write(GroupCoordinator.expire_offsets)
 
 
 def test_a_coordinator_may_stop_while_it_reads(open_office: Callable[..., Office]) -> None:
@@ -263,9 +264,88 @@ def test_whoever_waits_for_followers_is_told_when_another_broker_leads(
     office.lead(leader=THERE, leader_epoch=1)
     office.run()
 
-    answer = waiting.result()
-    assert isinstance(answer, GroupError)
-    assert not isinstance(answer, UnknownMember)
+    assert isinstance(waiting.exception(), NotCoordinator)
+
+
+def test_an_answer_waits_for_the_followers(open_office: Callable[..., Office]) -> None:
+    office = open_office(HERE, THERE)
+
+    async def commit() -> "asyncio.Future[Any]":
+        request = commit_request([("orders", 0, 5)])
+        return office.shard.write(lambda machine, now_ms: machine.commit(request, now_ms))
+
+    reply = office.loop.run_until_complete(commit())
+    barrier = office.loop.run_until_complete(later(office.shard.barrier))
+    assert not reply.done()
+    assert barrier is not None
+    assert not barrier.done()
+    office.partition.follower_fetches(THERE, office.log.log_end_offset, broker_epoch=1, now_ms=0)
+    office.run()
+
+    assert reply.result() is None
+    assert barrier.result() is None
+    assert office.shard.barrier() is None
+
+
+def test_an_answer_that_is_not_committed_in_time_is_an_error(open_office: Callable[..., Office]) -> None:
+    office = open_office(HERE, THERE)
+
+    async def commit() -> "asyncio.Future[Any]":
+        request = commit_request([("orders", 0, 5)])
+        return office.shard.write(lambda machine, now_ms: machine.commit(request, now_ms))
+
+    reply = office.loop.run_until_complete(commit())
+    office.pass_time(4_500)
+    assert not reply.done()
+    office.pass_time(1_000)
+
+    assert isinstance(reply.exception(), CoordinatorNotAvailable)
+
+
+async def later(function: Callable[[], Any]) -> Any:
+    return function()
+
+
+# -- transactions ----------------------------------------------------------------------------------
+
+
+def commit_in_transaction(office: Office, offset: int) -> None:
+    def decide(machine: GroupCoordinator, now_ms: int) -> Decision:
+        decision = machine.commit(commit_request([("orders", 0, offset)]), now_ms)
+        decision.producer = PRODUCER
+        return decision
+
+    office.shard.write(decide)
+
+
+@pytest.mark.parametrize("committed", [True, False])
+def test_offsets_of_a_transaction_count_when_its_marker_says_so(office: Office, committed: bool) -> None:
+    office.commit(commit_request([("orders", 0, 1)]))
+    commit_in_transaction(office, 7)
+    assert offsets(office) == [1]
+
+    reply = office.shard.end_transaction(PRODUCER, committed=committed, coordinator_epoch=0)
+
+    assert reply.result() is None
+    assert offsets(office) == [7 if committed else 1]
+
+
+def test_an_open_transaction_can_be_ended_by_the_next_coordinator(open_office: Callable[..., Office]) -> None:
+    commit_in_transaction(open_office(), 7)
+    again = open_office()
+    again.load()
+    assert offsets(again) == []
+
+    again.shard.end_transaction(PRODUCER, committed=True, coordinator_epoch=0)
+
+    assert offsets(again) == [7]
+    third = open_office()
+    third.load()
+    assert offsets(third) == [7]
+
+
+def offsets(office: Office) -> list[int]:
+    return [each.offset for each in office.shard.machine.offsets.of("g").values()]
 
 
 # -- a lease that has expired ----------------------------------------------------------------------
@@ -279,9 +359,9 @@ def test_a_coordinator_without_a_lease_answers_nothing(open_office: Callable[...
     with pytest.raises(NotCoordinator):
         _ = office.shard  # every request to a group begins with this, OffsetFetch included
     with pytest.raises(NotCoordinator):
-        shard.decide_in_parts(GroupCoordinator.expire_offsets)
+        shard.write_in_parts(GroupCoordinator.expire_offsets)
     with pytest.raises(CoordinatorNotAvailable):
-        office.broker.groups.ensure_all_ready()
+        office.broker.groups.runtime.ensure_all_ready()
 
 
 def test_a_coordinator_that_has_stepped_down_answers_nothing(office: Office) -> None:

@@ -1,4 +1,4 @@
-from headrace.group.deadlines import Deadlines
+from headrace.coordinator.deadlines import Deadlines
 
 
 def test_what_is_due_is_forgotten_earliest_first() -> None:

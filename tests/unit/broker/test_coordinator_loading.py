@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from headrace.broker.group_loading import load
+from headrace.broker.coordinator_loading import load
 from headrace.group.coordinator import GroupCoordinator
 from headrace.group.limits import GroupLimits
 from headrace.group.offsets import Committed, offset_record, offset_tombstone

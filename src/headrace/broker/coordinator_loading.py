@@ -1,15 +1,14 @@
-"""Reading a partition of `__consumer_offsets` from its beginning: how a coordinator comes to know its groups.
+"""Loading a coordinator: its partition of an internal topic is read from the beginning and applied.
 
-It is done in slices, between which the broker answers others. Most of the records are commits that later
-ones have overtaken; only the last of each key is decoded, when everything has been read.
+It is done in slices, between which the broker answers others. Most records of `__consumer_offsets` are
+commits that later ones replace; of these only the last of each key is decoded, after everything was read.
 """
 
 import asyncio
 from collections.abc import Iterator
-from typing import Final
+from typing import Any, Final
 
-from headrace.group.coordinator import GroupCoordinator
-from headrace.group.records import decode_record, is_offset_commit
+from headrace.coordinator.machine import NO_PRODUCER, CoordinatorMachine
 from headrace.protocol.batch import BatchHeader, read_header
 from headrace.protocol.control_records import ControlRecordType, decode_control_key
 from headrace.protocol.fields import Buffer
@@ -17,17 +16,14 @@ from headrace.protocol.records import keys_and_values
 from headrace.storage.log import Log
 
 SLICE_BYTES: Final = 128 * 1024  # read at a time: a few milliseconds
-SLICE_COMMITS: Final = 1000  # decoded at a time
+SLICE_RECORDS: Final = 1000  # decoded at a time
 
 KeyAndValue = tuple[bytes | None, bytes | None]
 
 
-async def load(log: Log, coordinator: GroupCoordinator) -> int:
-    """Let the coordinator know all that is in the log; the number of records that were read.
-
-    Nothing may be appended meanwhile.
-    """
-    loader = _Loader(coordinator)
+async def load(log: Log, machine: CoordinatorMachine[Any]) -> int:
+    """Apply every record of the log and return their number. Nothing may be appended meanwhile."""
+    loader = _Loader(machine)
     offset, end = log.log_start_offset, log.log_end_offset
     while offset < end:
         data = log.read(offset, SLICE_BYTES, max_offset=end)
@@ -43,17 +39,17 @@ async def load(log: Log, coordinator: GroupCoordinator) -> int:
 
 
 class _Loader:
-    def __init__(self, coordinator: GroupCoordinator) -> None:
+    def __init__(self, machine: CoordinatorMachine[Any]) -> None:
         self.count = 0
-        self._coordinator = coordinator
-        self._commits: dict[bytes, bytes | None] = {}  # the last of each key
-        self._open: dict[int, list[KeyAndValue]] = {}  # transactions, by producer id
+        self._machine = machine
+        self._last: dict[bytes, bytes | None] = {}  # values of keys whose earlier records do not matter
+        self._open: dict[int, list[KeyAndValue]] = {}  # records of open transactions, by producer id
 
     def take(self, header: BatchHeader, batch: Buffer) -> None:
         records = list(keys_and_values(batch, header))
         self.count += len(records)
         if not records:
-            return  # compaction has left the frame of a batch
+            return  # compaction has removed all records of the batch and kept its header
         if header.is_control:
             marker = decode_control_key(records[0][0] or b"")
             records = self._open.pop(header.producer_id, [])
@@ -63,22 +59,26 @@ class _Loader:
             self._open.setdefault(header.producer_id, []).extend(records)
             return
         for key, value in records:
-            if key is not None and is_offset_commit(key):
-                self._commits[key] = value
+            if key is not None and self._machine.is_replaced_by_later(key):
+                self._last[key] = value
             else:
                 self._apply(key, value)
 
     def finish(self) -> Iterator[None]:
-        """Apply the commits; the caller may do something else whenever this yields."""
-        for number, (key, value) in enumerate(self._commits.items(), start=1):
+        """Apply what is left; the caller may do something else whenever this yields."""
+        for number, (key, value) in enumerate(self._last.items(), start=1):
             self._apply(key, value)
-            if number % SLICE_COMMITS == 0:
+            if number % SLICE_RECORDS == 0:
                 yield
+        for producer_id, records in self._open.items():
+            for each in records:
+                self._apply(*each, producer_id)
+            yield
 
-    def _apply(self, key: bytes | None, value: bytes | None) -> None:
-        record = decode_record(key, value)
+    def _apply(self, key: bytes | None, value: bytes | None, producer_id: int = NO_PRODUCER) -> None:
+        record = self._machine.decode(key, value)
         if record is not None:
-            self._coordinator.apply(record)
+            self._machine.apply(record, producer_id)
 
 
 def _batches(data: Buffer) -> Iterator[tuple[BatchHeader, Buffer]]:

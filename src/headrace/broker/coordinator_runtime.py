@@ -1,0 +1,143 @@
+"""The coordinators of one internal topic: this broker runs one for each partition of it that it leads."""
+
+import asyncio
+from collections.abc import Callable, Mapping
+from typing import Any, Generic, NamedTuple, TypeVar
+
+from headrace.broker.coordinator_shard import CoordinatorShard
+from headrace.broker.errors import NotLeader
+from headrace.broker.image import ClusterImage, Node, TopicImage
+from headrace.broker.partition import Partition
+from headrace.coordinator.errors import CoordinatorError, CoordinatorNotAvailable, NotCoordinator
+from headrace.coordinator.machine import CoordinatorMachine
+from headrace.coordinator.partitioner import partition_for
+from headrace.protocol.ids import TopicPartition
+
+Machine = TypeVar("Machine", bound=CoordinatorMachine[Any])
+
+
+class CoordinatorHost(NamedTuple):
+    """What coordinators use of their broker."""
+
+    broker_id: int
+    image: Callable[[], ClusterImage]
+    partitions: Mapping[TopicPartition, Partition]
+    ensure_lease: Callable[[Partition], None]
+    """Raises NotLeader if another broker may lead the partition by now."""
+    loop: Callable[[], asyncio.AbstractEventLoop]
+
+
+class CoordinatorRuntime(Generic[Machine]):
+    """Starts, finds and stops coordinators as leaders change.
+
+    `prepare` is called before every decision, for what a machine has to know of the cluster.
+    """
+
+    def __init__(
+        self,
+        topic: str,
+        host: CoordinatorHost,
+        new_machine: Callable[[], Machine],
+        prepare: Callable[[Machine], None] = lambda _machine: None,
+    ) -> None:
+        self.topic = topic
+        self.new_machine = new_machine
+        self.prepare = prepare
+        self.loading = asyncio.Lock()  # one partition at a time, so that slices of many do not add up
+        self._host = host
+        self._shards: dict[int, CoordinatorShard[Machine]] = {}
+
+    @property
+    def loop(self) -> asyncio.AbstractEventLoop:
+        return self._host.loop()
+
+    @property
+    def shards(self) -> list[CoordinatorShard[Machine]]:
+        """The coordinators that are loaded."""
+        return [shard for shard in self._shards.values() if shard.is_ready]
+
+    @property
+    def all_shards(self) -> list[CoordinatorShard[Machine]]:
+        return list(self._shards.values())
+
+    @property
+    def is_loading(self) -> bool:
+        return any(shard.is_loading for shard in self._shards.values())
+
+    def ensure_all_ready(self) -> None:
+        """Raise unless every coordinator of this broker is loaded and holds its lease."""
+        for shard in self._shards.values():
+            try:
+                shard.ensure_ready()
+            except NotCoordinator as error:  # the request is not about one key
+                raise CoordinatorNotAvailable(str(error)) from error
+
+    def ensure_lease(self, partition: Partition) -> None:
+        """Raise NotCoordinator if another broker may coordinate the keys of this partition by now."""
+        try:
+            self._host.ensure_lease(partition)
+        except NotLeader as error:
+            raise NotCoordinator(f"the lease has expired: {error}") from error
+
+    # -- finding -------------------------------------------------------------------------------
+
+    def find(self, key: str, listener: str) -> Node:
+        """Return the broker that coordinates `key`, or raise CoordinatorNotAvailable."""
+        state = self._topic_image().states.get(self._partition_for(key))
+        leader = -1 if state is None else state.leader
+        for node in self._host.image().nodes(listener):
+            if node.id == leader:
+                return node
+        raise CoordinatorNotAvailable(
+            f"{self.topic}-{self._partition_for(key)}, which holds {key!r}, has no leader "
+            "(COORDINATOR_NOT_AVAILABLE)"
+        )
+
+    def shard(self, key: str) -> CoordinatorShard[Machine]:
+        """Return the coordinator of `key`, if it is on this broker, loaded, and holds its lease."""
+        shard = self._shards.get(self._partition_for(key))
+        if shard is None:
+            raise NotCoordinator(f"another broker coordinates {key!r} (NOT_COORDINATOR)")
+        shard.ensure_ready()
+        return shard
+
+    def _partition_for(self, key: str) -> int:
+        return partition_for(key, len(self._topic_image().replicas))
+
+    def _topic_image(self) -> TopicImage:
+        topic = self._host.image().topics.get(self.topic)
+        if topic is None:
+            raise CoordinatorNotAvailable(f"there is no {self.topic} yet (COORDINATOR_NOT_AVAILABLE)")
+        return topic
+
+    # -- leadership changes --------------------------------------------------------------------
+
+    def follow(self, topic: TopicImage) -> None:
+        """Start and stop coordinators: leaders of the topic's partitions may have changed."""
+        for index in topic.replicas:
+            partition = self._host.partitions.get(TopicPartition(self.topic, index))
+            leads = partition is not None and partition.leader == self._host.broker_id
+            shard = self._shards.get(index)
+            if shard is not None and not (
+                leads and shard.partition is partition and shard.leader_epoch == partition.leader_epoch
+            ):
+                del self._shards[index]
+                shard.stop()
+                shard = None
+            if leads and shard is None:
+                assert partition is not None, "a leader has a replica"
+                self._shards[index] = CoordinatorShard(self, partition)
+
+    def reload(self, shard: CoordinatorShard[Machine], why: CoordinatorError) -> None:
+        """Replace a coordinator whose append has failed: the new one loads what is in the log."""
+        index = shard.partition.id.partition
+        if self._shards.get(index) is shard:
+            shard.stop(why)
+            del self._shards[index]
+            if shard.partition.log.offline is None:
+                self._shards[index] = CoordinatorShard(self, shard.partition)
+
+    def stop(self) -> None:
+        for shard in self._shards.values():
+            shard.stop()
+        self._shards.clear()

@@ -1,0 +1,83 @@
+"""Topics that coordinators keep their records in: created when they are first needed."""
+
+import logging
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Final, NamedTuple, Protocol
+
+from headrace.broker.config import BrokerConfig
+from headrace.broker.errors import RefusedByController
+from headrace.broker.image import ClusterImage
+from headrace.broker.translate import FAILURES
+from headrace.controller.runner import Controller, NotController
+from headrace.coordinator.errors import CoordinatorNotAvailable
+from headrace.protocol.errors import ErrorCode
+
+_REPLICAS: Final = 3  # unless a setting says otherwise or there are fewer brokers
+_CONFIGS: Final = {"cleanup.policy": "compact", "compression.type": "producer"}
+
+logger = logging.getLogger(__name__)
+
+
+class InternalTopicSettings(NamedTuple):
+    """The names of the settings with which an internal topic is created."""
+
+    partitions: str
+    replicas: str
+    segment_bytes: str
+
+
+class CreateTopic(Protocol):
+    def __call__(
+        self, name: str, *, partitions: int, replicas: int, configs: Mapping[str, str]
+    ) -> Awaitable[None]: ...
+
+
+class InternalTopic:
+    """One such topic. `config` and `image` return what is in force now."""
+
+    def __init__(
+        self,
+        name: str,
+        settings: InternalTopicSettings,
+        *,
+        config: Callable[[], BrokerConfig],
+        image: Callable[[], ClusterImage],
+        create_topic: CreateTopic,
+    ) -> None:
+        self.name = name
+        self._settings = settings
+        self._config = config
+        self._image = image
+        self._create_topic = create_topic
+
+    async def ensure(self) -> None:
+        """Create the topic unless it exists; raise CoordinatorNotAvailable if that is not possible now."""
+        if self.name in self._image().topics:
+            return
+        config = self._config()
+        replicas = config.integer(self._settings.replicas)
+        if self._settings.replicas not in config.given:
+            replicas = min(_REPLICAS, len(self._image().brokers))
+            if replicas < _REPLICAS:
+                logger.warning(
+                    "%s is created with %d replicas: there are no more brokers", self.name, replicas
+                )
+        try:
+            await self._create_topic(
+                self.name,
+                partitions=config.integer(self._settings.partitions),
+                replicas=replicas,
+                configs={**_CONFIGS, "segment.bytes": str(config.integer(self._settings.segment_bytes))},
+            )
+        except RefusedByController as error:
+            if error.code != ErrorCode.TOPIC_ALREADY_EXISTS:
+                raise CoordinatorNotAvailable(f"{self.name} cannot be created: {error}") from error
+            logger.debug("another broker has created %s", self.name)
+
+    async def raise_replicas(self, controller: Controller) -> None:
+        """Add the replicas that the topic could not have when it was created: brokers have joined."""
+        if self._settings.replicas not in self._config().given:
+            try:
+                await controller.raise_replicas(self.name, min(_REPLICAS, len(controller.model.live)))
+            except (NotController, *FAILURES) as error:
+                logger.warning("%s did not get more replicas: %s", self.name, error)

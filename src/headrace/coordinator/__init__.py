@@ -1,0 +1,1 @@
+"""What every coordinator is made of, whether it coordinates groups, transactions or share groups. Pure."""

@@ -1,0 +1,45 @@
+"""Which partition of an internal topic holds a key: Kafka takes Java's hash of the string."""
+
+import struct
+from functools import lru_cache
+from operator import mul
+
+_CACHED_CHARS = 255
+_MAX_CHARS = 2**15  # of a string in the protocol
+
+
+def partition_for(key: str, partition_count: int) -> int:
+    """Return the partition that holds the group, transactional id or share group `key`."""
+    return java_hash(key) % partition_count
+
+
+def java_hash(text: str) -> int:
+    """Return the absolute value of Java's String.hashCode, as Kafka's Utils.abs computes it."""
+    return _cached_hash(text) if len(text) <= _CACHED_CHARS else _hash(text)
+
+
+@lru_cache(maxsize=16_384)  # about as many keys as send a request within a few seconds
+def _cached_hash(text: str) -> int:
+    return _hash(text)
+
+
+def _hash(text: str) -> int:
+    data = text.encode("utf-16-be", "surrogatepass")
+    units = struct.unpack(f">{len(data) // 2}H", data)
+    value: int = sum(map(mul, reversed(units), _powers(len(units)))) & 0xFFFFFFFF
+    if value == 0x80000000:  # the only int without an absolute value in Java
+        return 0
+    return value if value < 0x80000000 else 0x100000000 - value
+
+
+def _powers(count: int) -> list[int]:
+    """Return at least `count` powers of 31, from 31**0 on, modulo 2**32."""
+    return _powers_to(max(count, _MAX_CHARS))
+
+
+@lru_cache(maxsize=1)
+def _powers_to(count: int) -> list[int]:
+    powers = [1]
+    for _ in range(count - 1):
+        powers.append(powers[-1] * 31 & 0xFFFFFFFF)
+    return powers
