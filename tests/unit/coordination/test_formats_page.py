@@ -16,7 +16,7 @@ SALT = 0x01020304
 
 
 def documented_blocks() -> list[bytes]:
-    section = PAGE.read_text("utf-8").partition("## A worked example of these")[2]
+    section = PAGE.read_text("utf-8").partition("## A worked example of the coordinator's files")[2]
     blocks = re.findall(r"```hex\n(.*?)```", section, re.DOTALL)
     return [bytes.fromhex("".join(line.split("  ")[0] for line in block.splitlines())) for block in blocks]
 
