@@ -105,12 +105,12 @@ def a_follower_comes_into_sync_without_what_is_older_than_its_leader() -> Iterat
 @_mutation
 def a_silent_follower_stays_in_sync_by_what_it_had() -> Iterator[None]:
     """It is taken back as soon as it has fallen out: nothing new is committed."""
-    wants = Leader.wants
+    wants = Leader.desired_isr
 
     def wants_anybody(self: Leader, **options: Any) -> frozenset[int] | None:
         return wants(self, **options | {"now_ms": 0, "max_lag_ms": 0})
 
-    with patch.object(Leader, "wants", wants_anybody):
+    with patch.object(Leader, "desired_isr", wants_anybody):
         yield
 
 
@@ -183,13 +183,13 @@ def a_leader_that_restarts_keeps_its_epoch() -> Iterator[None]:
 def a_move_drops_who_was_brought_by_the_one_before() -> Iterator[None]:
     """Even if it is the only one in sync."""
 
-    def begin_move(partition: election.Partition, target: Sequence[int]) -> election.Partition:
+    def begin_reassignment(partition: election.Partition, target: Sequence[int]) -> election.Partition:
         original = tuple(each for each in partition.replicas if each not in partition.adding)
         adding = tuple(each for each in target if each not in original)
         removing = tuple(each for each in original if each not in target)
         return replace(partition, replicas=(*target, *removing), adding=adding, removing=removing)
 
-    with patch.object(model, "begin_move", begin_move):
+    with patch.object(model, "begin_reassignment", begin_reassignment):
         yield
 
 
@@ -275,7 +275,7 @@ def a_controller_writes_whoever_is_in_office() -> Iterator[None]:
 
 @_mutation
 def a_leader_does_not_notice_that_a_log_has_parted() -> Iterator[None]:
-    with patch("headrace.broker.partition.where_parted", lambda *_args, **_options: None):
+    with patch("headrace.broker.partition.find_divergence", lambda *_args, **_options: None):
         yield
 
 

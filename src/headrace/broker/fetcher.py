@@ -314,7 +314,9 @@ class Fetcher:
     async def _go_back(self, partition: Partition, parted: EpochEnd) -> None:
         """Drop what the leader does not have."""
         log = partition.log
-        keep = follower.keeps(log.epochs, parted, start=log.log_start_offset, end=log.log_end_offset)
+        keep = follower.truncation_offset(
+            log.epochs, parted, start=log.log_start_offset, end=log.log_end_offset
+        )
         logger.info(
             "%s: going back from %d to %d, where broker %d goes on",
             partition.id,

@@ -20,7 +20,7 @@ from headrace.broker.purgatory import Commit, WaitingAcks, WaitingFetch
 from headrace.coordination.znodes import PartitionState
 from headrace.protocol.compression import Buffer
 from headrace.protocol.ids import TopicPartition
-from headrace.replication.follower import UNKNOWN, EpochEnd, where_parted
+from headrace.replication.follower import UNKNOWN, EpochEnd, find_divergence
 from headrace.replication.leader import Leader
 from headrace.storage.errors import CorruptLog, OffsetOutOfRange, StorageError
 from headrace.storage.inspection import PreparedBatch
@@ -335,7 +335,7 @@ class Partition:
         if self.log.offline is not None:
             others = self.leadership.isr & set(live) - {self._broker_id}
             return frozenset(others) or None
-        return self.leadership.wants(
+        return self.leadership.desired_isr(
             high_watermark=self.high_watermark,
             log_end_offset=self.log.log_end_offset,
             now_ms=now_ms,
@@ -345,7 +345,9 @@ class Partition:
 
     def diverges(self, offset: int, last_epoch: int) -> EpochEnd | None:
         """Where a follower's log parted from this one, if it did; it has to go back to there."""
-        parted = where_parted(self.log.epochs, self.log.log_end_offset, offset=offset, last_epoch=last_epoch)
+        parted = find_divergence(
+            self.log.epochs, self.log.log_end_offset, offset=offset, last_epoch=last_epoch
+        )
         if parted is not None and parted.end_offset == UNKNOWN:
             raise OffsetOutOfRange(offset, start=self.log.log_start_offset, end=self.log.log_end_offset)
         return parted

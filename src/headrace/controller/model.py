@@ -11,19 +11,19 @@ from dataclasses import dataclass, field, replace
 
 from headrace.protocol.ids import TopicPartition
 from headrace.replication.election import (
-    NOBODY,
+    NO_LEADER,
     Partition,
     Progress,
     accept_isr,
-    begin_move,
-    cancel_move,
+    begin_reassignment,
+    cancel_reassignment,
+    clear_elr,
     distrust,
     elect,
-    finish_move,
-    forget_eligible,
+    finish_reassignment,
     prefer,
-    without_dead,
-    without_leaver,
+    shrink_isr_to_live,
+    shrink_isr_without,
 )
 
 
@@ -154,10 +154,10 @@ class ClusterModel:
         for key, partition in self.some(keys):
             ranks = survey.get(key, {})
             wanted = elect(partition, live, rank=ranks.get, avoid=self.leaving)
-            wanted = without_dead(wanted, live)
+            wanted = shrink_isr_to_live(wanted, live)
             for broker_id in self.leaving:
-                wanted = without_leaver(wanted, broker_id)
-            wanted = forget_eligible(finish_move(wanted, live, rank=ranks.get))
+                wanted = shrink_isr_without(wanted, broker_id)
+            wanted = clear_elr(finish_reassignment(wanted, live, rank=ranks.get))
             if wanted != partition or not partition.is_written:
                 changes[key] = wanted
         return changes
@@ -178,7 +178,7 @@ class ClusterModel:
         return [
             key
             for key, partition in changes.items()
-            if partition.leader not in {NOBODY, self.find(key).leader}
+            if partition.leader not in {NO_LEADER, self.find(key).leader}
             and partition.leader not in (*self.find(key).isr, *self.find(key).elr)
         ]
 
@@ -203,16 +203,16 @@ class ClusterModel:
         wanted = accept_isr(partition, tuple(isr))
         if broker_id not in isr:  # its log has failed: it asks to be replaced
             eligible = tuple(each for each in wanted.elr if each != broker_id)
-            asked = replace(wanted, leader=NOBODY, last_leader=broker_id, elr=eligible)
+            asked = replace(wanted, leader=NO_LEADER, last_leader=broker_id, elr=eligible)
             wanted = elect(asked, self.live - self.leaving)
-            if wanted.leader == NOBODY:
+            if wanted.leader == NO_LEADER:
                 raise Refused(INELIGIBLE, f"nobody can lead instead of broker {broker_id}")
         wanted = self._finish_move(wanted)
         return {key: wanted} if wanted != partition or not partition.is_written else {}
 
     def _finish_move(self, partition: Partition) -> Partition:
         """Finish a move if the leader stays; if not, `settle` does, which waits for the leader's consent."""
-        finished = finish_move(partition, self.live)
+        finished = finish_reassignment(partition, self.live)
         return finished if finished.leader == partition.leader else partition
 
     def prefer(self, key: TopicPartition) -> Changes:
@@ -258,17 +258,17 @@ class ClusterModel:
         unknown = set(target) - set(partition.replicas) - self.members.keys()  # who has it may be away
         if unknown:
             raise Refused(INVALID_REPLICAS, f"there are no brokers {sorted(unknown)}")
-        wanted = self._finish_move(begin_move(partition, target))
+        wanted = self._finish_move(begin_reassignment(partition, target))
         return {key: wanted} if wanted != partition else {}
 
     def _cancel(self, key: TopicPartition, partition: Partition) -> Changes:
         if not partition.adding and not partition.removing:
             raise Refused(NO_MOVE, f"{key.topic}-{key.partition} is not being moved")
-        stays = cancel_move(partition)
+        stays = cancel_reassignment(partition)
         if not stays.isr and not stays.elr:
             raise Refused(INVALID_REPLICAS, "none of the replicas that it had is in sync: nobody could lead")
         if stays.leader not in stays.replicas:
-            stays = elect(replace(stays, leader=NOBODY, last_leader=stays.leader), self.live)
+            stays = elect(replace(stays, leader=NO_LEADER, last_leader=stays.leader), self.live)
         return {key: stays}
 
     def moves(self) -> list[TopicPartition]:

@@ -35,7 +35,7 @@ from headrace.protocol.errors import ErrorCode
 from headrace.protocol.ids import TopicPartition
 from headrace.protocol.message import Message
 from headrace.protocol.schema.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
-from headrace.replication.election import NOBODY, Partition, Progress
+from headrace.replication.election import NO_LEADER, Partition, Progress, check_transition
 
 _SURVEY_VERSION, _SURVEY_TIMEOUT_S = 7, 0.5
 _ANY_REPLICA = -2  # whoever is asked answers for its own log
@@ -324,6 +324,8 @@ class Controller:
         changes, refused = await self._handover.with_consent(changes)
         if not changes:
             return refused
+        for key, partition in changes.items():
+            check_transition(self.model.find(key), partition)
         self._stale = True  # until all of it is known to be written
         try:
             written = await write_changes(self._session, self.office, self.model, changes)
@@ -494,7 +496,7 @@ def _log(written: Changes) -> None:
             partition.leader,
             partition.leader_epoch,
             list(partition.isr),
-            "" if partition.leader != NOBODY else ": nobody can lead it",
+            "" if partition.leader != NO_LEADER else ": nobody can lead it",
         )
     if len(written) > _LOGGED:
         logger.info("and %d more partitions", len(written) - _LOGGED)

@@ -24,7 +24,7 @@ from headrace.coordination.znodes import (
     topic_path,
 )
 from headrace.protocol.ids import TopicPartition
-from headrace.replication.election import NOBODY, Partition, distrust
+from headrace.replication.election import NO_LEADER, Partition, distrust
 
 MAX_TRANSACTION_BYTES = 512 * 1024  # ZooKeeper takes a megabyte
 _READS = 64  # topics at a time
@@ -182,7 +182,7 @@ def _as_left_by(
             if not member.trusted:
                 left = distrust(left, member.broker_id)
             if left.leader == member.broker_id:
-                left = replace(left, leader=NOBODY, last_leader=member.broker_id)
+                left = replace(left, leader=NO_LEADER, last_leader=member.broker_id)
     return replace(left, is_written=left == partition)
 
 

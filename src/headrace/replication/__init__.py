@@ -1,1 +1,1 @@
-"""Replicas of a partition: who is in sync, what is committed, who may lead. Pure: no clock, no I/O."""
+"""Replication of a partition: ISR, high watermark, leader election. Pure: no clock, no I/O."""

@@ -1,59 +1,80 @@
-"""Who leads a partition: the rules by which the controller changes a partition's state. Pure.
+"""Leader election and reassignment: the rules by which the controller changes a partition's state. Pure.
 
-    eligible     in the set that was in sync last, or in the eligible set that left it while too few were
-                 in sync (KIP-966): such a replica has everything that is committed
-    live         registered, and not known to be gone
+A replica is *eligible* if it is in the ISR, or in the ELR: the replicas that left the ISR while it was
+smaller than `min.insync.replicas` (KIP-966). An eligible replica has every committed record. A replica is
+*live* if its broker is registered.
 
-The live eligible replica with the most records leads. If none is live, nobody leads until one returns, or,
-where the topic says that data may be lost, the best of the rest does.
+The live eligible replica with the longest log is elected. If no eligible replica is live, the partition has
+no leader until one returns; or, if the topic allows unclean elections, the live replica with the longest log
+leads.
 """
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
-NOBODY = -1
+from headrace.protocol.ids import LeaderEpoch, Offset
+
+NO_LEADER: Final = -1
 
 
 class Progress(NamedTuple):
-    """How far a replica's log goes: the epoch of its last record, and its end."""
+    """The end of a replica's log: the leader epoch of its last record, and its log end offset."""
 
-    last_epoch: int
-    log_end_offset: int
+    last_epoch: LeaderEpoch
+    log_end_offset: Offset
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Partition:
-    """A partition as the controller knows it: what is written down, and what its topic wants."""
+    """A partition's state in ZooKeeper, and the settings of its topic that elections depend on."""
 
     replicas: tuple[int, ...]  # the preferred leader first
     leader: int
     leader_epoch: int
     isr: tuple[int, ...]
-    elr: tuple[int, ...] = ()  # eligible leaders that are not in sync
-    last_leader: int = NOBODY  # who led last, while nobody does
+    elr: tuple[int, ...] = ()  # eligible leader replicas that are not in the ISR
+    last_leader: int = NO_LEADER  # while there is no leader
     adding: tuple[int, ...] = ()
     removing: tuple[int, ...] = ()
     min_insync_replicas: int = 1
     unclean_allowed: bool = False
-    version: int = 0  # how often it was written: Kafka's partition epoch
-    is_written: bool = True  # like this; if not, it has to be before anybody is told
+    version: int = 0  # of the znode: Kafka's partition epoch
+    is_written: bool = True  # False: this state has to be written before brokers may learn of it
 
     @property
     def wanted_in_sync(self) -> int:
         return min(self.min_insync_replicas, len(self.replicas))
 
 
+TRANSITION_RULES: Final[Mapping[str, Callable[[Partition, Partition], bool]]] = {
+    "the leader epoch never decreases": lambda before, after: after.leader_epoch >= before.leader_epoch,
+    "a new leader has a new leader epoch": lambda before, after: (
+        after.leader in {NO_LEADER, before.leader} or after.leader_epoch > before.leader_epoch
+    ),
+    "the leader is a replica": lambda _, after: after.leader in {NO_LEADER, *after.replicas},
+    "the ISR and the ELR consist of replicas": lambda _, after: {*after.isr, *after.elr} <= {*after.replicas},
+    "no replica is both in the ISR and in the ELR": lambda _, after: {*after.isr}.isdisjoint(after.elr),
+}
+"""What holds for every change of a partition's state that the controller writes."""
+
+
+def check_transition(before: Partition, after: Partition) -> None:
+    """Assert that the controller may replace the state `before` by `after`."""
+    for rule, holds in TRANSITION_RULES.items():
+        assert holds(before, after), (rule, before, after)
+
+
 Rank = Callable[[int], Progress | None]
-"""How far a broker's replica is, where that is known."""
+"""Returns the end of a broker's log, or None if it is unknown."""
 
 
 def elect(
     partition: Partition, live: Collection[int], *, rank: Rank | None = None, avoid: Collection[int] = ()
 ) -> Partition:
-    """The partition with a live leader, if there can be one; unchanged if its leader can stay.
+    """Return the partition with a live leader if possible, unchanged if its leader can stay.
 
-    `avoid` are brokers that are about to leave: they do not get to lead, and are not in sync if others are.
+    `avoid` are brokers that are shutting down: they are not elected, and leave the ISR if others are in it.
     """
     if partition.leader in live and partition.leader not in avoid:
         return partition
@@ -62,19 +83,17 @@ def elect(
     if eligible:
         return _lead(partition, _best(eligible, partition.replicas, rank), isr)
     if partition.leader in live:
-        return partition  # it is to leave, and nobody can take over: it stays as long as it can
+        return partition  # it is shutting down, but no other replica can lead: it leads as long as it can
     if partition.unclean_allowed:
         rest = tuple(each for each in partition.replicas if each in live and each not in avoid)
         if rest:
-            leader = _best(rest, partition.replicas, rank)
-            changed = _lead(partition, leader, ())
-            return replace(changed, elr=())
-    if partition.leader == NOBODY:
+            return replace(_lead(partition, _best(rest, partition.replicas, rank), ()), elr=())
+    if partition.leader == NO_LEADER:
         return partition
-    # The last in sync stays on record: it is the one to wait for.
+    # The last ISR stays in the state: these are the replicas to wait for.
     return replace(
         partition,
-        leader=NOBODY,
+        leader=NO_LEADER,
         leader_epoch=partition.leader_epoch + 1,
         last_leader=partition.leader,
     )
@@ -83,24 +102,24 @@ def elect(
 def _lead(partition: Partition, leader: int, isr: Sequence[int]) -> Partition:
     in_sync = tuple(isr) if leader in isr else (leader,)
     return _with_isr(
-        replace(partition, leader=leader, leader_epoch=partition.leader_epoch + 1, last_leader=NOBODY),
+        replace(partition, leader=leader, leader_epoch=partition.leader_epoch + 1, last_leader=NO_LEADER),
         in_sync,
     )
 
 
 def _best(candidates: Sequence[int], replicas: Sequence[int], rank: Rank | None) -> int:
-    """The candidate with the most records; among equals, the one that is preferred."""
+    """Return the candidate with the longest log; among equals, the first in the order of the replicas."""
 
-    def order(broker_id: int) -> tuple[Progress, int]:
-        progress = (rank(broker_id) if rank is not None else None) or Progress(-1, -1)
+    def order(broker_id: int) -> tuple[tuple[int, int], int]:
+        progress = rank(broker_id) if rank is not None else None
         place = replicas.index(broker_id) if broker_id in replicas else len(replicas)
-        return progress, -place
+        return progress or (-1, -1), -place
 
     return max(candidates, key=order)
 
 
 def _with_isr(partition: Partition, isr: Sequence[int]) -> Partition:
-    """The partition with another set in sync; who leaves it while too few are left stays eligible."""
+    """Return the partition with another ISR; a replica that leaves an ISR that is too small joins the ELR."""
     if set(isr) == set(partition.isr):
         return replace(partition, isr=tuple(isr))
     elr: tuple[int, ...] = ()
@@ -111,55 +130,57 @@ def _with_isr(partition: Partition, isr: Sequence[int]) -> Partition:
 
 
 def accept_isr(partition: Partition, isr: Sequence[int]) -> Partition:
-    """The leader's proposal, in the order of the replicas."""
+    """Return the partition with the ISR that its leader proposes, in the order of the replicas."""
     ordered = tuple(each for each in partition.replicas if each in isr)
     return _with_isr(partition, ordered)
 
 
-def without_dead(partition: Partition, live: Collection[int]) -> Partition:
-    """A partition whose leader lives, without those in sync that do not; the leader always stays."""
+def shrink_isr_to_live(partition: Partition, live: Collection[int]) -> Partition:
+    """Return the partition without dead replicas in its ISR, if its leader is live."""
     if partition.leader not in live:
         return partition
     isr = tuple(each for each in partition.isr if each in live)
     return _with_isr(partition, isr) if isr else partition
 
 
-def without_leaver(partition: Partition, broker_id: int) -> Partition:
-    """A broker is about to leave: it follows no more, if others are in sync."""
+def shrink_isr_without(partition: Partition, broker_id: int) -> Partition:
+    """Return the partition without a follower that is shutting down in its ISR, if others are in it."""
     if partition.leader == broker_id or broker_id not in partition.isr or len(partition.isr) == 1:
         return partition
     return _with_isr(partition, tuple(each for each in partition.isr if each != broker_id))
 
 
 def distrust(partition: Partition, broker_id: int) -> Partition:
-    """A broker is back after a crash that may have cost it records: it is not eligible any more.
+    """Return the partition without a broker in ISR and ELR that may have lost records in a crash.
 
-    If nobody else is, it stays so: it is still the best there is.
+    If no other replica is eligible, the broker stays eligible: its log is the best one left.
     """
     elr = tuple(each for each in partition.elr if each != broker_id)
     isr = tuple(each for each in partition.isr if each != broker_id)
     return replace(partition, isr=isr, elr=elr) if isr or elr else partition
 
 
-def forget_eligible(partition: Partition) -> Partition:
-    """Enough are in sync, also because fewer are wanted than before: nobody else is eligible."""
+def clear_elr(partition: Partition) -> Partition:
+    """Return the partition without an ELR if its ISR is large enough, also after a change of settings."""
     enough = len(partition.isr) >= partition.wanted_in_sync
     return replace(partition, elr=()) if partition.elr and enough else partition
 
 
 def prefer(partition: Partition, live: Collection[int]) -> Partition:
-    """The partition led by its preferred replica, if that lives and is in sync."""
+    """Return the partition led by its preferred replica, if that replica is live and in the ISR."""
     preferred = partition.replicas[0]
     if partition.leader == preferred or preferred not in live or preferred not in partition.isr:
         return partition
-    return replace(partition, leader=preferred, leader_epoch=partition.leader_epoch + 1, last_leader=NOBODY)
+    return replace(
+        partition, leader=preferred, leader_epoch=partition.leader_epoch + 1, last_leader=NO_LEADER
+    )
 
 
-def begin_move(partition: Partition, target: Sequence[int]) -> Partition:
-    """The partition on its way to other replicas: those it has stay until all the new ones are in sync.
+def begin_reassignment(partition: Partition, target: Sequence[int]) -> Partition:
+    """Return the partition with the target replicas added; the others stay until all targets are in the ISR.
 
-    That goes for those, too, that an earlier move has brought and this one does not want: they may be the
-    only ones that are in sync. They are both being added and being removed, and go in any case.
+    Replicas that an earlier reassignment has added and this one does not want stay as well: they may be the
+    only ones in the ISR. They are listed both as adding and as removing, and are removed in either case.
     """
     original = tuple(each for each in partition.replicas if each not in partition.adding)
     removing = tuple(each for each in partition.replicas if each not in target)
@@ -167,8 +188,8 @@ def begin_move(partition: Partition, target: Sequence[int]) -> Partition:
     return replace(partition, replicas=(*target, *removing), adding=adding, removing=removing)
 
 
-def cancel_move(partition: Partition) -> Partition:
-    """The partition where it was before it began to move; only those it had there may lead it."""
+def cancel_reassignment(partition: Partition) -> Partition:
+    """Return the partition on its original replicas; only those stay in ISR and ELR."""
     original = tuple(each for each in partition.replicas if each not in partition.adding)
     isr = tuple(each for each in partition.isr if each in original)
     elr = tuple(each for each in partition.elr if each in original)
@@ -176,8 +197,8 @@ def cancel_move(partition: Partition) -> Partition:
     return _with_isr(changed, isr) if isr else replace(changed, isr=())
 
 
-def finish_move(partition: Partition, live: Collection[int], rank: Rank | None = None) -> Partition:
-    """The partition on its new replicas alone, if they all are in sync; unchanged otherwise."""
+def finish_reassignment(partition: Partition, live: Collection[int], rank: Rank | None = None) -> Partition:
+    """Return the partition on its target replicas alone, if all of them are in the ISR."""
     target = tuple(each for each in partition.replicas if each not in partition.removing)
     moving = bool(partition.adding or partition.removing)
     if not moving or not set(target) <= set(partition.isr):
@@ -186,14 +207,14 @@ def finish_move(partition: Partition, live: Collection[int], rank: Rank | None =
     moved = _on_fewer(replace(partition, adding=(), removing=(), isr=isr, elr=()), target)
     if moved.leader in target:
         return moved
-    return elect(replace(moved, leader=NOBODY, last_leader=moved.leader), live, rank=rank)
+    return elect(replace(moved, leader=NO_LEADER, last_leader=moved.leader), live, rank=rank)
 
 
 def _on_fewer(partition: Partition, replicas: tuple[int, ...]) -> Partition:
-    """The partition on these of its replicas, led in a new epoch if others go.
+    """Return the partition on some of its replicas, in a new leader epoch if others are removed.
 
-    They drop their logs. One that comes back soon, empty, must not pass for what it was: in the old epoch a
-    leader that has not heard of it in between would still count on the log that it had.
+    A removed replica deletes its log. If it is added again soon, it is empty: in the old leader epoch a
+    leader that has missed the removal would still count on the log that the replica had before.
     """
     goes = not set(partition.replicas) <= set(replicas)
     epoch = partition.leader_epoch + (goes and partition.leader in replicas)

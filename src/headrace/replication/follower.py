@@ -1,9 +1,10 @@
-"""A follower's part of a partition: where its log stands, and what a leader's answer makes of it. Pure.
+"""Log divergence: how a follower finds out up to which offset its log equals its leader's. Pure.
 
-A follower asks from its log's end, and says in which epoch its last record was written. A leader whose log
-has parted from it says where that epoch ended in its own log, or the one before it that it knows. The
-follower keeps what both have of that epoch, and asks again: each round leaves an older epoch at the end, so
-that it stops where the two logs are one (KIP-101, KIP-279, KIP-595).
+A follower fetches from its log end offset, and names the leader epoch of its last record. A leader whose log
+has diverged from the follower's responds with the largest epoch up to that one that it knows, and that
+epoch's end offset. The follower truncates its log to what both have of that epoch, and fetches again. Each
+round leaves an older epoch at the end of the follower's log, so that the rounds end where the two logs are
+equal (KIP-101, KIP-279, KIP-595).
 """
 
 from typing import NamedTuple, Protocol
@@ -12,7 +13,7 @@ UNKNOWN = -1
 
 
 class Epochs(Protocol):
-    """Which leader epoch wrote what, in one log."""
+    """The leader epochs of one log."""
 
     def at(self, offset: int) -> int: ...
 
@@ -20,29 +21,29 @@ class Epochs(Protocol):
 
 
 class Position(NamedTuple):
-    """Where a follower's log stands: what it asks its leader with."""
+    """The end of a follower's log, as a fetch request names it."""
 
-    offset: int  # its end
-    last_epoch: int  # of the record before that; -1 in an empty log
-    leader_epoch: int  # of the leader that it follows
+    offset: int  # the log end offset
+    last_epoch: int  # the leader epoch of the last record; -1 if the log is empty
+    leader_epoch: int  # the current one
 
 
 class EpochEnd(NamedTuple):
-    """The offset at which an epoch ended in a leader's log."""
+    """The offset at which a leader epoch ended in a leader's log."""
 
     epoch: int
     end_offset: int
 
 
 def position(epochs: Epochs, *, start: int, end: int, leader_epoch: int) -> Position:
-    """What a follower whose log goes from `start` to `end` asks with."""
+    """Return the fetch position of a follower whose log reaches from `start` to `end`."""
     return Position(end, epochs.at(end - 1) if end > start else UNKNOWN, leader_epoch)
 
 
-def where_parted(epochs: Epochs, log_end_offset: int, *, offset: int, last_epoch: int) -> EpochEnd | None:
-    """The leader's word: where the log of a follower at `offset` parted from this one; None if it did not.
+def find_divergence(epochs: Epochs, log_end_offset: int, *, offset: int, last_epoch: int) -> EpochEnd | None:
+    """Return the leader's end of the follower's last epoch if the logs have diverged, else None.
 
-    (-1, -1) says that nothing is known of that epoch: such a follower is out of range.
+    (-1, -1) means that the leader does not know the epoch: the follower is out of range.
     """
     known = EpochEnd(*epochs.end_of(last_epoch, log_end_offset))
     if known.end_offset == UNKNOWN:
@@ -50,22 +51,22 @@ def where_parted(epochs: Epochs, log_end_offset: int, *, offset: int, last_epoch
     return known if known.epoch < last_epoch or known.end_offset < offset else None
 
 
-def keeps(epochs: Epochs, parted: EpochEnd, *, start: int, end: int) -> int:
-    """The follower's answer to that: the offset up to which its log stays."""
-    own_end = epochs.end_of(parted.epoch, end)[1]
-    shared = parted.end_offset if own_end == UNKNOWN else min(parted.end_offset, own_end)
+def truncation_offset(epochs: Epochs, diverging: EpochEnd, *, start: int, end: int) -> int:
+    """Return the offset to which a follower truncates its log when the leader reports `diverging`."""
+    own_end = epochs.end_of(diverging.epoch, end)[1]
+    shared = diverging.end_offset if own_end == UNKNOWN else min(diverging.end_offset, own_end)
     return max(shared, start)
 
 
 class Restart(NamedTuple):
-    """How a follower goes on that is out of its leader's range."""
+    """Where a follower continues that is outside the offset range of its leader."""
 
     offset: int
-    from_nothing: bool  # all of its log is older than the leader's
+    from_nothing: bool  # the follower's whole log is older than the leader's
 
 
 def restart(end: int, *, leader_start: int, leader_end: int) -> Restart | None:
-    """Where a follower at `end` goes on; None if it is in range by now."""
+    """Return where a follower with log end offset `end` continues; None if it is in range by now."""
     if end > leader_end:
         return Restart(leader_end, from_nothing=False)
     if end < leader_start:

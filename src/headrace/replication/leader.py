@@ -1,9 +1,10 @@
-"""A leader's view of its partition: how far each follower is, what is committed, who is in sync.
+"""A leader's view of its partition: followers, high watermark and ISR. Pure.
 
-What is committed is what every replica in sync has. A follower comes in sync when it has all that is
-committed and everything from before this leader's time; it falls out of sync when it has not caught up for
-too long. The leader only proposes: the set changes when the controller has written it down. Until then both
-sets count, the old one and the proposed, so that nothing counts as committed that either of them lacks.
+A record is committed when every replica of the ISR has it. A follower joins the ISR when it has all committed
+records and everything from before this leader epoch; it leaves the ISR when it has not caught up for too
+long. The leader only proposes: the ISR changes when the controller has written the proposal. Until then both
+sets count, the ISR and the proposed one, so that no record counts as committed that a replica in either of
+them lacks.
 """
 
 from collections.abc import Collection
@@ -14,27 +15,27 @@ UNKNOWN = -1
 
 @dataclass(slots=True)
 class Follower:
-    """What the leader knows of one follower."""
+    """The state of one follower, as its leader knows it."""
 
     log_end_offset: int = UNKNOWN
-    caught_up_ms: int = 0  # when it last had all that there was
+    caught_up_ms: int = 0  # when it last had all records of the leader
     fetched_ms: int = 0
-    end_when_fetched: int = 0  # the leader's log end at its last fetch
+    end_when_fetched: int = 0  # the leader's log end offset at the follower's last fetch
     broker_epoch: int = UNKNOWN
 
 
 @dataclass(slots=True, kw_only=True)
 class Leader:
-    """The leader's part of a partition, from one leader epoch to the next."""
+    """The leader's state of a partition, for one leader epoch."""
 
     broker_id: int
     replicas: tuple[int, ...]
     isr: frozenset[int]
     min_insync_replicas: int
-    epoch_start_offset: int  # where this leader's epoch begins in the log
+    epoch_start_offset: int  # where this leader epoch begins in the log
     followers: dict[int, Follower] = field(default_factory=dict)
-    proposed: frozenset[int] | None = None  # sent to the controller, not answered yet
-    eligible: frozenset[int] = frozenset()  # not in sync, and may lead: they have all that is committed
+    proposed: frozenset[int] | None = None  # the ISR sent to the controller, without a response yet
+    eligible: frozenset[int] = frozenset()  # the ELR: not in the ISR, but they have every committed record
 
     @classmethod
     def begin(
@@ -47,7 +48,7 @@ class Leader:
         log_end_offset: int,
         now_ms: int,
     ) -> "Leader":
-        """A new leader knows nothing of its followers; they have a whole lag's time to be heard from."""
+        """Return a new leader's state. Its followers have the whole maximum lag for their first fetch."""
         leader = cls(
             broker_id=broker_id,
             replicas=tuple(replicas),
@@ -59,7 +60,7 @@ class Leader:
         return leader
 
     def use_replicas(self, replicas: Collection[int], now_ms: int) -> None:
-        """Other brokers have replicas from now on."""
+        """Change the set of replicas."""
         self.replicas = tuple(replicas)
         known = self.followers
         self.followers = {
@@ -69,24 +70,25 @@ class Leader:
         }
 
     def use_isr(self, isr: Collection[int], eligible: Collection[int] = ()) -> None:
-        """The controller has spoken: this is the set, and nothing is proposed any more."""
+        """Use the ISR that the controller has written; this ends the proposal."""
         self.isr = frozenset(isr)
         self.eligible = frozenset(eligible)
         self.proposed = None
 
-    # -- what is committed ---------------------------------------------------------------------
+    # -- high watermark ------------------------------------------------------------------------
 
     @property
     def counted(self) -> frozenset[int]:
-        """The replicas that must have a record before it is committed."""
+        """Return the replicas that must have a record before it is committed."""
         return self.isr if self.proposed is None else self.isr | self.proposed
 
     def high_watermark(self, log_end_offset: int, before: int) -> int:
-        """The offset that everything below is committed; never less than `before`.
+        """Return the high watermark: every record below it is committed. It never falls below `before`.
 
-        With fewer replicas in sync than the topic wants nothing new is committed: a replica that has left
-        the set in such a time still has all that is (KIP-966).
+        While the ISR is smaller than `min.insync.replicas` nothing new is committed: a replica that leaves
+        the ISR during that time still has every committed record (KIP-966).
         """
+        assert 0 <= before <= log_end_offset, (before, log_end_offset)
         if self.eligible or len(self.isr) < min(self.min_insync_replicas, len(self.replicas)):
             return before
         committed = log_end_offset
@@ -99,26 +101,26 @@ class Leader:
         follower = self.followers.get(broker_id)
         return UNKNOWN if follower is None else follower.log_end_offset
 
-    # -- who is in sync ------------------------------------------------------------------------
+    # -- ISR -----------------------------------------------------------------------------------
 
     def fetched(
         self, broker_id: int, offset: int, *, log_end_offset: int, now_ms: int, broker_epoch: int = UNKNOWN
     ) -> None:
-        """A follower asks for `offset`, so it has everything before."""
+        """Note that a follower fetches from `offset`: it has every record before."""
         follower = self.followers[broker_id]
         if offset >= log_end_offset:
             follower.caught_up_ms = now_ms
         elif offset >= follower.end_when_fetched:
-            # It has what there was when it last asked: a leader under load is always a little ahead.
+            # It has all records of the time of its last fetch: a leader under load is always a little ahead.
             follower.caught_up_ms = max(follower.caught_up_ms, follower.fetched_ms)
         follower.log_end_offset = offset
         follower.fetched_ms, follower.end_when_fetched = now_ms, log_end_offset
         follower.broker_epoch = broker_epoch
 
-    def wants(
+    def desired_isr(
         self, *, high_watermark: int, log_end_offset: int, now_ms: int, max_lag_ms: int, live: Collection[int]
     ) -> frozenset[int] | None:
-        """The set that should be in sync; None if it is, or a proposal is under way."""
+        """Return the ISR that should be proposed; None if it is current, or if a proposal is pending."""
         if self.proposed is not None:
             return None
         wanted = {self.broker_id}
@@ -129,15 +131,19 @@ class Leader:
                     wanted.add(broker_id)
             elif (
                 broker_id in live
-                and now_ms - follower.fetched_ms <= max_lag_ms  # or it would fall out again at once
+                and now_ms - follower.fetched_ms <= max_lag_ms  # or it would leave the ISR again at once
                 and follower.log_end_offset >= max(high_watermark, self.epoch_start_offset)
             ):
                 wanted.add(broker_id)
         return frozenset(wanted) if wanted != self.isr else None
 
     def propose(self, isr: frozenset[int]) -> None:
+        """Note that `isr` is sent to the controller."""
         self.proposed = isr
 
     def withdraw(self) -> None:
-        """The proposal was refused, or its answer was lost; whoever speaks next settles it."""
+        """Drop the proposal, which the controller has refused on this very state.
+
+        A proposal without a response must stay: the controller may have written it.
+        """
         self.proposed = None

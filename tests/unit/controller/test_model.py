@@ -6,8 +6,8 @@ import pytest
 
 from headrace.controller import model
 from headrace.controller.model import ClusterModel, Member, Refused, TopicModel
-from headrace.protocol.ids import TopicPartition
-from headrace.replication.election import NOBODY, Partition, Progress
+from headrace.protocol.ids import LeaderEpoch, Offset, TopicPartition
+from headrace.replication.election import NO_LEADER, Partition, Progress
 
 KEY = TopicPartition("t", 0)
 LED_BY_ONE = Partition(
@@ -69,7 +69,7 @@ def test_a_survey_decides_who_leads() -> None:
     model_ = cluster(members=(2, 3))
     assert model_.to_survey() == {KEY: (2, 3)}
 
-    survey = {KEY: {2: Progress(5, 10), 3: Progress(5, 11)}}
+    survey = {KEY: {2: Progress(LeaderEpoch(5), Offset(10)), 3: Progress(LeaderEpoch(5), Offset(11))}}
     assert model_.settle(survey)[KEY].leader == 3
 
 
@@ -216,7 +216,7 @@ def test_why_the_preferred_replica_does_not_lead() -> None:
 
 
 def test_a_leader_can_be_forced_only_where_there_is_none() -> None:
-    offline = replace(LED_BY_ONE, leader=NOBODY, isr=(1,))
+    offline = replace(LED_BY_ONE, leader=NO_LEADER, isr=(1,))
     forced = cluster(offline, members=(2, 3)).force(KEY)[KEY]
     assert (forced.leader, forced.isr, forced.unclean_allowed) == (2, (2,), False)
 

@@ -6,7 +6,7 @@ from headrace.controller.model import Member
 from headrace.controller.store import TopicRules, _as_left_by, first_state, member_of, state_of
 from headrace.coordination.znodes import BrokerRegistration
 from headrace.protocol.ids import TopicPartition
-from headrace.replication.election import NOBODY, Partition
+from headrace.replication.election import NO_LEADER, Partition
 
 PARTITION = Partition(
     replicas=(1, 2, 3), leader=1, leader_epoch=5, isr=(1, 2, 3), min_insync_replicas=2, version=9
@@ -34,7 +34,7 @@ def test_a_state_whose_brokers_are_as_they_were_is_left_alone() -> None:
 def test_a_leader_in_another_life_leads_no_more() -> None:
     left = found(member(1, 60), member(2, 12))
 
-    assert (left.leader, left.last_leader, left.leader_epoch) == (NOBODY, 1, 5)
+    assert (left.leader, left.last_leader, left.leader_epoch) == (NO_LEADER, 1, 5)
     assert not left.is_written
 
 

@@ -1,18 +1,23 @@
 """Who leads a partition, who is in sync and who is eligible: partitions in, partitions out."""
 
 from dataclasses import replace
+from typing import Any
 
+import pytest
+
+from headrace.protocol.ids import LeaderEpoch, Offset
 from headrace.replication.election import (
-    NOBODY,
+    NO_LEADER,
     Partition,
     Progress,
     accept_isr,
+    check_transition,
+    clear_elr,
     distrust,
     elect,
-    forget_eligible,
     prefer,
-    without_dead,
-    without_leaver,
+    shrink_isr_to_live,
+    shrink_isr_without,
 )
 
 THREE = Partition(
@@ -33,19 +38,19 @@ def test_the_next_replica_in_sync_leads_in_an_epoch_of_its_own() -> None:
 
 
 def test_of_those_in_sync_the_one_with_the_most_records_leads() -> None:
-    ends = {2: Progress(5, 100), 3: Progress(5, 120)}
+    ends = {2: Progress(LeaderEpoch(5), Offset(100)), 3: Progress(LeaderEpoch(5), Offset(120))}
 
     assert elect(THREE, {2, 3}, rank=ends.get).leader == 3
 
 
 def test_a_record_of_a_later_epoch_counts_for_more_than_many_of_an_earlier_one() -> None:
-    ends = {2: Progress(4, 500), 3: Progress(5, 100)}
+    ends = {2: Progress(LeaderEpoch(4), Offset(500)), 3: Progress(LeaderEpoch(5), Offset(100))}
 
     assert elect(THREE, {2, 3}, rank=ends.get).leader == 3
 
 
 def test_who_does_not_say_how_far_it_is_comes_last() -> None:
-    assert elect(THREE, {2, 3}, rank={3: Progress(0, 0)}.get).leader == 3
+    assert elect(THREE, {2, 3}, rank={3: Progress(LeaderEpoch(0), Offset(0))}.get).leader == 3
 
 
 def test_who_leaves_while_too_few_are_in_sync_stays_eligible() -> None:
@@ -68,7 +73,7 @@ def test_nobody_leads_if_no_eligible_replica_lives() -> None:
 
     waiting = elect(partition, {3})
 
-    assert (waiting.leader, waiting.leader_epoch, waiting.last_leader) == (NOBODY, 6, 1)
+    assert (waiting.leader, waiting.leader_epoch, waiting.last_leader) == (NO_LEADER, 6, 1)
     assert (waiting.isr, waiting.elr) == ((1,), (2,))
     assert elect(waiting, {3}) == waiting
 
@@ -78,12 +83,12 @@ def test_whoever_was_waited_for_leads_when_it_is_back() -> None:
 
     back = elect(waiting, {1, 3})
 
-    assert (back.leader, back.leader_epoch, back.isr, back.last_leader) == (1, 7, (1,), NOBODY)
+    assert (back.leader, back.leader_epoch, back.isr, back.last_leader) == (1, 7, (1,), NO_LEADER)
 
 
 def test_where_records_may_be_lost_the_best_of_the_rest_leads_and_nobody_else_is_eligible() -> None:
     partition = replace(THREE, isr=(1,), unclean_allowed=True)
-    ends = {2: Progress(4, 10), 3: Progress(5, 20)}
+    ends = {2: Progress(LeaderEpoch(4), Offset(10)), 3: Progress(LeaderEpoch(5), Offset(20))}
 
     elected = elect(partition, {2, 3}, rank=ends.get)
 
@@ -105,18 +110,18 @@ def test_a_broker_that_leaves_hands_over_if_somebody_can_take_over() -> None:
 
 
 def test_those_in_sync_that_died_leave_the_set() -> None:
-    assert without_dead(THREE, {1, 3}).isr == (1, 3)
-    alone = without_dead(THREE, {1})
+    assert shrink_isr_to_live(THREE, {1, 3}).isr == (1, 3)
+    alone = shrink_isr_to_live(THREE, {1})
     assert (alone.isr, alone.elr) == ((1,), (2, 3))
 
 
 def test_the_set_stays_as_it_was_while_the_leader_is_dead() -> None:
-    assert without_dead(THREE, {2, 3}) == THREE
+    assert shrink_isr_to_live(THREE, {2, 3}) == THREE
 
 
 def test_a_follower_that_leaves_is_out_of_sync_unless_it_is_alone() -> None:
-    assert without_leaver(THREE, 2).isr == (1, 3)
-    assert without_leaver(THREE, 1) == THREE
+    assert shrink_isr_without(THREE, 2).isr == (1, 3)
+    assert shrink_isr_without(THREE, 1) == THREE
 
 
 def test_a_proposal_is_taken_in_the_order_of_the_replicas() -> None:
@@ -130,8 +135,8 @@ def test_a_proposal_is_taken_in_the_order_of_the_replicas() -> None:
 def test_nobody_but_those_in_sync_is_eligible_once_enough_are() -> None:
     partition = replace(THREE, isr=(1,), elr=(2, 3))
 
-    assert forget_eligible(partition) == partition
-    assert forget_eligible(replace(partition, min_insync_replicas=1)).elr == ()
+    assert clear_elr(partition) == partition
+    assert clear_elr(replace(partition, min_insync_replicas=1)).elr == ()
 
 
 def test_more_replicas_in_sync_than_there_are_cannot_be_wanted() -> None:
@@ -150,7 +155,7 @@ def test_the_last_one_stays_eligible_whatever_it_has_lost() -> None:
     in_sync = replace(THREE, isr=(1,))
     assert distrust(in_sync, 1) == in_sync
 
-    eligible = replace(THREE, leader=NOBODY, isr=(), elr=(2,))
+    eligible = replace(THREE, leader=NO_LEADER, isr=(), elr=(2,))
     assert distrust(eligible, 2) == eligible
 
 
@@ -158,7 +163,7 @@ def test_one_in_sync_that_lost_records_gives_way_to_an_eligible_one() -> None:
     partition = distrust(replace(THREE, isr=(1,), elr=(2,)), 1)
 
     assert (partition.isr, partition.elr) == ((), (2,))
-    assert elect(replace(partition, leader=NOBODY), {1, 2}).leader == 2
+    assert elect(replace(partition, leader=NO_LEADER), {1, 2}).leader == 2
 
 
 def test_the_preferred_replica_leads_if_it_is_in_sync_and_lives() -> None:
@@ -169,3 +174,21 @@ def test_the_preferred_replica_leads_if_it_is_in_sync_and_lives() -> None:
     assert (preferred.leader, preferred.leader_epoch, preferred.isr) == (1, 6, (1, 2, 3))
     assert prefer(led_by_two, {2, 3}) == led_by_two
     assert prefer(replace(led_by_two, isr=(2, 3)), {1, 2, 3}).leader == 2
+
+
+@pytest.mark.parametrize(
+    ("change", "rule"),
+    [
+        ({"leader": 2}, "a new leader has a new leader epoch"),
+        ({"leader_epoch": 3}, "the leader epoch never decreases"),
+        ({"leader": 9, "leader_epoch": 5}, "the leader is a replica"),
+        ({"isr": (1, 9)}, "the ISR and the ELR consist of replicas"),
+        ({"elr": (1,)}, "no replica is both in the ISR and in the ELR"),
+    ],
+)
+def test_a_change_that_breaks_a_rule_is_a_broken_invariant(change: dict[str, Any], rule: str) -> None:
+    before = Partition(replicas=(1, 2, 3), leader=1, leader_epoch=4, isr=(1, 2))
+    check_transition(before, before)
+
+    with pytest.raises(AssertionError, match=rule):
+        check_transition(before, replace(before, **change))

@@ -1,4 +1,4 @@
-"""Two logs that have parted become one again: what a leader says, and what a follower keeps."""
+"""Two logs that have parted become one again: what a leader says, and what a follower truncation_offset."""
 
 from bisect import bisect_right
 
@@ -8,10 +8,10 @@ from headrace.replication.follower import (
     EpochEnd,
     Position,
     Restart,
-    keeps,
+    find_divergence,
     position,
     restart,
-    where_parted,
+    truncation_offset,
 )
 
 
@@ -47,21 +47,21 @@ def test_an_empty_log_has_no_last_record() -> None:
 def test_a_follower_that_is_only_behind_has_not_parted() -> None:
     leader = Epochs((1, 0), (3, 10))
 
-    assert where_parted(leader, 20, offset=5, last_epoch=1) is None
-    assert where_parted(leader, 20, offset=10, last_epoch=1) is None
-    assert where_parted(leader, 20, offset=20, last_epoch=3) is None
+    assert find_divergence(leader, 20, offset=5, last_epoch=1) is None
+    assert find_divergence(leader, 20, offset=10, last_epoch=1) is None
+    assert find_divergence(leader, 20, offset=20, last_epoch=3) is None
 
 
 def test_a_follower_with_more_of_an_epoch_than_its_leader_has_parted_where_that_ended() -> None:
-    assert where_parted(Epochs((1, 0), (3, 10)), 20, offset=14, last_epoch=1) == EpochEnd(1, 10)
+    assert find_divergence(Epochs((1, 0), (3, 10)), 20, offset=14, last_epoch=1) == EpochEnd(1, 10)
 
 
 def test_a_follower_with_an_epoch_that_its_leader_never_had_has_parted_before_it() -> None:
-    assert where_parted(Epochs((1, 0), (3, 10)), 20, offset=8, last_epoch=2) == EpochEnd(1, 10)
+    assert find_divergence(Epochs((1, 0), (3, 10)), 20, offset=8, last_epoch=2) == EpochEnd(1, 10)
 
 
 def test_nothing_is_known_of_an_epoch_that_is_yet_to_come() -> None:
-    assert where_parted(Epochs((1, 0)), 20, offset=8, last_epoch=2) == EpochEnd(-1, -1)
+    assert find_divergence(Epochs((1, 0)), 20, offset=8, last_epoch=2) == EpochEnd(-1, -1)
 
 
 @pytest.mark.parametrize(
@@ -76,11 +76,11 @@ def test_nothing_is_known_of_an_epoch_that_is_yet_to_come() -> None:
 def test_a_follower_keeps_what_both_have_of_the_epoch(
     own: Epochs, end: int, parted: EpochEnd, kept: int
 ) -> None:
-    assert keeps(own, parted, start=0, end=end) == kept
+    assert truncation_offset(own, parted, start=0, end=end) == kept
 
 
 def test_a_follower_never_goes_back_before_its_start() -> None:
-    assert keeps(Epochs((4, 5)), EpochEnd(2, 3), start=5, end=9) == 5
+    assert truncation_offset(Epochs((4, 5)), EpochEnd(2, 3), start=5, end=9) == 5
 
 
 def test_rounds_of_question_and_answer_end_where_the_logs_are_one() -> None:
@@ -90,10 +90,10 @@ def test_rounds_of_question_and_answer_end_where_the_logs_are_one() -> None:
     rounds = 0
     while True:
         asked = position(Epochs(*own), start=0, end=end, leader_epoch=4)
-        parted = where_parted(leader, leader_end, offset=asked.offset, last_epoch=asked.last_epoch)
+        parted = find_divergence(leader, leader_end, offset=asked.offset, last_epoch=asked.last_epoch)
         if parted is None:
             break
-        end = keeps(Epochs(*own), parted, start=0, end=end)
+        end = truncation_offset(Epochs(*own), parted, start=0, end=end)
         own = [(epoch, start) for epoch, start in own if start < end]
         rounds += 1
 

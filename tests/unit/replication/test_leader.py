@@ -17,7 +17,7 @@ def fetch(leader: Leader, broker_id: int, offset: int, *, end: int, now_ms: int 
 
 
 def wants(leader: Leader, *, high_watermark: int, end: int, now_ms: int) -> set[int] | None:
-    wanted = leader.wants(
+    wanted = leader.desired_isr(
         high_watermark=high_watermark, log_end_offset=end, now_ms=now_ms, max_lag_ms=LAG_MS, live=LIVE
     )
     return None if wanted is None else set(wanted)
@@ -130,7 +130,9 @@ def test_a_broker_that_is_not_there_does_not_come_into_sync() -> None:
     fetch(leader, 2, 10, end=10)
     fetch(leader, 3, 10, end=10)
 
-    wanted = leader.wants(high_watermark=10, log_end_offset=10, now_ms=0, max_lag_ms=LAG_MS, live={1, 2})
+    wanted = leader.desired_isr(
+        high_watermark=10, log_end_offset=10, now_ms=0, max_lag_ms=LAG_MS, live={1, 2}
+    )
 
     assert wanted is None
 
