@@ -162,10 +162,10 @@ class JsonCodec:
     @cached_property
     def _validator(self) -> Any:
         root = self._schema.root
-        place = ResolutionScope("", draft_of(root))
+        scope = ResolutionScope("", draft_of(root))
 
         def retrieve(uri: str) -> Any:
-            return self._schema.resources.target(uri.removeprefix(_BASE), place)
+            return self._schema.resources.target(uri.removeprefix(_BASE), scope)
 
         return jsonschema_rs.validator_for(root, retriever=retrieve)
 

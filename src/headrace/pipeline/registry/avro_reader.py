@@ -15,7 +15,7 @@ from headrace.pipeline.registry.shapes import Shape
 from headrace.pipeline.registry.whole import Whole
 from headrace.registry.formats.avro import AvroSchema
 from headrace.registry.formats.avro_types import AvroType
-from headrace.registry.formats.avro_writing import Writer
+from headrace.registry.formats.avro_writer import Writer
 
 _FINER: Final = "headrace-finer"  # milliseconds that are wanted as microseconds
 _COARSER: Final = "headrace-coarser"

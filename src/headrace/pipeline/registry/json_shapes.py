@@ -104,11 +104,11 @@ class JsonShapes:
         for _ in range(_MOST_HOPS):
             if not isinstance(node, dict) or not resources.has(node):
                 return node
-            place = resources.place(node)
-            ref = known(node, place.draft).get("$ref")
+            scope = resources.scope(node)
+            ref = known(node, scope.draft).get("$ref")
             if not isinstance(ref, str):
                 return node
-            node = resources.target(ref, place)
+            node = resources.target(ref, scope)
         return True
 
 

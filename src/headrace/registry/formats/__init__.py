@@ -1,7 +1,7 @@
-"""The formats of schemas: Avro, JSON Schema, Protobuf. Pure: text in, text and verdicts out.
+"""The schema formats: Avro, JSON Schema and Protobuf. Pure: text in, text and verdicts out.
 
-`parse` understands a schema, `check` compares it with earlier ones. What is wrong with a schema is an
-`InvalidSchema` with a sentence; a schema of any size and shape gets one in bounded time (see `limits`).
+`parse` parses a schema, `check` compares it with earlier ones. An invalid schema raises `InvalidSchema` with
+a sentence for its author. Any text gets its verdict in bounded time (see `limits`).
 """
 
 from headrace.registry.formats.compatibility import Level, check

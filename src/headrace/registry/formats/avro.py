@@ -1,4 +1,4 @@
-"""Avro: a schema, and the named types of the schemas that it refers to."""
+"""Avro schemas, with the named types of the schemas that they refer to."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -7,25 +7,27 @@ from functools import cached_property
 import fastavro
 from fastavro.schema import SchemaParseException, UnknownType
 
-from headrace.registry.formats.avro_reading import Reader
+from headrace.registry.formats import avro_compatibility
+from headrace.registry.formats.avro_parser import Parser
 from headrace.registry.formats.avro_types import AvroType
-from headrace.registry.formats.avro_writing import Writer
+from headrace.registry.formats.avro_writer import Writer
+from headrace.registry.formats.differences import Differences
 from headrace.registry.formats.json_text import dump, load
 from headrace.registry.formats.schema import InvalidSchema, Reference, Schema, SchemaType
 
 
 @dataclass(frozen=True)
 class AvroSchema:
-    """An Avro schema that can be used: every name in it is known."""
+    """A valid Avro schema."""
 
     root: AvroType
     references: tuple[Reference, ...]
-    referenced: frozenset[str]  # full names that come from elsewhere
+    referenced: frozenset[str]  # full names of types that other schemas define
     type: SchemaType = SchemaType.AVRO
 
     @cached_property
     def canonical(self) -> str:
-        """As Java writes schemas: keys in its order, no spaces, referenced types as names."""
+        """The schema as Java's library writes it: its order of keys, no spaces, referenced types by name."""
         return dump(Writer(self.referenced).type(self.root))
 
     @cached_property
@@ -33,38 +35,42 @@ class AvroSchema:
         return dump(Writer(self.referenced, normalize=True).type(self.root))
 
     def formatted(self, how: str) -> str:
-        """With "resolved" the referenced types are written out, so that the schema stands by itself."""
+        """Return the schema; with "resolved", referenced types are written out."""
         if how != "resolved":
             return self.canonical
         try:
             return dump(Writer().type(self.root))
         except RecursionError as error:
             raise InvalidSchema(
-                "With what it refers to, the schema is nested too deeply to be shown."
+                "The schema with its references is nested too deeply to be written."
             ) from error
+
+    def differences(self, writer: "AvroSchema") -> Differences:
+        return avro_compatibility.differences(self.root, writer.root)
 
 
 def parse(schema: Schema, referenced: Sequence[tuple[str, Schema]]) -> AvroSchema:
-    """`referenced` has what the schema refers to, with what that refers to before it."""
-    reader, named = Reader(), dict[str, dict[str, object]]()
+    """Return the schema parsed; each of `referenced` comes after the schemas that it refers to."""
+    parser, named = Parser(), dict[str, dict[str, object]]()
     for name, other in referenced:
         try:
-            _take_in(other.text, reader, named)
+            _parse_text(other.text, parser, named)
         except InvalidSchema as error:
             raise InvalidSchema(f"In the referenced schema {name!r}: {error}") from error
-    before = frozenset(reader.names)
-    root = _take_in(schema.text, reader, named)
-    return AvroSchema(root, schema.references, before)
+    before = frozenset(parser.names)
+    return AvroSchema(_parse_text(schema.text, parser, named), schema.references, before)
 
 
-def _take_in(text: str, reader: Reader, named: dict[str, dict[str, object]]) -> AvroType:
-    """Ours is the stricter reading; fastavro knows more of logical types. It need not know every name."""
-    before = set(reader.names)
-    root = reader.type(load(text))
+def _parse_text(text: str, parser: Parser, named: dict[str, dict[str, object]]) -> AvroType:
+    """Parse with our parser, which is stricter, and then with fastavro, which checks logical types."""
+    before = set(parser.names)
+    root = parser.type(load(text))
     try:
         fastavro.parse_schema(Writer(before).type(root), named)
     except UnknownType:
-        return root  # one without a namespace, used in one: Java finds it
+        return (
+            root  # a type without a namespace is used within one: Java's library finds it, fastavro does not
+        )
     except SchemaParseException as error:
         raise InvalidSchema(f"The schema is not usable: {error}.") from error
     return root

@@ -1,11 +1,11 @@
-"""Whether one Avro schema reads what another wrote: the specification's schema resolution, in advance.
+"""Whether one Avro schema reads data of another: the specification's schema resolution, without data.
 
-Java's SchemaCompatibility is what registries go by, and this gives its verdicts and its names for them. Types
-are the same if their names without namespaces are, or if the writer's full name is an alias of the reader's.
+The verdicts and their names are those of Java's SchemaCompatibility, which other registries use. Two named
+types match if their names without namespaces are equal, or if the writer's full name is an alias of the
+reader's.
 """
 
-from headrace.registry.formats.avro import AvroSchema
-from headrace.registry.formats.avro_types import NOTHING, AvroType, Field
+from headrace.registry.formats.avro_types import NO_DEFAULT, AvroType, Field
 from headrace.registry.formats.differences import Difference, Differences, Pairs, join
 from headrace.registry.formats.limits import MAX_MESSAGES
 
@@ -19,9 +19,9 @@ _PROMOTIONS = {
 _RECORDS = frozenset({"record", "error"})
 
 
-def differences(reader: AvroSchema, writer: AvroSchema) -> Differences:
-    """What keeps `reader` from reading everything that `writer` can have written."""
-    return _Resolution().pairs.all(reader.root, writer.root)
+def differences(reader: AvroType, writer: AvroType) -> Differences:
+    """Return what keeps `reader` from reading all data of `writer`."""
+    return _Resolution().pairs.all(reader, writer)
 
 
 class _Resolution:
@@ -29,7 +29,7 @@ class _Resolution:
         self.pairs: Pairs[AvroType] = Pairs(self._rule)
 
     def _rule(self, reader: AvroType, writer: AvroType, path: str) -> Differences:
-        self.pairs.weigh(sum(len(each.symbols) + len(each.fields) for each in (reader, writer)))
+        self.pairs.count_parts(sum(len(each.symbols) + len(each.fields) for each in (reader, writer)))
         if writer.kind == "union":
             return self._from_union(reader, writer, path)
         if reader.kind == "union":
@@ -57,7 +57,7 @@ class _Resolution:
         return []
 
     def _from_union(self, reader: AvroType, writer: AvroType, path: str) -> Differences:
-        """Whatever branch was written, it has to be readable."""
+        """Compare every branch of the writer: each of them may have been written."""
         found: Differences = []
         for number, branch in enumerate(writer.branches):
             unreadable = self.pairs.compare(reader, branch, join(path, number))
@@ -68,12 +68,12 @@ class _Resolution:
         return found
 
     def _into_union(self, reader: AvroType, writer: AvroType, path: str) -> Differences:
-        """One branch that reads it is enough."""
+        """Find one branch of the reader that reads the writer's type."""
         fits = any(not self.pairs.compare(branch, writer, path) for branch in reader.branches)
         return [] if fits else [_no_branch(writer, path)]
 
     def _fields(self, reader: AvroType, writer: AvroType, path: str) -> Differences:
-        """By names; then by aliases, among what no name has claimed."""
+        """Match fields by name, and the remaining ones by alias."""
         left = {field.name: field for field in writer.fields}
         own = {field.name: left.pop(field.name) for field in reader.fields if field.name in left}
         found: Differences = []
@@ -85,7 +85,7 @@ class _Resolution:
                 found.append(_ambiguous(field, here))
             elif matches:
                 found += self.pairs.compare(field.type, matches[0].type, join(here, "type"))
-            elif field.default is NOTHING:
+            elif field.default is NO_DEFAULT:
                 found.append(_no_default(field, here))
         return found
 
@@ -138,6 +138,7 @@ def _no_default(field: Field, path: str) -> Difference:
 
 def _ambiguous(field: Field, path: str) -> Difference:
     sentence = (
-        f"The field {field.name!r} at {path!r} in the {{reader}} schema is several of the {{writer}} schema"
+        f"The field {field.name!r} at {path!r} in the {{reader}} schema matches several fields "
+        "of the {writer} schema"
     )
     return Difference("NAME_MISMATCH", path, sentence, field.name)

@@ -1,19 +1,19 @@
-"""Whether a default is a value of its field's type, in the JSON that Avro writes defaults in."""
+"""Whether a default, in Avro's JSON encoding, is a value of its field's type."""
 
 from typing import Any
 
-from headrace.registry.formats.avro_types import NOTHING, AvroType
+from headrace.registry.formats.avro_types import NO_DEFAULT, AvroType
 
 _RANGES = {"int": 2**31, "long": 2**63}
 
 
 def fits(value: Any, of: AvroType) -> bool:
-    """A union's default may be of any of its branches; a record's may leave out fields that have defaults."""
-    return _Fitting().fits(value, of)
+    """Return whether `value` is valid: for any branch of a union, and without fields that have defaults."""
+    return _Check().fits(value, of)
 
 
-class _Fitting:
-    """Asks once for every part of a value and type: unions in unions of records would ask 2^n times."""
+class _Check:
+    """Checks every pair of value and record once: unions of records in unions would take 2^n checks."""
 
     def __init__(self) -> None:
         self._known: dict[tuple[int, int], bool] = {}
@@ -31,13 +31,13 @@ class _Fitting:
         return _is_simple(value, of)
 
     def _is_record(self, value: dict[str, Any], of: AvroType) -> bool:
-        """A default that another default completes is not looked at: it is, or will be, by itself."""
+        """Return whether fields of a record fit. Defaults of missing fields are checked with those fields."""
         key = id(value), id(of)
         if key not in self._known:
             self._known[key] = all(
                 self.fits(value[field.name], field.type)
                 if field.name in value
-                else field.default is not NOTHING
+                else field.default is not NO_DEFAULT
                 for field in of.fields
             )
         return self._known[key]
@@ -64,12 +64,12 @@ def _is_simple(value: Any, of: AvroType) -> bool:
 
 
 def _is_bytes(value: Any) -> bool:
-    """Each character stands for the byte of its number."""
+    """Return whether each character is the code of a byte."""
     return isinstance(value, str) and all(ord(character) < 256 for character in value)
 
 
 def _is_float(value: Any) -> bool:
-    if isinstance(value, str):  # "NaN", "-Infinity": JSON has no other way to write them
+    if isinstance(value, str):  # NaN and infinities, which JSON has no numbers for
         try:
             float(value)
         except ValueError:

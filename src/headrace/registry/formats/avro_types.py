@@ -1,4 +1,4 @@
-"""Avro's types, as a graph: a name that is used again is the same object again."""
+"""Avro types as a graph: all uses of a name are the same object."""
 
 from dataclasses import dataclass, field
 from typing import Any
@@ -9,7 +9,7 @@ NAMED = frozenset({"record", "error", "enum", "fixed"})
 
 @dataclass(frozen=True, slots=True)
 class Name:
-    """A name and the namespace it lives in, which may be none."""
+    """A name in a namespace, which may be empty."""
 
     simple: str
     namespace: str = ""
@@ -19,17 +19,15 @@ class Name:
         return f"{self.namespace}.{self.simple}" if self.namespace else self.simple
 
 
-NOTHING = object()  # "no default", which is something else than a default of null
+NO_DEFAULT = object()  # differs from a default of null
 
 
 @dataclass(eq=False, slots=True)
 class Field:
-    """A field of a record."""
-
     name: str
     type: "AvroType"
     doc: str | None = None
-    default: Any = NOTHING
+    default: Any = NO_DEFAULT
     order: str = "ascending"
     aliases: tuple[str, ...] = ()
     props: dict[str, Any] = field(default_factory=dict)
@@ -37,7 +35,7 @@ class Field:
 
 @dataclass(eq=False, slots=True)
 class AvroType:
-    """Any type. What only some kinds have is empty in the others; `props` means nothing to Avro."""
+    """Any type. Attributes that a kind does not have are empty; `props` are not defined by Avro."""
 
     kind: str
     props: dict[str, Any] = field(default_factory=dict)
@@ -48,9 +46,9 @@ class AvroType:
     symbols: tuple[str, ...] = ()  # of an enum
     default: str | None = None  # of an enum
     size: int = 0  # of a fixed
-    branches: tuple["AvroType", ...] = ()  # of a union; what an array or a map holds is its only one
+    branches: tuple["AvroType", ...] = ()  # of a union; the items of an array or the values of a map
 
     @property
     def inner(self) -> "AvroType":
-        """What an array's items or a map's values are."""
+        """The type of an array's items or of a map's values."""
         return self.branches[0]

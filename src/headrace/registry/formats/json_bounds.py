@@ -1,84 +1,71 @@
-"""Limits in JSON schemas: what a number may be, how long a string, how many items."""
+"""Limits in JSON schemas: of numbers, lengths and sizes, and of items and properties that are not listed."""
 
+import re
+from collections.abc import Callable
 from fractions import Fraction
+from operator import ge, gt, le, lt
 from typing import Any
 
 from headrace.registry.formats.differences import Differences, join
+from headrace.registry.formats.json_keywords import Node
 from headrace.registry.formats.json_messages import differs
-from headrace.registry.formats.json_shapes import Shape
+from headrace.registry.formats.json_shapes import Shape, Shapes
+
+Compare = Callable[[Node, Node, str], Differences]  # the new schema, the old one, the path
 
 
 def strings(new: Shape, old: Shape, path: str) -> Differences:
-    """Lengths may grow apart, a pattern may go."""
-    found = upper(new, old, "maxLength", "MAX_LENGTH", path) + lower(
-        new, old, "minLength", "MIN_LENGTH", path
-    )
+    """Compare strings: the range of lengths may widen, a pattern may be removed."""
+    found = limit(new, old, "maxLength", path) + limit(new, old, "minLength", path)
     pattern = new.keywords.get("pattern")
     if pattern is None or pattern == old.keywords.get("pattern"):
         return found
-    return found + differs(
-        "PATTERN_CHANGED" if "pattern" in old.keywords else "PATTERN_ADDED", join(path, "pattern")
-    )
+    kind = "PATTERN_CHANGED" if "pattern" in old.keywords else "PATTERN_ADDED"
+    return found + differs(kind, join(path, "pattern"))
 
 
 def numbers(new: Shape, old: Shape, path: str) -> Differences:
-    """Limits may grow apart, integers become numbers, multiples be of a divisor."""
-    new, old = _with_limits(new), _with_limits(old)
-    found = _most(new, old, path) + _least(new, old, path) + _multiples(new, old, join(path, "multipleOf"))
+    """Compare numbers: limits may widen, integers become numbers, `multipleOf` become a divisor."""
+    found: Differences = []
+    for plain, exclusive, within, strictly in (
+        ("maximum", "exclusiveMaximum", le, lt),
+        ("minimum", "exclusiveMinimum", ge, gt),
+    ):
+        # A value below 3 is also at most 3, and a value of at most 2 is also below 3.
+        if not _holds(within, old.keywords.get(exclusive), new.keywords.get(plain)):
+            found += limit(new, old, plain, path)
+        if not _holds(strictly, old.keywords.get(plain), new.keywords.get(exclusive)):
+            found += limit(new, old, exclusive, path)
+    found += _multiples(new, old, join(path, "multipleOf"))
     return found + (differs("TYPE_NARROWED", path) if new.integer and not old.integer else [])
 
 
-def _most(new: Shape, old: Shape, path: str) -> Differences:
-    """What was below 3 is also 3 at most: an exclusive limit keeps within the same one that is not."""
-    below, most = old.keywords.get("exclusiveMaximum"), old.keywords.get("maximum")
-    after, at_most = new.keywords.get("exclusiveMaximum"), new.keywords.get("maximum")
-    found: Differences = []
-    if not _within(below, at_most):
-        found += upper(new, old, "maximum", "MAXIMUM", path)
-    if after is None or most is None or most >= after:
-        found += upper(new, old, "exclusiveMaximum", "EXCLUSIVE_MAXIMUM", path)
-    return found
-
-
-def _least(new: Shape, old: Shape, path: str) -> Differences:
-    """The same from below."""
-    above, least = old.keywords.get("exclusiveMinimum"), old.keywords.get("minimum")
-    after, at_least = new.keywords.get("exclusiveMinimum"), new.keywords.get("minimum")
-    found: Differences = []
-    if not _within(at_least, above):
-        found += lower(new, old, "minimum", "MINIMUM", path)
-    if after is None or least is None or least <= after:
-        found += lower(new, old, "exclusiveMinimum", "EXCLUSIVE_MINIMUM", path)
-    return found
-
-
-def _within(less: Any, more: Any) -> bool:
-    return less is not None and more is not None and less <= more
-
-
-def upper(new: Shape, old: Shape, keyword: str, kind: str, path: str) -> Differences:
-    """A limit from above, which may rise or go."""
+def limit(new: Shape, old: Shape, keyword: str, path: str) -> Differences:
+    """Compare a maximum, which may increase or be removed, or a minimum, which may decrease."""
     after, before = new.keywords.get(keyword), old.keywords.get(keyword)
-    if after is None or (before is not None and after >= before):
+    is_maximum = "max" in keyword.lower()
+    if after is None or _holds(le if is_maximum else ge, before, after):
         return []
-    return differs(f"{kind}_ADDED" if before is None else f"{kind}_DECREASED", join(path, keyword))
+    change = "ADDED" if before is None else "DECREASED" if is_maximum else "INCREASED"
+    name = re.sub(r"(?=[A-Z])", "_", keyword).upper()  # maxItems: MAX_ITEMS
+    return differs(f"{name}_{change}", join(path, keyword))
 
 
-def lower(new: Shape, old: Shape, keyword: str, kind: str, path: str) -> Differences:
-    """A limit from below, which may sink or go."""
-    after, before = new.keywords.get(keyword), old.keywords.get(keyword)
-    if after is None or (before is not None and after <= before):
+def others(  # noqa: PLR0917
+    kind: str, after: Node, before: Node, path: str, shapes: Shapes, compare: Compare
+) -> Differences:
+    """Compare the schemas of those items or properties that have no schema of their own."""
+    if shapes.is_kind(before, "false") or shapes.is_kind(after, "empty"):
         return []
-    return differs(f"{kind}_ADDED" if before is None else f"{kind}_INCREASED", join(path, keyword))
+    if shapes.is_kind(after, "false"):
+        return differs(f"{kind}_REMOVED", path)
+    if shapes.is_kind(before, "empty"):
+        return differs(f"{kind}_NARROWED", path)
+    return compare(after, before, path)
 
 
-def _with_limits(shape: Shape) -> Shape:
-    """In draft 4 "exclusiveMaximum" is true or false, and about "maximum"."""
-    keywords: dict[str, Any] = dict(shape.keywords)
-    for exclusive, limit in (("exclusiveMaximum", "maximum"), ("exclusiveMinimum", "minimum")):
-        if isinstance(keywords.get(exclusive), bool) and keywords.pop(exclusive):
-            keywords[exclusive] = keywords.pop(limit)
-    return Shape(shape.kind, keywords, shape.draft, shape.strict, shape.integer)
+def _holds(compare: Callable[[Any, Any], Any], one: Any, other: Any) -> bool:
+    return one is not None and other is not None and bool(compare(one, other))
 
 
 def _multiples(new: Shape, old: Shape, path: str) -> Differences:

@@ -1,28 +1,32 @@
-"""Whether one JSON schema takes every document that another takes, by the rules of Confluent's registry.
+"""Whether one JSON schema accepts every document of another, by the rules of Confluent's registry.
 
-The rules are its published ones. Where they look away (patterns of properties, names, conditions, what arrays
-contain, required properties that are not described), we look. Where they trust people, so do we: a required
-property with a default may be added, and a oneOf may get another choice, though a document that was valid can
-be invalid then. additionalItems counts where drafts say it does: after a list of items.
+We also compare what Confluent's rules ignore: patterns of properties, names, conditions, `contains`, required
+properties that are not described. We accept what they accept although a valid document can become invalid: a
+new required property with a default, and another choice in a oneOf. `additionalItems` counts where the drafts
+define it, after a list of items.
 """
 
+from collections.abc import Callable
+from itertools import chain
+
 from headrace.registry.formats.differences import Differences, Pairs, join
-from headrace.registry.formats.json_arrays import Array, arrays
+from headrace.registry.formats.json_arrays import arrays
 from headrace.registry.formats.json_bounds import numbers, strings
 from headrace.registry.formats.json_keywords import Node
-from headrace.registry.formats.json_matching import all_matched
 from headrace.registry.formats.json_messages import differs
-from headrace.registry.formats.json_objects import Object, objects
-from headrace.registry.formats.json_schema import JsonSchema
+from headrace.registry.formats.json_objects import objects
+from headrace.registry.formats.json_resources import Resources
 from headrace.registry.formats.json_shapes import Shape, Shapes
 
 _CHOICES = frozenset({"anyOf", "oneOf"})
 
 
-def differences(reader: JsonSchema, writer: JsonSchema) -> Differences:
-    """What `reader` refuses of what `writer` takes."""
-    shapes = Shapes(reader.resources, writer.resources)
-    return _Comparison(shapes).pairs.all(shapes.of(reader.root), shapes.of(writer.root), "#/")
+def differences(
+    reader: Node, reader_resources: Resources, writer: Node, writer_resources: Resources
+) -> Differences:
+    """Return what `reader` rejects that `writer` accepts."""
+    shapes = Shapes(reader_resources, writer_resources)
+    return _Comparison(shapes).pairs.all(shapes.of(reader), shapes.of(writer), "#/")
 
 
 class _Comparison:
@@ -36,8 +40,8 @@ class _Comparison:
     def _rule(self, new: Shape, old: Shape, path: str) -> Differences:
         if old.kind == "false" or new.kind == "empty":
             return []
-        self.pairs.weigh(new.weight + old.weight)
-        if new.combined != old.combined and self._one_of_them_fits(new, old, path):
+        self.pairs.count_parts(new.weight + old.weight)
+        if new.combined != old.combined and self._one_part_is_enough(new, old, path):
             return []
         if new.combined and old.combined:
             return self._combined(new, old, path)
@@ -53,9 +57,9 @@ class _Comparison:
             case "number":
                 return numbers(new, old, path)
             case "object":
-                return objects(Object(new, self._shapes), Object(old, self._shapes), path, self._compare)
+                return objects(new, old, path, self._shapes, self._compare)
             case "array":
-                return arrays(Array(new, self._shapes), Array(old, self._shapes), path, self._compare)
+                return arrays(new, old, path, self._shapes, self._compare)
             case "enum" | "const":
                 return _values(new, old, join(path, new.kind))
             case "not":
@@ -65,8 +69,8 @@ class _Comparison:
                 return self._conditions(new, old, path)
         return []
 
-    def _one_of_them_fits(self, new: Shape, old: Shape, path: str) -> bool:
-        """Whether one of several will do: a choice that takes a schema, a demand that a schema covers."""
+    def _one_part_is_enough(self, new: Shape, old: Shape, path: str) -> bool:
+        """Return whether one choice of the new schema, or one part of the old one's allOf, is enough."""
         if new.combined and (len(new.parts) == 1 or new.kind in _CHOICES):
             return any(not self._compare(part, old, path) for part in new.parts)
         if old.combined and (len(old.parts) == 1 or old.kind == "allOf"):
@@ -74,7 +78,7 @@ class _Comparison:
         return False
 
     def _combined(self, new: Shape, old: Shape, path: str) -> Differences:
-        if not _criteria_fit(new, old):
+        if not _may_become(new, old):
             return differs("COMBINED_TYPE_CHANGED", path)
         if len(new.parts) != len(old.parts):
             new, old = new.distinct, old.distinct
@@ -86,22 +90,25 @@ class _Comparison:
         return (
             found
             if self._matched(new, old, path)
-            else found + differs("COMBINED_TYPE_SUBSCHEMAS_CHANGED", path)
+            else [
+                *found,
+                *differs("COMBINED_TYPE_SUBSCHEMAS_CHANGED", path),
+            ]
         )
 
     def _matched(self, new: Shape, old: Shape, path: str) -> bool:
-        """Whether everything in the shorter list has something in the longer one that it goes with."""
+        """Return whether each part of the shorter list is compatible with another part of the longer one."""
 
         def fits(after: int, before: int) -> bool:
             here = join(path, old.kind, before)
             return not self._compare(new.parts[after], old.parts[before], here)
 
         if len(old.parts) <= len(new.parts):
-            return all_matched(len(old.parts), len(new.parts), lambda before, after: fits(after, before))
-        return all_matched(len(new.parts), len(old.parts), fits)
+            return has_matching(len(old.parts), len(new.parts), lambda before, after: fits(after, before))
+        return has_matching(len(new.parts), len(old.parts), fits)
 
     def _conditions(self, new: Shape, old: Shape, path: str) -> Differences:
-        """The same question in both, and answers that are no stricter."""
+        """Compare if, then, else: the conditions must be equivalent, the branches may not be stricter."""
         after, before = new.keywords, old.keywords
         here = join(path, "if")
         if self._compare(after["if"], before["if"], here) or self._compare(before["if"], after["if"], here):
@@ -110,8 +117,8 @@ class _Comparison:
         return then + self._compare(after["else"], before["else"], join(path, "else"))
 
 
-def _criteria_fit(new: Shape, old: Shape) -> bool:
-    """Whether allOf, anyOf or oneOf may have become what it is now."""
+def _may_become(new: Shape, old: Shape) -> bool:
+    """Return whether the allOf, anyOf or oneOf of the old schema may become that of the new one."""
     if new.kind in {old.kind, "anyOf"}:
         return True
     if len(old.parts) == 1:
@@ -123,3 +130,38 @@ def _values(new: Shape, old: Shape, path: str) -> Differences:
     if old.values <= new.values:
         return []
     return differs("ENUM_ARRAY_NARROWED" if new.values < old.values else "ENUM_ARRAY_CHANGED", path)
+
+
+def has_matching(few: int, many: int, fits: Callable[[int, int], bool]) -> bool:
+    """Return whether each of `few` can be paired with one of `many` that it fits, without sharing.
+
+    An equal index is tried first, so that a list with appended parts takes one step per part.
+    """
+    taken: dict[int, int] = {}  # indexes of many: the index of few that they are paired with
+    return all(_pair(one, many, fits, taken) for one in range(few))
+
+
+def _pair(first: int, many: int, fits: Callable[[int, int], bool], taken: dict[int, int]) -> bool:
+    """Pair `first`, re-pairing others by the shortest augmenting path if necessary."""
+    reached_by: dict[int, int] = {}  # indexes of many: the index of few that could take it
+    waiting = [first]
+    for one in waiting:  # the list grows during the loop
+        for index in chain([one], range(many)):
+            if index in reached_by or not fits(one, index):
+                continue
+            reached_by[index] = one
+            if index not in taken:
+                _augment(first, index, reached_by, taken)
+                return True
+            waiting.append(taken[index])
+    return False
+
+
+def _augment(first: int, index: int, reached_by: dict[int, int], taken: dict[int, int]) -> None:
+    indexes = {one: index for index, one in taken.items()}
+    while True:
+        one = reached_by[index]
+        taken[index] = one
+        if one == first:
+            return
+        index = indexes[one]

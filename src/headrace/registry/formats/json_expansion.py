@@ -1,55 +1,46 @@
-"""How many schemas a JSON schema asks about one value, with every $ref replaced by what it leads to.
+"""The number of schemas that one value is validated by, with every $ref expanded.
 
-A schema of a few lines may refer to another twice, and that one to a third twice: n of these are 2^n schemas.
+A short schema may refer to another twice, and that one to a third twice: n of these expand to 2^n schemas.
 """
 
 from typing import Any, Final
 
-from headrace.registry.formats.json_keywords import known
+from headrace.registry.formats.json_keywords import REFS, known
 from headrace.registry.formats.json_resources import Resources
 from headrace.registry.formats.limits import MAX_EXPANSION
 
 _ONE: Final = ("not", "if", "then", "else")
 _LISTS: Final = ("allOf", "anyOf", "oneOf")
 _MAPS: Final = ("dependentSchemas", "dependencies")
-_REFS: Final = ("$ref", "$dynamicRef", "$recursiveRef")
 
 
 def expansion(resources: Resources) -> int:
-    """The most schemas that any one value is asked about, up to MAX_EXPANSION + 1.
+    """Return the largest number of schemas that any one value is validated by, at most MAX_EXPANSION + 1.
 
-    Only what applies to the same value counts, not what applies to its properties and items.
+    Schemas of the value's properties and items are not counted.
     """
-    return _Expansion(resources).largest()
+    sizes: dict[int, int] = {}
+    waiting = [(node, False) for node in resources.nodes]
+    while waiting:
+        node, are_inner_measured = waiting.pop()
+        if are_inner_measured:
+            size = 1 + sum(sizes[id(each)] for each in _inner(node, resources))
+            sizes[id(node)] = min(size, MAX_EXPANSION + 1)
+        elif id(node) not in sizes:
+            sizes[id(node)] = 1  # a schema that refers back to itself counts as one
+            waiting.append((node, True))
+            waiting += [(each, False) for each in _inner(node, resources) if id(each) not in sizes]
+    return max(sizes.values(), default=1)
 
 
-class _Expansion:
-    def __init__(self, resources: Resources) -> None:
-        self._resources = resources
-        self._sizes: dict[int, int] = {}
-
-    def largest(self) -> int:
-        """Measure every schema once, after those that it asks about; one that leads back counts as one."""
-        waiting = [(node, False) for node in self._resources.nodes]
-        while waiting:
-            node, are_inner_measured = waiting.pop()
-            if are_inner_measured:
-                size = 1 + sum(self._sizes[id(each)] for each in self._inner(node))
-                self._sizes[id(node)] = min(size, MAX_EXPANSION + 1)
-            elif id(node) not in self._sizes:
-                self._sizes[id(node)] = 1
-                waiting.append((node, True))
-                waiting += [(each, False) for each in self._inner(node) if id(each) not in self._sizes]
-        return max(self._sizes.values(), default=1)
-
-    def _inner(self, node: dict[str, Any]) -> list[dict[str, Any]]:
-        place = self._resources.place(node)
-        keywords = known(node, place.draft)
-        refs = (keywords.get(name) for name in _REFS)
-        found: list[Any] = [self._resources.target(ref, place) for ref in refs if isinstance(ref, str)]
-        found += [keywords[name] for name in _ONE if name in keywords]
-        for name in _LISTS:
-            found += keywords.get(name, [])
-        for name in _MAPS:
-            found += keywords.get(name, {}).values()
-        return [each for each in found if isinstance(each, dict) and self._resources.has(each)]
+def _inner(node: dict[str, Any], resources: Resources) -> list[dict[str, Any]]:
+    scope = resources.scope(node)
+    keywords = known(node, scope.draft)
+    refs = (keywords.get(name) for name in REFS)
+    found: list[Any] = [resources.target(ref, scope) for ref in refs if isinstance(ref, str)]
+    found += [keywords[name] for name in _ONE if name in keywords]
+    for name in _LISTS:
+        found += keywords.get(name, [])
+    for name in _MAPS:
+        found += keywords.get(name, {}).values()
+    return [each for each in found if isinstance(each, dict) and resources.has(each)]

@@ -1,14 +1,15 @@
-"""JSON Schema's drafts, and which keywords each knows: what it does not know has no meaning and any form."""
+"""The drafts of JSON Schema and their keywords. A keyword that a draft does not define has no meaning."""
 
 from collections.abc import Iterator
 from enum import IntEnum
 from typing import Any
 
 Node = dict[str, Any] | bool  # a schema, or a part of one that is a schema
+REFS = ("$ref", "$dynamicRef", "$recursiveRef")
 
 
 class Draft(IntEnum):
-    """The drafts that people use, in the order they came."""
+    """The drafts in use, oldest first."""
 
     D4 = 4
     D6 = 6
@@ -24,18 +25,17 @@ class Draft(IntEnum):
 
 
 _BY_URI = {draft.uri.partition(":")[2].rstrip("#"): draft for draft in Draft}
-_SINCE = {
-    **dict.fromkeys(("const", "contains", "propertyNames", "$id"), Draft.D6),
-    **dict.fromkeys(("if", "then", "else"), Draft.D7),
-    **dict.fromkeys(
-        ("$anchor", "$defs", "$recursiveRef", "dependentRequired", "dependentSchemas"), Draft.D2019
-    ),
-    **dict.fromkeys(("maxContains", "minContains", "unevaluatedItems", "unevaluatedProperties"), Draft.D2019),
-    **dict.fromkeys(("prefixItems", "$dynamicRef", "$dynamicAnchor"), Draft.D2020),
+_INTRODUCED = {
+    Draft.D6: "const contains propertyNames $id",
+    Draft.D7: "if then else",
+    Draft.D2019: "$anchor $defs $recursiveRef dependentRequired dependentSchemas maxContains minContains "
+    "unevaluatedItems unevaluatedProperties",
+    Draft.D2020: "prefixItems $dynamicRef $dynamicAnchor",
 }
+_SINCE = {keyword: draft for draft, keywords in _INTRODUCED.items() for keyword in keywords.split()}
 _UNTIL = {"id": Draft.D4, "$recursiveRef": Draft.D2019, "additionalItems": Draft.D2019}
 _SCHEMAS = frozenset(
-    {
+    [
         "additionalItems",
         "additionalProperties",
         "contains",
@@ -45,25 +45,26 @@ _SCHEMAS = frozenset(
         "not",
         "propertyNames",
         "then",
-    }
-    | {"unevaluatedItems", "unevaluatedProperties"}
+        "unevaluatedItems",
+        "unevaluatedProperties",
+    ]
 )
-_LISTS = frozenset({"allOf", "anyOf", "items", "oneOf", "prefixItems"})
+_LISTS = frozenset(["allOf", "anyOf", "items", "oneOf", "prefixItems"])
 _MAPS = frozenset(
-    {"$defs", "definitions", "dependencies", "dependentSchemas", "patternProperties", "properties"}
+    ["$defs", "definitions", "dependencies", "dependentSchemas", "patternProperties", "properties"]
 )
 
 
 def draft_of(root: Node) -> Draft:
-    """The draft that a document says it is in; the seventh if it says nothing that we know."""
-    said = root.get("$schema") if isinstance(root, dict) else None
-    if not isinstance(said, str):
+    """Return the draft that "$schema" names; draft 7 if it names none that we know."""
+    uri = root.get("$schema") if isinstance(root, dict) else None
+    if not isinstance(uri, str):
         return Draft.D7
-    return _BY_URI.get(said.partition(":")[2].rstrip("#"), Draft.D7)
+    return _BY_URI.get(uri.partition(":")[2].rstrip("#"), Draft.D7)
 
 
 def known(node: dict[str, Any], draft: Draft) -> dict[str, Any]:
-    """The schema without keywords that its draft does not know."""
+    """Return the schema without keywords that its draft does not define."""
     return {
         key: value
         for key, value in node.items()
@@ -72,7 +73,7 @@ def known(node: dict[str, Any], draft: Draft) -> dict[str, Any]:
 
 
 def within(node: dict[str, Any], draft: Draft) -> Iterator[Node]:
-    """The schemas directly within a schema."""
+    """Yield the schemas directly within a schema."""
     for key, value in known(node, draft).items():
         if key in _LISTS and isinstance(value, list):
             yield from value

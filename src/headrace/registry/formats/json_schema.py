@@ -1,9 +1,10 @@
-"""JSON Schema: a document, and the documents that its $refs lead to."""
+"""JSON schemas, with the documents that their $refs lead to."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
+from headrace.registry.formats.differences import Differences
 from headrace.registry.formats.json_keywords import Node
 from headrace.registry.formats.json_resources import Resources
 from headrace.registry.formats.json_text import dump, load
@@ -12,7 +13,7 @@ from headrace.registry.formats.schema import InvalidSchema, Reference, Schema, S
 
 @dataclass(frozen=True)
 class JsonSchema:
-    """A JSON schema that is valid in its draft, and whose references all lead somewhere."""
+    """A JSON schema that is valid in its draft, and in which every $ref has a target."""
 
     root: Node
     references: tuple[Reference, ...]
@@ -21,19 +22,24 @@ class JsonSchema:
 
     @cached_property
     def canonical(self) -> str:
-        """The text as given, without spaces."""
+        """The submitted text without spaces."""
         return dump(self.root)
 
     @cached_property
     def normalized(self) -> str:
         return dump(self.root, sort_keys=True)
 
-    def formatted(self, how: str) -> str:  # noqa: ARG002 - there is no other form than the one
+    def formatted(self, how: str) -> str:  # noqa: ARG002 - there is only one form
         return self.canonical
+
+    def differences(self, writer: "JsonSchema") -> Differences:
+        from headrace.registry.formats import json_compatibility  # noqa: PLC0415  decoders do not need it
+
+        return json_compatibility.differences(self.root, self.resources, writer.root, writer.resources)
 
 
 def parse(schema: Schema, referenced: Sequence[tuple[str, Schema]]) -> JsonSchema:
-    """`referenced` has what the schema refers to, with what that refers to before it."""
+    """Return the schema parsed; each of `referenced` comes after the schemas that it refers to."""
     resources = Resources()
     for name, other in referenced:
         try:

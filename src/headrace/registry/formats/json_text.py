@@ -1,4 +1,4 @@
-"""JSON in and out: bounded when read, compact and always the same when written."""
+"""JSON of schemas: parsed with limits, written compactly and always the same way."""
 
 import json
 import math
@@ -12,15 +12,15 @@ _STRUCTURE = re.compile(r'"(?:[^"\\]++|\\.)*+"?|[\[{]|[\]}]', re.DOTALL)
 
 
 def load(text: str) -> Any:
-    """The value that `text` is; `InvalidSchema` if it is none, or one we would not dare to walk."""
+    """Return the value of a JSON text; `InvalidSchema` if it is malformed or nested too deeply."""
     if (depth := nesting(text)) > MAX_DEPTH:
         raise InvalidSchema(f"The schema is nested {depth} levels deep; {MAX_DEPTH} are allowed.")
     try:
-        value = json.loads(text, parse_constant=_no_constant, parse_float=_finite)
+        value = json.loads(text, parse_constant=refuse_constant, parse_float=_finite)
         dump(value).encode()
     except UnicodeEncodeError as error:
         raise InvalidSchema(
-            "The schema holds half a character: a surrogate without its other half."
+            "The schema contains half a surrogate pair, which UTF-8 cannot encode."
         ) from error
     except ValueError as error:
         raise InvalidSchema(f"The schema is not JSON: {error}.") from error
@@ -28,12 +28,12 @@ def load(text: str) -> Any:
 
 
 def dump(value: Any, *, sort_keys: bool = False) -> str:
-    """`value` as JSON without a space that is not in a string."""
+    """Return compact JSON."""
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"), sort_keys=sort_keys)
 
 
 def nesting(text: str) -> int:
-    """How many brackets are open at once, at most; strings are passed over. Does not mind what is no JSON."""
+    """Return the largest number of brackets that are open at once, outside of strings. Accepts any text."""
     deepest = depth = 0
     for token in _STRUCTURE.finditer(text):
         match token[0]:
@@ -45,8 +45,9 @@ def nesting(text: str) -> int:
     return deepest
 
 
-def _no_constant(name: str) -> NoReturn:
-    raise ValueError(f"{name} is no number in JSON")
+def refuse_constant(name: str) -> NoReturn:
+    """Raise ValueError for NaN and Infinity, which Python accepts and JSON does not have."""
+    raise ValueError(f"{name} is not a number in JSON")
 
 
 def _finite(digits: str) -> float:

@@ -1,4 +1,4 @@
-"""Protobuf: a .proto file, and the files that it imports."""
+"""Protobuf schemas: a .proto file, and the files that it imports."""
 
 import base64
 import binascii
@@ -11,7 +11,8 @@ from google.protobuf.descriptor_pb2 import FileDescriptorProto, FileDescriptorSe
 from google.protobuf.descriptor_pool import DescriptorPool  # type: ignore[import-untyped]
 from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
 
-from headrace.registry.formats import protoc
+from headrace.registry.formats import protobuf_compatibility, protoc
+from headrace.registry.formats.differences import Differences
 from headrace.registry.formats.protobuf_known import known_imports
 from headrace.registry.formats.protobuf_names import Names
 from headrace.registry.formats.protobuf_options import Options, quoted
@@ -23,7 +24,7 @@ _BASE64 = re.compile(r"[A-Za-z0-9+/]+={0,2}")
 
 @dataclass(frozen=True, eq=False)
 class ProtobufSchema:
-    """A Protobuf schema that compiles. `files` has what it imports first, and itself last."""
+    """A valid Protobuf schema. `files` has the imported files first, and the schema itself last."""
 
     files: tuple[FileDescriptorProto, ...]
     references: tuple[Reference, ...]
@@ -39,7 +40,7 @@ class ProtobufSchema:
 
     @cached_property
     def canonical(self) -> str:
-        """A .proto text, whatever form the schema came in."""
+        """The .proto text, also of a schema that was submitted as a descriptor."""
         return self._text()
 
     @cached_property
@@ -47,13 +48,17 @@ class ProtobufSchema:
         return self._text(normalize=True)
 
     def formatted(self, how: str) -> str:
-        """With "serialized" the descriptor in base64, with "ignore_extensions" no options of people's own."""
+        """Return the text, without custom options for "ignore_extensions"; a descriptor for "serialized"."""
         match how:
             case "serialized":
                 return base64.standard_b64encode(self.file.SerializeToString()).decode()
             case "ignore_extensions":
                 return self._text(extensions=False)
         return self.canonical
+
+    def differences(self, writer: "ProtobufSchema") -> Differences:
+        new, old = (each.pool.FindFileByName(each.file.name) for each in (self, writer))
+        return protobuf_compatibility.differences(new, old)
 
     def _text(self, *, normalize: bool = False, extensions: bool = True) -> str:
         names = Names(self.files)
@@ -62,7 +67,7 @@ class ProtobufSchema:
 
 
 def parse(schema: Schema, referenced: Sequence[tuple[str, Schema]]) -> ProtobufSchema:
-    """`referenced` has what the schema refers to, with what that refers to before it."""
+    """Return the schema parsed; each of `referenced` comes after the schemas that it refers to."""
     imports: dict[str, str] = {}
     for name, other in referenced:
         imports[name] = _as_text(other.text, imports)
@@ -72,9 +77,9 @@ def parse(schema: Schema, referenced: Sequence[tuple[str, Schema]]) -> ProtobufS
         raise InvalidSchema("The schema is empty.")
     parsed = ProtobufSchema(files, schema.references)
     try:
-        _ = parsed.pool  # which protobuf's runtime may refuse, though its compiler did not
+        _ = parsed.pool  # the runtime may refuse what the compiler has accepted
     except TypeError as error:
-        raise InvalidSchema(f"The schema is more than can be worked with: {error}.") from error
+        raise InvalidSchema(f"The schema compiles, but Protobuf cannot load it: {error}.") from error
     return parsed
 
 
@@ -87,7 +92,7 @@ def _compiled(text: str, imports: Mapping[str, str]) -> tuple[FileDescriptorProt
 
 
 def _as_text(text: str, imports: Mapping[str, str]) -> str:
-    """A schema may be .proto text or, from clients that have no text, a descriptor in base64."""
+    """Return the .proto text of a schema, which some clients submit as a descriptor in base64."""
     stripped = text.strip()
     if not _BASE64.fullmatch(stripped):
         return text
@@ -113,7 +118,7 @@ def _pool(files: Sequence[FileDescriptorProto]) -> DescriptorPool:
 
 
 def _free_name(imports: Mapping[str, str]) -> str:
-    """A name for a schema that has none, and that no import has."""
+    """Return a name for the schema itself that no import has."""
     name = "schema.proto"
     while name in imports:
         name = f"_{name}"

@@ -1,8 +1,7 @@
-"""Whether one Protobuf schema reads what another wrote, by the rules of Confluent's registry.
+"""Whether one Protobuf schema reads data of another, by the rules of Confluent's registry.
 
-Fields are who they are by their numbers; names, and where a field stands, mean nothing on the wire. What may
-replace what is grouped by how it is written there. A field that is required now, and was not, is refused
-whatever its type; Confluent lets strings and messages pass.
+Fields are identified by their numbers. Types with the same encoding can replace one another. A field that has
+become required is incompatible whatever its type; Confluent accepts strings and messages.
 """
 
 from typing import Any
@@ -10,38 +9,38 @@ from typing import Any
 from google.protobuf.descriptor import Descriptor, FieldDescriptor, FileDescriptor, OneofDescriptor  # type: ignore[import-untyped]
 
 from headrace.registry.formats.differences import Difference, Differences, Pairs, join
-from headrace.registry.formats.protobuf import ProtobufSchema
 
-_GROUPS = {  # by how values are written: those of a group can be read as one another
-    "numbers": ("BOOL", "ENUM", "INT32", "INT64", "UINT32", "UINT64"),
-    "zigzag numbers": ("SINT32", "SINT64"),
-    "strings or bytes": ("STRING", "BYTES"),
-    "32 bits": ("FIXED32", "SFIXED32"),
-    "64 bits": ("FIXED64", "SFIXED64"),
-    "float": ("FLOAT",),
-    "double": ("DOUBLE",),
+STRINGS = "STRING BYTES"
+_ENCODINGS = (  # types of one line have the same encoding
+    "BOOL ENUM INT32 INT64 UINT32 UINT64",
+    "SINT32 SINT64",
+    STRINGS,
+    "FIXED32 SFIXED32",
+    "FIXED64 SFIXED64",
+    "FLOAT",
+    "DOUBLE",
+)
+SCALARS = {
+    getattr(FieldDescriptor, f"TYPE_{name}"): encoding for encoding in _ENCODINGS for name in encoding.split()
 }
-_SCALARS = {
-    getattr(FieldDescriptor, f"TYPE_{name}"): group for group, names in _GROUPS.items() for name in names
-}
+"""The encoding of each scalar type."""
 _SENTENCES = {
     "PACKAGE_CHANGED": "is in another package than the {writer} schema",
     "MESSAGE_REMOVED": "lacks a message of the {writer} schema",
-    "FIELD_KIND_CHANGED": "has a field that is another kind of thing in the {writer} schema",
-    "FIELD_SCALAR_KIND_CHANGED": "has a field whose type is written in another way in the {writer} schema",
+    "FIELD_KIND_CHANGED": "has a field that is of another kind in the {writer} schema",
+    "FIELD_SCALAR_KIND_CHANGED": "has a field whose type has another encoding in the {writer} schema",
     "FIELD_NAMED_TYPE_CHANGED": "has a field of another message than the {writer} schema",
     "FIELD_NUMERIC_LABEL_CHANGED": "has a numeric field with another label in the {writer} schema",
     "REQUIRED_FIELD_ADDED": "requires a field that the {writer} schema does not",
     "REQUIRED_FIELD_REMOVED": "lacks a field that the {writer} schema requires",
     "ONEOF_FIELD_REMOVED": "lacks a field of a oneof in the {writer} schema",
     "MULTIPLE_FIELDS_MOVED_TO_ONEOF": "has fields in a oneof that can be set together in the {writer} schema",
-    "FIELD_MOVED_TO_EXISTING_ONEOF": "has a field in a oneof that stood beside it in the {writer} schema",
+    "FIELD_MOVED_TO_EXISTING_ONEOF": "has a field in a oneof that is outside of it in the {writer} schema",
 }
 
 
-def differences(reader: ProtobufSchema, writer: ProtobufSchema) -> Differences:
-    """What keeps `reader` from reading everything that `writer` can have written."""
-    new, old = (schema.pool.FindFileByName(schema.file.name) for schema in (reader, writer))
+def differences(new: FileDescriptor, old: FileDescriptor) -> Differences:
+    """Return what keeps the reader `new` from reading all data of the writer `old`."""
     found = _differs("PACKAGE_CHANGED", "#/") if new.package != old.package else []
     return found + _Comparison(new, old).messages(new.message_types_by_name, old.message_types_by_name, "#/")
 
@@ -52,10 +51,10 @@ class _Comparison:
         self._pairs: Pairs[Descriptor] = Pairs(self._message)
 
     def messages(self, new: Any, old: Any, path: str) -> Differences:
-        """All messages of one place, by name."""
+        """Compare all messages of a file, or within a message, by name."""
         found: Differences = []
         for name, before in old.items():
-            if before.GetOptions().map_entry:  # which its field is looked at for
+            if before.GetOptions().map_entry:  # compared with its field
                 continue
             if name in new:
                 found += self._pairs.compare(new[name], before, join(path, name))
@@ -77,7 +76,7 @@ class _Comparison:
     def _field(self, new: FieldDescriptor, old: FieldDescriptor, path: str) -> Differences:
         if _kind(new) != _kind(old):
             return _differs("FIELD_KIND_CHANGED", path)
-        if new.type in _SCALARS:
+        if new.type in SCALARS:
             return _scalars(new, old, path)
         required = _differs("REQUIRED_FIELD_ADDED", path) if new.is_required and not old.is_required else []
         if _kind(new) == "map":
@@ -88,7 +87,7 @@ class _Comparison:
         return required + self._named(new.message_type, old.message_type, path)
 
     def _named(self, new: Descriptor, old: Descriptor, path: str) -> Differences:
-        """Messages of the schemas themselves are compared by themselves; imported ones only if used."""
+        """Compare imported messages here, where they are used. All others are compared in any case."""
         if _local_name(new) != _local_name(old):
             return _differs("FIELD_NAMED_TYPE_CHANGED", path)
         if (new.file, old.file) == self._files:
@@ -98,16 +97,16 @@ class _Comparison:
 
 
 def _scalars(new: FieldDescriptor, old: FieldDescriptor, path: str) -> Differences:
-    if _SCALARS[new.type] != _SCALARS[old.type]:
+    if SCALARS[new.type] != SCALARS[old.type]:
         return _differs("FIELD_SCALAR_KIND_CHANGED", path)
     labels = [(field.is_repeated, field.is_required) for field in (new, old)]
-    if labels[0] != labels[1] and _SCALARS[new.type] != "strings or bytes":
+    if labels[0] != labels[1] and SCALARS[new.type] != STRINGS:
         return _differs("FIELD_NUMERIC_LABEL_CHANGED", path)
     return _differs("REQUIRED_FIELD_ADDED", path) if new.is_required and not old.is_required else []
 
 
 def _kind(field: FieldDescriptor) -> str:
-    if field.type in _SCALARS:
+    if field.type in SCALARS:
         return "scalar"
     if field.message_type.GetOptions().map_entry:
         return "map"
@@ -115,7 +114,7 @@ def _kind(field: FieldDescriptor) -> str:
 
 
 def _removed(new: Descriptor, before: FieldDescriptor, path: str) -> Differences:
-    """A field may go, unless it was required or other fields of its oneof stay."""
+    """Report a removed field that was required, or whose oneof remains."""
     oneof = _oneof(before)
     if oneof is not None:
         stays = any(member.number in new.fields_by_number for member in oneof.fields)
@@ -125,7 +124,7 @@ def _removed(new: Descriptor, before: FieldDescriptor, path: str) -> Differences
 
 
 def _exclusions(new: Descriptor, old: Descriptor, path: str) -> Differences:
-    """Fields that could be set together, and cannot any more because they share a oneof."""
+    """Report fields that could be set together and now exclude each other in a oneof."""
     found: Differences = []
     for oneof in new.oneofs:
         known = [
@@ -142,7 +141,7 @@ def _exclusions(new: Descriptor, old: Descriptor, path: str) -> Differences:
 
 
 def _oneof(field: FieldDescriptor) -> OneofDescriptor | None:
-    """The oneof that a field shares with others; a proto3 `optional` field has one to itself."""
+    """Return the oneof that a field shares with others; a proto3 `optional` field has its own."""
     oneof = field.containing_oneof
     alone = oneof is not None and len(oneof.fields) == 1 and oneof.name.endswith(f"_{field.name}")
     return None if alone else oneof

@@ -1,4 +1,4 @@
-"""Fields in .proto files: labels, maps, groups, oneofs, defaults."""
+"""Fields in .proto files, with labels, maps, groups, oneofs and defaults."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TypeAlias
@@ -15,11 +15,11 @@ from headrace.registry.formats.protobuf_names import Names
 from headrace.registry.formats.protobuf_options import Options, quoted
 
 Lines = list[str]
-Body = Callable[[DescriptorProto, str], Iterable[str]]  # what stands within a message, for groups
+Body = Callable[[DescriptorProto, str], Iterable[str]]  # writes the body of a group
 
 
 class Fields:
-    """Writes the fields of one file's messages."""
+    """Writes the fields of the messages of one file."""
 
     def __init__(self, file: FileDescriptorProto, names: Names, options: Options, *, normalize: bool) -> None:
         self._file = file
@@ -28,11 +28,11 @@ class Fields:
         self._normalize = normalize
 
     def members(self, message: DescriptorProto) -> list[list[_Field]]:
-        """The fields in their order, those of a oneof together where its first one is.
+        """Return the fields in their order, with the fields of a oneof together at its first one.
 
-        Normalized, the order is that of their numbers, unless other messages would change places with that.
+        Normalized fields are ordered by number, unless that would change the order of nested messages.
         """
-        sort = self._normalize and not self.brought(message)
+        sort = self._normalize and not self.implied(message)
         fields = sorted(message.field, key=lambda field: field.number) if sort else message.field
         members: dict[object, list[_Field]] = {}
         for field in fields:
@@ -42,8 +42,8 @@ class Fields:
             )
         return list(members.values())
 
-    def brought(self, message: DescriptorProto) -> dict[int, str]:
-        """By fields' numbers: the nested messages that they bring along, as maps and groups do."""
+    def implied(self, message: DescriptorProto) -> dict[int, str]:
+        """Return the nested messages that maps and groups imply, by the numbers of their fields."""
         entries = {nested.name for nested in message.nested_type if nested.options.map_entry}
         return {
             field.number: name
@@ -52,11 +52,11 @@ class Fields:
         }
 
     def groups(self, extensions: Iterable[_Field]) -> set[str]:
-        """The messages that extensions bring along."""
+        """Return the messages that the groups among extensions imply."""
         return {field.type_name.rpartition(".")[2] for field in extensions if field.type == _Field.TYPE_GROUP}
 
     def written(self, message: DescriptorProto, members: Sequence[_Field], scope: str, body: Body) -> Lines:
-        """A field, or a oneof with its fields."""
+        """Return the lines of a field, or of a oneof with its fields."""
         first = members[0]
         if not first.HasField("oneof_index") or first.proto3_optional:
             return self._field(message, first, scope, body, self._label(first))
@@ -92,13 +92,13 @@ class Fields:
         return str(_Field.Type.Name(field.type)).removeprefix("TYPE_").lower()
 
 
-Waited: TypeAlias = DescriptorProto | list[_Field]
+Pending: TypeAlias = DescriptorProto | list[_Field]
 
 
-class Waiting:
-    """What is still to be written of a place: messages in their order, extensions in theirs.
+class PendingBlocks:
+    """The nested messages and extensions that are still to be written, each in their order.
 
-    A message that an extension brings along, as a group does, is written with the extension.
+    The message of a group among the extensions is written with its extension.
     """
 
     def __init__(self, around: DescriptorProto, *, elsewhere: set[str], grouped: set[str]) -> None:
@@ -106,9 +106,9 @@ class Waiting:
         self._grouped = grouped
         self.extensions = list(around.extension)
 
-    def before(self, place: int) -> Iterator[Waited]:
-        """What has to be written before the message of a number is."""
-        while self._messages and self._messages[0][0] < place:
+    def before(self, index: int) -> Iterator[Pending]:
+        """Yield everything that precedes the nested message of this index."""
+        while self._messages and self._messages[0][0] < index:
             _, message = self._messages.pop(0)
             names = [extension.type_name.rpartition(".")[2] for extension in self.extensions]
             if message.name not in self._grouped:
@@ -120,10 +120,10 @@ class Waiting:
 
 
 def _special(field: _Field) -> Iterator[str]:
-    """What stands among the options and is none."""
+    """Yield the default and the JSON name, which are written among the options."""
     if field.HasField("default_value"):
         default = field.default_value
-        if field.type == _Field.TYPE_BYTES:  # escaped in the descriptor, too
+        if field.type == _Field.TYPE_BYTES:  # which the descriptor has escaped already
             default = f'"{default}"'
         yield f"default = {quoted(default) if field.type == _Field.TYPE_STRING else default}"
     if field.json_name and field.json_name != _json_name(field.name) and not field.extendee:
@@ -131,7 +131,7 @@ def _special(field: _Field) -> Iterator[str]:
 
 
 def _json_name(name: str) -> str:
-    """What a field is called in JSON if nobody says otherwise: some_name is someName."""
+    """Return the default name of a field in JSON: some_name is someName."""
     first, *others = name.split("_")
     return first + "".join(part[:1].upper() + part[1:] for part in others)
 
@@ -139,7 +139,7 @@ def _json_name(name: str) -> str:
 def reserved(
     file: FileDescriptorProto, ranges: list[tuple[int, int]], names: Sequence[str], most: int, *, sort: bool
 ) -> Iterator[str]:
-    """The statements that keep numbers and names from being used again; last numbers are included."""
+    """Yield the `reserved` statements of numbers and names; ranges include their last number."""
     numbers = [
         f"{first}" if first == last else f"{first} to {'max' if last == most else last}"
         for first, last in (sorted(ranges) if sort else ranges)

@@ -1,7 +1,7 @@
-"""Imports that need no reference, because everybody has them. Clients do not register these.
+"""Imports that need no reference, because every client has them and none registers them.
 
-google/protobuf comes with protoc. google/type comes with the clients' serialisers; what Confluent has of its
-own (where metadata stands in a schema, and what Connect makes of decimals) is small enough to be told here.
+google/protobuf comes with protoc, google/type with the clients' serializers. The files of Confluent (for
+metadata in a schema, and for the decimals of Connect) are below.
 """
 
 import importlib.util
@@ -50,7 +50,7 @@ _NAME = re.compile(r"""["']((?:google/type|confluent)/[a-z_/]+\.proto)["']""")
 
 
 def known_imports(text: str) -> dict[str, str]:
-    """What a file imports of these, by name; they import none of each other."""
+    """Return the known files that a text imports, by name. They do not import one another."""
     found = {name: _text(name) for name in _NAME.findall(text)}
     return {name: text for name, text in found.items() if text is not None}
 

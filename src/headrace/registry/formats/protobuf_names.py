@@ -1,10 +1,10 @@
-"""Names in .proto files: the shortest that means the right type, wherever it stands."""
+"""Names in .proto files: the shortest one that resolves to the right type."""
 
 from collections.abc import Iterable, Iterator
 
 from google.protobuf.descriptor_pb2 import DescriptorProto, EnumDescriptorProto, FileDescriptorProto  # type: ignore[import-untyped]
 
-# A type of such a name, at the beginning of a statement, is taken for the word.
+# A type of such a name is taken for the keyword at the beginning of a statement.
 _WORDS = frozenset(
     [
         "bool",
@@ -52,16 +52,16 @@ _WORDS = frozenset(
 
 
 class Names:
-    """Everything that has a name in some files."""
+    """All names that some files define."""
 
     def __init__(self, files: Iterable[FileDescriptorProto]) -> None:
         self._taken = {name for file in files for name in _in_file(file)}
 
     def within(self, scope: str, full: str) -> str:
-        """What `full` (a type's name, with a dot in front) can be called in a scope.
+        """Return the shortest name that resolves to `full` (a type's name, with a leading dot) in a scope.
 
-        protoc looks for a name's first part in the innermost scope, then further out, and takes what it finds
-        first. So a short name will do unless something on the way has the same first part.
+        protoc looks for the first part of a name from the innermost scope outwards and takes the first match.
+        So a short name resolves correctly unless an inner scope has a name with the same first part.
         """
         full = full.removeprefix(".")
         parts = full.split(".")
@@ -105,6 +105,6 @@ def _in_message(message: DescriptorProto, prefix: str) -> Iterator[str]:
 
 
 def _in_enum(enum: EnumDescriptorProto, prefix: str) -> Iterator[str]:
-    """An enum's values are its neighbours, as in C."""
+    """Yield an enum and its values, which are in the scope around the enum, as in C."""
     yield f"{prefix}{enum.name}"
     yield from (f"{prefix}{value.name}" for value in enum.value)

@@ -1,4 +1,4 @@
-"""Options in .proto files, those of Protobuf and those that people define."""
+"""Options in .proto files, predefined and custom ones."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -14,7 +14,7 @@ _QUOTED = frozenset({FieldDescriptor.TYPE_STRING, FieldDescriptor.TYPE_BYTES})
 
 
 class Options:
-    """Writes options down; `extensions` is whether to write those that Protobuf does not define itself."""
+    """Writes options; `extensions` is whether custom options are written."""
 
     def __init__(self, pool: DescriptorPool, names: Names, *, extensions: bool = True) -> None:
         self._pool = pool
@@ -22,17 +22,17 @@ class Options:
         self._extensions = extensions
 
     def statements(self, options: Message, scope: str, indent: str) -> Iterator[str]:
-        """One a line, as in files and messages."""
+        """Yield one statement per option, as in files and messages."""
         for name, value in self._all(options, scope):
             yield f"{indent}option {name} = {value};"
 
     def brackets(self, options: Message, scope: str, *others: str) -> str:
-        """After a field: with a space in front, or nothing if there are none."""
+        """Return options as they follow a field, with a leading space; "" if there are none."""
         listed = [*others, *(f"{name} = {value}" for name, value in self._all(options, scope))]
         return f" [{', '.join(listed)}]" if listed else ""
 
     def _all(self, options: Message, scope: str) -> Iterator[tuple[str, str]]:
-        """Names and values. People's own are unknown fields until read by a pool that knows them."""
+        """Yield names and values. Custom options are unknown fields outside of a pool with their types."""
         try:
             known = self._pool.FindMessageTypeByName(options.DESCRIPTOR.full_name)
         except KeyError:
@@ -66,5 +66,5 @@ class Options:
 
 
 def quoted(value: str | bytes) -> str:
-    """A string or bytes as they stand in a .proto file."""
+    """Return a string or bytes as a literal of a .proto file."""
     return f'"{text_encoding.CEscape(value, as_utf8=isinstance(value, str))}"'

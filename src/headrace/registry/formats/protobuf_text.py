@@ -1,7 +1,7 @@
-"""A .proto file written from its descriptor: what protoc reads from it is that descriptor again.
+"""The .proto text of a descriptor, which protoc compiles to the same descriptor.
 
-Comments are not in descriptors, so they are gone. Messages keep their order, those that maps and groups bring
-along included: a record's bytes say which message it is by its number.
+Descriptors have no comments. Messages keep their order, including those that maps and groups imply: records
+name their message by its index.
 """
 
 from collections.abc import Iterable, Iterator
@@ -16,7 +16,14 @@ from google.protobuf.descriptor_pb2 import (  # type: ignore[import-untyped]
     ServiceDescriptorProto,
 )
 
-from headrace.registry.formats.protobuf_fields import Fields, Lines, Waited, Waiting, indented, reserved
+from headrace.registry.formats.protobuf_fields import (
+    Fields,
+    Lines,
+    Pending,
+    PendingBlocks,
+    indented,
+    reserved,
+)
 from headrace.registry.formats.protobuf_names import Names
 from headrace.registry.formats.protobuf_options import Options, quoted
 
@@ -26,8 +33,6 @@ _VISIBILITY = ("", "local ", "export ")
 
 
 class Text:
-    """Writes one file."""
-
     def __init__(
         self, file: FileDescriptorProto, names: Names, options: Options, *, normalize: bool = False
     ) -> None:
@@ -79,20 +84,20 @@ class Text:
             yield from self._enum(enum, scope)
 
     def _blocks(self, around: DescriptorProto, scope: str) -> Iterator[Lines]:
-        """Fields, nested messages and extensions; what a map or a group brings along comes where it was."""
-        brought = self._fields.brought(around)
+        """Yield fields, nested messages and extensions, so that all messages keep their order."""
+        implied = self._fields.implied(around)
         order = {nested.name: at for at, nested in enumerate(around.nested_type)}
         grouped = self._fields.groups(around.extension)
-        waiting = Waiting(around, elsewhere=set(brought.values()), grouped=grouped)
+        pending = PendingBlocks(around, elsewhere=set(implied.values()), grouped=grouped)
         for members in self._fields.members(around):
-            places = [order[brought[field.number]] for field in members if field.number in brought]
-            yield from self._waited(waiting.before(max(places, default=0)), around, scope)
+            indexes = [order[implied[field.number]] for field in members if field.number in implied]
+            yield from self._pending(pending.before(max(indexes, default=0)), around, scope)
             yield self._fields.written(around, members, scope, self._body)
-        yield from self._waited(waiting.before(len(around.nested_type)), around, scope)
-        yield from self._extensions(waiting.extensions, around, scope)
+        yield from self._pending(pending.before(len(around.nested_type)), around, scope)
+        yield from self._extensions(pending.extensions, around, scope)
 
-    def _waited(self, waited: Iterable[Waited], around: DescriptorProto, scope: str) -> Iterator[Lines]:
-        for one in waited:
+    def _pending(self, blocks: Iterable[Pending], around: DescriptorProto, scope: str) -> Iterator[Lines]:
+        for one in blocks:
             if isinstance(one, list):
                 yield from self._extensions(one, around, scope)
             else:
@@ -125,7 +130,7 @@ class Text:
     def _extensions(
         self, extensions: Iterable[FieldDescriptorProto], around: DescriptorProto, scope: str
     ) -> Iterator[Lines]:
-        """In their order; neighbours that extend the same message stand together."""
+        """Yield extensions in their order; consecutive ones of the same message share a block."""
         for extended, neighbours in groupby(extensions, key=lambda extension: extension.extendee):
             written = [
                 self._fields.written(around, [extension], scope, self._body) for extension in neighbours

@@ -1,8 +1,8 @@
-"""protoc, which understands .proto files, in a process of its own.
+"""protoc, the compiler of .proto files, in a process of its own.
 
-Within ours it would take 0.4 ms a file instead of 15. But it is C++ that reads what strangers wrote: an
-option with a hundred thousand brackets in it overflows its stack, and whoever runs it is gone. So it gets a
-process, a directory, little memory and little time; it sees the files it is given, Google's own, no others.
+Within our process it would take 0.4 ms a file instead of 15. But it is C++ that parses untrusted input: an
+option with a hundred thousand brackets overflows its stack and ends the process. So it runs in a process with
+limited memory and time, in a directory with the files of one schema, and reads no others except Google's.
 """
 
 import importlib.util
@@ -15,34 +15,34 @@ from pathlib import Path, PurePosixPath
 
 from headrace.registry.formats.schema import InvalidSchema
 
-Files = tuple[tuple[str, str], ...]  # names, as they are imported by, and texts
+Files = tuple[tuple[str, str], ...]  # the names of imports, and texts
 
 _SECONDS = 10
-_MOST_MEMORY = 1 << 30
-_MOST_OUTPUT = 64 << 20
-_MOST_ERRORS = 5
-_MOST_REMEMBERED = 1 << 16  # characters of files whose outcome is kept
+_MAX_MEMORY = 1 << 30
+_MAX_OUTPUT = 64 << 20
+_MAX_ERRORS = 5
+_MAX_CACHED = 1 << 16  # characters of files whose result is cached
 _RUN = f"""
 import resource, sys
-resource.setrlimit(resource.RLIMIT_AS, ({_MOST_MEMORY}, {_MOST_MEMORY}))
+resource.setrlimit(resource.RLIMIT_AS, ({_MAX_MEMORY}, {_MAX_MEMORY}))
 resource.setrlimit(resource.RLIMIT_CPU, ({_SECONDS}, {_SECONDS}))
-resource.setrlimit(resource.RLIMIT_FSIZE, ({_MOST_OUTPUT}, {_MOST_OUTPUT}))
+resource.setrlimit(resource.RLIMIT_FSIZE, ({_MAX_OUTPUT}, {_MAX_OUTPUT}))
 resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
 sys.path.append(sys.argv[1])
 from grpc_tools import _protoc_compiler
 sys.exit(_protoc_compiler.run_main([argument.encode() for argument in ["protoc", *sys.argv[2:]]]))
 """
-_ERROR = re.compile(r"(?P<file>[^:\n]+):(?P<line>\d+):(?P<column>\d+): (?P<said>.*)")
+_ERROR = re.compile(r"(?P<file>[^:\n]+):(?P<line>\d+):(?P<column>\d+): (?P<message>.*)")
 
 
 def compiled(files: Files) -> bytes:
-    """A FileDescriptorSet of the first file and all that it imports, which come before it."""
-    small = sum(len(text) for _, text in files) <= _MOST_REMEMBERED
-    return _remembered(files) if small else _compiled(files)
+    """Return the FileDescriptorSet of the first file and its imports, which come before it in the set."""
+    small = sum(len(text) for _, text in files) <= _MAX_CACHED
+    return _cached(files) if small else _compiled(files)
 
 
 @lru_cache(maxsize=256)
-def _remembered(files: Files) -> bytes:
+def _cached(files: Files) -> bytes:
     return _compiled(files)
 
 
@@ -59,13 +59,13 @@ def _write(directory: Path, name: str, text: str) -> None:
     path = PurePosixPath(name)
     unsafe = path.is_absolute() or ".." in path.parts or str(path) != name or not name.isprintable()
     if unsafe or "\\" in name or len(name) > 255 or not name.endswith(".proto"):
-        raise InvalidSchema(f"This cannot be the name of an import: {name[:100]!r}.")
+        raise InvalidSchema(f"This is not a valid name of an import: {name[:100]!r}.")
     file = directory / "in" / path
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(text, encoding="utf-8", newline="")
-    except OSError as error:  # one name goes on where another ends: a.proto and a.proto/b.proto
-        raise InvalidSchema(f"This cannot be the name of an import: {name!r}, beside the others.") from error
+    except OSError as error:  # a file and a directory have one name: a.proto and a.proto/b.proto
+        raise InvalidSchema(f"This name of an import conflicts with another one: {name!r}.") from error
 
 
 def _run(directory: Path, main: str) -> None:
@@ -73,7 +73,7 @@ def _run(directory: Path, main: str) -> None:
     arguments = ("-I.", f"-I{package / '_proto'}", "--include_imports", "--descriptor_set_out=../out", main)
     command = [sys.executable, "-I", "-S", "-c", _RUN, str(package.parent), *arguments]
     try:
-        done = subprocess.run(  # noqa: S603 - our own command; the files' names were looked at
+        done = subprocess.run(  # noqa: S603  our own command; the names of the files have been checked
             command,
             cwd=directory / "in",
             stdin=subprocess.DEVNULL,
@@ -82,15 +82,15 @@ def _run(directory: Path, main: str) -> None:
             check=False,
         )
     except subprocess.TimeoutExpired as error:
-        raise InvalidSchema(f"The schema was not understood within {_SECONDS} seconds.") from error
+        raise InvalidSchema(f"protoc did not compile the schema within {_SECONDS} seconds.") from error
     if done.returncode < 0 or (done.returncode and not done.stderr):
-        raise InvalidSchema("The schema is more than protoc can take: it broke down on it.")
+        raise InvalidSchema("The schema made protoc crash.")
     if done.returncode:
-        raise InvalidSchema(_told(done.stderr.decode(errors="replace"), main))
+        raise InvalidSchema(_message(done.stderr.decode(errors="replace"), main))
 
 
-def _told(output: str, main: str) -> str:
-    """What protoc says, as a sentence with lines and columns."""
+def _message(output: str, main: str) -> str:
+    """Return the errors of protoc as sentences with lines and columns."""
     found = [
         match
         for match in map(_ERROR.fullmatch, output.splitlines())
@@ -100,8 +100,8 @@ def _told(output: str, main: str) -> str:
         return f"The schema is not valid: {output.strip()[:500]}"
     said = [
         (f"In {match['file']!r}, line" if match["file"] != main else "Line")
-        + f" {match['line']}, column {match['column']}: {match['said'][:300]}"
-        for match in found[:_MOST_ERRORS]
+        + f" {match['line']}, column {match['column']}: {match['message'][:300]}"
+        for match in found[:_MAX_ERRORS]
     ]
     return "The schema is not valid. " + " ".join(said)
 
@@ -109,6 +109,6 @@ def _told(output: str, main: str) -> str:
 @lru_cache(maxsize=1)
 def _grpc_tools() -> Path:
     spec = importlib.util.find_spec("grpc_tools")
-    assert spec is not None, "grpcio-tools is a dependency of ours"
+    assert spec is not None, "grpcio-tools is not installed"
     assert spec.submodule_search_locations is not None, spec
     return Path(spec.submodule_search_locations[0])

@@ -1,13 +1,15 @@
-"""A schema as somebody gave it, and as it is once it has been understood."""
+"""A schema as it was submitted, and what a parsed schema offers."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Protocol
+from typing import Any, Protocol
+
+from headrace.registry.formats.differences import Differences
 
 
 class SchemaType(StrEnum):
-    """The formats there are, by the registry's names."""
+    """The schema formats, by the names that the registry's API uses."""
 
     AVRO = "AVRO"
     JSON = "JSON"
@@ -16,7 +18,7 @@ class SchemaType(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Reference:
-    """What one schema calls another: `name` in its text is that version of that subject."""
+    """A reference to another schema: `name` in the text is this version of this subject."""
 
     name: str
     subject: str
@@ -25,7 +27,7 @@ class Reference:
 
 @dataclass(frozen=True)
 class Schema:
-    """A schema as somebody gave it: nothing about it has been checked."""
+    """A schema as it was submitted, unchecked."""
 
     type: SchemaType
     text: str
@@ -33,14 +35,14 @@ class Schema:
 
 
 class InvalidSchema(Exception):
-    """A schema that cannot be one. The message is a sentence for whoever wrote it."""
+    """The schema is not valid. The message is a sentence for its author."""
 
 
 Resolve = Callable[[Reference], Schema]
 
 
 class Parsed(Protocol):
-    """A schema that is one. Two are the same to a lookup if `canonical` and `references` are equal."""
+    """A valid schema. A lookup finds it by `canonical` and `references`."""
 
     @property
     def type(self) -> SchemaType: ...
@@ -50,14 +52,18 @@ class Parsed(Protocol):
 
     @property
     def canonical(self) -> str:
-        """The text that is kept, and given to whoever asks."""
+        """The text that is stored and returned to clients."""
         ...
 
     @property
     def normalized(self) -> str:
-        """The text without differences that mean nothing: what `?normalize=true` keeps."""
+        """The text without differences that have no meaning: stored with `?normalize=true`."""
         ...
 
     def formatted(self, how: str) -> str:
-        """The text as `?format=` wants it; `canonical` for "" and for what this format does not know."""
+        """Return the text in the form of `?format=`; `canonical` for "" and for unknown forms."""
+        ...
+
+    def differences(self, writer: Any) -> Differences:
+        """Return what keeps this schema from reading all data of `writer`, a schema of the same format."""
         ...

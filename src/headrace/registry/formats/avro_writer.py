@@ -1,18 +1,18 @@
-"""Avro schemas as JSON, in the one order of keys that Java's library writes."""
+"""Avro schemas as JSON, with the order of keys of Java's library."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from headrace.registry.formats.avro_types import NAMED, NOTHING, PRIMITIVES, AvroType, Field, Name
+from headrace.registry.formats.avro_types import NAMED, NO_DEFAULT, PRIMITIVES, AvroType, Field, Name
 
 _LOGICAL = ("logicalType", "precision", "scale")
 
 
 class Writer:
-    """Writes one schema. A type is written out where it comes first and is a name from then on.
+    """Writes one schema. A named type is written out at its first use and by its name afterwards.
 
-    `known` are full names that are not to be written out at all. Normalized is: without empty docs, and
-    with whatever has no order of its own sorted.
+    The types in `known` are written by name everywhere. A normalized schema has no empty docs, and everything
+    that has no order of its own is sorted.
     """
 
     def __init__(self, known: Iterable[str] = (), *, normalize: bool = False) -> None:
@@ -20,7 +20,7 @@ class Writer:
         self._normalize = normalize
 
     def type(self, type_: AvroType, namespace: str = "") -> Any:
-        """The type as JSON, as it has to be written within `namespace`."""
+        """Return the type as JSON, for a place within `namespace`."""
         if type_.kind == "union":
             return [self.type(branch, namespace) for branch in type_.branches]
         if type_.name is None:
@@ -60,7 +60,7 @@ class Writer:
         written = {"name": field.name, "type": self.type(field.type, namespace)}
         if self._has_doc(field.doc):
             written["doc"] = field.doc
-        if field.default is not NOTHING:
+        if field.default is not NO_DEFAULT:
             written["default"] = self._value(field.default)
         if field.order != "ascending":
             written["order"] = field.order
@@ -81,7 +81,7 @@ class Writer:
         return {key: self._value(props[key]) for key in (*first, *sorted(props.keys() - set(first)))}
 
     def _value(self, value: Any) -> Any:
-        """A value somebody put into the schema: the order of its keys means nothing."""
+        """Return a default or a property; the order of its keys has no meaning."""
         match value:
             case dict() if self._normalize:
                 return {key: self._value(value[key]) for key in sorted(value)}
@@ -91,6 +91,6 @@ class Writer:
 
 
 def _within(name: Name, namespace: str) -> str:
-    """The name as it can be used in a namespace: short, unless that would mean another type."""
+    """Return the name for use in a namespace: short, unless that would be another type."""
     taken = name.simple in NAMED | PRIMITIVES | {"array", "map"}
     return name.simple if name.namespace == namespace and not taken else name.full

@@ -1,32 +1,32 @@
-"""Avro schemas as JSON, read as the specification says and no more leniently."""
+"""A parser of Avro schemas that is as strict as the specification."""
 
 import re
 from collections.abc import Iterator
 from typing import Any
 
 from headrace.registry.formats.avro_defaults import fits
-from headrace.registry.formats.avro_types import NAMED, NOTHING, PRIMITIVES, AvroType, Field, Name
+from headrace.registry.formats.avro_types import NAMED, NO_DEFAULT, PRIMITIVES, AvroType, Field, Name
 from headrace.registry.formats.json_text import dump
 from headrace.registry.formats.schema import InvalidSchema
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _OF_TYPES = frozenset(
     {"doc", "fields", "items", "name", "namespace", "size", "symbols", "values", "type", "aliases"}
-    | {"__fastavro_parsed", "__named_schemas"}  # what fastavro leaves in schemas for itself
+    | {"__fastavro_parsed", "__named_schemas"}  # added by fastavro
 )
 _OF_FIELDS = frozenset({"default", "doc", "name", "order", "type", "aliases"})
 _ORDERS = ("ascending", "descending", "ignore")
 _MAX_FIXED = 2**31 - 1
 
 
-class Reader:
-    """Reads schemas one after the other; each may use the names of those before it."""
+class Parser:
+    """Parses schemas one after the other; each may use the names of those before it."""
 
     def __init__(self) -> None:
         self.names: dict[str, AvroType] = {}
 
     def type(self, node: Any, namespace: str = "") -> AvroType:
-        """The type that `node` describes, in a namespace; `InvalidSchema` if it describes none."""
+        """Return the type that `node` describes within a namespace; `InvalidSchema` if it is malformed."""
         match node:
             case str():
                 return self._named(node, namespace)
@@ -34,17 +34,15 @@ class Reader:
                 return self._union(node, namespace)
             case {"type": str() as kind}:
                 return self._described(kind, node, namespace)
-        raise InvalidSchema(f"This is no Avro type: {_shown(node)}.")
+        raise InvalidSchema(f"This is not an Avro type: {_shown(node)}.")
 
     def _named(self, name: str, namespace: str) -> AvroType:
         if name in PRIMITIVES:
             return AvroType(name)
         full = name if "." in name or not namespace else f"{namespace}.{name}"
-        found = self.names.get(full) or self.names.get(
-            name
-        )  # the latter as Java does: it may be in no namespace
+        found = self.names.get(full) or self.names.get(name)  # without a namespace, as in Java
         if found is None:
-            raise InvalidSchema(f"The type {full!r} is used, but neither defined before nor referenced.")
+            raise InvalidSchema(f"The type {full!r} is neither defined before its use nor referenced.")
         return found
 
     def _described(self, kind: str, node: dict[str, Any], namespace: str) -> AvroType:
@@ -54,7 +52,7 @@ class Reader:
         if kind in {"array", "map"}:
             holds = "items" if kind == "array" else "values"
             if holds not in node:
-                raise InvalidSchema(f"The {kind} says nothing about its {holds}: {_shown(node)}.")
+                raise InvalidSchema(f"The {kind} has no {holds!r}: {_shown(node)}.")
             return AvroType(kind, props, branches=(self.type(node[holds], namespace),))
         if kind in NAMED:
             return self._definition(kind, node, namespace, props)
@@ -65,7 +63,7 @@ class Reader:
         taken = set()
         for branch in branches:
             if branch.kind == "union":
-                raise InvalidSchema(f"A union stands directly within a union: {_shown(node)}.")
+                raise InvalidSchema(f"A union is directly within a union: {_shown(node)}.")
             known_as = branch.name.full if branch.name else branch.kind
             if known_as in taken:
                 raise InvalidSchema(f"The union has {known_as!r} twice: {_shown(node)}.")
@@ -108,13 +106,13 @@ class Reader:
             raise InvalidSchema(f"The field {name!r} of {record.full!r} has no type.")
         if (order := node.get("order", "ascending")) not in _ORDERS:
             raise InvalidSchema(
-                f"The field {name!r} of {record.full!r} has an order that is none: {_shown(order)}."
+                f"The field {name!r} of {record.full!r} has an invalid order: {_shown(order)}."
             )
         return Field(
             name,
             self.type(node["type"], record.namespace),
             _text(node, "doc"),
-            node.get("default", NOTHING),
+            node.get("default", NO_DEFAULT),
             order,
             tuple(_valid(alias, "alias") for alias in _aliases(node, name)),
             {key: value for key, value in node.items() if key not in _OF_FIELDS},
@@ -122,10 +120,10 @@ class Reader:
 
 
 def _check_defaults(record: AvroType) -> None:
-    """After all fields are known: a default may be of the record that has it."""
+    """Check defaults after all fields are known: a default may be a value of the record itself."""
     assert record.name is not None
     for field in record.fields:
-        if field.default is not NOTHING and not fits(field.default, field.type):
+        if field.default is not NO_DEFAULT and not fits(field.default, field.type):
             shown = _shown(field.default)
             raise InvalidSchema(
                 f"The default of {field.name!r} of {record.name.full!r} is not of its type: {shown}."
@@ -144,7 +142,7 @@ def _read_enum(enum: AvroType, node: dict[str, Any]) -> None:
     enum.props.pop("default", None)
     if enum.default is not None and enum.default not in symbols:
         raise InvalidSchema(
-            f"The default of the enum {enum.name.full!r} is no symbol of it: {enum.default!r}."
+            f"The default of the enum {enum.name.full!r} is not one of its symbols: {enum.default!r}."
         )
 
 
@@ -152,7 +150,7 @@ def _size(node: dict[str, Any], name: Name) -> int:
     size = node.get("size")
     if isinstance(size, int) and not isinstance(size, bool) and 0 <= size <= _MAX_FIXED:
         return size
-    raise InvalidSchema(f"The fixed {name.full!r} has no size, or none that can be: {_shown(size)}.")
+    raise InvalidSchema(f"The fixed {name.full!r} has no valid size: {_shown(size)}.")
 
 
 def _name(node: dict[str, Any], namespace: str) -> Name:
@@ -161,12 +159,12 @@ def _name(node: dict[str, Any], namespace: str) -> Name:
     given = _text(node, "namespace")
     name = _qualified(node["name"], namespace if given is None else given)
     if name.full in PRIMITIVES:
-        raise InvalidSchema(f"A type cannot be called {name.full!r}: that is one of Avro's own.")
+        raise InvalidSchema(f"A type cannot have the name {name.full!r} of a primitive type.")
     return name
 
 
 def _qualified(text: str, namespace: str) -> Name:
-    """A name as it stands in a schema: with a dot it brings its own namespace."""
+    """Return the name that is written in a schema: with a dot it includes its namespace."""
     own, dot, simple = text.rpartition(".")
     name = Name(_valid(simple, "name"), own if dot else namespace)
     for part in name.namespace.split(".") if name.namespace else ():
@@ -185,7 +183,7 @@ def _valid(name: str, what: str) -> str:
     if _NAME.fullmatch(name):
         return name
     raise InvalidSchema(
-        f"This cannot be a {what}: {_shown(name)}. Letters, digits and _ can, if no digit is first."
+        f"This is not a valid {what}: {_shown(name)}. Use letters, digits and _, and no digit first."
     )
 
 
