@@ -81,7 +81,7 @@ def a_leader_commits_however_few_are_in_sync() -> Iterator[None]:
 
 @_mutation
 def a_write_is_acknowledged_before_it_is_committed() -> Iterator[None]:
-    with patch.object(Partition, "committed", lambda _self: None):
+    with patch.object(Partition, "commit_of_log_end", lambda _self: None):
         yield
 
 
@@ -283,10 +283,10 @@ def a_leader_does_not_notice_that_a_log_has_parted() -> Iterator[None]:
 def a_follower_keeps_what_its_leader_does_not_have() -> Iterator[None]:
     """It cuts its log to where the leader's epoch ends, and not to where its own one does (KIP-279)."""
 
-    def keeps(_epochs: object, parted: follower.EpochEnd, *, start: int, end: int) -> int:
-        return max(min(parted.end_offset, end), start)
+    def truncation_offset(_epochs: object, diverging: follower.EpochEnd, *, start: int, end: int) -> int:
+        return max(min(diverging.end_offset, end), start)
 
-    with patch.object(follower, "keeps", keeps):
+    with patch.object(follower, "truncation_offset", truncation_offset):
         yield
 
 
