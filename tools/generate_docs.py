@@ -133,16 +133,23 @@ def apis_page() -> str:
             "What a broker answers, as ApiVersions says it. Each is one file in",
             "`src/headrace/broker/handlers`, whose head is the text below.",
             "",
-            "| key | API | versions |",
-            "| --- | --- | --- |",
+            "| key | API | versions | requires |",
+            "| --- | --- | --- | --- |",
             *(
-                f"| {each.key:d} | [{_name(each)}](#{_name(each).lower()}) | {_versions(each)} |"
+                f"| {each.key:d} | [{_name(each)}](#{_name(each).lower()}) | {_versions(each)} "
+                f"| {_requires(each)} |"
                 for each in handlers
             ),
             "",
             *(line for handler in handlers for line in _api(handler)),
         ]
     )
+
+
+def _requires(handler: Handler) -> str:
+    """What the principal of a request must be allowed to do, and where brokers accept it."""
+    required = ", ".join(dict.fromkeys(map(str, handler.requires))) or "nothing"
+    return f"{required}; inter-broker listener" if handler.inter_broker else required
 
 
 def _api(handler: Handler) -> Iterator[str]:

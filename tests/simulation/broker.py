@@ -12,7 +12,7 @@ from types import SimpleNamespace
 from typing import Any
 from unittest.mock import patch
 
-from headrace.broker.config import BrokerConfig, Endpoint
+from headrace.broker.config import BrokerConfig
 from headrace.broker.dispatch import load_handlers
 from headrace.broker.errors import NotLeader
 from headrace.broker.image import ClusterImage
@@ -21,6 +21,7 @@ from headrace.broker.purgatory import WaitingFetch
 from headrace.broker.server import Broker
 from headrace.protocol.message import Message
 from headrace.protocol.schema.list_offsets import ListOffsetsRequest
+from headrace.security.listeners import Endpoint
 from simulation.disk import SimDisk, SimLogs
 from simulation.exits import SimExitWatch, has_exited, own_process
 from simulation.network import End

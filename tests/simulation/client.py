@@ -4,6 +4,7 @@ import asyncio
 
 from headrace.controller.channel import PeerGone
 from headrace.protocol.ids import TopicPartition
+from headrace.security.listeners import Endpoint
 from simulation.network import Network
 from simulation.peer import Peer, WhoLeads
 from simulation.process import Process
@@ -27,7 +28,7 @@ class Client:
     async def connection(self, broker: str) -> Peer:
         found = self._connections.get(broker)
         if found is None or not found.is_open:
-            found = self._connections[broker] = await Peer.connect(broker)
+            found = self._connections[broker] = await Peer.connect(Endpoint("PLAINTEXT", broker, 9092))
         return found
 
     async def leader(self) -> str:

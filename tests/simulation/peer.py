@@ -15,6 +15,7 @@ from headrace.broker.dispatch import HANDLERS, Context, Handler
 from headrace.broker.slices import at_once, completed
 from headrace.controller.channel import PeerGone
 from headrace.protocol.schema.list_offsets import ListOffsetsResponse
+from headrace.security.listeners import Endpoint
 from simulation.loop import SimLoop
 from simulation.network import End, Unreachable
 
@@ -42,12 +43,12 @@ class Peer:
         end.receive, end.lost = self._receive, self._lost
 
     @classmethod
-    async def connect(cls, host: str, _port: int = 0, _client_id: str = "", _pool: object = None) -> "Peer":
-        """A connection from the process that asks for it."""
+    async def connect(cls, endpoint: Endpoint, _client_id: str = "", _pool: object = None) -> "Peer":
+        """Return a connection from the process that runs this."""
         loop = asyncio.get_running_loop()
         assert isinstance(loop, SimLoop), loop
         try:
-            return cls(await loop.process.network.connect(loop.process, host))
+            return cls(await loop.process.network.connect(loop.process, endpoint.host))
         except Unreachable as error:
             raise PeerGone(str(error)) from error
 
@@ -123,7 +124,7 @@ class Served:
         if self._broker.withholds(request):
             return NOTHING
         handler = HANDLERS[request.__api_key__]
-        context = Context(self._broker, self._broker.endpoints[0].name, "somebody", version)
+        context = Context(self._broker, self._broker.config.listener("PLAINTEXT"), "somebody", version)
         if (handler.on_controller or handler.when_ready) and not self._broker.is_answering(handler):
             return self._answer_when_ready(request, handler, context)
         answer = handler.function(request, context)

@@ -90,7 +90,7 @@ _REFUSED: Final = [
         "security.inter.broker.protocol",
         Kind.STRING,
         "PLAINTEXT",
-        "Only the default is accepted: there is no TLS and no SASL.",
+        "Only the default is accepted: there is no TLS and no SASL yet.",
         only_default=True,
     ),
     _own(
@@ -147,6 +147,18 @@ BROKER_SETTINGS: Final = BrokerSettings(
             Kind.LIST,
             (),
             "What clients are told to connect to, if that is not what `listeners` says.",
+        ),
+        _own(
+            "listener.security.protocol.map",
+            Kind.STRING,
+            "SASL_SSL:SASL_SSL,PLAINTEXT:PLAINTEXT,SSL:SSL,SASL_PLAINTEXT:SASL_PLAINTEXT",
+            "The security protocol of each listener name: NAME:PROTOCOL. Only PLAINTEXT works so far.",
+        ),
+        _own(
+            "inter.broker.listener.name",
+            Kind.STRING,
+            None,
+            "The listener that brokers use among themselves; by default the first PLAINTEXT one.",
         ),
         _own("zookeeper.connect", Kind.STRING, "127.0.0.1:2181", "The ensemble: host:port,host:port/chroot."),
         _own(

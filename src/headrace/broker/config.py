@@ -9,24 +9,12 @@ from headrace.broker.broker_settings import BROKER_SETTINGS, COARSER, MINUTE_MS
 from headrace.broker.settings import InvalidSetting, Value, parse_properties
 from headrace.broker.topic_settings import check_topic_values, log_config, topic_values
 from headrace.group.limits import GroupLimits
+from headrace.security.listeners import Endpoint, Listener, SecurityProtocol
 from headrace.storage.config import LogConfig
 
 ENVIRONMENT_PREFIX = "HEADRACE_"
 _MOST_ADDRESSES = 1_000  # with a number of connections of their own
 _MOST_DIGITS = 10
-
-
-@dataclass(frozen=True, slots=True)
-class Endpoint:
-    """A listener: its name, and where it is."""
-
-    name: str
-    host: str
-    port: int
-
-    def __str__(self) -> str:
-        host = f"[{self.host}]" if ":" in self.host else self.host
-        return f"{self.name}://{host}:{self.port}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +71,7 @@ class BrokerConfig:
 
     def _check(self) -> None:
         """Raise InvalidSetting for what cannot be together, now rather than when it is used."""
-        _ = self.listeners, self.advertised, self.connections_by_address
+        _ = self.advertised, self.inter_broker_listener, self.connections_by_address
         check_topic_values(self.topic_values({}))
         if len(self.items("log.dirs")) != 1:
             raise InvalidSetting("log.dirs: name one directory; for more disks, run more brokers")
@@ -165,11 +153,63 @@ class BrokerConfig:
 
     @property
     def listeners(self) -> tuple[Endpoint, ...]:
-        return tuple(_endpoint("listeners", text) for text in self.items("listeners"))
+        return self._endpoints("listeners")
 
     @property
     def advertised(self) -> tuple[Endpoint, ...]:
-        return tuple(_endpoint("advertised.listeners", text) for text in self.items("advertised.listeners"))
+        return self._endpoints("advertised.listeners")
+
+    @property
+    def inter_broker_listener(self) -> str:
+        """The name of the listener that other brokers connect to: by default the first PLAINTEXT one."""
+        listeners = {each.name: each.security_protocol for each in self.listeners}
+        name = self.values["inter.broker.listener.name"]
+        if name is None:
+            wanted = SecurityProtocol[self.text("security.inter.broker.protocol")]
+            found = [each for each, protocol in listeners.items() if protocol is wanted]
+            if not found:
+                raise InvalidSetting(
+                    f"listeners has no listener with security.inter.broker.protocol={wanted.name}"
+                )
+            return found[0]
+        if name not in listeners:
+            raise InvalidSetting(f"inter.broker.listener.name={name} is not one of {', '.join(listeners)}")
+        return str(name)
+
+    def listener(self, name: str) -> Listener:
+        """Return what a connection that comes in on the listener `name` has to know of it."""
+        protocol = next(each.security_protocol for each in self.listeners if each.name == name)
+        return Listener(name, protocol, name == self.inter_broker_listener)
+
+    def _endpoints(self, setting: str) -> tuple[Endpoint, ...]:
+        protocols = self._security_protocols()
+        endpoints = []
+        for text in self.items(setting):
+            try:
+                endpoint = Endpoint.parse(text, protocols)
+            except ValueError as error:
+                raise InvalidSetting(f"{setting}={text}: {error}") from None
+            protocol = endpoint.security_protocol
+            if protocol is not SecurityProtocol.PLAINTEXT:
+                raise InvalidSetting(
+                    f"{setting}={text}: {protocol.name} is not supported yet, only PLAINTEXT"
+                )
+            endpoints.append(endpoint)
+        return tuple(endpoints)
+
+    def _security_protocols(self) -> dict[str, SecurityProtocol]:
+        """Return the security protocol of each listener name, from listener.security.protocol.map."""
+        setting = "listener.security.protocol.map"
+        found = {}
+        for entry in filter(None, self.text(setting).split(",")):
+            name, colon, protocol = entry.strip().partition(":")
+            if not (name and colon and protocol in SecurityProtocol.__members__):
+                raise InvalidSetting(
+                    f"{setting}={entry}: expected NAME:PROTOCOL, with one of "
+                    f"{', '.join(SecurityProtocol.__members__)}"
+                )
+            found[name] = SecurityProtocol[protocol]
+        return found
 
     def topic_values(self, own: Mapping[str, str]) -> Mapping[str, Value]:
         """Every setting of a topic that sets `own` itself."""
@@ -266,15 +306,3 @@ def _from_environment(environment: Mapping[str, str]) -> dict[str, str]:
         for name, value in environment.items()
         if name.startswith(ENVIRONMENT_PREFIX)
     }
-
-
-def _endpoint(setting: str, text: str) -> Endpoint:
-    name, scheme, rest = text.partition("://")
-    host, colon, port = rest.rpartition(":")
-    if not (scheme and colon and port.isdigit() and int(port) < 65536):
-        raise InvalidSetting(
-            f"{setting}={text}: expected NAME://HOST:PORT, such as PLAINTEXT://127.0.0.1:9092"
-        )
-    if name != "PLAINTEXT":
-        raise InvalidSetting(f"{setting}={text}: only PLAINTEXT listeners exist so far")
-    return Endpoint(name, host.strip("[]"), int(port))

@@ -9,7 +9,7 @@ from time import perf_counter
 from types import GeneratorType
 from typing import TYPE_CHECKING, Any, Final, cast
 
-from headrace.broker.dispatch import Context, Encoded, Handler, HangUp, Reply
+from headrace.broker.dispatch import Context, Encoded, Handler, HangUp, Reply, call
 from headrace.broker.slices import SLICE_S, Sliced, Steps, completed, in_slices, without_collections
 from headrace.protocol.api import decode_request, decode_request_in_slices, encode_response
 from headrace.protocol.api_versions import answer_version
@@ -20,6 +20,8 @@ from headrace.protocol.headers import decode_request_header, encode_response_hea
 from headrace.protocol.message import Message
 from headrace.protocol.schema.index import ApiKey
 from headrace.protocol.schema.request_header import RequestHeader
+from headrace.security.listeners import Listener
+from headrace.security.principals import ANONYMOUS
 
 if TYPE_CHECKING:
     from headrace.broker.server import Broker
@@ -52,7 +54,7 @@ class Connection(asyncio.BufferedProtocol):
     than a slice goes on in a task, and later ones of the connection wait for it.
     """
 
-    def __init__(self, broker: "Broker", listener: str) -> None:
+    def __init__(self, broker: "Broker", listener: Listener) -> None:
         self._broker = broker
         self._listener = listener
         self._handlers = broker.handlers
@@ -71,6 +73,7 @@ class Connection(asyncio.BufferedProtocol):
         self._half_closed = False
         self.last_active = broker.loop.time()
         self.address = ""
+        self.principal = ANONYMOUS
         self.client_id: str | None = None  # what the client calls itself, once it has asked for something
         self.buffered = 0  # bytes of memory that its receive buffer takes
         self.unsent = 0  # bytes of replies that it held when it last looked
@@ -178,10 +181,14 @@ class Connection(asyncio.BufferedProtocol):
         handler = self._handlers.get(key)
         if handler is None:
             raise ProtocolError(f"API key {key} is not supported")
+        if handler.inter_broker and not self._listener.is_inter_broker:
+            raise ProtocolError(f"{handler.key.name} is not accepted on listener {self._listener.name}")
         if version not in handler.versions and key != ApiKey.API_VERSIONS:
             raise ProtocolError(f"{handler.key.name} v{version} is not supported")
         began = perf_counter()
-        context = Context(self._broker, self._listener, header.client_id, version, self.address)
+        context = Context(
+            self._broker, self._listener, header.client_id, version, self.address, self.principal
+        )
         is_large = len(body) > SLICED_BYTES and key != ApiKey.API_VERSIONS
         if is_large:
             result: Any = self._decode_and_call(body, handler, context)
@@ -206,7 +213,7 @@ class Connection(asyncio.BufferedProtocol):
         """What the handler returns: a reply, steps that lead to one, or something to be awaited."""
         if (handler.on_controller or handler.when_ready) and not self._broker.is_answering(handler):
             return self._answer_elsewhere(request, handler, context)
-        return handler.function(request, context)
+        return call(handler, request, context)
 
     def _decode_and_call(self, body: memoryview, handler: Handler, context: Context) -> Steps[Any]:
         """The same for a large request."""
@@ -240,8 +247,8 @@ class Connection(asyncio.BufferedProtocol):
         """Wait until this broker knows its cluster; what is the controller's to answer goes to it."""
         await self._broker.ready.wait()
         if handler.on_controller and not self._broker.is_answering(handler):
-            return await self._broker.forward(request, context.version)
-        return await completed(handler.function(request, context))
+            return await self._broker.forward(request, context)
+        return await completed(call(handler, request, context))
 
     def _answer(self, reply: Any, header: RequestHeader) -> None:
         buffers = _encode(reply, header)

@@ -1,11 +1,12 @@
 """Which function answers which request: one table, filled by `@handles`, read by dispatch and ApiVersions."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from enum import IntEnum
 from importlib import import_module
 from pkgutil import iter_modules
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
+from headrace.broker.requirements import Requirement
 from headrace.broker.slices import Steps
 from headrace.protocol.broker_metrics import BROKER_METRICS
 from headrace.protocol.fields import Buffer
@@ -13,41 +14,53 @@ from headrace.protocol.message import Message
 from headrace.protocol.schema.index import ApiKey
 from headrace.protocol.step_down import STEP_DOWN
 from headrace.protocol.update_metadata import UPDATE_METADATA
+from headrace.security.authorization import ALLOW_ALL, NOT_REQUESTED, ResourceType
+from headrace.security.listeners import Listener
+from headrace.security.principals import ANONYMOUS, Principal
 
 if TYPE_CHECKING:
     from headrace.broker.server import Broker
 
 
 class HangUp(Exception):
-    """There is no reply that could say what went wrong; closing the connection is the only one left."""
+    """No response can express the error, so the connection is closed."""
 
 
 class Encoded(NamedTuple):
-    """A reply's body that is bytes already, in the version that was asked for."""
+    """The body of a response that is encoded already, in the version of the request."""
 
     body: list[Buffer]
 
 
 Reply = Message | Encoded | None
-"""What a handler answers; None is no answer at all, which only Produce with acks=0 gives."""
+"""What a handler answers; None is no response at all, which only Produce with acks=0 gives."""
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 class Context(NamedTuple):
-    """What a handler may know besides the request itself."""
+    """What a handler knows besides the request itself."""
 
     broker: "Broker"
-    listener: str
+    listener: Listener
     client_id: str | None
     version: int
     address: str = ""  # of the client
+    principal: Principal = ANONYMOUS
+
+    def authorized_operations(self, resource: ResourceType, name: str, *, requested: bool = True) -> int:
+        """Return the bit set of operations that the principal may perform on a resource, if requested."""
+        if not requested:
+            return NOT_REQUESTED
+        authorizer = self.broker.authorizer
+        return authorizer.authorized_operations(self.principal, self.address, resource, name)
 
 
 class BrokerKey(IntEnum):
-    """APIs that brokers use among themselves, and gateways; no client is told of them."""
+    """APIs that only brokers use among themselves, and gateways. ApiVersions does not list them."""
 
     UPDATE_METADATA = UPDATE_METADATA
+    ENVELOPE = 58  # Kafka's
     BROKER_METRICS = BROKER_METRICS
     STEP_DOWN = STEP_DOWN
 
@@ -56,29 +69,57 @@ class Handler(NamedTuple):
     key: ApiKey | BrokerKey
     versions: range
     function: Callable[[Any, Context], Reply | Awaitable[Reply] | Steps[Any]]
-    on_controller: bool = False  # any broker takes the request, and has the controller answer it
-    when_ready: bool = True  # it can wait until the broker knows its cluster
+    requires: Sequence[Requirement]
+    on_controller: bool = False  # a broker that is not the controller forwards the request
+    inter_broker: bool = False  # accepted on the inter-broker listener only
+    when_ready: bool = True  # the request waits until the broker has received the cluster's metadata
 
 
 HANDLERS: dict[int, Handler] = {}
 
 
 def handles(
-    key: ApiKey | BrokerKey, versions: range, *, on_controller: bool = False, when_ready: bool = True
+    key: ApiKey | BrokerKey,
+    versions: range,
+    *,
+    requires: Requirement | Sequence[Requirement],
+    on_controller: bool = False,
+    inter_broker: bool = False,
+    when_ready: bool = True,
 ) -> Callable[[Function], Function]:
     """Enter a function into the table: it answers `key` in `versions`.
 
+    `requires` is what the principal must be allowed; an empty sequence lets everybody in.
+
     A plain function answers at once. If its work grows with the request it is a generator that yields every
-    few elements (`slices`), and returns the reply. What it returns may be awaitable instead: then later
-    requests of the connection are handled meanwhile, and the replies still go out in order.
+    few elements (`slices`), and returns the response. What it returns may be awaitable instead: then later
+    requests of the connection are handled meanwhile, and the responses still go out in order.
     """
+    requirements = (requires,) if isinstance(requires, Requirement) else tuple(requires)
 
     def enter(function: Function) -> Function:
         assert key not in HANDLERS, f"{key.name} has two handlers"
-        HANDLERS[key] = Handler(key, versions, function, on_controller, when_ready)
+        HANDLERS[key] = Handler(
+            key, versions, function, requirements, on_controller, inter_broker, when_ready
+        )
         return function
 
     return enter
+
+
+def call(handler: Handler, request: Any, context: Context) -> Any:
+    """Authorize a request and return what its handler returns. Every request goes through here."""
+    if context.broker.authorizer is not ALLOW_ALL:
+        _authorize(handler, request, context)
+    return handler.function(request, context)
+
+
+def _authorize(handler: Handler, request: Any, context: Context) -> None:
+    """Raise HangUp if the principal lacks a permission that the handler requires."""
+    image, authorizer = context.broker.image, context.broker.authorizer
+    actions = [action for each in handler.requires for action in each.actions(request, image)]
+    for action in authorizer.denied(context.principal, context.address, actions):
+        raise HangUp(f"{context.principal} from {context.address} lacks {action}")
 
 
 def load_handlers() -> None:

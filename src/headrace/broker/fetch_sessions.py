@@ -17,6 +17,7 @@ from typing import Final
 from headrace.broker.slices import Steps
 from headrace.protocol.errors import ErrorCode, KafkaError
 from headrace.protocol.schema.fetch import FetchRequest
+from headrace.security.principals import ANONYMOUS, Principal
 
 NO_SESSION: Final = 0
 SESSION_PARTITIONS: Final = 1 << 16
@@ -45,8 +46,8 @@ class SessionTopicIds(KafkaError):
 
 
 @dataclass(slots=True)
-class Wanted:
-    """One partition that a client reads, from where and how much."""
+class SessionPartition:
+    """One partition of a Fetch request: the offset, and how many bytes at most."""
 
     topic: str
     topic_id: bytes
@@ -69,7 +70,7 @@ class Wanted:
         return news
 
 
-Exists = Callable[[Wanted], bool]
+Exists = Callable[[SessionPartition], bool]
 """Whether there is such a partition in the cluster, led by whomever."""
 
 
@@ -77,9 +78,17 @@ class FetchSession:
     """What one client reads."""
 
     def __init__(
-        self, session_id: int, wanted: Iterable[Wanted], *, by_id: bool, privileged: bool, now_ms: int
+        self,
+        session_id: int,
+        wanted: Iterable[SessionPartition],
+        *,
+        by_id: bool,
+        privileged: bool,
+        now_ms: int,
+        principal: Principal = ANONYMOUS,
     ) -> None:
         self.id = session_id
+        self.principal = principal
         self.epoch = 1
         self.by_id = by_id
         self.privileged = privileged  # a follower's
@@ -90,7 +99,7 @@ class FetchSession:
         return len(self._wanted)
 
     @property
-    def wanted(self) -> list[Wanted]:
+    def wanted(self) -> list[SessionPartition]:
         return list(self._wanted.values())
 
     def check(self, request: FetchRequest, *, by_id: bool) -> None:
@@ -102,7 +111,7 @@ class FetchSession:
                 f"session {self.id} is at epoch {self.epoch}, not {request.session_epoch}"
             )
 
-    def go_on(self, request: FetchRequest, named: Iterable[Wanted]) -> Steps[None]:
+    def go_on(self, request: FetchRequest, named: Iterable[SessionPartition]) -> Steps[None]:
         """Take in what an incremental request changes."""
         self.epoch = 1 if self.epoch == _MAX_EPOCH else self.epoch + 1
         for forgotten in request.forgotten_topics_data:
@@ -116,7 +125,7 @@ class FetchSession:
             entry.said = None if known is None else known.said
             self._wanted[entry.key] = entry
 
-    def served(self, entry: Wanted) -> None:
+    def served(self, entry: SessionPartition) -> None:
         """Send a partition that got data to the end of the line, so that all get their turn."""
         if self._wanted.pop(entry.key, None) is not None:
             self._wanted[entry.key] = entry
@@ -130,7 +139,7 @@ class FetchSession:
 class Plan:
     """What one request reads. Without a session every partition is answered for."""
 
-    wanted: list[Wanted]
+    wanted: list[SessionPartition]
     session: FetchSession | None
     incremental: bool
     session_id: int = (
@@ -163,18 +172,30 @@ class FetchSessions:
         return len(self._sessions)
 
     def plan(
-        self, request: FetchRequest, *, by_id: bool, exists: Exists, privileged: bool, now_ms: int
+        self,
+        request: FetchRequest,
+        *,
+        by_id: bool,
+        exists: Exists,
+        privileged: bool,
+        now_ms: int,
+        principal: Principal = ANONYMOUS,
     ) -> Steps[Plan]:
-        """What `request` reads; KafkaError if it goes on with a session that is not there."""
+        """Return what `request` reads; raise SessionNotFound if its session is not this principal's."""
+        session = self._sessions.get(request.session_id)
+        if session is not None and session.principal != principal:
+            session = None
         if request.session_epoch in {_FULL, _OPEN}:
-            self._remove(request.session_id)
+            if session is not None:
+                self._remove(session.id)
             opens = request.session_epoch == _OPEN
             wanted, all_exist = yield from _named(request, exists if opens else None)
             session = None
             if opens and wanted and all_exist:
-                session = self._open(wanted, by_id=by_id, privileged=privileged, now_ms=now_ms)
+                session = self._open(
+                    wanted, by_id=by_id, privileged=privileged, now_ms=now_ms, principal=principal
+                )
             return Plan(wanted, session, incremental=False, session_id=session.id if session else NO_SESSION)
-        session = self._sessions.get(request.session_id)
         if session is None:
             raise SessionNotFound(f"there is no fetch session {request.session_id}")
         session.check(request, by_id=by_id)
@@ -193,9 +214,15 @@ class FetchSessions:
         return Plan(session.wanted, session, incremental=True, session_id=session.id if keeps else NO_SESSION)
 
     def _open(
-        self, wanted: list[Wanted], *, by_id: bool, privileged: bool, now_ms: int
+        self,
+        wanted: list[SessionPartition],
+        *,
+        by_id: bool,
+        privileged: bool,
+        now_ms: int,
+        principal: Principal,
     ) -> FetchSession | None:
-        """A new session, unless there is no room for it and none that is worth less."""
+        """Return a new session, or None if there is no room and no session of less value to evict."""
         if self._slots == 0 or len(wanted) > self._session_partitions:
             return None
         if not self._make_room((privileged, len(wanted)), now_ms):
@@ -203,7 +230,9 @@ class FetchSessions:
         session_id = NO_SESSION
         while session_id == NO_SESSION or session_id in self._sessions:
             session_id = secrets.randbelow(2**31)
-        session = FetchSession(session_id, wanted, by_id=by_id, privileged=privileged, now_ms=now_ms)
+        session = FetchSession(
+            session_id, wanted, by_id=by_id, privileged=privileged, now_ms=now_ms, principal=principal
+        )
         self._put(session)
         return session
 
@@ -258,18 +287,18 @@ class FetchSessions:
             self._partitions -= len(session)
 
 
-def _named(request: FetchRequest, exists: Exists | None) -> Steps[tuple[list[Wanted], bool]]:
+def _named(request: FetchRequest, exists: Exists | None) -> Steps[tuple[list[SessionPartition], bool]]:
     """The partitions that a request names, each once, and whether all of them exist if that is asked.
 
     What is said last of a partition counts.
     """
-    wanted: dict[tuple[str, bytes, int], Wanted] = {}
+    wanted: dict[tuple[str, bytes, int], SessionPartition] = {}
     all_exist = True
     for topic in request.topics:
         for number, partition in enumerate(topic.partitions):
             if not number % _EVERY:
                 yield
-            entry = Wanted(
+            entry = SessionPartition(
                 topic.topic,
                 topic.topic_id,
                 partition.partition,

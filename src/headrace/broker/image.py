@@ -85,9 +85,7 @@ class ClusterImage:
         """The live brokers that have `listener`, by id."""
         found = []
         for broker_id, registration in sorted(self.brokers.items()):
-            for endpoint in registration.endpoints:
-                name, _, address = endpoint.partition("://")
-                if name == listener:
-                    host, _, port = address.rpartition(":")
-                    found.append(Node(broker_id, host.strip("[]"), int(port), registration.rack))
+            endpoint = registration.endpoint(listener)
+            if endpoint is not None:
+                found.append(Node(broker_id, endpoint.host, endpoint.port, registration.rack))
         return found

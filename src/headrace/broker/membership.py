@@ -23,6 +23,7 @@ from headrace.coordination.session import Conflict, Create, SessionState, Set
 from headrace.coordination.znodes import BrokerRegistration
 from headrace.protocol.message import Message
 from headrace.protocol.schema.broker_heartbeat import BrokerHeartbeatRequest
+from headrace.security.listeners import Endpoint
 from headrace.storage.errors import StorageError
 
 if TYPE_CHECKING:
@@ -91,13 +92,9 @@ class Membership:
 
     async def _register(self) -> None:
         broker = self._broker
-        first = broker.endpoints[0]
         registration = BrokerRegistration(
             broker_id=broker.broker_id,
-            endpoints=[str(endpoint) for endpoint in broker.endpoints],
-            security_protocols={endpoint.name: "PLAINTEXT" for endpoint in broker.endpoints},
-            host=first.host,
-            port=first.port,
+            endpoints=tuple(broker.endpoints),
             timestamp_ms=broker.now_ms(),
             rack=broker.config.rack,
             may_have_lost=broker.logs.may_have_lost,
@@ -141,9 +138,9 @@ class Membership:
                 await remove_registration(broker.session, broker.broker_id, found.created_zxid)
             return False
         is_elsewhere = tuple(other.endpoints) != tuple(registration.endpoints)  # else it is us who answers
-        if broker.loop.time() > deadline or (is_elsewhere and await _answers(other.host, other.port)):
+        if broker.loop.time() > deadline or (is_elsewhere and await _answers(other.endpoints[0])):
             raise StartRefused(
-                f"broker {broker.broker_id} is running already, at {other.host}:{other.port}: "
+                f"broker {broker.broker_id} is running already, at {other.endpoints[0].address}: "
                 "stop it first, or give this one another broker.id"
             )
         await asyncio.sleep(0.1)
@@ -323,7 +320,7 @@ class Membership:
     async def _connect_for_controller(self, broker_id: int, registration: BrokerRegistration) -> Link:
         if broker_id == self._broker.broker_id:
             return SelfLink(self._broker)
-        return await Peer.connect(registration.host, registration.port, self._client_id, self._broker.buffers)
+        return await self._connect(registration)
 
     @property
     def _client_id(self) -> str:
@@ -339,9 +336,7 @@ class Membership:
                 await asyncio.sleep(FIRST_RETRY_S)
                 continue
             try:
-                peer = await Peer.connect(
-                    registration.host, registration.port, self._client_id, self._broker.buffers
-                )
+                peer = await self._connect(registration)
             except PeerGone as error:
                 logger.debug("no connection to the controller, broker %d: %s", controller_id, error)
                 await asyncio.sleep(_RECONNECT_S)
@@ -354,10 +349,18 @@ class Membership:
 
     async def connect_to(self, broker_id: int) -> Peer:
         """A connection to another broker; PeerGone if it cannot be had."""
-        for node in self._broker.image.nodes(self._broker.endpoints[0].name):
-            if node.id == broker_id:
-                return await Peer.connect(node.host, node.port, self._client_id, self._broker.buffers)
-        raise PeerGone(f"broker {broker_id} is not there")
+        registration = self._broker.image.brokers.get(broker_id)
+        if registration is None:
+            raise PeerGone(f"broker {broker_id} is not registered")
+        return await self._connect(registration)
+
+    async def _connect(self, registration: BrokerRegistration) -> Peer:
+        """Connect to the inter-broker listener of another broker."""
+        listener = self._broker.config.inter_broker_listener
+        endpoint = registration.endpoint(listener)
+        if endpoint is None:
+            raise PeerGone(f"broker {registration.broker_id} has no listener {listener}")
+        return await Peer.connect(endpoint, self._client_id, self._broker.buffers)
 
     async def ask_controller(self, request: Message, version: int, *, timeout_s: float) -> Any:
         """What the controller answers, wherever it is; NotController or PeerGone if there is none.
@@ -433,9 +436,9 @@ class SelfLink:
         """Nothing is open."""
 
 
-async def _answers(host: str, port: int) -> bool:
+async def _answers(endpoint: Endpoint) -> bool:
     try:
-        _, writer = await asyncio.wait_for(asyncio.open_connection(host, port), 1)
+        _, writer = await asyncio.wait_for(asyncio.open_connection(endpoint.host, endpoint.port), 1)
     except (OSError, TimeoutError):
         return False
     writer.close()

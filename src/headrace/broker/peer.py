@@ -14,6 +14,7 @@ from headrace.protocol.frame import FrameBuffer, encode_frame
 from headrace.protocol.headers import decode_response_header, encode_request_header
 from headrace.protocol.message import Message
 from headrace.protocol.schema.request_header import RequestHeader
+from headrace.security.listeners import Endpoint, SecurityProtocol
 
 MAX_RESPONSE_BYTES = 256 * 1024 * 1024
 CONNECT_TIMEOUT_S = 3.0
@@ -41,15 +42,19 @@ class Peer(asyncio.BufferedProtocol):
         self._gone: asyncio.Future[None] = self._loop.create_future()
 
     @classmethod
-    async def connect(cls, host: str, port: int, client_id: str, pool: BufferPool | None = None) -> "Peer":
-        """A connection to the broker there; PeerGone if there is none to be had."""
+    async def connect(cls, endpoint: Endpoint, client_id: str, pool: BufferPool | None = None) -> "Peer":
+        """Return a connection to the broker at `endpoint`, or raise PeerGone."""
+        if endpoint.security_protocol is not SecurityProtocol.PLAINTEXT:
+            raise PeerGone(f"{endpoint}: {endpoint.security_protocol.name} is not supported yet")
         loop = asyncio.get_running_loop()
         try:
             # Not `wait_for`: in Python 3.11 it may lose the cancellation of whoever waits.
             async with asyncio.timeout(CONNECT_TIMEOUT_S):
-                _, peer = await loop.create_connection(lambda: cls(client_id, pool), host, port)
+                _, peer = await loop.create_connection(
+                    lambda: cls(client_id, pool), endpoint.host, endpoint.port
+                )
         except (OSError, TimeoutError) as error:
-            raise PeerGone(f"{host}:{port} cannot be reached: {error or 'it does not answer'}") from error
+            raise PeerGone(f"{endpoint} cannot be reached: {error or 'no answer'}") from error
         return peer
 
     @property

@@ -23,6 +23,7 @@ from headrace.protocol.update_metadata import (
     UpdateMetadataTopicState,
 )
 from headrace.replication.rate import Rate, is_throttled
+from headrace.security.listeners import Endpoint, SecurityProtocol
 from headrace.storage.errors import StorageError
 
 if TYPE_CHECKING:
@@ -257,16 +258,12 @@ def _rate(config: BrokerConfig, role: str) -> int:
 
 
 def _registration(broker: UpdateMetadataBroker) -> BrokerRegistration:
-    first = broker.endpoints[0]
     return BrokerRegistration(
         broker_id=broker.id,
         endpoints=[
-            f"{each.listener}://{f'[{each.host}]' if ':' in each.host else each.host}:{each.port}"
+            Endpoint(each.listener, each.host, each.port, SecurityProtocol(each.security_protocol))
             for each in broker.endpoints
         ],
-        security_protocols={each.listener: "PLAINTEXT" for each in broker.endpoints},
-        host=first.host,
-        port=first.port,
         timestamp_ms=-1,
         rack=broker.rack,
     )

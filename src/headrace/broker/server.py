@@ -5,19 +5,21 @@ import errno
 import logging
 import time
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from headrace.addresses import reachable
 from headrace.broker.broker_settings import BROKER_SETTINGS
 from headrace.broker.cluster import prepare
-from headrace.broker.config import BrokerConfig, Endpoint
+from headrace.broker.config import BrokerConfig
 from headrace.broker.config_admin import ConfigAdmin
 from headrace.broker.config_resources import ALL_BROKERS
 from headrace.broker.connection import Connection
 from headrace.broker.coordinator_runtime import CoordinatorHost, CoordinatorRuntime
 from headrace.broker.descriptors import raise_limit, room_for_connections
-from headrace.broker.dispatch import HANDLERS, Context, Handler, HangUp, load_handlers
+from headrace.broker.dispatch import HANDLERS, Context, Encoded, Handler, HangUp, load_handlers
+from headrace.broker.envelopes import ENVELOPE_VERSION, opened, sealed
 from headrace.broker.errors import (
     NotController,
     NotLeader,
@@ -60,11 +62,15 @@ from headrace.protocol.schema.create_topics import (
     CreatableTopicResult,
     CreateTopicsRequest,
 )
+from headrace.security.authorization import ALLOW_ALL, Authorizer
+from headrace.security.listeners import Endpoint
+from headrace.security.principals import ANONYMOUS
 from headrace.storage.directory import LogDirectory
 from headrace.storage.errors import LogOffline
 from headrace.storage.identity import Identity
 
 _FORWARD_S = 60.0
+_RETRY_S = 0.05  # after a broker that is no longer the controller has answered
 _CREATE_TOPICS_VERSION = 7
 _FINISHING_S = 2.0  # for changes to the cluster that are under way when a broker is told to stop
 
@@ -90,6 +96,7 @@ class Broker:
         self.broker_id = config.broker_id
         self.handlers: Mapping[int, Handler] = HANDLERS  # who answers what comes over the wire
         self.ready = asyncio.Event()  # once the controller has said what there is
+        self.authorizer: Authorizer = ALLOW_ALL
         self.fetch_sessions = FetchSessions(config.integer("max.incremental.fetch.session.cache.slots"))
         self.finishing = Finishing()
         self.topic_admin = TopicAdmin(self)
@@ -99,9 +106,9 @@ class Broker:
         self.long_requests = asyncio.Lock()  # of the connections, for those that take more than a slice
         self.meters = Meters()
         self.started_s = time.time()
-        # Encoded replies about all topics, and the image's version they are of; one for each version of
-        # the API, listener and pair of flags.
-        self.metadata_cache: dict[tuple[int, str, bool, bool], tuple[int, list[Buffer]]] = {}
+        # Encoded responses about all topics, with the version of the image that they were made from; one
+        # for each API version, listener, view of a principal and pair of flags.
+        self.metadata_cache: dict[tuple[Hashable, ...], tuple[int, list[Buffer]]] = {}
         self.endpoints: list[Endpoint] = []  # what clients are told, ports as they really are
         self._servers: list[asyncio.Server] = []
         self._connections: set[Connection] = set()
@@ -160,7 +167,7 @@ class Broker:
     @property
     def bootstrap(self) -> str:
         """What clients connect to first: HOST:PORT, one for each listener."""
-        return ",".join(str(endpoint).partition("://")[2] for endpoint in self.endpoints)
+        return ",".join(endpoint.address for endpoint in self.endpoints)
 
     # -- life ----------------------------------------------------------------------------------
 
@@ -231,7 +238,7 @@ class Broker:
         for listener in self.config.listeners:
             try:
                 server = await self._loop.create_server(
-                    lambda name=listener.name: Connection(self, name),
+                    lambda name=listener.name: Connection(self, self.config.listener(name)),
                     listener.host or ("0.0.0.0" if listener.port == 0 else None),  # noqa: S104  asked for
                     listener.port,
                     start_serving=False,
@@ -241,8 +248,8 @@ class Broker:
                 raise StartRefused(f"cannot listen on {listener}: {_why(error)}") from error
             self._servers.append(server)
             port = server.sockets[0].getsockname()[1]
-            told = advertised.get(listener.name) or Endpoint(listener.name, reachable(listener.host), port)
-            self.endpoints.append(told)
+            bound = replace(listener, host=reachable(listener.host), port=port)
+            self.endpoints.append(advertised.get(listener.name) or bound)
 
     async def _stop_listening(self) -> None:
         for server in self._servers:
@@ -418,20 +425,32 @@ class Broker:
     async def handle_locally(self, request: Message, version: int) -> Any:
         """What a handler of this broker answers, asked without a wire."""
         assert request.__api_key__ is not None, request
-        handler = HANDLERS[request.__api_key__]
-        context = Context(self, self.endpoints[0].name, f"broker-{self.broker_id}", version, "127.0.0.1")
-        return await completed(handler.function(request, context))
+        listener = self.config.listener(self.config.inter_broker_listener)
+        context = Context(self, listener, f"broker-{self.broker_id}", version, "127.0.0.1", ANONYMOUS)
+        return await completed(HANDLERS[request.__api_key__].function(request, context))
 
     def is_answering(self, handler: Handler) -> bool:
         """Whether this broker can answer such requests now, by itself."""
-        return self.ready.is_set() and (not handler.on_controller or self.membership.controller is not None)
+        return self.ready.is_set() and (not handler.on_controller or self.is_controller)
 
-    async def forward(self, request: Message, version: int) -> Any:
-        """The controller's answer to a client's request."""
-        try:
-            return await self.ask_controller(request, version, timeout_s=_FORWARD_S)
-        except (PeerGone, NotController) as error:
-            raise HangUp(f"the controller cannot be asked: {error}") from error
+    @property
+    def is_controller(self) -> bool:
+        return self.membership.controller is not None
+
+    async def forward(self, request: Message, context: Context) -> Encoded:
+        """Return the controller's response to a client's request, which keeps its principal and address."""
+        envelope = sealed(request, context)
+        deadline = self._loop.time() + _FORWARD_S
+        while True:
+            try:
+                response = await self.ask_controller(envelope, ENVELOPE_VERSION, timeout_s=_FORWARD_S)
+            except (PeerGone, NotController) as error:
+                raise HangUp(f"the controller cannot be reached: {error}") from error
+            if response.error_code != ErrorCode.NOT_CONTROLLER:
+                return opened(response, request, context.version)
+            if self._loop.time() > deadline:
+                raise HangUp("the controller cannot be reached (NOT_CONTROLLER)")
+            await asyncio.sleep(_RETRY_S)
 
     async def ask_controller(self, request: Message, version: int, *, timeout_s: float) -> Any:
         return await self.membership.ask_controller(request, version, timeout_s=timeout_s)

@@ -67,14 +67,8 @@ SETTINGS_WITHOUT_EFFECT: Final = [
         _long("socket.connection.setup.timeout.ms", 10_000),
     ),
     *_unused(
-        "every listener is PLAINTEXT, and brokers use the first of them",
+        "all listeners start together",
         _list("early.start.listeners"),
-        _text("inter.broker.listener.name"),
-        _text(
-            "listener.security.protocol.map",
-            "SASL_SSL:SASL_SSL,PLAINTEXT:PLAINTEXT,SSL:SSL,SASL_PLAINTEXT:SASL_PLAINTEXT",
-            scope=_ONE,
-        ),
     ),
     *_unused(
         "connections are bounded by number, not by rate",

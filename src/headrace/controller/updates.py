@@ -18,8 +18,6 @@ from headrace.protocol.update_metadata import (
     UpdateMetadataTopicState,
 )
 
-_PLAINTEXT = 0
-
 
 def compose(
     model: ClusterModel,
@@ -103,15 +101,12 @@ def _gone(index: int, controller_epoch: int) -> UpdateMetadataPartitionState:
 
 
 def _broker(registration: BrokerRegistration, epoch: int) -> UpdateMetadataBroker:
-    endpoints = []
-    for text in registration.endpoints:
-        listener, _, address = text.partition("://")
-        host, _, port = address.rpartition(":")
-        endpoints.append(
-            UpdateMetadataEndpoint(
-                port=int(port), host=host.strip("[]"), listener=listener, security_protocol=_PLAINTEXT
-            )
+    endpoints = [
+        UpdateMetadataEndpoint(
+            port=each.port, host=each.host, listener=each.name, security_protocol=each.security_protocol
         )
+        for each in registration.endpoints
+    ]
     return UpdateMetadataBroker(
         id=registration.broker_id, endpoints=endpoints, rack=registration.rack, broker_epoch=epoch
     )

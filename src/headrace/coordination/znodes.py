@@ -14,6 +14,7 @@ from typing import Any, ClassVar, Self
 from urllib.parse import quote, unquote
 
 from headrace.coordination.processes import ProcessIdentity
+from headrace.security.listeners import Endpoint, SecurityProtocol
 
 BROKER_IDS = "/brokers/ids"
 REGISTRATION_COUNTS = "/brokers/registration_counts"
@@ -82,10 +83,7 @@ class BrokerRegistration:
     """A live broker: ephemeral, so that it goes with the broker's session. Its czxid is the broker epoch."""
 
     broker_id: int
-    endpoints: Sequence[str]  # "PLAINTEXT://host:9092"
-    security_protocols: Mapping[str, str]  # listener name to protocol
-    host: str
-    port: int
+    endpoints: Sequence[Endpoint]  # at least one
     timestamp_ms: int
     rack: str | None = None
     may_have_lost: bool = False  # records: it stopped uncleanly, and its machine has been down since
@@ -99,15 +97,21 @@ class BrokerRegistration:
     def path_of(broker_id: int) -> str:
         return f"{BROKER_IDS}/{broker_id}"
 
+    def endpoint(self, listener: str) -> Endpoint | None:
+        """Return the endpoint of the listener with this name."""
+        return next((each for each in self.endpoints if each.name == listener), None)
+
     def encode(self) -> bytes:
         content: dict[str, Any] = {
             "version": 5,
-            "host": self.host,
-            "port": self.port,
+            "host": self.endpoints[0].host,
+            "port": self.endpoints[0].port,
             "jmx_port": -1,
             "timestamp": str(self.timestamp_ms),
-            "endpoints": list(self.endpoints),
-            "listener_security_protocol_map": dict(self.security_protocols),
+            "endpoints": [str(endpoint) for endpoint in self.endpoints],
+            "listener_security_protocol_map": {
+                endpoint.name: endpoint.security_protocol.name for endpoint in self.endpoints
+            },
             "features": {},
         }
         if self.may_have_lost:
@@ -121,10 +125,7 @@ class BrokerRegistration:
         with _content(f"{BROKER_IDS}/{broker_id}", data) as content:
             return cls(
                 broker_id=broker_id,
-                endpoints=tuple(content["endpoints"]),
-                security_protocols=dict(content.get("listener_security_protocol_map", {})),
-                host=str(content["host"]),
-                port=int(content["port"]),
+                endpoints=_endpoints(content),
                 timestamp_ms=int(content["timestamp"]),
                 rack=content.get("rack"),
                 may_have_lost=bool(content.get("may_have_lost", False)),
@@ -364,6 +365,16 @@ def _content(path: str, data: bytes) -> Iterator[dict[str, Any]]:
         yield json.loads(data)
     except (ValueError, KeyError, TypeError, AttributeError, Base64Error):
         raise CorruptZnode(path, data) from None
+
+
+def _endpoints(content: Mapping[str, Any]) -> tuple[Endpoint, ...]:
+    protocols = {
+        name: SecurityProtocol[protocol]
+        for name, protocol in content.get("listener_security_protocol_map", {}).items()
+    }
+    return tuple(
+        Endpoint.parse(text, SecurityProtocol.__members__ | protocols) for text in content["endpoints"]
+    )
 
 
 def _process(content: Mapping[str, Any] | None) -> ProcessIdentity | None:

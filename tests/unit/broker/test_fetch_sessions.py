@@ -7,12 +7,13 @@ from headrace.broker.fetch_sessions import (
     FetchSessions,
     Plan,
     SessionNotFound,
+    SessionPartition,
     SessionTopicIds,
-    Wanted,
     WrongSessionEpoch,
 )
 from headrace.broker.slices import at_once
 from headrace.protocol.schema.fetch import FetchPartition, FetchRequest, FetchTopic, ForgottenTopic
+from headrace.security.principals import Principal
 
 
 def request(
@@ -38,7 +39,7 @@ def plan(
     fetch: FetchRequest,
     *,
     by_id: bool = False,
-    exists: Callable[[Wanted], bool] = lambda _: True,
+    exists: Callable[[SessionPartition], bool] = lambda _: True,
     follower: bool = False,
     now_ms: int = 0,
 ) -> Plan:
@@ -226,3 +227,22 @@ def test_a_partition_that_got_data_goes_to_the_end_of_the_line() -> None:
     planned.session.served(planned.wanted[0])
 
     assert [entry.partition for entry in planned.session.wanted] == [1, 2, 0]
+
+
+def test_a_session_belongs_to_its_principal() -> None:
+    sessions = FetchSessions(10)
+    opened = plan(sessions, request(wanted={0: 5})).session_id
+    other = Principal("mallory")
+
+    for epoch in (1, -1, 0):  # going on, closing, and opening another one in its place
+        try:
+            fetch = request(opened, epoch)
+            at_once(
+                sessions.plan(
+                    fetch, by_id=False, exists=lambda _each: True, privileged=False, now_ms=0, principal=other
+                )
+            )
+        except SessionNotFound:
+            assert epoch == 1
+
+    assert offsets(sessions, request(opened, 1)) == {0: 5}

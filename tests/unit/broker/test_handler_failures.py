@@ -22,7 +22,10 @@ from headrace.protocol.schema.offset_for_leader_epoch import (
     OffsetForLeaderTopic,
 )
 from headrace.protocol.schema.produce import PartitionProduceData, ProduceRequest, TopicProduceData
+from headrace.security.listeners import Listener, SecurityProtocol
 from headrace.storage.errors import StorageError
+
+LISTENER = Listener("PLAINTEXT", SecurityProtocol.PLAINTEXT, is_inter_broker=True)
 
 
 class BrokenBroker:
@@ -41,7 +44,7 @@ def ask(request: Message, version: int) -> Any:
     load_handlers()
     assert request.__api_key__ is not None
     broker: Any = BrokenBroker()
-    answer = HANDLERS[request.__api_key__].function(request, Context(broker, "PLAINTEXT", None, version))
+    answer = HANDLERS[request.__api_key__].function(request, Context(broker, LISTENER, None, version))
     return at_once(answer) if isinstance(answer, GeneratorType) else answer
 
 

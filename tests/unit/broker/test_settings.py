@@ -3,11 +3,12 @@ from pathlib import Path
 import pytest
 
 from headrace.broker.broker_settings import BROKER_SETTINGS, COARSER
-from headrace.broker.config import BrokerConfig, Endpoint
+from headrace.broker.config import BrokerConfig
 from headrace.broker.describe import Source, describe_broker, describe_topic
 from headrace.broker.settings import InvalidSetting, Kind, Setting, parse_properties, show
 from headrace.broker.topic_settings import BROKER_SYNONYMS, TOPIC_SETTINGS, log_config, topic_values
 from headrace.protocol.batch import TimestampType
+from headrace.security.listeners import Endpoint, Listener, SecurityProtocol
 
 
 def test_an_unknown_setting_is_refused_with_the_nearest_name() -> None:
@@ -79,6 +80,34 @@ def test_listeners_may_name_any_address_or_none() -> None:
 
     assert config.listeners == (Endpoint("PLAINTEXT", "", 9092), Endpoint("PLAINTEXT", "::1", 9093))
     assert str(config.listeners[1]) == "PLAINTEXT://[::1]:9093"
+
+
+def test_listeners_have_names_and_brokers_use_one_of_them() -> None:
+    given = {
+        "listeners": "EXTERNAL://:9092,INTERNAL://:9093",
+        "listener.security.protocol.map": "EXTERNAL:PLAINTEXT,INTERNAL:PLAINTEXT",
+    }
+
+    assert BrokerConfig.of(given).inter_broker_listener == "EXTERNAL"
+    config = BrokerConfig.of(given | {"inter.broker.listener.name": "INTERNAL"})
+    assert config.listener("INTERNAL") == Listener(
+        "INTERNAL", SecurityProtocol.PLAINTEXT, is_inter_broker=True
+    )
+    assert not config.listener("EXTERNAL").is_inter_broker
+
+
+@pytest.mark.parametrize(
+    ("given", "why"),
+    [
+        ({"listeners": "EXTERNAL://:9092"}, "no security protocol for listener EXTERNAL"),
+        ({"listeners": "SSL://:9092"}, "SSL is not supported yet"),
+        ({"listener.security.protocol.map": "A:TLS"}, "expected NAME:PROTOCOL"),
+        ({"inter.broker.listener.name": "INTERNAL"}, "is not one of PLAINTEXT"),
+    ],
+)
+def test_listeners_that_cannot_work_are_refused(given: dict[str, str], why: str) -> None:
+    with pytest.raises(InvalidSetting, match=why):
+        BrokerConfig.of(given)
 
 
 def test_every_topic_setting_falls_back_to_a_broker_setting_of_the_same_kind() -> None:

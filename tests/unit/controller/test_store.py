@@ -7,6 +7,7 @@ from headrace.controller.store import TopicRules, _as_left_by, first_state, memb
 from headrace.coordination.znodes import BrokerRegistration
 from headrace.protocol.ids import TopicPartition
 from headrace.replication.election import NO_LEADER, Partition
+from headrace.security.listeners import Endpoint
 
 PARTITION = Partition(
     replicas=(1, 2, 3), leader=1, leader_epoch=5, isr=(1, 2, 3), min_insync_replicas=2, version=9
@@ -91,10 +92,7 @@ def test_a_partition_without_a_state_has_to_be_written() -> None:
 def test_a_registration_says_whether_its_broker_is_to_be_believed() -> None:
     registration = BrokerRegistration(
         broker_id=2,
-        endpoints=("PLAINTEXT://b:9092",),
-        security_protocols={"PLAINTEXT": "PLAINTEXT"},
-        host="b",
-        port=9092,
+        endpoints=(Endpoint("PLAINTEXT", "b", 9092),),
         timestamp_ms=0,
         rack="r",
     )

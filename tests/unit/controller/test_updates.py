@@ -6,6 +6,7 @@ from headrace.coordination.znodes import BrokerRegistration
 from headrace.protocol.ids import TopicPartition
 from headrace.protocol.update_metadata import FULL, INCREMENTAL, TOPIC_IS_GONE, UpdateMetadataRequest
 from headrace.replication.election import Partition
+from headrace.security.listeners import Endpoint
 
 A, B = bytes([1]) * 16, bytes([2]) * 16
 
@@ -13,10 +14,7 @@ A, B = bytes([1]) * 16, bytes([2]) * 16
 def registration(broker_id: int) -> BrokerRegistration:
     return BrokerRegistration(
         broker_id=broker_id,
-        endpoints=(f"PLAINTEXT://[::{broker_id}]:9092",),
-        security_protocols={"PLAINTEXT": "PLAINTEXT"},
-        host=f"::{broker_id}",
-        port=9092,
+        endpoints=(Endpoint("PLAINTEXT", f"::{broker_id}", 9092),),
         timestamp_ms=0,
         rack="r",
     )

@@ -18,6 +18,7 @@ from headrace.coordination.znodes import (
     decode_id,
     encode_id,
 )
+from headrace.security.listeners import Endpoint
 
 TOPIC_ID = bytes(range(16))
 
@@ -25,10 +26,7 @@ TOPIC_ID = bytes(range(16))
 def test_a_broker_registers_as_kafkas_brokers_did() -> None:
     registration = BrokerRegistration(
         broker_id=1,
-        endpoints=["PLAINTEXT://host:9092"],
-        security_protocols={"PLAINTEXT": "PLAINTEXT"},
-        host="host",
-        port=9092,
+        endpoints=(Endpoint("PLAINTEXT", "host", 9092),),
         timestamp_ms=1_700_000_000_000,
         rack="r1",
     )
@@ -46,7 +44,7 @@ def test_a_broker_registers_as_kafkas_brokers_did() -> None:
         "rack": "r1",
     }
     decoded = BrokerRegistration.decode(1, registration.encode())
-    assert (decoded.host, decoded.port, decoded.rack) == ("host", 9092, "r1")
+    assert (decoded.endpoints, decoded.rack) == (registration.endpoints, "r1")
 
 
 def test_a_topic_is_its_id_and_its_replicas() -> None:

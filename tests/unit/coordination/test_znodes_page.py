@@ -17,6 +17,7 @@ from headrace.coordination.znodes import (
     ProducerIdBlock,
     TopicAssignment,
 )
+from headrace.security.listeners import Endpoint
 
 PAGE = Path(__file__).parents[3] / "docs" / "formats.md"
 AT_MS = 1_700_000_000_000
@@ -28,10 +29,7 @@ def written() -> dict[str, str]:
         ClusterId(id="kFg2n0eYSgWGzSrTbcEJpQ"),
         BrokerRegistration(
             broker_id=1,
-            endpoints=["PLAINTEXT://10.0.0.1:9092"],
-            security_protocols={"PLAINTEXT": "PLAINTEXT"},
-            host="10.0.0.1",
-            port=9092,
+            endpoints=(Endpoint("PLAINTEXT", "10.0.0.1", 9092),),
             timestamp_ms=AT_MS,
             rack="a",
             process=ProcessIdentity(

@@ -9,6 +9,7 @@ from collections import Counter
 
 from headrace.broker.dispatch import Context, handles
 from headrace.broker.errors import InvalidRequest
+from headrace.broker.requirements import config_requirements
 from headrace.broker.slices import Turns
 from headrace.broker.translate import FAILURES, error_code, error_message
 from headrace.protocol.errors import ErrorCode
@@ -19,9 +20,10 @@ from headrace.protocol.schema.alter_configs import (
     AlterConfigsResponse,
 )
 from headrace.protocol.schema.index import ApiKey
+from headrace.security.authorization import Operation
 
 
-@handles(ApiKey.ALTER_CONFIGS, range(3))
+@handles(ApiKey.ALTER_CONFIGS, range(3), requires=config_requirements(Operation.ALTER_CONFIGS))
 async def alter_configs(request: AlterConfigsRequest, context: Context) -> AlterConfigsResponse:
     await context.broker.session.reconnected()
     times = Counter((each.resource_type, each.resource_name) for each in request.resources)

@@ -8,6 +8,7 @@ import logging
 from collections.abc import Iterator
 
 from headrace.broker.dispatch import Context, handles
+from headrace.broker.requirements import on_cluster
 from headrace.broker.translate import FAILURES, error_code
 from headrace.controller import model
 from headrace.controller.model import Changes, ClusterModel, Refused
@@ -22,6 +23,7 @@ from headrace.protocol.schema.alter_partition import (
     AlterPartitionResponseTopicData,
 )
 from headrace.protocol.schema.index import ApiKey
+from headrace.security.authorization import Operation
 
 logger = logging.getLogger(__name__)
 
@@ -35,7 +37,9 @@ _CODES = {
 }
 
 
-@handles(ApiKey.ALTER_PARTITION, range(2, 4))
+@handles(
+    ApiKey.ALTER_PARTITION, range(2, 4), requires=on_cluster(Operation.CLUSTER_ACTION), inter_broker=True
+)
 async def alter_partition(request: AlterPartitionRequest, context: Context) -> AlterPartitionResponse:
     controller = context.broker.membership.controller
     if controller is None:

@@ -6,6 +6,7 @@ Versions:  v1 may forbid another number of replicas.
 """
 
 from headrace.broker.dispatch import Context, handles
+from headrace.broker.requirements import on_cluster
 from headrace.broker.slices import Turns
 from headrace.broker.translate import FAILURES, error_code, error_message
 from headrace.controller import model
@@ -21,6 +22,7 @@ from headrace.protocol.schema.alter_partition_reassignments import (
     ReassignableTopicResponse,
 )
 from headrace.protocol.schema.index import ApiKey
+from headrace.security.authorization import Operation
 
 _CODES = {
     model.UNKNOWN_PARTITION: ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
@@ -31,7 +33,9 @@ _CODES = {
 }
 
 
-@handles(ApiKey.ALTER_PARTITION_REASSIGNMENTS, range(2), on_controller=True)
+@handles(
+    ApiKey.ALTER_PARTITION_REASSIGNMENTS, range(2), requires=on_cluster(Operation.ALTER), on_controller=True
+)
 async def alter_partition_reassignments(
     request: AlterPartitionReassignmentsRequest, context: Context
 ) -> AlterPartitionReassignmentsResponse:

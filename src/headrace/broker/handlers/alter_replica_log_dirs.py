@@ -10,6 +10,7 @@ from collections.abc import Iterator
 
 from headrace.broker.dispatch import Context, HangUp, handles
 from headrace.broker.errors import NotLeader
+from headrace.broker.requirements import on_cluster
 from headrace.broker.translate import FAILURES, error_code
 from headrace.protocol.errors import ErrorCode
 from headrace.protocol.schema.alter_replica_log_dirs import (
@@ -19,12 +20,13 @@ from headrace.protocol.schema.alter_replica_log_dirs import (
     AlterReplicaLogDirTopicResult,
 )
 from headrace.protocol.schema.index import ApiKey
+from headrace.security.authorization import Operation
 
 MAX_PARTITIONS = 100_000  # of one request: a broker does not have so many
 _AT_A_TIME = 1_000  # partitions, before others are served
 
 
-@handles(ApiKey.ALTER_REPLICA_LOG_DIRS, range(1, 3))
+@handles(ApiKey.ALTER_REPLICA_LOG_DIRS, range(1, 3), requires=on_cluster(Operation.ALTER))
 async def alter_replica_log_dirs(
     request: AlterReplicaLogDirsRequest, context: Context
 ) -> AlterReplicaLogDirsResponse:

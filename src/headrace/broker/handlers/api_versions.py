@@ -20,7 +20,7 @@ _FIRST_WITH_SOFTWARE = 3
 _SOFTWARE = re.compile("[a-zA-Z0-9](?:[a-zA-Z0-9.-]*[a-zA-Z0-9])?")  # KIP-511
 
 
-@handles(ApiKey.API_VERSIONS, VERSIONS, when_ready=False)
+@handles(ApiKey.API_VERSIONS, VERSIONS, requires=(), when_ready=False)
 def api_versions(request: ApiVersionsRequest, context: Context) -> ApiVersionsResponse:
     known = context.version in VERSIONS
     if known and context.version >= _FIRST_WITH_SOFTWARE and not _names_its_software(request):

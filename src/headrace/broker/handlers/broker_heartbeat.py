@@ -5,15 +5,17 @@ Behaviour: others lead what the broker leads, as far as they can; it may stop wh
 """
 
 from headrace.broker.dispatch import Context, handles
+from headrace.broker.requirements import on_cluster
 from headrace.broker.translate import FAILURES, error_code
 from headrace.controller.model import Refused
 from headrace.controller.runner import NotController
 from headrace.protocol.errors import ErrorCode
 from headrace.protocol.schema.broker_heartbeat import BrokerHeartbeatRequest, BrokerHeartbeatResponse
 from headrace.protocol.schema.index import ApiKey
+from headrace.security.authorization import Operation
 
 
-@handles(ApiKey.BROKER_HEARTBEAT, range(3))
+@handles(ApiKey.BROKER_HEARTBEAT, range(3), requires=on_cluster(Operation.CLUSTER_ACTION), inter_broker=True)
 async def broker_heartbeat(request: BrokerHeartbeatRequest, context: Context) -> BrokerHeartbeatResponse:
     controller = context.broker.membership.controller
     if controller is None:

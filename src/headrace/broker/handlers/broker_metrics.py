@@ -8,10 +8,12 @@ import asyncio
 
 from headrace.broker.dispatch import BrokerKey, Context, handles
 from headrace.broker.metrics import families
+from headrace.broker.requirements import on_cluster
 from headrace.protocol.broker_metrics import BrokerMetricsRequest, BrokerMetricsResponse
+from headrace.security.authorization import Operation
 
 
-@handles(BrokerKey.BROKER_METRICS, range(1), when_ready=False)
+@handles(BrokerKey.BROKER_METRICS, range(1), requires=on_cluster(Operation.DESCRIBE), when_ready=False)
 async def broker_metrics(request: BrokerMetricsRequest, context: Context) -> BrokerMetricsResponse:
     found = []
     for family in families(context.broker, request.prefixes):

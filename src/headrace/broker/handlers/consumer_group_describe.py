@@ -6,9 +6,9 @@ Versions:  v1 whether a member speaks the classic protocol.
 
 from functools import partial
 
-from headrace.broker.authorized import ALL_ON_GROUP, NOT_ASKED
 from headrace.broker.dispatch import Context, handles
 from headrace.broker.repeats import bounded_repeats
+from headrace.broker.requirements import on_groups
 from headrace.broker.slices import Steps, each
 from headrace.broker.translate import FAILURES, error_code, error_message
 from headrace.group.assignors import Assignment as Partitions
@@ -24,21 +24,25 @@ from headrace.protocol.schema.consumer_group_describe import (
     TopicPartitions,
 )
 from headrace.protocol.schema.index import ApiKey
+from headrace.security.authorization import Operation, ResourceType
 
 _CLASSIC, _CONSUMER = 0, 1
 
 
-@handles(ApiKey.CONSUMER_GROUP_DESCRIBE, range(2))
+@handles(
+    ApiKey.CONSUMER_GROUP_DESCRIBE,
+    range(2),
+    requires=on_groups(Operation.DESCRIBE, lambda request: request.group_ids),
+)
 def consumer_group_describe(
     request: ConsumerGroupDescribeRequest, context: Context
 ) -> Steps[ConsumerGroupDescribeResponse]:
-    operations = ALL_ON_GROUP if request.include_authorized_operations else NOT_ASKED
-    describe = partial(_describe, operations=operations, context=context)
+    describe = partial(_describe, requested=request.include_authorized_operations, context=context)
     groups = yield from each(describe, bounded_repeats(request.group_ids))
     return ConsumerGroupDescribeResponse(groups=groups)
 
 
-def _describe(group_id: str, operations: int, context: Context) -> DescribedGroup:
+def _describe(group_id: str, requested: bool, context: Context) -> DescribedGroup:
     try:
         if not group_id:
             raise InvalidGroupId("a group must have a name")
@@ -63,7 +67,9 @@ def _describe(group_id: str, operations: int, context: Context) -> DescribedGrou
         assignment_epoch=group.target_epoch,
         assignor_name=group.preferred_assignor() or context.broker.groups.limits.consumer_assignors[0],
         members=[_member(group, member, context) for member in group.members.values()],
-        authorized_operations=operations,
+        authorized_operations=context.authorized_operations(
+            ResourceType.GROUP, group_id, requested=requested
+        ),
     )
 
 

@@ -11,6 +11,7 @@ from collections.abc import Awaitable
 from headrace.broker.coordinator_replies import respond
 from headrace.broker.dispatch import Context, handles
 from headrace.broker.handlers.join_group import client_of
+from headrace.broker.requirements import on_group
 from headrace.broker.slices import Steps
 from headrace.broker.translate import FAILURES, Failure, error_code, error_message
 from headrace.group.consumer import ConsumerGroup
@@ -23,11 +24,12 @@ from headrace.protocol.schema.consumer_group_heartbeat import (
     TopicPartitions,
 )
 from headrace.protocol.schema.index import ApiKey
+from headrace.security.authorization import Operation
 
 _OWN_ID = 1
 
 
-@handles(ApiKey.CONSUMER_GROUP_HEARTBEAT, range(2))
+@handles(ApiKey.CONSUMER_GROUP_HEARTBEAT, range(2), requires=on_group(Operation.READ))
 def consumer_group_heartbeat(
     request: ConsumerGroupHeartbeatRequest, context: Context
 ) -> Steps[ConsumerGroupHeartbeatResponse | Awaitable[ConsumerGroupHeartbeatResponse]]:

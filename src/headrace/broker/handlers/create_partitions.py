@@ -9,6 +9,7 @@ from collections import Counter
 
 from headrace.broker.dispatch import Context, handles
 from headrace.broker.errors import InvalidRequest
+from headrace.broker.requirements import on_topics
 from headrace.broker.slices import Turns
 from headrace.broker.translate import FAILURES, error_code, error_message
 from headrace.protocol.schema.create_partitions import (
@@ -18,9 +19,15 @@ from headrace.protocol.schema.create_partitions import (
     CreatePartitionsTopicResult,
 )
 from headrace.protocol.schema.index import ApiKey
+from headrace.security.authorization import Operation
 
 
-@handles(ApiKey.CREATE_PARTITIONS, range(4), on_controller=True)
+@handles(
+    ApiKey.CREATE_PARTITIONS,
+    range(4),
+    requires=on_topics(Operation.ALTER, lambda request: request.topics),
+    on_controller=True,
+)
 async def create_partitions(request: CreatePartitionsRequest, context: Context) -> CreatePartitionsResponse:
     await context.broker.session.reconnected(request.timeout_ms)
     counts = Counter(topic.name for topic in request.topics)

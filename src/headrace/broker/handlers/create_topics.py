@@ -12,6 +12,7 @@ from collections import Counter
 from headrace.broker.describe import describe_topic
 from headrace.broker.dispatch import Context, handles
 from headrace.broker.errors import InvalidReplicaAssignment, InvalidRequest
+from headrace.broker.requirements import on_topics
 from headrace.broker.slices import Turns
 from headrace.broker.translate import FAILURES, Failure, error_code, error_message
 from headrace.coordination.znodes import TopicAssignment
@@ -23,11 +24,17 @@ from headrace.protocol.schema.create_topics import (
     CreateTopicsResponse,
 )
 from headrace.protocol.schema.index import ApiKey
+from headrace.security.authorization import Operation
 
 logger = logging.getLogger(__name__)
 
 
-@handles(ApiKey.CREATE_TOPICS, range(2, 8), on_controller=True)
+@handles(
+    ApiKey.CREATE_TOPICS,
+    range(2, 8),
+    requires=on_topics(Operation.CREATE, lambda request: request.topics),
+    on_controller=True,
+)
 async def create_topics(request: CreateTopicsRequest, context: Context) -> CreateTopicsResponse:
     await context.broker.session.reconnected(request.timeout_ms)
     times = Counter(topic.name for topic in request.topics)

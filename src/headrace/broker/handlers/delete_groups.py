@@ -11,6 +11,7 @@ from typing import Any
 from headrace.broker.coordinator_replies import respond_after
 from headrace.broker.coordinator_shard import outcome
 from headrace.broker.dispatch import Context, handles
+from headrace.broker.requirements import on_groups
 from headrace.broker.slices import Steps, each
 from headrace.protocol.errors import ErrorCode, KafkaError
 from headrace.protocol.schema.delete_groups import (
@@ -19,9 +20,12 @@ from headrace.protocol.schema.delete_groups import (
     DeleteGroupsResponse,
 )
 from headrace.protocol.schema.index import ApiKey
+from headrace.security.authorization import Operation
 
 
-@handles(ApiKey.DELETE_GROUPS, range(3))
+@handles(
+    ApiKey.DELETE_GROUPS, range(3), requires=on_groups(Operation.DELETE, lambda request: request.groups_names)
+)
 def delete_groups(
     request: DeleteGroupsRequest, context: Context
 ) -> Steps[DeleteGroupsResponse | Awaitable[DeleteGroupsResponse]]:

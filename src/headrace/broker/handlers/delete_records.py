@@ -7,6 +7,7 @@ Versions:  v2 flexible.
 from functools import partial
 
 from headrace.broker.dispatch import Context, handles
+from headrace.broker.requirements import on_topics
 from headrace.broker.slices import Steps, each
 from headrace.broker.translate import FAILURES, error_code
 from headrace.protocol.schema.delete_records import (
@@ -17,9 +18,12 @@ from headrace.protocol.schema.delete_records import (
     DeleteRecordsTopicResult,
 )
 from headrace.protocol.schema.index import ApiKey
+from headrace.security.authorization import Operation
 
 
-@handles(ApiKey.DELETE_RECORDS, range(3))
+@handles(
+    ApiKey.DELETE_RECORDS, range(3), requires=on_topics(Operation.DELETE, lambda request: request.topics)
+)
 def delete_records(request: DeleteRecordsRequest, context: Context) -> Steps[DeleteRecordsResponse]:
     topics = []
     for topic in request.topics:

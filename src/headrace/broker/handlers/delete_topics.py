@@ -6,6 +6,7 @@ Versions:  v4 flexible; v5 messages; v6 topics by id.
 
 from headrace.broker.dispatch import Context, handles
 from headrace.broker.errors import InvalidRequest
+from headrace.broker.requirements import on_topics
 from headrace.broker.slices import Turns
 from headrace.broker.translate import FAILURES, error_code, error_message
 from headrace.protocol.message import ZERO_UUID
@@ -16,9 +17,15 @@ from headrace.protocol.schema.delete_topics import (
     DeleteTopicState,
 )
 from headrace.protocol.schema.index import ApiKey
+from headrace.security.authorization import Operation
 
 
-@handles(ApiKey.DELETE_TOPICS, range(1, 7), on_controller=True)
+@handles(
+    ApiKey.DELETE_TOPICS,
+    range(1, 7),
+    requires=on_topics(Operation.DELETE, lambda request: (*request.topic_names, *request.topics)),
+    on_controller=True,
+)
 async def delete_topics(request: DeleteTopicsRequest, context: Context) -> DeleteTopicsResponse:
     await context.broker.session.reconnected(request.timeout_ms)
     named = [DeleteTopicState(name=name, topic_id=ZERO_UUID) for name in request.topic_names]

@@ -4,7 +4,6 @@ Behaviour: the live brokers of the client's listener, the controller and the clu
 Versions:  v1 controllers as endpoints (refused: ours are brokers); v2 fenced brokers (there are none).
 """
 
-from headrace.broker.authorized import ALL_ON_CLUSTER, NOT_ASKED
 from headrace.broker.dispatch import Context, handles
 from headrace.protocol.errors import ErrorCode
 from headrace.protocol.schema.describe_cluster import (
@@ -13,11 +12,12 @@ from headrace.protocol.schema.describe_cluster import (
     DescribeClusterResponse,
 )
 from headrace.protocol.schema.index import ApiKey
+from headrace.security.authorization import CLUSTER_NAME, ResourceType
 
 _BROKERS = 1
 
 
-@handles(ApiKey.DESCRIBE_CLUSTER, range(3))
+@handles(ApiKey.DESCRIBE_CLUSTER, range(3), requires=())
 def describe_cluster(request: DescribeClusterRequest, context: Context) -> DescribeClusterResponse:
     image = context.broker.image
     if request.endpoint_type != _BROKERS:
@@ -33,7 +33,9 @@ def describe_cluster(request: DescribeClusterRequest, context: Context) -> Descr
         controller_id=image.controller_id,
         brokers=[
             DescribeClusterBroker(broker_id=node.id, host=node.host, port=node.port, rack=node.rack)
-            for node in image.nodes(context.listener)
+            for node in image.nodes(context.listener.name)
         ],
-        cluster_authorized_operations=ALL_ON_CLUSTER if asked else NOT_ASKED,
+        cluster_authorized_operations=context.authorized_operations(
+            ResourceType.CLUSTER, CLUSTER_NAME, requested=asked
+        ),
     )

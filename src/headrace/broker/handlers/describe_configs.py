@@ -22,6 +22,7 @@ from headrace.broker.describe import (
 )
 from headrace.broker.dispatch import Context, handles
 from headrace.broker.errors import InvalidRequest, UnknownTopicOrPartition
+from headrace.broker.requirements import config_requirements
 from headrace.broker.slices import STEP, Steps
 from headrace.broker.translate import error_message
 from headrace.protocol.errors import KafkaError
@@ -34,13 +35,14 @@ from headrace.protocol.schema.describe_configs import (
     DescribeConfigsSynonym,
 )
 from headrace.protocol.schema.index import ApiKey
+from headrace.security.authorization import Operation
 from headrace.storage.topics import check_topic_name
 
 MAX_UNCHECKED = 500  # resources of one request that need not exist: each is answered with some kilobytes
 _UNCHECKED = (ResourceType.CLIENT_METRICS, ResourceType.GROUP)
 
 
-@handles(ApiKey.DESCRIBE_CONFIGS, range(1, 5))
+@handles(ApiKey.DESCRIBE_CONFIGS, range(1, 5), requires=config_requirements(Operation.DESCRIBE_CONFIGS))
 def describe_configs(request: DescribeConfigsRequest, context: Context) -> Steps[DescribeConfigsResponse]:
     resources = {(resource.resource_type, resource.resource_name): resource for resource in request.resources}
     unchecked, results = 0, []

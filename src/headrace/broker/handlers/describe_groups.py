@@ -6,9 +6,9 @@ Versions:  v3 authorized operations; v4 static members; v5 flexible; v6 GROUP_ID
 
 from functools import partial
 
-from headrace.broker.authorized import ALL_ON_GROUP, NOT_ASKED
 from headrace.broker.dispatch import Context, handles
 from headrace.broker.repeats import bounded_repeats
+from headrace.broker.requirements import on_groups
 from headrace.broker.slices import Steps, each
 from headrace.broker.translate import FAILURES, Failure, error_code, error_message
 from headrace.group.classic import ClassicGroup, State
@@ -21,19 +21,22 @@ from headrace.protocol.schema.describe_groups import (
     DescribeGroupsResponse,
 )
 from headrace.protocol.schema.index import ApiKey
+from headrace.security.authorization import NOT_REQUESTED, Operation, ResourceType
 
 _SAYS_NOT_FOUND = 6
 
 
-@handles(ApiKey.DESCRIBE_GROUPS, range(7))
+@handles(
+    ApiKey.DESCRIBE_GROUPS, range(7), requires=on_groups(Operation.DESCRIBE, lambda request: request.groups)
+)
 def describe_groups(request: DescribeGroupsRequest, context: Context) -> Steps[DescribeGroupsResponse]:
-    operations = ALL_ON_GROUP if request.include_authorized_operations else NOT_ASKED
-    describe = partial(_describe, operations=operations, context=context)
+    describe = partial(_describe, requested=request.include_authorized_operations, context=context)
     groups = yield from each(describe, bounded_repeats(request.groups))
     return DescribeGroupsResponse(groups=groups)
 
 
-def _describe(group_id: str, operations: int, context: Context) -> DescribedGroup:
+def _describe(group_id: str, requested: bool, context: Context) -> DescribedGroup:
+    operations = context.authorized_operations(ResourceType.GROUP, group_id, requested=requested)
     try:
         group = context.broker.groups.shard(group_id).machine.groups.get(group_id)
         if not isinstance(group, ClassicGroup):
@@ -74,5 +77,5 @@ def _unknown(group_id: str, error: Failure, operations: int, version: int) -> De
         protocol_type="",
         protocol_data="",
         members=[],
-        authorized_operations=NOT_ASKED if code else operations,
+        authorized_operations=NOT_REQUESTED if code else operations,
     )

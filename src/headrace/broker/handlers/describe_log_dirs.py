@@ -9,6 +9,7 @@ from collections.abc import Iterable
 
 from headrace.broker.dispatch import Context, handles
 from headrace.broker.partition import Partition
+from headrace.broker.requirements import on_cluster
 from headrace.broker.slices import STEP, Steps
 from headrace.protocol.ids import TopicPartition
 from headrace.protocol.schema.describe_log_dirs import (
@@ -19,9 +20,10 @@ from headrace.protocol.schema.describe_log_dirs import (
     DescribeLogDirsTopic,
 )
 from headrace.protocol.schema.index import ApiKey
+from headrace.security.authorization import Operation
 
 
-@handles(ApiKey.DESCRIBE_LOG_DIRS, range(1, 6))
+@handles(ApiKey.DESCRIBE_LOG_DIRS, range(1, 6), requires=on_cluster(Operation.DESCRIBE))
 def describe_log_dirs(request: DescribeLogDirsRequest, context: Context) -> Steps[DescribeLogDirsResponse]:
     broker = context.broker
     found: Iterable[Partition] = tuple(broker.partitions.values())

@@ -6,6 +6,7 @@ Behaviour: the producers that a partition's leader knows: their epoch, last sequ
 from functools import partial
 
 from headrace.broker.dispatch import Context, handles
+from headrace.broker.requirements import on_topics
 from headrace.broker.slices import Steps, each
 from headrace.broker.translate import FAILURES, error_code, error_message
 from headrace.protocol.schema.describe_producers import (
@@ -16,10 +17,13 @@ from headrace.protocol.schema.describe_producers import (
     TopicResponse,
 )
 from headrace.protocol.schema.index import ApiKey
+from headrace.security.authorization import Operation
 from headrace.storage.producer_state import ProducerState as Known
 
 
-@handles(ApiKey.DESCRIBE_PRODUCERS, range(1))
+@handles(
+    ApiKey.DESCRIBE_PRODUCERS, range(1), requires=on_topics(Operation.READ, lambda request: request.topics)
+)
 def describe_producers(
     request: DescribeProducersRequest, context: Context
 ) -> Steps[DescribeProducersResponse]:

@@ -4,9 +4,9 @@ Behaviour: topics in the order of their names, at most `response_partition_limit
            says where the next one goes on. No topic named: all of them. Eligible leaders come with clusters.
 """
 
-from headrace.broker.authorized import ALL_ON_TOPIC
 from headrace.broker.dispatch import Context, handles
 from headrace.broker.image import TopicImage
+from headrace.broker.requirements import on_topics
 from headrace.broker.slices import STEP, Steps
 from headrace.protocol.errors import ErrorCode, KafkaError
 from headrace.protocol.message import ZERO_UUID
@@ -18,10 +18,15 @@ from headrace.protocol.schema.describe_topic_partitions import (
     DescribeTopicPartitionsResponseTopic,
 )
 from headrace.protocol.schema.index import ApiKey
+from headrace.security.authorization import Operation, ResourceType
 from headrace.storage.topics import check_topic_name
 
 
-@handles(ApiKey.DESCRIBE_TOPIC_PARTITIONS, range(1))
+@handles(
+    ApiKey.DESCRIBE_TOPIC_PARTITIONS,
+    range(1),
+    requires=on_topics(Operation.DESCRIBE, lambda request: request.topics),
+)
 def describe_topic_partitions(
     request: DescribeTopicPartitionsRequest, context: Context
 ) -> Steps[DescribeTopicPartitionsResponse]:
@@ -71,7 +76,7 @@ def _known(topic: TopicImage, indexes: list[int], context: Context) -> DescribeT
         topic_id=topic.topic_id,
         is_internal=topic.is_internal,
         partitions=[_partition(topic, index, context) for index in indexes],
-        topic_authorized_operations=ALL_ON_TOPIC,
+        topic_authorized_operations=context.authorized_operations(ResourceType.TOPIC, topic.name),
     )
 
 

@@ -10,6 +10,7 @@ from collections.abc import Iterable
 
 from headrace.broker.dispatch import Context, handles
 from headrace.broker.errors import NotController
+from headrace.broker.requirements import on_cluster
 from headrace.broker.slices import STEP, Turns
 from headrace.broker.translate import FAILURES, error_code, error_message
 from headrace.controller import model
@@ -26,6 +27,7 @@ from headrace.protocol.schema.elect_leaders import (
     TopicPartitions,
 )
 from headrace.protocol.schema.index import ApiKey
+from headrace.security.authorization import Operation
 
 _PREFERRED, _UNCLEAN = 0, 1
 _PREFERRED_CODES = {
@@ -36,7 +38,7 @@ _PREFERRED_CODES = {
 _UNCLEAN_CODES = _PREFERRED_CODES | {model.NOT_AVAILABLE: ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE}
 
 
-@handles(ApiKey.ELECT_LEADERS, range(3), on_controller=True)
+@handles(ApiKey.ELECT_LEADERS, range(3), requires=on_cluster(Operation.ALTER), on_controller=True)
 async def elect_leaders(request: ElectLeadersRequest, context: Context) -> ElectLeadersResponse:
     controller = context.broker.membership.controller
     if controller is None or request.election_type not in {_PREFERRED, _UNCLEAN}:

@@ -19,10 +19,11 @@ from typing import NamedTuple
 
 from headrace.broker.dispatch import Context, Encoded, handles
 from headrace.broker.errors import TooOldForZstd, UnknownTopicId, UnknownTopicOrPartition
-from headrace.broker.fetch_sessions import Exists, Plan, Wanted
+from headrace.broker.fetch_sessions import Exists, Plan, SessionPartition
 from headrace.broker.meters import TopicMeter
 from headrace.broker.partition import Isolation, Partition, monotonic_ms
 from headrace.broker.purgatory import WaitingFetch
+from headrace.broker.requirements import on_cluster, on_topics
 from headrace.broker.slices import Steps, at_once, in_slices
 from headrace.broker.translate import FAILURES, Failure, error_code
 from headrace.protocol.batch import read_header
@@ -37,6 +38,7 @@ from headrace.protocol.schema.fetch import (
     PartitionData,
 )
 from headrace.protocol.schema.index import ApiKey
+from headrace.security.authorization import Operation
 from headrace.storage.errors import OffsetOutOfRange
 
 ZSTD = 10
@@ -45,7 +47,18 @@ READ_AT_ONCE = 256  # partitions; more of them are read in slices
 STEP = 16  # partitions between two steps
 
 
-@handles(ApiKey.FETCH, range(4, 19))
+def _is_follower(request: FetchRequest) -> bool:
+    return request.replica_id >= 0 or request.replica_state.replica_id >= 0
+
+
+@handles(
+    ApiKey.FETCH,
+    range(4, 19),
+    requires=(
+        on_topics(Operation.READ, lambda request: () if _is_follower(request) else request.topics),
+        on_cluster(Operation.CLUSTER_ACTION, _is_follower),
+    ),
+)
 def fetch(
     request: FetchRequest, context: Context
 ) -> Steps[FetchResponse | Awaitable[FetchResponse | Encoded]]:
@@ -58,6 +71,7 @@ def fetch(
             exists=_existence(context),
             privileged=replica is not None,
             now_ms=monotonic_ms(),
+            principal=context.principal,
         )
     except KafkaError as error:
         return FetchResponse(error_code=error.code, responses=())
@@ -162,12 +176,12 @@ def _replica(request: FetchRequest) -> _Replica | None:
 class _Found:
     """What the partitions of a request have to give just now."""
 
-    entries: list[tuple[Wanted, PartitionData]]
+    entries: list[tuple[SessionPartition, PartitionData]]
     meters: list[tuple[TopicMeter, int]]  # whose bytes, and how many; 0: an error
     size: int = 0
     failed: bool = False
 
-    def add(self, entry: Wanted, data: PartitionData, meter: TopicMeter) -> None:
+    def add(self, entry: SessionPartition, data: PartitionData, meter: TopicMeter) -> None:
         """What one partition gives."""
         self.entries.append((entry, data))
         size = len(data.records or b"")
@@ -180,7 +194,7 @@ def _existence(context: Context) -> Exists:
     """What tells whether a partition is in the cluster."""
     image, by_id = context.broker.image, context.version >= BY_ID
 
-    def exists(entry: Wanted) -> bool:
+    def exists(entry: SessionPartition) -> bool:
         name = image.topic_names.get(entry.topic_id) if by_id else entry.topic
         topic = image.topics.get(name or "")
         return topic is not None and entry.partition in topic.replicas
@@ -188,14 +202,14 @@ def _existence(context: Context) -> Exists:
     return exists
 
 
-def _find(entry: Wanted, context: Context) -> Partition | None:
+def _find(entry: SessionPartition, context: Context) -> Partition | None:
     try:
         return _partition(entry, context)
     except KafkaError:
         return None
 
 
-def _partition(entry: Wanted, context: Context) -> Partition:
+def _partition(entry: SessionPartition, context: Context) -> Partition:
     if context.version < BY_ID:
         return context.broker.partition(entry.topic, entry.partition)
     try:
@@ -249,7 +263,13 @@ def _count(found: _Found, replica: _Replica | None) -> None:
 
 
 def _read_one(
-    partition: Partition, entry: Wanted, limit: int, isolation: Isolation, context: Context, *, first: bool
+    partition: Partition,
+    entry: SessionPartition,
+    limit: int,
+    isolation: Isolation,
+    context: Context,
+    *,
+    first: bool,
 ) -> PartitionData:
     partition.ensure_readable(entry.leader_epoch)
     try:
@@ -274,7 +294,7 @@ def _read_one(
     )
 
 
-def _nearer(partition: Partition, entry: Wanted, rack: str, context: Context) -> int | None:
+def _nearer(partition: Partition, entry: SessionPartition, rack: str, context: Context) -> int | None:
     """A replica in sync, in the consumer's rack, that has what it asks for (KIP-392)."""
     leadership, broker = partition.leadership, context.broker
     if leadership is None or rack == broker.config.rack or not broker.config.sends_to_nearest:
@@ -290,7 +310,7 @@ def _nearer(partition: Partition, entry: Wanted, rack: str, context: Context) ->
     return max(near)[1] if near else None
 
 
-def _elsewhere(partition: Partition, entry: Wanted, broker_id: int) -> PartitionData:
+def _elsewhere(partition: Partition, entry: SessionPartition, broker_id: int) -> PartitionData:
     return PartitionData(
         partition_index=entry.partition,
         high_watermark=partition.high_watermark,
@@ -308,7 +328,13 @@ def _throttled(limit: int, context: Context) -> int:
 
 
 def _read_for_replica(
-    partition: Partition, entry: Wanted, limit: int, replica: _Replica, context: Context, *, first: bool
+    partition: Partition,
+    entry: SessionPartition,
+    limit: int,
+    replica: _Replica,
+    context: Context,
+    *,
+    first: bool,
 ) -> PartitionData:
     in_sync = replica.broker_id in partition.isr
     if partition.throttled_for_followers and not in_sync:
@@ -323,7 +349,7 @@ def _read_for_replica(
 
 
 def _read_to_the_end(
-    partition: Partition, entry: Wanted, limit: int, replica: _Replica, *, first: bool
+    partition: Partition, entry: SessionPartition, limit: int, replica: _Replica, *, first: bool
 ) -> PartitionData:
     partition.ensure_leader(entry.leader_epoch)
     parted = partition.diverges(entry.offset, entry.last_epoch) if entry.last_epoch >= 0 else None
@@ -352,7 +378,7 @@ def _read_to_the_end(
     )
 
 
-def _has_more(entry: Wanted, data: PartitionData, request: FetchRequest) -> bool:
+def _has_more(entry: SessionPartition, data: PartitionData, request: FetchRequest) -> bool:
     """Whether a limit or the end of a segment came before the last record there is to read."""
     records, position, next_offset = data.records or b"", 0, entry.offset
     while position < len(records):
@@ -363,7 +389,7 @@ def _has_more(entry: Wanted, data: PartitionData, request: FetchRequest) -> bool
     return next_offset < (data.last_stable_offset if committed else data.high_watermark)
 
 
-def _failed(entry: Wanted, failure: Failure) -> PartitionData:
+def _failed(entry: SessionPartition, failure: Failure) -> PartitionData:
     return PartitionData(
         partition_index=entry.partition,
         error_code=error_code(failure),

@@ -7,10 +7,13 @@ Not yet:   transactional ids: CLUSTER_AUTHORIZATION_FAILED with the reason, whic
            Share groups: COORDINATOR_NOT_AVAILABLE, which clients retry.
 """
 
+from collections.abc import Sequence
+
 from headrace.broker.dispatch import Context, handles
 from headrace.broker.errors import InvalidRequest
 from headrace.broker.image import Node
 from headrace.broker.repeats import bounded_repeats
+from headrace.broker.requirements import on_groups, on_transactional_ids
 from headrace.broker.slices import Turns
 from headrace.broker.translate import FAILURES, Failure, error_code, error_message
 from headrace.coordinator.errors import CoordinatorNotAvailable
@@ -20,12 +23,27 @@ from headrace.protocol.schema.find_coordinator import (
     FindCoordinatorResponse,
 )
 from headrace.protocol.schema.index import ApiKey
+from headrace.security.authorization import Operation
 
 _SEVERAL_KEYS, _SHARE_GROUPS = 4, 6
 _GROUP, _TRANSACTION, _SHARE = 0, 1, 2
 
 
-@handles(ApiKey.FIND_COORDINATOR, range(7))
+def _keys(request: FindCoordinatorRequest, key_type: int) -> Sequence[str]:
+    """Return the keys of a request for coordinators of this type."""
+    if request.key_type != key_type:
+        return ()
+    return request.coordinator_keys or (request.key,)
+
+
+@handles(
+    ApiKey.FIND_COORDINATOR,
+    range(7),
+    requires=(
+        on_groups(Operation.DESCRIBE, lambda request: _keys(request, _GROUP)),
+        on_transactional_ids(Operation.DESCRIBE, lambda request: _keys(request, _TRANSACTION)),
+    ),
+)
 async def find_coordinator(request: FindCoordinatorRequest, context: Context) -> FindCoordinatorResponse:
     if context.version >= _SEVERAL_KEYS:
         found, turns = [], Turns()
@@ -47,7 +65,7 @@ async def _find(key: str, key_type: int, context: Context) -> Coordinator:
     try:
         if key_type == _GROUP:
             await context.broker.offsets_topic.ensure()
-            return _found(key, context.broker.groups.runtime.find(key, context.listener))
+            return _found(key, context.broker.groups.runtime.find(key, context.listener.name))
         if key_type == _TRANSACTION:
             raise context.broker.transactions.refusal(key, context.client_id, context.address)
         if key_type == _SHARE and context.version >= _SHARE_GROUPS:

@@ -5,14 +5,16 @@ Versions:  v3 static members; v4 flexible.
 """
 
 from headrace.broker.dispatch import Context, handles
+from headrace.broker.requirements import on_group
 from headrace.broker.translate import FAILURES, error_code
 from headrace.protocol.schema.heartbeat import HeartbeatRequest, HeartbeatResponse
 from headrace.protocol.schema.index import ApiKey
+from headrace.security.authorization import Operation
 
 _FINE = HeartbeatResponse()
 
 
-@handles(ApiKey.HEARTBEAT, range(5))
+@handles(ApiKey.HEARTBEAT, range(5), requires=on_group(Operation.READ))
 def heartbeat(request: HeartbeatRequest, context: Context) -> HeartbeatResponse:
     try:
         shard = context.broker.groups.shard(request.group_id)

@@ -8,9 +8,11 @@ Versions:  v1 flexible.
 
 from collections import Counter
 
-from headrace.broker.config_admin import Change, Operation
+from headrace.broker.config_admin import Change
+from headrace.broker.config_admin import Operation as ConfigOperation
 from headrace.broker.dispatch import Context, handles
 from headrace.broker.errors import InvalidRequest
+from headrace.broker.requirements import config_requirements
 from headrace.broker.slices import Turns
 from headrace.broker.translate import FAILURES, error_code, error_message
 from headrace.protocol.errors import ErrorCode
@@ -21,9 +23,10 @@ from headrace.protocol.schema.incremental_alter_configs import (
     IncrementalAlterConfigsResponse,
 )
 from headrace.protocol.schema.index import ApiKey
+from headrace.security.authorization import Operation
 
 
-@handles(ApiKey.INCREMENTAL_ALTER_CONFIGS, range(2))
+@handles(ApiKey.INCREMENTAL_ALTER_CONFIGS, range(2), requires=config_requirements(Operation.ALTER_CONFIGS))
 async def incremental_alter_configs(
     request: IncrementalAlterConfigsRequest, context: Context
 ) -> IncrementalAlterConfigsResponse:
@@ -63,7 +66,8 @@ def _changes(resource: AlterConfigsResource) -> list[Change]:
         raise InvalidRequest("a setting is named twice")
     try:
         return [
-            Change(entry.name, Operation(entry.config_operation), entry.value) for entry in resource.configs
+            Change(entry.name, ConfigOperation(entry.config_operation), entry.value)
+            for entry in resource.configs
         ]
     except ValueError as error:
         raise InvalidRequest(str(error)) from error

@@ -6,13 +6,24 @@ Not yet:   transactional ids are refused with CLUSTER_AUTHORIZATION_FAILED, whic
 """
 
 from headrace.broker.dispatch import Context, handles
+from headrace.broker.requirements import on_cluster, on_transactional_ids
 from headrace.broker.translate import FAILURES
 from headrace.protocol.errors import ErrorCode
 from headrace.protocol.schema.index import ApiKey
 from headrace.protocol.schema.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
+from headrace.security.authorization import Operation
 
 
-@handles(ApiKey.INIT_PRODUCER_ID, range(7))
+@handles(
+    ApiKey.INIT_PRODUCER_ID,
+    range(7),
+    requires=(
+        on_transactional_ids(
+            Operation.WRITE, lambda request: [request.transactional_id] if request.transactional_id else ()
+        ),
+        on_cluster(Operation.IDEMPOTENT_WRITE, lambda request: request.transactional_id is None),
+    ),
+)
 async def init_producer_id(request: InitProducerIdRequest, context: Context) -> InitProducerIdResponse:
     transactional_id = request.transactional_id
     if transactional_id == "":

@@ -11,17 +11,19 @@ from collections.abc import Awaitable
 
 from headrace.broker.coordinator_replies import respond
 from headrace.broker.dispatch import Context, handles
+from headrace.broker.requirements import on_group
 from headrace.broker.translate import FAILURES, Failure, error_code
 from headrace.group.classic_protocol import Join
 from headrace.group.decision import Client, Joined
 from headrace.group.errors import GroupError
 from headrace.protocol.schema.index import ApiKey
 from headrace.protocol.schema.join_group import JoinGroupRequest, JoinGroupResponse, JoinGroupResponseMember
+from headrace.security.authorization import Operation
 
 _HAS_REBALANCE_TIMEOUT, _ASKS_FOR_ID, _NULL_PROTOCOL, _SKIPS_ASSIGNMENT = 1, 4, 7, 9
 
 
-@handles(ApiKey.JOIN_GROUP, range(10))
+@handles(ApiKey.JOIN_GROUP, range(10), requires=on_group(Operation.READ))
 def join_group(
     request: JoinGroupRequest, context: Context
 ) -> JoinGroupResponse | Awaitable[JoinGroupResponse]:

@@ -9,16 +9,18 @@ from collections.abc import Awaitable, Sequence
 
 from headrace.broker.coordinator_replies import respond
 from headrace.broker.dispatch import Context, handles
+from headrace.broker.requirements import on_group
 from headrace.broker.translate import FAILURES, Failure, error_code
 from headrace.group.classic_protocol import Leaving
 from headrace.group.errors import GroupError
 from headrace.protocol.schema.index import ApiKey
 from headrace.protocol.schema.leave_group import LeaveGroupRequest, LeaveGroupResponse, MemberResponse
+from headrace.security.authorization import Operation
 
 _SEVERAL_MEMBERS = 3
 
 
-@handles(ApiKey.LEAVE_GROUP, range(6))
+@handles(ApiKey.LEAVE_GROUP, range(6), requires=on_group(Operation.READ))
 def leave_group(
     request: LeaveGroupRequest, context: Context
 ) -> LeaveGroupResponse | Awaitable[LeaveGroupResponse]:

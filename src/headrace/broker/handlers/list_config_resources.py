@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from headrace.broker.config_resources import ResourceType
 from headrace.broker.dispatch import Context, handles
 from headrace.broker.image import ClusterImage
+from headrace.broker.requirements import on_cluster
 from headrace.protocol.errors import ErrorCode
 from headrace.protocol.schema.index import ApiKey
 from headrace.protocol.schema.list_config_resources import (
@@ -18,12 +19,13 @@ from headrace.protocol.schema.list_config_resources import (
     ListConfigResourcesRequest,
     ListConfigResourcesResponse,
 )
+from headrace.security.authorization import Operation
 
 _FIRST_WITH_TYPES = 1
 _BROKER_LOGGER = 8  # a type that Kafka has and we do not
 
 
-@handles(ApiKey.LIST_CONFIG_RESOURCES, range(2))
+@handles(ApiKey.LIST_CONFIG_RESOURCES, range(2), requires=on_cluster(Operation.DESCRIBE_CONFIGS))
 def list_config_resources(
     request: ListConfigResourcesRequest, context: Context
 ) -> ListConfigResourcesResponse:

@@ -5,15 +5,17 @@ Versions:  v3 flexible; v4 by state; v5 by type.
 """
 
 from headrace.broker.dispatch import Context, handles
+from headrace.broker.requirements import on_cluster
 from headrace.broker.slices import Steps, each
 from headrace.coordinator.errors import CoordinatorError
 from headrace.group.classic import ClassicGroup
 from headrace.group.coordinator import Group
 from headrace.protocol.schema.index import ApiKey
 from headrace.protocol.schema.list_groups import ListedGroup, ListGroupsRequest, ListGroupsResponse
+from headrace.security.authorization import Operation
 
 
-@handles(ApiKey.LIST_GROUPS, range(6))
+@handles(ApiKey.LIST_GROUPS, range(6), requires=on_cluster(Operation.DESCRIBE))
 def list_groups(request: ListGroupsRequest, context: Context) -> Steps[ListGroupsResponse]:
     runtime = context.broker.groups.runtime
     try:

@@ -15,6 +15,7 @@ from typing import NamedTuple
 from headrace.broker.dispatch import Context, handles
 from headrace.broker.errors import InvalidRequest
 from headrace.broker.partition import Isolation, Partition
+from headrace.broker.requirements import on_topics
 from headrace.broker.slices import STEP, Steps
 from headrace.broker.translate import FAILURES, Failure, error_code
 from headrace.protocol.errors import ErrorCode, KafkaError
@@ -26,6 +27,7 @@ from headrace.protocol.schema.list_offsets import (
     ListOffsetsResponse,
     ListOffsetsTopicResponse,
 )
+from headrace.security.authorization import Operation
 from headrace.storage.time_lookup import FoundOffset
 
 _LATEST, _EARLIEST, _YOUNGEST, _EARLIEST_LOCAL = -1, -2, -3, -4
@@ -42,7 +44,9 @@ class _Lookup(NamedTuple):
     place: int
 
 
-@handles(ApiKey.LIST_OFFSETS, range(1, 12))
+@handles(
+    ApiKey.LIST_OFFSETS, range(1, 12), requires=on_topics(Operation.DESCRIBE, lambda request: request.topics)
+)
 def list_offsets(
     request: ListOffsetsRequest, context: Context
 ) -> Steps[ListOffsetsResponse | Awaitable[ListOffsetsResponse]]:

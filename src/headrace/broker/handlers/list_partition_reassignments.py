@@ -4,6 +4,7 @@ Behaviour: the partitions that are on their way to other brokers, of those asked
 """
 
 from headrace.broker.dispatch import Context, handles
+from headrace.broker.requirements import on_cluster
 from headrace.broker.slices import STEP, Steps
 from headrace.controller.model import ClusterModel
 from headrace.protocol.errors import ErrorCode
@@ -15,9 +16,12 @@ from headrace.protocol.schema.list_partition_reassignments import (
     OngoingPartitionReassignment,
     OngoingTopicReassignment,
 )
+from headrace.security.authorization import Operation
 
 
-@handles(ApiKey.LIST_PARTITION_REASSIGNMENTS, range(1), on_controller=True)
+@handles(
+    ApiKey.LIST_PARTITION_REASSIGNMENTS, range(1), requires=on_cluster(Operation.DESCRIBE), on_controller=True
+)
 def list_partition_reassignments(
     request: ListPartitionReassignmentsRequest, context: Context
 ) -> Steps[ListPartitionReassignmentsResponse]:

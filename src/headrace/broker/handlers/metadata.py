@@ -13,10 +13,10 @@ Versions:  v1 racks, internal topics, all topics by null; v2 cluster id; v4 crea
 from collections.abc import Awaitable, Mapping, Sequence
 from types import MappingProxyType
 
-from headrace.broker.authorized import ALL_ON_CLUSTER, ALL_ON_TOPIC, NOT_ASKED
 from headrace.broker.dispatch import Context, Encoded, handles
 from headrace.broker.groups import OFFSETS_TOPIC
 from headrace.broker.image import TopicImage
+from headrace.broker.requirements import on_topics
 from headrace.broker.slices import STEP, Steps, each, in_slices
 from headrace.broker.translate import FAILURES, error_code
 from headrace.protocol.errors import ErrorCode
@@ -30,15 +30,17 @@ from headrace.protocol.schema.metadata import (
     MetadataResponsePartition,
     MetadataResponseTopic,
 )
+from headrace.security.authorization import CLUSTER_NAME, Operation, ResourceType
 from headrace.storage.topics import check_topic_name
 
 _CREATION_CAN_BE_DECLINED = 4
 _ALL_BY_NULL = 1
+MAX_CACHED_RESPONSES = 64  # for all topics: API versions, listeners and views of principals
 CREATED_TOGETHER = 50  # topics that one request has created
 _BY_ID = 12  # v10 and v11 have the field, and nobody may use it
 
 
-@handles(ApiKey.METADATA, range(14))
+@handles(ApiKey.METADATA, range(14), requires=on_topics(Operation.DESCRIBE, lambda request: request.topics))
 def metadata(
     request: MetadataRequest, context: Context
 ) -> Steps[MetadataResponse | Encoded | Awaitable[MetadataResponse]]:
@@ -57,14 +59,17 @@ def _everything(request: MetadataRequest, context: Context) -> Steps[Encoded]:
         request.include_cluster_authorized_operations,
         request.include_topic_authorized_operations,
     )
-    key = (context.version, context.listener, cluster_too, topics_too)
+    view = context.broker.authorizer.view(context.principal, context.address)
+    key = (context.version, context.listener.name, view, cluster_too, topics_too)
     image, cache = context.broker.image, context.broker.metadata_cache
     known_at, body = cache.get(key, (-1, []))
     if known_at != image.version:
-        known_at = image.version  # what changes while this is made, the next request sees
+        known_at = image.version  # a change that happens while this is built is for the next request
         topics = yield from each(lambda topic: _known(topic, request, context), list(image.topics.values()))
         response = _reply(request, context, topics)
         body = yield from response.encode_in_slices(context.version)
+        if key not in cache and len(cache) >= MAX_CACHED_RESPONSES:
+            del cache[next(iter(cache))]
         cache[key] = known_at, body
     return Encoded(body)
 
@@ -165,9 +170,9 @@ def _known(topic: TopicImage, request: MetadataRequest, context: Context) -> Met
         topic_id=topic.topic_id,
         is_internal=topic.is_internal,
         partitions=[_partition(topic, index, context) for index in topic.replicas],
-        topic_authorized_operations=ALL_ON_TOPIC
-        if request.include_topic_authorized_operations
-        else NOT_ASKED,
+        topic_authorized_operations=context.authorized_operations(
+            ResourceType.TOPIC, topic.name, requested=request.include_topic_authorized_operations
+        ),
     )
 
 
@@ -192,12 +197,12 @@ def _reply(
     return MetadataResponse(
         brokers=[
             MetadataResponseBroker(node_id=node.id, host=node.host, port=node.port, rack=node.rack)
-            for node in image.nodes(context.listener)
+            for node in image.nodes(context.listener.name)
         ],
         cluster_id=image.cluster_id,
         controller_id=image.controller_id,
         topics=topics,
-        cluster_authorized_operations=(
-            ALL_ON_CLUSTER if request.include_cluster_authorized_operations else NOT_ASKED
+        cluster_authorized_operations=context.authorized_operations(
+            ResourceType.CLUSTER, CLUSTER_NAME, requested=request.include_cluster_authorized_operations
         ),
     )

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 from headrace.broker.coordinator_replies import respond_after
 from headrace.broker.coordinator_shard import outcome
 from headrace.broker.dispatch import Context, handles
+from headrace.broker.requirements import on_group, on_topics
 from headrace.broker.slices import STEP, Steps, each
 from headrace.broker.translate import FAILURES, error_code
 from headrace.group.coordinator import Commit
@@ -27,6 +28,7 @@ from headrace.protocol.schema.offset_commit import (
     OffsetCommitResponsePartition,
     OffsetCommitResponseTopic,
 )
+from headrace.security.authorization import Operation
 
 _BY_ID = 10
 _FOR_EVER = 2**63 - 1
@@ -44,7 +46,11 @@ class _Checked(NamedTuple):
 _Offsets = dict[tuple[str, int], Committed]
 
 
-@handles(ApiKey.OFFSET_COMMIT, range(2, 11))
+@handles(
+    ApiKey.OFFSET_COMMIT,
+    range(2, 11),
+    requires=(on_group(Operation.READ), on_topics(Operation.READ, lambda request: request.topics)),
+)
 def offset_commit(
     request: OffsetCommitRequest, context: Context
 ) -> Steps[OffsetCommitResponse | Awaitable[OffsetCommitResponse]]:

@@ -7,6 +7,7 @@ from collections.abc import Awaitable
 
 from headrace.broker.coordinator_replies import respond_after
 from headrace.broker.dispatch import Context, handles
+from headrace.broker.requirements import on_group, on_topics
 from headrace.broker.slices import STEP, Steps, each
 from headrace.broker.translate import FAILURES, error_code
 from headrace.protocol.errors import ErrorCode
@@ -19,9 +20,14 @@ from headrace.protocol.schema.offset_delete import (
     OffsetDeleteResponsePartition,
     OffsetDeleteResponseTopic,
 )
+from headrace.security.authorization import Operation
 
 
-@handles(ApiKey.OFFSET_DELETE, range(1))
+@handles(
+    ApiKey.OFFSET_DELETE,
+    range(1),
+    requires=(on_group(Operation.DELETE), on_topics(Operation.READ, lambda request: request.topics)),
+)
 def offset_delete(
     request: OffsetDeleteRequest, context: Context
 ) -> Steps[OffsetDeleteResponse | Awaitable[OffsetDeleteResponse]]:

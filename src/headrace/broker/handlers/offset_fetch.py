@@ -16,6 +16,7 @@ from headrace.broker.coordinator_shard import outcome
 from headrace.broker.dispatch import Context, HangUp, handles
 from headrace.broker.groups import GroupShard
 from headrace.broker.repeats import MAX_REPEATS, bounded_repeats
+from headrace.broker.requirements import on_groups, on_topics
 from headrace.broker.slices import STEP, Steps, each
 from headrace.broker.translate import FAILURES, error_code
 from headrace.group.offsets import Committed
@@ -33,6 +34,7 @@ from headrace.protocol.schema.offset_fetch import (
     OffsetFetchResponseTopic,
     OffsetFetchResponseTopics,
 )
+from headrace.security.authorization import Operation
 
 _TOP_LEVEL_ERROR, _SEVERAL_GROUPS, _BY_ID = 2, 8, 10
 _NONE = Committed(-1, -1, "", -1)
@@ -48,7 +50,17 @@ class _RequestedTopic(NamedTuple):
     problem: ErrorCode = ErrorCode.NONE
 
 
-@handles(ApiKey.OFFSET_FETCH, range(1, 11))
+@handles(
+    ApiKey.OFFSET_FETCH,
+    range(1, 11),
+    requires=(
+        on_groups(
+            Operation.DESCRIBE,
+            lambda request: [group.group_id for group in request.groups] or [request.group_id],
+        ),
+        on_topics(Operation.DESCRIBE, lambda request: request.topics),
+    ),
+)
 def offset_fetch(
     request: OffsetFetchRequest, context: Context
 ) -> Steps[OffsetFetchResponse | Awaitable[OffsetFetchResponse]]:

@@ -7,6 +7,7 @@ Versions:  v3 replica id; v4 flexible.
 from functools import partial
 
 from headrace.broker.dispatch import Context, handles
+from headrace.broker.requirements import on_topics
 from headrace.broker.slices import Steps, each
 from headrace.broker.translate import FAILURES, error_code
 from headrace.protocol.schema.index import ApiKey
@@ -17,9 +18,14 @@ from headrace.protocol.schema.offset_for_leader_epoch import (
     OffsetForLeaderPartition,
     OffsetForLeaderTopicResult,
 )
+from headrace.security.authorization import Operation
 
 
-@handles(ApiKey.OFFSET_FOR_LEADER_EPOCH, range(2, 5))
+@handles(
+    ApiKey.OFFSET_FOR_LEADER_EPOCH,
+    range(2, 5),
+    requires=on_topics(Operation.DESCRIBE, lambda request: request.topics),
+)
 def offset_for_leader_epoch(
     request: OffsetForLeaderEpochRequest, context: Context
 ) -> Steps[OffsetForLeaderEpochResponse]:

@@ -21,6 +21,7 @@ from headrace.broker.image import INTERNAL_TOPICS
 from headrace.broker.inspections import Outcome
 from headrace.broker.partition import Partition
 from headrace.broker.purgatory import Commit
+from headrace.broker.requirements import on_topics, on_transactional_ids
 from headrace.broker.slices import STEP, Steps
 from headrace.broker.translate import FAILURES, Failure, error_code, error_message
 from headrace.protocol.errors import ErrorCode, KafkaError
@@ -35,6 +36,7 @@ from headrace.protocol.schema.produce import (
     TopicProduceData,
     TopicProduceResponse,
 )
+from headrace.security.authorization import Operation
 from headrace.storage.errors import InvalidTopic, StorageError
 
 BY_ID = 13
@@ -43,7 +45,16 @@ _ALL = -1
 _ACKS = (_ALL, 0, 1)
 
 
-@handles(ApiKey.PRODUCE, range(3, 14))
+@handles(
+    ApiKey.PRODUCE,
+    range(3, 14),
+    requires=(
+        on_topics(Operation.WRITE, lambda request: request.topic_data),
+        on_transactional_ids(
+            Operation.WRITE, lambda request: [request.transactional_id] if request.transactional_id else ()
+        ),
+    ),
+)
 def produce(
     request: ProduceRequest, context: Context
 ) -> ProduceResponse | Awaitable[Reply] | Steps[ProduceResponse | Awaitable[Reply] | None] | None:

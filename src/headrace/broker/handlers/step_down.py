@@ -7,11 +7,19 @@ Behaviour: the leader takes no more writes to these partitions, waits until the 
 
 from headrace.broker import stepping_down
 from headrace.broker.dispatch import BrokerKey, Context, handles
+from headrace.broker.requirements import on_cluster
 from headrace.protocol.errors import ErrorCode
 from headrace.protocol.step_down import AgreedPartition, StepDownRequest, StepDownResponse
+from headrace.security.authorization import Operation
 
 
-@handles(BrokerKey.STEP_DOWN, range(1), when_ready=False)
+@handles(
+    BrokerKey.STEP_DOWN,
+    range(1),
+    requires=on_cluster(Operation.CLUSTER_ACTION),
+    inter_broker=True,
+    when_ready=False,
+)
 async def step_down(request: StepDownRequest, context: Context) -> StepDownResponse:
     replicas = context.broker.replicas
     stale = replicas.check_sender(request.controller_epoch, request.broker_epoch)

@@ -8,17 +8,19 @@ from collections.abc import Awaitable
 
 from headrace.broker.coordinator_replies import respond
 from headrace.broker.dispatch import Context, handles
+from headrace.broker.requirements import on_group
 from headrace.broker.translate import FAILURES, Failure, error_code
 from headrace.group.classic_protocol import Sync
 from headrace.group.decision import Synced
 from headrace.group.errors import InconsistentProtocol
 from headrace.protocol.schema.index import ApiKey
 from headrace.protocol.schema.sync_group import SyncGroupRequest, SyncGroupResponse
+from headrace.security.authorization import Operation
 
 _NAMES_PROTOCOL = 5
 
 
-@handles(ApiKey.SYNC_GROUP, range(6))
+@handles(ApiKey.SYNC_GROUP, range(6), requires=on_group(Operation.READ))
 def sync_group(
     request: SyncGroupRequest, context: Context
 ) -> SyncGroupResponse | Awaitable[SyncGroupResponse]:

@@ -5,12 +5,14 @@ Behaviour: says whether a broker is gone for good: it must not be running, and n
 """
 
 from headrace.broker.dispatch import Context, handles
+from headrace.broker.requirements import on_cluster
 from headrace.protocol.errors import ErrorCode
 from headrace.protocol.schema.index import ApiKey
 from headrace.protocol.schema.unregister_broker import UnregisterBrokerRequest, UnregisterBrokerResponse
+from headrace.security.authorization import Operation
 
 
-@handles(ApiKey.UNREGISTER_BROKER, range(1), on_controller=True)
+@handles(ApiKey.UNREGISTER_BROKER, range(1), requires=on_cluster(Operation.ALTER), on_controller=True)
 def unregister_broker(request: UnregisterBrokerRequest, context: Context) -> UnregisterBrokerResponse:
     controller = context.broker.membership.controller
     if controller is None:

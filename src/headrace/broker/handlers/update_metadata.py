@@ -5,11 +5,19 @@ Behaviour: this broker leads, follows, makes and drops replicas as it is told. A
 """
 
 from headrace.broker.dispatch import BrokerKey, Context, handles
+from headrace.broker.requirements import on_cluster
 from headrace.broker.translate import FAILURES, error_code
 from headrace.protocol.update_metadata import UpdateMetadataRequest, UpdateMetadataResponse
+from headrace.security.authorization import Operation
 
 
-@handles(BrokerKey.UPDATE_METADATA, range(8, 9), when_ready=False)
+@handles(
+    BrokerKey.UPDATE_METADATA,
+    range(8, 9),
+    requires=on_cluster(Operation.CLUSTER_ACTION),
+    inter_broker=True,
+    when_ready=False,
+)
 def update_metadata(request: UpdateMetadataRequest, context: Context) -> UpdateMetadataResponse:
     try:
         code = context.broker.replicas.take(request)

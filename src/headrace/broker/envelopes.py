@@ -1,0 +1,54 @@
+"""Forwarding: a client's request in Kafka's Envelope, with the principal and the address of the client."""
+
+import ipaddress
+from typing import Final
+
+from headrace.broker.dispatch import Context, Encoded, HangUp
+from headrace.protocol.errors import ErrorCode
+from headrace.protocol.headers import decode_response_header, encode_request_header
+from headrace.protocol.message import Message
+from headrace.protocol.schema.envelope import EnvelopeRequest, EnvelopeResponse
+from headrace.protocol.schema.request_header import RequestHeader
+
+ENVELOPE_VERSION: Final = 0
+_CORRELATION_ID: Final = 0  # of the request inside, which is the only one of its envelope
+
+
+def sealed(request: Message, context: Context) -> EnvelopeRequest:
+    """Return the envelope that carries `request` to the controller."""
+    key = request.__api_key__
+    assert key is not None, request
+    header = RequestHeader(
+        request_api_key=key,
+        request_api_version=context.version,
+        correlation_id=_CORRELATION_ID,
+        client_id=context.client_id,
+    )
+    frame = [encode_request_header(header), *request.encode(context.version)]
+    return EnvelopeRequest(
+        request_data=b"".join(frame),
+        request_principal=context.principal.encode(),
+        client_host_address=_packed(context.address),
+    )
+
+
+def opened(response: EnvelopeResponse, request: Message, version: int) -> Encoded:
+    """Return the body of the response inside; raise HangUp if the controller could not answer."""
+    if response.error_code or response.response_data is None:
+        raise HangUp(f"the controller refuses a forwarded request: {ErrorCode(response.error_code).name}")
+    assert request.__api_key__ is not None, request
+    _, body = decode_response_header(request.__api_key__, version, memoryview(response.response_data))
+    return Encoded([body])
+
+
+def client_address(envelope: EnvelopeRequest) -> str:
+    """Return the address of the client whose request is inside."""
+    packed = envelope.client_host_address
+    return str(ipaddress.ip_address(packed)) if packed else ""
+
+
+def _packed(address: str) -> bytes:
+    try:
+        return ipaddress.ip_address(address).packed
+    except ValueError:  # a connection without an IP address
+        return b""

@@ -1,0 +1,41 @@
+"""Envelope (key 58), v0: a client's request that another broker forwards to the controller.
+
+Behaviour: the request is handled as if the client had sent it here, with its principal and its address.
+           NOT_CONTROLLER if this broker is not the controller: the other broker looks for it again. Only
+           brokers send it, and ApiVersions does not list it.
+"""
+
+from headrace.broker.dispatch import HANDLERS, BrokerKey, Context, call, handles
+from headrace.broker.envelopes import client_address
+from headrace.broker.requirements import on_cluster
+from headrace.broker.slices import completed
+from headrace.protocol.api import decode_request, encode_response
+from headrace.protocol.errors import ErrorCode, ProtocolError
+from headrace.protocol.headers import decode_request_header, encode_response_header
+from headrace.protocol.schema.envelope import EnvelopeRequest, EnvelopeResponse
+from headrace.security.authorization import Operation
+from headrace.security.principals import Principal
+
+
+@handles(BrokerKey.ENVELOPE, range(1), requires=on_cluster(Operation.CLUSTER_ACTION), inter_broker=True)
+async def envelope(request: EnvelopeRequest, context: Context) -> EnvelopeResponse:
+    header, body = decode_request_header(memoryview(request.request_data))
+    key, version = header.request_api_key, header.request_api_version
+    handler = HANDLERS.get(key)
+    if handler is None or not handler.on_controller or version not in handler.versions:
+        raise ProtocolError(f"API key {key} v{version} cannot be forwarded")
+    if not context.broker.is_controller:
+        return EnvelopeResponse(error_code=ErrorCode.NOT_CONTROLLER)
+    assert request.request_principal is not None, "brokers always name the principal"
+    caller = context._replace(
+        client_id=header.client_id,
+        version=version,
+        address=client_address(request),
+        principal=Principal.decode(request.request_principal),
+    )
+    response = await completed(call(handler, decode_request(key, version, body), caller))
+    frame = [
+        encode_response_header(key, version, header.correlation_id),
+        *encode_response(key, version, response),
+    ]
+    return EnvelopeResponse(response_data=b"".join(frame))

@@ -1,0 +1,1 @@
+"""Who sends a request, over which listener, and what that principal may do. Pure."""

@@ -1,0 +1,115 @@
+"""Authorization in Kafka's model: a principal performs an operation on a resource."""
+
+from collections.abc import Collection, Hashable, Sequence
+from enum import IntEnum
+from typing import Final, NamedTuple, Protocol
+
+from headrace.security.principals import Principal
+
+CLUSTER_NAME: Final = "kafka-cluster"  # the name of the only resource of type CLUSTER
+NOT_REQUESTED: Final = -(2**31)  # authorized operations in a response to a request that did not ask
+
+
+class Operation(IntEnum):
+    """Kafka's operations, by their numbers in the protocol."""
+
+    READ = 3
+    WRITE = 4
+    CREATE = 5
+    DELETE = 6
+    ALTER = 7
+    DESCRIBE = 8
+    CLUSTER_ACTION = 9
+    DESCRIBE_CONFIGS = 10
+    ALTER_CONFIGS = 11
+    IDEMPOTENT_WRITE = 12
+
+
+class ResourceType(IntEnum):
+    """Kafka's types of resources, by their numbers in the protocol."""
+
+    TOPIC = 2
+    GROUP = 3
+    CLUSTER = 4
+    TRANSACTIONAL_ID = 5
+
+
+OPERATIONS: Final = {
+    ResourceType.TOPIC: (
+        Operation.READ,
+        Operation.WRITE,
+        Operation.CREATE,
+        Operation.DELETE,
+        Operation.ALTER,
+        Operation.DESCRIBE,
+        Operation.DESCRIBE_CONFIGS,
+        Operation.ALTER_CONFIGS,
+    ),
+    ResourceType.GROUP: (
+        Operation.READ,
+        Operation.DELETE,
+        Operation.DESCRIBE,
+        Operation.DESCRIBE_CONFIGS,
+        Operation.ALTER_CONFIGS,
+    ),
+    ResourceType.CLUSTER: (
+        Operation.CREATE,
+        Operation.ALTER,
+        Operation.DESCRIBE,
+        Operation.CLUSTER_ACTION,
+        Operation.DESCRIBE_CONFIGS,
+        Operation.ALTER_CONFIGS,
+        Operation.IDEMPOTENT_WRITE,
+    ),
+    ResourceType.TRANSACTIONAL_ID: (Operation.WRITE, Operation.DESCRIBE),
+}
+"""The operations that exist for each type of resource."""
+
+
+class Action(NamedTuple):
+    """An operation on a resource."""
+
+    operation: Operation
+    resource_type: ResourceType
+    resource_name: str
+
+    def __str__(self) -> str:
+        return f"{self.operation.name} on {self.resource_type.name} {self.resource_name!r}"
+
+
+class Authorizer(Protocol):
+    """Decides what principals may do."""
+
+    def denied(self, principal: Principal, host: str, actions: Sequence[Action]) -> Collection[Action]:
+        """Return those of `actions` that the principal may not perform from `host`."""
+
+    def view(self, principal: Principal, host: str) -> Hashable:
+        """Return a key for caches: principals with equal keys may see the same resources."""
+
+    def authorized_operations(
+        self, principal: Principal, host: str, resource: ResourceType, name: str
+    ) -> int:
+        """Return a bit set of the operations that the principal may perform on a resource."""
+
+
+class AllowAll:
+    """The authorizer of a cluster without ACLs: everybody may do everything."""
+
+    _ALL: Final = {
+        resource: sum(1 << operation for operation in operations)
+        for resource, operations in OPERATIONS.items()
+    }
+
+    def denied(self, _principal: Principal, _host: str, _actions: Sequence[Action]) -> Collection[Action]:
+        return ()
+
+    def view(self, _principal: Principal, _host: str) -> Hashable:
+        return None
+
+    def authorized_operations(
+        self, _principal: Principal, _host: str, resource: ResourceType, _name: str
+    ) -> int:
+        return self._ALL[resource]
+
+
+ALLOW_ALL: Final = AllowAll()
