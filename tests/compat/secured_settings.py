@@ -110,7 +110,7 @@ MISTAKES: Final = {
         "PLAINTEXT",
         TLS,
         (
-            "no broker answers at {at}: {at} cannot be reached: it has closed the connection; "
+            "no broker answers at {at}: {at} cannot be reached: the broker closed the connection; "
             "is security.protocol=SSL right?"
         ),
     ),
@@ -123,7 +123,7 @@ MISTAKES: Final = {
         "USERS",
         "",
         (
-            "no broker answers at {at}: {at} does not answer: it has closed the connection; "
+            "no broker answers at {at}: {at} does not answer: the broker closed the connection; "
             "is security.protocol=PLAINTEXT right?"
         ),
     ),

@@ -14,6 +14,7 @@ from headrace.client.groups.admin import GroupAdmin
 from headrace.client.groups.group import Group
 from headrace.client.groups.reset import ToEarliest, ToTime
 from headrace.client.producing.producer import Producer
+from headrace.client.wire.brokers import Brokers
 from headrace.http.serving import serve_in_thread
 from headrace.protocol.ids import TopicPartition
 from http_support.asking import Asking
@@ -52,7 +53,7 @@ def test_kafka_answers_all_that_is_asked_of_groups(kafka_server: KafkaServer) ->
     with Producer(kafka_server.bootstrap) as producer:
         for number in range(RECORDS):
             producer.send("orders", str(number))
-    admin = GroupAdmin(kafka_server.bootstrap)
+    admin = GroupAdmin(Brokers(kafka_server.bootstrap))
     with reading(kafka_server, "new", "consumer"), reading(kafka_server, "old", "classic"):
         listed = {each.name: (each.state, each.type, each.members) for each in admin.list_groups()}
         assert listed == {"new": ("Stable", "consumer", 1), "old": ("Stable", "classic", 1)}

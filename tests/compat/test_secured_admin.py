@@ -1,11 +1,10 @@
-"""Administration of a cluster that wants to know who asks, also by ways in that only librdkafka knows."""
+"""Administration of secured clusters."""
 
 import pytest
 
 from compat.secured_kafka import Files, SecuredKafka
 from compat.secured_settings import TLS, TLS_USER
-from headrace.client.admin.admin import Admin
-from headrace.client.admin.offsets import Span
+from headrace.client.admin.admin import Admin, Span
 
 
 @pytest.mark.parametrize(
@@ -13,7 +12,7 @@ from headrace.client.admin.offsets import Span
     [
         ("TLS", TLS),
         ("BOTH", f"{TLS_USER} sasl.mechanism=SCRAM-SHA-512"),
-        ("TLS", f"{TLS} ssl.cipher.suites=ECDHE-RSA-AES256-GCM-SHA384"),  # ours refuses to ignore it
+        ("TLS", f"{TLS} ssl.cipher.suites=ECDHE-RSA-AES256-GCM-SHA384"),
     ],
 )
 def test_offsets_are_known_by_any_way_in(

@@ -16,7 +16,7 @@ from headrace.protocol.batch import HEADER_SIZE
 from headrace.protocol.ids import TopicPartition
 from headrace.protocol.records import Record, encode_batch, keys_and_values
 from headrace.protocol.schema.metadata import MetadataRequest
-from headrace.spark.cluster import FIRST_PATIENCE_S, Cluster
+from headrace.spark.cluster import CONNECT_S, Cluster
 from headrace.spark.errors import SparkError
 from headrace.spark.fetching import Fetching
 from headrace.spark.offsets import EARLIEST, LATEST, Range
@@ -133,7 +133,7 @@ def test_who_is_refused_is_told_so_at_once(secured_kafka: SecuredKafka, secured_
     with pytest.raises(SparkError) as raised:
         cluster.topics()
 
-    assert f"for {FIRST_PATIENCE_S:g} s" not in str(raised.value)  # which would tell of other attempts
+    assert f"for {CONNECT_S:g} s" not in str(raised.value)  # which would tell of other attempts
     assert str(raised.value).startswith(f"{secured_kafka.addresses['USERS']} refuses ann=a,b: ")
 
 

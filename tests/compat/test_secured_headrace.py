@@ -28,7 +28,7 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrokerProcess]:
         (
             "SSL",
             (
-                "no broker answers at {at}: {at} cannot be reached: it has closed the connection; "
+                "no broker answers at {at}: {at} cannot be reached: the broker closed the connection; "
                 "is security.protocol=SSL right?"
             ),
         ),

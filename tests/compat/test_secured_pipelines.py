@@ -9,6 +9,7 @@ from compat.secured_kafka import Files, SecuredKafka
 from compat.secured_settings import TLS_USER
 from headrace.client.errors import ClientError
 from headrace.client.groups.admin import GroupAdmin
+from headrace.client.wire.brokers import Brokers
 from headrace.client.wire.security import Security
 from headrace.pipeline import Json, Pipeline, Topic
 from headrace.pipeline.observers import Groups, History
@@ -47,7 +48,9 @@ def test_whoever_may_use_the_cluster_has_what_a_pipeline_needs(
 
     with closing(Cluster(at, Security.of(client))) as cluster:
         assert {"results", "orders.dead-letters", TOPIC} <= cluster.topics().keys()
-    assert [each.name for each in GroupAdmin(at, client).list_groups()] == ["secured.results"]
+    assert [each.name for each in GroupAdmin(Brokers.configured(at, client)).list_groups()] == [
+        "secured.results"
+    ]
     assert missing_topics(pipeline, at) == []
 
 

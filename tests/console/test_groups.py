@@ -10,11 +10,12 @@ from console.reading import Reader
 from console.seed import HOSTILE, commit, member
 from headrace.client.errors import NoSuchGroup
 from headrace.client.groups.admin import GroupAdmin
+from headrace.client.wire.brokers import Brokers
 
 
 @pytest.fixture(scope="module")
 def groups(bootstrap: str) -> GroupAdmin:
-    return GroupAdmin(bootstrap)
+    return GroupAdmin(Brokers(bootstrap))
 
 
 @pytest.fixture

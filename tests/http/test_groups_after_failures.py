@@ -7,9 +7,9 @@ import pytest
 import requests
 from prometheus_client.parser import text_string_to_metric_families
 
-from headrace.client.groups.questions import GroupQuestions
-from headrace.client.wire.live_brokers import LiveBrokers
-from headrace.client.wire.settling import Patience
+from headrace.client.groups.coordinators import GroupCoordinators
+from headrace.client.wire.brokers import Brokers
+from headrace.client.wire.retry import Backoff
 from headrace.protocol.ids import TopicPartition
 from headrace.testing import Cluster
 from http_support.asking import wait_until
@@ -68,9 +68,9 @@ def cluster() -> Iterator[Cluster]:
     with Cluster(3, settings, topics={"t": {"partitions": PARTITIONS, "replicas": 3}}) as served:
         for place in PLACES:
             served.produce("t", "first", "second", partition=place.partition)
-        brokers = LiveBrokers(served.bootstrap)
+        brokers = Brokers(served.bootstrap)
         for name in GROUPS:
-            settled = GroupQuestions(brokers).commit(name, dict.fromkeys(PLACES, 1), Patience(30))
+            settled = GroupCoordinators(brokers).commit(name, dict.fromkeys(PLACES, 1), Backoff(30))
             assert not settled.missing
         brokers.close()
         served.wait_until_in_sync()
@@ -212,9 +212,11 @@ def test_a_broker_that_lets_nobody_in_is_named(
 
 def test_a_process_that_stands_still_hides_its_groups_until_others_have_them() -> None:
     with Cluster(3, process=True, topics={"t": 1}) as cluster:
-        gateway, brokers = Gateway(cluster.http), LiveBrokers(cluster.bootstrap)
+        gateway, brokers = Gateway(cluster.http), Brokers(cluster.bootstrap)
         for name in GROUPS:
-            assert not GroupQuestions(brokers).commit(name, {TopicPartition("t", 0): 0}, Patience(30)).missing
+            assert (
+                not GroupCoordinators(brokers).commit(name, {TopicPartition("t", 0): 0}, Backoff(30)).missing
+            )
         brokers.close()
         wait_until(gateway.all_there, "the groups are not there")
         paused = gateway.coordinator()

@@ -13,6 +13,7 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from cluster.waiting import until
 from headrace.client.groups.admin import GroupAdmin
+from headrace.client.wire.brokers import Brokers
 from headrace.pipeline import Json, Parquet, Pipeline, PipelineError, Text, Topic
 from headrace.pipeline.observers import Groups, History, history
 from headrace.pipeline.plan import plan
@@ -119,7 +120,7 @@ def test_bad_rows_go_to_a_topic_with_reason_and_origin_and_groups_have_the_offse
     assert second["timestamp"] == b"1767225600000"
 
     for group in ("letters.out", "letters.orders.dead-letters"):
-        (described,) = GroupAdmin(plant.bootstrap).describe([group])
+        (described,) = GroupAdmin(Brokers(plant.bootstrap)).describe([group])
         assert {(each.partition, each.committed, each.lag) for each in described.partitions} == {
             (0, 3, 0),
             (1, 1, 0),

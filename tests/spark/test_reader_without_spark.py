@@ -11,7 +11,7 @@ from confluent_kafka import TopicPartition as RdkafkaPartition
 from pyspark.sql.datasource import InputPartition
 from pyspark.sql.streaming.datasource import ReadLimit, ReadMaxRows
 
-from headrace.client.wire.connection import Asked, Connection
+from headrace.client.wire.connection import Connection, InFlight
 from headrace.protocol.batch import BatchHeader, read_header
 from headrace.protocol.ids import TopicPartition
 from headrace.protocol.message import Message
@@ -105,7 +105,7 @@ def test_a_connection_that_breaks_between_two_pieces_loses_none(
     fetches = count()
     send = Connection.send
 
-    def breaks_once(self: Connection, request: Message, version: int) -> Asked:
+    def breaks_once(self: Connection, request: Message, version: int) -> InFlight:
         if isinstance(request, FetchRequest) and next(fetches) == broken:
             self.close()
         return send(self, request, version)

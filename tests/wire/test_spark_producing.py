@@ -207,7 +207,7 @@ def test_what_does_not_pass_is_said(fate: Fate, records: int, sentence: str) -> 
     ("fate", "why"),
     [
         (refused(ErrorCode.NOT_ENOUGH_REPLICAS), "not enough replicas"),
-        (LOST, "it has closed the connection"),
+        (LOST, "the broker closed the connection"),
     ],
 )
 def test_what_does_not_pass_in_time_is_said_with_the_reason(fate: Fate, why: str) -> None:

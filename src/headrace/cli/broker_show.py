@@ -9,13 +9,12 @@ import click
 from headrace.cli import completing
 from headrace.cli.session import UNKNOWN, Session, options, table, together
 from headrace.cli.texts import size
-from headrace.client.admin.admin import Config
+from headrace.client.admin.topics import Config
 from headrace.client.cluster.log_dirs import LogDir, read_log_dirs
 from headrace.client.cluster.reading import SILENCE_S
 from headrace.client.cluster.status import UP, Broker
 from headrace.client.errors import ClientError
 from headrace.client.wire.brokers import Brokers
-from headrace.client.wire.live_brokers import LiveBrokers
 from headrace.protocol.schema.unregister_broker import UnregisterBrokerRequest
 
 if TYPE_CHECKING:
@@ -68,7 +67,7 @@ def unregister(session: Session, broker_id: int) -> None:
 
 
 def _disks(session: Session) -> dict[int, tuple[LogDir, ...]]:
-    brokers = LiveBrokers(session.bootstrap, answer_s=SILENCE_S)
+    brokers = Brokers(session.bootstrap, answer_s=SILENCE_S)
     return read_log_dirs(brokers, brokers.nodes())
 
 

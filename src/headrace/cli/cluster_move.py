@@ -160,12 +160,14 @@ def _cancel(session: Session, topic: str | None, indexes: Sequence[int], file: P
         places = of_topic(session.cluster, topic, indexes)
     else:
         named = (
-            None if file is None else {each.place for each in _moves(session.cluster, None, (), None, file)}
+            None
+            if file is None
+            else {each.topic_partition for each in _moves(session.cluster, None, (), None, file)}
         )
         places = [
-            each.place
+            each.topic_partition
             for each in session.cluster.reassignments()
-            if (topic is None or each.topic == topic) and (named is None or each.place in named)
+            if (topic is None or each.topic == topic) and (named is None or each.topic_partition in named)
         ]
     stopped = session.cluster.cancel(places)
     session.show(

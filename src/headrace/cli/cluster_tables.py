@@ -31,13 +31,16 @@ def draw_status(found: ClusterStatus) -> "RenderableType":
 
 def draw_reassignments(found: Sequence[Reassignment]) -> "RenderableType":
     """A line for each partition under way."""
-    rows = [(str(each.place), each.target, each.adding, each.removing) for each in found]
+    rows = [(str(each.topic_partition), each.target, each.adding, each.removing) for each in found]
     return table(["moving", "to", "new", "old"], _shown(rows))
 
 
 def draw_moves(moves: Sequence[Move], before: Mapping[TopicPartition, Sequence[int]]) -> "RenderableType":
     """A line for each partition: where it is, and where it goes."""
-    rows = [(str(each.place), before.get(each.place, UNKNOWN), each.replicas) for each in moves]
+    rows = [
+        (str(each.topic_partition), before.get(each.topic_partition, UNKNOWN), each.replicas)
+        for each in moves
+    ]
     return table(["partition", "from", "to"], _shown(rows))
 
 
@@ -90,10 +93,10 @@ def _sick(found: ClusterStatus) -> Iterator[Sequence[object]]:
         (found.under_replicated, "under-replicated: "),
     ):
         for each in partitions:
-            if each.place not in seen:
-                seen.add(each.place)
+            if each.topic_partition not in seen:
+                seen.add(each.topic_partition)
                 why = f"{word}{_why(each)}"
-                yield str(each.place), _or_unknown(each.leader), each.replicas, each.in_sync, why
+                yield str(each.topic_partition), _or_unknown(each.leader), each.replicas, each.in_sync, why
 
 
 def _why(partition: PartitionState) -> str:

@@ -14,7 +14,6 @@ from headrace.cli.session import Session
 
 if TYPE_CHECKING:
     from headrace.client.wire.brokers import Brokers
-    from headrace.protocol.schema.metadata import MetadataResponse
 
 PATIENCE_S: Final = 1.0
 
@@ -25,7 +24,7 @@ def topics(context: click.Context, _parameter: click.Parameter, begun: str) -> l
     """Topics; those of the cluster's own only for who has begun with an underscore."""
 
     def ask(brokers: "Brokers") -> list[str]:
-        return [topic.name or "" for topic in _metadata(brokers, everything=True).topics]
+        return [topic.name or "" for topic in brokers.any_metadata(None, PATIENCE_S).topics]
 
     own = begun.startswith("_")
     return _items([name for name in _asked(context, ask) if own or not name.startswith("__")], begun)
@@ -35,7 +34,7 @@ def brokers(context: click.Context, _parameter: click.Parameter, begun: str) -> 
     """The numbers of live brokers, with where they are; 1,2,3 too, one after the other."""
 
     def ask(brokers: "Brokers") -> list[tuple[str, str]]:
-        return [(str(each.node_id), f"{each.host}:{each.port}") for each in _metadata(brokers).brokers]
+        return [(str(each.node_id), f"{each.host}:{each.port}") for each in brokers.any_metadata().brokers]
 
     before, comma, last = begun.rpartition(",")
     named = set(before.split(","))
@@ -50,14 +49,9 @@ def groups(context: click.Context, _parameter: click.Parameter, begun: str) -> l
     """Groups: every broker is asked, for each knows its own."""
 
     def ask(brokers: "Brokers") -> list[str]:
-        from headrace.client.wire.connection import Address  # noqa: PLC0415
-        from headrace.protocol.schema.list_groups import ListGroupsRequest  # noqa: PLC0415
+        from headrace.client.groups.coordinators import GroupCoordinators  # noqa: PLC0415
 
-        found: list[str] = []
-        for each in _metadata(brokers).brokers:
-            answer = brokers.at(Address(each.host, each.port), ListGroupsRequest())
-            found += [group.group_id for group in answer.groups]
-        return found
+        return list(GroupCoordinators(brokers).listed().groups)
 
     return _items(_asked(context, ask), begun)
 
@@ -101,14 +95,6 @@ def _items(names: Iterable[str], begun: str) -> list[CompletionItem]:
     return [CompletionItem(name) for name in sorted(set(names)) if name.startswith(begun)]
 
 
-def _metadata(brokers: "Brokers", *, everything: bool = False) -> "MetadataResponse":
-    from headrace.protocol.schema.metadata import MetadataRequest  # noqa: PLC0415
-
-    wanted = MetadataRequest(topics=None if everything else [], allow_auto_topic_creation=False)
-    found: MetadataResponse = brokers.any(wanted)
-    return found
-
-
 def _session(context: click.Context) -> Session:
     """As the options before the cursor have it; the command that would look at variables does not run."""
     session = context.ensure_object(Session)
@@ -132,14 +118,13 @@ def _in_time(ask: Callable[[], Sequence[Answer]]) -> Sequence[Answer]:
     """The answer, or nothing when the time is up; a thread that still waits ends with the process."""
     from headrace.background import BackgroundThread  # noqa: PLC0415
     from headrace.client.errors import ClientError  # noqa: PLC0415
-    from headrace.client.wire.connection import NoAnswer  # noqa: PLC0415
 
     answer: list[Answer] = []
 
     def run() -> None:
         try:
             answer.extend(ask())
-        except (ClientError, NoAnswer, OSError):
+        except (ClientError, OSError):
             return  # nothing to offer
 
     asking = BackgroundThread(run, name="completion", stop=None)

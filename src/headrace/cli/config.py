@@ -9,7 +9,7 @@ from headrace.cli import completing
 from headrace.cli.lazy import LazyGroup
 from headrace.cli.session import Session, options, table
 from headrace.cli.texts import pairs
-from headrace.client.admin import admin
+from headrace.client.admin.topics import Config
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -75,7 +75,7 @@ def _alter(session: Session, kind: str, name: str, *, sets: dict[str, str], unse
         session.admin.alter_broker_configs(broker_id, sets=sets, unsets=unsets)
 
 
-def _read(session: Session, kind: str, name: str) -> list[admin.Config]:
+def _read(session: Session, kind: str, name: str) -> list[Config]:
     if kind == "topic":
         return session.admin.topic_configs(name)
     broker_id = _broker_id(name)
@@ -88,7 +88,7 @@ def _broker_id(name: str) -> int:
     return int(name)
 
 
-def _describe(kind: str, name: str, shown: Sequence[admin.Config]) -> "RenderableType":
+def _describe(kind: str, name: str, shown: Sequence[Config]) -> "RenderableType":
     if not shown:
         return f"{kind} {name} has nothing but defaults (--all shows them)"
     return table(["setting", "value", "from"], [(each.name, each.value, each.source) for each in shown])

@@ -67,8 +67,9 @@ class Session:
     @cached_property
     def groups(self) -> "GroupAdmin":
         from headrace.client.groups.admin import GroupAdmin  # noqa: PLC0415
+        from headrace.client.wire.brokers import Brokers  # noqa: PLC0415
 
-        return GroupAdmin(self.bootstrap)
+        return GroupAdmin(Brokers(self.bootstrap))
 
     @cached_property
     def cluster(self) -> "Cluster":

@@ -11,7 +11,7 @@ from headrace.cli.asking import ask, internal_option, refuse_internal
 from headrace.cli.lazy import Lazy, LazyGroup
 from headrace.cli.session import Session, options, table
 from headrace.cli.texts import count, pairs
-from headrace.client.admin.admin import Topic, TopicSummary
+from headrace.client.admin.topics import Topic, TopicSummary
 from headrace.client.errors import NoSuchTopic, TopicExists
 
 if TYPE_CHECKING:

@@ -12,22 +12,11 @@ from headrace.cli.asking import ask, internal_option, refuse_internal
 from headrace.cli.formats import BadInput
 from headrace.cli.session import UNKNOWN, Session, options, table
 from headrace.cli.texts import count, time_ms
-from headrace.client.cluster.deletion import delete_records as delete_before
-from headrace.client.cluster.reading import read_partitions
-from headrace.client.errors import ClientError, NoSuchTopic, Unreachable
-from headrace.client.wire.brokers import Brokers, raise_for
-from headrace.client.wire.connection import Address, NoAnswer
-from headrace.protocol.ids import TopicPartition
-from headrace.protocol.schema.list_offsets import (
-    ListOffsetsPartition,
-    ListOffsetsRequest,
-    ListOffsetsResponse,
-    ListOffsetsTopic,
-)
+from headrace.client.admin.topics import TopicAdmin
+from headrace.client.wire.brokers import Brokers
 
 END: Final = -1  # how the protocol says where a partition ends
 _KNOWN: Final = {"latest": END, "earliest": -2, "max-timestamp": -3}  # instead of a time
-_CLIENT: Final = -1  # and no broker, asks
 
 _topic = click.argument("name", shell_complete=completing.topics)
 _partitions = click.option(
@@ -52,9 +41,11 @@ def offsets(session: Session, name: str, at: str, indexes: Sequence[int]) -> Non
     """Show where partitions end, or what offset a time is:  headrace topic offsets orders --at earliest"""
     which = _KNOWN[at] if at in _KNOWN else time_ms(at, "--at")
     with Brokers(session.bootstrap) as brokers:
-        found = _offsets(brokers, _led(brokers, name, indexes), name, which)
-    rows = [{"topic": name, "partition": index, "offset": offset} for index, offset in found.items()]
-    drawn = [(index, UNKNOWN if offset is None else offset) for index, offset in found.items()]
+        topics = TopicAdmin(brokers)
+        offsets_at = topics.offsets(topics.partitions_of(name, indexes), which)
+    found = sorted((partition.partition, offset) for partition, offset in offsets_at.items())
+    rows = [{"topic": name, "partition": index, "offset": offset} for index, offset in found]
+    drawn = [(index, UNKNOWN if offset is None else offset) for index, offset in found]
     session.show(rows, lambda: table(["partition", "offset"], drawn))
 
 
@@ -91,58 +82,18 @@ def delete_records(
     if sum((before is not None, everything, file is not None)) != 1 or (indexes and file):
         raise click.UsageError("Give --before, --all or --from-file; --partition goes with the first two.")
     with Brokers(session.bootstrap) as brokers:
-        marked = any(each.name == name and each.is_internal for each in brokers.metadata().topics)
-        refuse_internal(name, marked=marked, meant=internal)
+        topics = TopicAdmin(brokers)
+        refuse_internal(name, marked=topics.topic(name).internal, meant=internal)
         if file is not None:
             wanted = read_offsets(file.read_text("utf-8", errors="replace"), name)
         else:
-            wanted = dict.fromkeys(_led(brokers, name, indexes), END if before is None else before)
+            offset = END if before is None else before
+            wanted = {each.partition: offset for each in topics.partitions_of(name, indexes)}
         if not yes:
             _ask(name, wanted)
-        begins = delete_before(brokers, name, wanted)
+        begins = topics.delete_records(name, wanted)
     result = [{"topic": name, "partition": index, "start_offset": begins[index]} for index in sorted(begins)]
     session.show(result, lambda: table(["partition", "begins at"], sorted(begins.items())))
-
-
-def _led(brokers: Brokers, topic: str, indexes: Sequence[int]) -> dict[int, Address | None]:
-    """Where the leader of each partition is, or of these; ClientError if one is not there."""
-    found = brokers.metadata()
-    addresses = {each.node_id: Address(each.host, each.port) for each in found.brokers}
-    led = {
-        each.partition: None if each.leader is None else addresses.get(each.leader)
-        for each in read_partitions(found)
-        if each.topic == topic
-    }
-    if not led:
-        raise NoSuchTopic(topic)
-    for index in indexes:
-        if index not in led:
-            raise ClientError(f"{topic} has no partition {index}, only 0 to {max(led)}")
-    return {index: led[index] for index in sorted(set(indexes) or led)}
-
-
-def _offsets(
-    brokers: Brokers, led: Mapping[int, Address | None], topic: str, which: int
-) -> dict[int, int | None]:
-    """The offset that `which` stands for in each partition; None where there is none, or no leader."""
-    found: dict[int, int | None] = dict.fromkeys(led)
-    for address in {each for each in led.values() if each is not None}:
-        asked = [
-            ListOffsetsPartition(partition_index=index, timestamp=which)
-            for index, leader in led.items()
-            if leader == address
-        ]
-        request = ListOffsetsRequest(
-            replica_id=_CLIENT, topics=[ListOffsetsTopic(name=topic, partitions=asked)]
-        )
-        try:
-            answer: ListOffsetsResponse = brokers.at(address, request)
-        except NoAnswer as error:
-            raise Unreachable(str(error)) from error
-        for each in answer.topics[0].partitions:
-            raise_for(each.error_code, None, str(TopicPartition(topic, each.partition_index)))
-            found[each.partition_index] = each.offset if each.offset >= 0 else None
-    return found
 
 
 def read_offsets(text: str, topic: str) -> dict[int, int]:

@@ -36,11 +36,14 @@ def _late(session: Session, topic: str) -> ClientError | None:
     status = session.cluster.status()
     without = [each for each in (*status.offline, *status.leaderless) if each.topic == topic]
     for each in without:
-        return ClientError(f"{each.place} has no leader: `headrace cluster status` says which brokers lack")
+        return ClientError(
+            f"{each.topic_partition} has no leader: `headrace cluster status` says which brokers lack"
+        )
     for each in status.under_min_isr:
         if each.topic == topic:
             return ClientError(
-                f"{each.place} takes nothing with acks=all: {count(len(each.in_sync), 'replica')} in sync, "
+                f"{each.topic_partition} takes nothing with acks=all: "
+                f"{count(len(each.in_sync), 'replica')} in sync, "
                 f"and min.insync.replicas is {each.min_in_sync}"
             )
     return None

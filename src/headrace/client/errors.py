@@ -7,20 +7,27 @@ from typing import Any, Final
 from confluent_kafka import KafkaError, KafkaException
 
 from headrace.client.errors_advice import ADVICE, what_to_do, why_no_topic
+from headrace.protocol.errors import ErrorCode
 
 CONNECT_TIMEOUT_S: Final = 5.0
 
 
 class ClientError(Exception):
-    """The cluster refused, or could not be reached; the sentence says what and why."""
+    """The cluster refused a request, or could not be reached; the message says what and why."""
+
+    error_code: ErrorCode | None = None  # the broker's, if a broker refused the request
 
 
 class Unreachable(ClientError):
-    """No broker answers."""
+    """No broker answers, or none that can serve the request at the moment."""
+
+
+class Retriable(Unreachable):
+    """One broker gave no answer, or a retriable error: the request may succeed after a metadata refresh."""
 
 
 class Refused(ClientError):
-    """The broker does not take us for who we say we are, or we it."""
+    """Authentication failed: the broker does not accept our credentials, or we do not trust the broker."""
 
 
 class NoSuchTopic(ClientError):
@@ -115,6 +122,22 @@ class NotReadable(ClientError):
             "(a consumer passes over such records with on_bad='skip', or hands them to on_bad=FUNCTION)"
         )
         self.topic, self.partition, self.offset, self.field, self.raw = topic, partition, offset, field, raw
+
+
+def raise_for(code: int, message: str | None = None, what: str | None = None) -> None:
+    """Raise Retriable or ClientError with the broker's message or the error's name, unless `code` is NONE."""
+    if code == ErrorCode.NONE:
+        return
+    kind = Retriable if code in set(ErrorCode) and ErrorCode(code).retriable else ClientError
+    reason = message or error_name(code)
+    error = kind(reason if what is None else f"{what}: {reason}")
+    error.error_code = ErrorCode(code) if code in set(ErrorCode) else None
+    raise error
+
+
+def error_name(code: int) -> str:
+    """Return Kafka's name of an error, such as NOT_LEADER_OR_FOLLOWER."""
+    return ErrorCode(code).name if code in set(ErrorCode) else f"error {code}"
 
 
 # librdkafka's own codes begin with an underscore, and are not private.

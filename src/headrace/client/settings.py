@@ -14,6 +14,7 @@ from numbers import Real
 from typing import Any, Final, TypeVar
 
 from confluent_kafka import KafkaException
+from confluent_kafka import Producer as RdkafkaProducer
 
 from headrace.client.errors import BadSetting
 from headrace.client.settings_elsewhere import check, name_here
@@ -111,6 +112,13 @@ def delivery_timeout_ms(settings: Settings) -> int | None:
     names = ("delivery.timeout.ms", _ALIASES["delivery.timeout.ms"])
     found = str(next((settings[name] for name in names if name in settings), ""))
     return int(found) if found.isdigit() else None
+
+
+def check_settings(settings: Settings) -> None:
+    """Raise BadSetting for settings that librdkafka would refuse, by a client of it that never connects."""
+    others = {name: value for name, value in settings.items() if name not in {*BOOTSTRAP, "client.id"}}
+    if others:
+        build(RdkafkaProducer, {"log_level": 0, **others})
 
 
 def build(kind: Callable[..., Client], settings: dict[str, Any]) -> Client:

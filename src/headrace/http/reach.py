@@ -8,16 +8,13 @@ from typing import TYPE_CHECKING, Annotated, Final
 from fastapi import Depends, Request
 
 from headrace.client.wire.brokers import Brokers
-from headrace.client.wire.connection import ANSWER_S, Address
 from headrace.http.settings import GatewaySettings
-from headrace.protocol.schema.metadata import MetadataRequest
 
 if TYPE_CHECKING:
     from headrace.client.admin.admin import Admin
+    from headrace.client.admin.topics import TopicAdmin
     from headrace.client.cluster.cluster import Cluster
-    from headrace.client.cluster.topics import TopicQuestions
     from headrace.client.groups.admin import GroupAdmin
-    from headrace.client.wire.live_brokers import LiveBrokers
 
 CHECK_S: Final = 3.0  # for a broker to say that it is there
 SPARE: Final = 8  # connections that are kept for the next request
@@ -31,23 +28,20 @@ class Reach:
     def __init__(self, settings: GatewaySettings) -> None:
         self.settings = settings
         self._lock = Lock()
-        self._closed = False
-        self._spare: dict[float, list[Brokers]] = {}  # by how long they wait for an answer
+        self._brokers = Brokers(settings.bootstrap, answer_s=SILENCE_S, client_id="headrace-gateway")
         self._admin: Admin | None = None
-        self._live: LiveBrokers | None = None
         self._groups: GroupAdmin | None = None
         self._at_close: list[Callable[[], None]] = []
-        self._known: tuple[Address, ...] = ()  # brokers that any of our clients has heard of
 
     @property
     def bootstrap(self) -> str:
         """What we were told, and the brokers we have heard of since: those we were told may be gone."""
-        return ",".join(dict.fromkeys([*self.settings.bootstrap.split(","), *map(str, self._known)]))
+        known = map(str, self._brokers.addresses)
+        return ",".join(dict.fromkeys([*self.settings.bootstrap.split(","), *known]))
 
     def check(self) -> None:
         """Unreachable if no broker answers, at once: librdkafka would go on asking for half a minute."""
-        with self.brokers(SILENCE_S) as brokers:
-            brokers.any(MetadataRequest(topics=[], allow_auto_topic_creation=False))
+        self._brokers.any_metadata(within_s=SILENCE_S)
 
     @property
     def admin(self) -> "Admin":
@@ -61,32 +55,26 @@ class Reach:
             return self._admin
 
     @property
-    def live(self) -> "LiveBrokers":
-        """Brokers as they are now, for any thread: none of them is waited for for long."""
-        from headrace.client.wire.live_brokers import LiveBrokers  # noqa: PLC0415
-
-        with self._lock:
-            if self._live is None:
-                self._live = LiveBrokers(self.bootstrap, answer_s=LONGEST_S, client_id="headrace-gateway")
-            return self._live
+    def live(self) -> Brokers:
+        """The brokers of the cluster, for any number of threads."""
+        return self._brokers
 
     @property
-    def topics(self) -> "TopicQuestions":
-        """Topics and settings, to be read."""
-        from headrace.client.cluster.topics import TopicQuestions  # noqa: PLC0415
+    def topics(self) -> "TopicAdmin":
+        """Topics and settings."""
+        from headrace.client.admin.topics import TopicAdmin  # noqa: PLC0415
 
-        return TopicQuestions(self.live)
+        return TopicAdmin(self._brokers)
 
     @property
     def groups(self) -> "GroupAdmin":
         """Consumer groups."""
         from headrace.client.groups.admin import GroupAdmin  # noqa: PLC0415
 
-        if self._groups is None:  # it looks for the cluster by itself, each time that it is asked something
-            groups = GroupAdmin(self.bootstrap, {"client.id": "headrace-gateway"})
-            with self._lock:
-                self._groups = self._groups or groups
-        return self._groups
+        with self._lock:
+            if self._groups is None:
+                self._groups = GroupAdmin(self._brokers)
+            return self._groups
 
     @contextmanager
     def cluster(self) -> "Iterator[Cluster]":
@@ -97,25 +85,9 @@ class Reach:
             yield cluster
 
     @contextmanager
-    def brokers(self, answer_s: float = ANSWER_S) -> Iterator[Brokers]:
-        """Brokers to be asked in Kafka's own words, by one thread at a time."""
-        with self._lock:
-            spare = self._spare.setdefault(answer_s, [])
-            brokers = spare.pop() if spare else None
-        if brokers is None:
-            brokers = Brokers(self.bootstrap, answer_s=answer_s, client_id="headrace-gateway")
-        brokers.know(self._known)
-        try:
-            yield brokers
-        except BaseException:
-            brokers.close()
-            raise
-        with self._lock:
-            self._known = tuple(brokers.addresses)
-            if len(spare) < SPARE and not self._closed:
-                spare.append(brokers)
-                return
-        brokers.close()
+    def brokers(self, _answer_s: float = SILENCE_S) -> Iterator[Brokers]:
+        """The brokers of the cluster, for requests of the protocol."""
+        yield self._brokers
 
     def at_close(self, close: Callable[[], None]) -> None:
         """Have this called when the gateway parts from the cluster: what was called for last goes first."""
@@ -126,13 +98,9 @@ class Reach:
         for close in reversed(self._at_close):
             close()
         with self._lock:
-            self._closed = True
-            spare = [each for those in self._spare.values() for each in those]
-            self._spare.clear()
-            if self._live is not None:
-                self._live.close()
-        for brokers in spare:
-            brokers.close()
+            if self._admin is not None:
+                self._admin.close()
+        self._brokers.close()
 
 
 def reach_of(request: Request) -> Reach:

@@ -12,7 +12,6 @@ from headrace.client.wire.security import Security
 from headrace.pipeline.progress import TOPIC, Progress
 from headrace.pipeline.topics import MOST_REPLICAS
 from headrace.spark.cluster import Cluster
-from headrace.spark.groups import commit_offsets
 from headrace.spark.offsets import from_json
 
 _KEPT_MS: Final = 7 * 24 * 3600 * 1000
@@ -23,12 +22,12 @@ class Groups:
     """Commits what a query has processed to the group of its name, as soon as a batch is done."""
 
     def __init__(self, bootstrap: str, client: Mapping[str, str] = NO_SETTINGS) -> None:
-        self._cluster = Cluster(bootstrap, Security.of(client), patience_s=5.0)
+        self._cluster = Cluster(bootstrap, Security.of(client), timeout_s=5.0)
 
     def __call__(self, progress: Progress) -> None:
         if progress.event == "batch" and progress.offsets:
             offsets = from_json(progress.offsets)
-            commit_offsets(self._cluster, progress.query, offsets)
+            self._cluster.commit(progress.query, offsets)
 
     def close(self) -> None:
         self._cluster.close()

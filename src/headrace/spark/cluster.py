@@ -1,56 +1,34 @@
-"""The cluster as a reader or writer of topics sees it: which partitions there are, who leads them, how far
-their logs go. Whatever may pass by itself, as between two leaders, is asked again for a while.
-"""
+"""The cluster as Spark reads and writes it: topics, leaders and offsets, with retries."""
 
 import re
-import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, Final, TypeVar
 
-from headrace.client.errors import ClientError, Unreachable
+from headrace.client.errors import ClientError, Retriable, Unreachable, raise_for
 from headrace.client.wire.brokers import Brokers
-from headrace.client.wire.connection import Address, Connection, NoAnswer
+from headrace.client.wire.connection import Address, Connection
+from headrace.client.wire.requests import (
+    addresses_by_id,
+    coordinators_request,
+    leaders_of,
+    list_offsets_request,
+    listed_offsets,
+    metadata_request,
+    offset_commit_request,
+)
+from headrace.client.wire.retry import Backoff, retry
 from headrace.client.wire.security import PLAINTEXT, Security
 from headrace.protocol.errors import ErrorCode
 from headrace.protocol.ids import TopicPartition
-from headrace.protocol.schema.list_offsets import (
-    ListOffsetsPartition,
-    ListOffsetsRequest,
-    ListOffsetsTopic,
-)
-from headrace.protocol.schema.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
+from headrace.protocol.schema.metadata import MetadataResponse
 from headrace.spark.errors import SparkError
 
 CLIENT_ID: Final = "headrace-spark"
-FIRST_PATIENCE_S: Final = 5.0  # with a cluster that has never answered: is it there at all?
-PATIENCE_S: Final = 60.0  # with a cluster that is between two leaders
-RETRY_S: Final = 0.1
-LAST_RETRY_S: Final = 1.0
-
-PASSING: Final = {
-    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,  # also of a broker that has not heard of it yet
-    ErrorCode.LEADER_NOT_AVAILABLE,
-    ErrorCode.NOT_LEADER_OR_FOLLOWER,
-    ErrorCode.FENCED_LEADER_EPOCH,
-    ErrorCode.UNKNOWN_LEADER_EPOCH,
-    ErrorCode.REPLICA_NOT_AVAILABLE,
-    ErrorCode.OFFSET_NOT_AVAILABLE,
-    ErrorCode.KAFKA_STORAGE_ERROR,
-    ErrorCode.REQUEST_TIMED_OUT,
-    ErrorCode.UNKNOWN_TOPIC_ID,
-    ErrorCode.NETWORK_EXCEPTION,
-    ErrorCode.COORDINATOR_NOT_AVAILABLE,
-    ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
-    ErrorCode.NOT_COORDINATOR,
-}
-"""What a new leader, or a moment, puts right."""
+CONNECT_S: Final = 5.0  # for the first answer of a cluster
+RETRY_S: Final = 60.0  # for retries with a cluster that has answered before
 
 Answer = TypeVar("Answer")
-
-
-class Passing(Exception):
-    """Something that is worth another attempt."""
 
 
 class NoSuchTopic(SparkError):
@@ -63,63 +41,51 @@ class NoSuchTopic(SparkError):
 
 
 @contextmanager
-def _in_words_of_ours() -> Iterator[None]:
-    """Passing if a broker is silent; SparkError if it is there and refuses, which no patience will change."""
+def spark_errors() -> Iterator[None]:
+    """Raise SparkError instead of a ClientError, unless that is Unreachable: a retry may succeed then."""
     try:
         yield
-    except (NoAnswer, Unreachable) as error:
-        raise Passing(str(error)) from error
+    except Unreachable:
+        raise
     except ClientError as error:
         raise SparkError(str(error)) from error
 
 
-def describe(code: int) -> str:
-    """A broker's error as words."""
-    try:
-        return ErrorCode(code).name.replace("_", " ").lower()
-    except ValueError:
-        return f"error {code}"
-
-
 class Cluster:
-    """A cluster behind some of its brokers' addresses. Connections are made when they are needed."""
+    """A cluster, by the addresses of some of its brokers. Connections are made when they are needed."""
 
     def __init__(
         self,
         bootstrap: str,
         security: Security = PLAINTEXT,
         *,
-        patience_s: float = PATIENCE_S,
-        creates_topics: bool = False,  # those that are named, if the brokers do so
+        timeout_s: float = RETRY_S,
+        creates_topics: bool = False,  # whether Metadata requests may create topics, if the brokers allow it
         client_id: str = CLIENT_ID,
     ) -> None:
         self.bootstrap = bootstrap
-        self._security = security
-        self._patience_s = patience_s
+        self._timeout_s = timeout_s
         self._creates_topics = creates_topics
-        self._has_answered = False
-        self._client_id = client_id
         self._brokers = Brokers(bootstrap, client_id=client_id, security=security)
         self._addresses: dict[int, Address] = {}
         self._leaders: dict[TopicPartition, int] = {}
-        self._ids: dict[str, bytes] = {}
+        self.topic_ids: dict[str, bytes] = {}  # of the last Metadata responses
 
     def close(self) -> None:
         self._brokers.close()
 
-    # -- what there is -------------------------------------------------------------------------
+    # -- topics and leaders --------------------------------------------------------------------
 
     def topics(self, names: Iterable[str] | None = None) -> dict[str, list[int]]:
-        """The partitions of each of these topics that exists; of all there are if none is named."""
-        asked = None if names is None else [MetadataRequestTopic(name=name) for name in names]
-        return self.patiently(lambda: _partitions(self._metadata(asked)))
+        """Return the partitions of those topics that exist; of all topics if no names are given."""
+        return self.retry(lambda: _partitions(self._metadata(names)))
 
     def brokers(self) -> int:
-        """How many there are."""
-        return len(self.patiently(lambda: self._metadata([])).brokers)
+        """Return the number of brokers."""
+        return len(self.retry(lambda: self._metadata(())).brokers)
 
     def matching(self, pattern: str) -> dict[str, list[int]]:
-        """The topics whose whole name matches, as Kafka's consumers have it; none that is internal."""
+        """Return the topics whose whole name matches, except internal ones, as Kafka's consumers do."""
 
         def ask() -> dict[str, list[int]]:
             found = self._metadata(None)
@@ -130,71 +96,71 @@ class Cluster:
                 if name not in internal and re.fullmatch(pattern, name)
             }
 
-        return self.patiently(ask)
+        return self.retry(ask)
 
-    def _metadata(self, topics: list[MetadataRequestTopic] | None) -> MetadataResponse:
-        found: MetadataResponse = self.any(
-            MetadataRequest(topics=topics, allow_auto_topic_creation=self._creates_topics)
-        )
-        self._has_answered = True
-        self._addresses = {each.node_id: Address(each.host, each.port) for each in found.brokers}
-        self._brokers.know(self._addresses.values())
-        for topic in found.topics:
-            if topic.name is None:
-                continue
-            self._ids[topic.name] = topic.topic_id
-            for each in topic.partitions:
-                self._leaders[TopicPartition(topic.name, each.partition_index)] = each.leader_id
+    def _metadata(self, topics: Iterable[str] | None) -> MetadataResponse:
+        found: MetadataResponse = self.any(metadata_request(topics, create=self._creates_topics))
+        self._addresses = addresses_by_id(found)
+        self._leaders |= leaders_of(found)
+        self.topic_ids |= {topic.name: topic.topic_id for topic in found.topics if topic.name is not None}
         return found
 
-    def leader(self, place: TopicPartition) -> Address:
-        """Where the partition's leader is; Passing while it has none."""
-        if self._leaders.get(place, -1) not in self._addresses:
-            self._metadata([MetadataRequestTopic(name=place.topic)])
-        address = self._addresses.get(self._leaders.get(place, -1))
+    def leader(self, partition: TopicPartition) -> Address:
+        """Return the address of a partition's leader; Retriable while it has none."""
+        if self._leaders.get(partition) not in self._addresses:
+            self._metadata([partition.topic])
+        address = self._addresses.get(self._leaders.get(partition, -1))
         if address is None:
-            raise Passing(f"{place} has no leader at the moment")
+            raise Retriable(f"{partition} has no leader (LEADER_NOT_AVAILABLE)")
         return address
 
     def topic_id(self, topic: str) -> bytes:
-        """The id that the last Metadata response had for the topic; zeros if it had none."""
-        return self._ids.get(topic, bytes(16))
+        """Return the topic's id by the last Metadata response; zeros if it had none."""
+        return self.topic_ids.get(topic, bytes(16))
 
-    def forget_leader(self, place: TopicPartition) -> None:
-        """It has turned out not to lead any more: ask who does before the next attempt."""
-        self._leaders.pop(place, None)
+    def forget_leader(self, partition: TopicPartition) -> None:
+        """Look for the partition's leader again before the next request to it."""
+        self._leaders.pop(partition, None)
+
+    # -- requests ------------------------------------------------------------------------------
 
     def connect(self, address: Address) -> Connection:
-        """A connection of one's own, for whoever has several requests on their way at a time."""
-        with _in_words_of_ours():
-            return Connection(address, client_id=self._client_id, security=self._security)
-
-    def ask(self, address: Address, request: Any) -> Any:
-        with _in_words_of_ours():
-            return self._brokers.at(address, request)
+        """Return a new connection, for a caller with several requests in flight."""
+        with spark_errors():
+            return self._brokers.connect(address)
 
     def any(self, request: Any) -> Any:
-        with _in_words_of_ours():
+        with spark_errors():
             return self._brokers.any(request)
 
-    # -- how far logs go -----------------------------------------------------------------------
+    def retry(self, attempt: Callable[[], Answer]) -> Answer:
+        """Return what `attempt` returns, repeated while it raises Unreachable; SparkError after a while."""
+        try:
+            if not self._brokers.has_answered:
+                connect = metadata_request()
+                retry(lambda: self._brokers.any(connect), Backoff(CONNECT_S), on=Unreachable)
+            return retry(attempt, Backoff(self._timeout_s), on=Unreachable)
+        except ClientError as error:
+            raise SparkError(str(error)) from error
+
+    # -- offsets -------------------------------------------------------------------------------
 
     def offsets(
-        self, at: Mapping[TopicPartition, int], *, read_committed: bool = False
+        self, timestamps: Mapping[TopicPartition, int], *, read_committed: bool = False
     ) -> dict[TopicPartition, int]:
-        """The offset of each partition that a timestamp stands for, or EARLIEST or LATEST; -1: none does."""
+        """Return the offset of a timestamp, EARLIEST or LATEST in each partition; -1 if there is none."""
         found: dict[TopicPartition, int] = {}
 
         def ask() -> dict[TopicPartition, int]:
             by_leader: dict[Address, dict[TopicPartition, int]] = {}
-            for place, timestamp in at.items():
-                if place not in found:
-                    by_leader.setdefault(self.leader(place), {})[place] = timestamp
+            for partition, timestamp in timestamps.items():
+                if partition not in found:
+                    by_leader.setdefault(self.leader(partition), {})[partition] = timestamp
             for address, wanted in by_leader.items():
                 self._list_offsets(address, wanted, found, read_committed=read_committed)
             return found
 
-        return self.patiently(ask)
+        return self.retry(ask)
 
     def _list_offsets(
         self,
@@ -204,65 +170,43 @@ class Cluster:
         *,
         read_committed: bool,
     ) -> None:
-        topics: dict[str, list[ListOffsetsPartition]] = {}
-        for place, timestamp in wanted.items():
-            topics.setdefault(place.topic, []).append(
-                ListOffsetsPartition(partition_index=place.partition, timestamp=timestamp)
-            )
-        request = ListOffsetsRequest(
-            replica_id=-1,
-            isolation_level=int(read_committed),
-            topics=[ListOffsetsTopic(name=name, partitions=each) for name, each in topics.items()],
-            timeout_ms=int(PATIENCE_S * 1000),
-        )
         try:
-            response = self.ask(address, request)
-        except Passing:
-            for place in wanted:
-                self.forget_leader(place)
+            response = self._brokers.at(address, list_offsets_request(wanted, read_committed=read_committed))
+        except Unreachable:
+            for partition in wanted:
+                self.forget_leader(partition)
             raise
-        why = None
-        for topic in response.topics:
-            for each in topic.partitions:
-                place = TopicPartition(topic.name, each.partition_index)
-                if each.error_code == ErrorCode.NONE:
-                    found[place] = each.offset
-                else:
-                    self.forget_leader(place)
-                    why = self._refused(place, each.error_code)
-        if why is not None:
-            raise why
+        failed: dict[TopicPartition, int] = {}
+        for partition, each in listed_offsets(response).items():
+            if each.error_code == ErrorCode.NONE:
+                found[partition] = each.offset
+            else:
+                failed[partition] = each.error_code
+                self.forget_leader(partition)
+        for partition, code in failed.items():
+            raise_for(code, None, str(partition))
 
-    def _refused(self, place: TopicPartition, code: int) -> Exception:
-        if code in PASSING:
-            return Passing(f"{place}: {describe(code)}")
-        return SparkError(f"{place}: the broker says {describe(code)}")
+    def commit(self, group: str, offsets: Mapping[TopicPartition, int]) -> None:
+        """Commit offsets for a group without members, so that tools show the lag of a query."""
 
-    # -- trying again --------------------------------------------------------------------------
+        def ask() -> None:
+            self._metadata({partition.topic for partition in offsets})  # topic ids may have changed
+            found = self._brokers.any(coordinators_request([group]))
+            at = found.coordinators[0] if found.coordinators else found
+            raise_for(at.error_code, at.error_message, f"the coordinator of group {group}")
+            request = offset_commit_request(group, dict(sorted(offsets.items())), self.topic_ids)
+            for topic in self._brokers.at(Address(at.host, at.port), request).topics:
+                for each in topic.partitions:
+                    raise_for(each.error_code, None, f"group {group}")
 
-    def patiently(self, ask: Callable[[], Answer]) -> Answer:
-        """The answer, as soon as there is one; SparkError with the last reason if there is none for long."""
-        began, delay = time.monotonic(), RETRY_S
-        while True:
-            try:
-                return ask()
-            except Passing as error:
-                patience_s = self._patience_s if self._has_answered else FIRST_PATIENCE_S
-                if time.monotonic() + delay > began + patience_s:
-                    raise SparkError(f"{error} (for {patience_s:g} s)") from error
-            time.sleep(delay)
-            delay = min(2 * delay, LAST_RETRY_S)
+        self.retry(ask)
 
 
 def _partitions(found: MetadataResponse) -> dict[str, list[int]]:
-    """The partitions of every topic that is there; whoever may not see one is told so."""
+    """Return the partitions of every existing topic; ClientError if one of them may not be described."""
     topics: dict[str, list[int]] = {}
     for topic in found.topics:
-        if topic.name is None or topic.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
-            continue
-        if topic.error_code in PASSING:
-            raise Passing(f"topic {topic.name}: {describe(topic.error_code)}")
-        if topic.error_code != ErrorCode.NONE:
-            raise SparkError(f"topic {topic.name}: the broker says {describe(topic.error_code)}")
-        topics[topic.name] = sorted(each.partition_index for each in topic.partitions)
+        if topic.name is not None and topic.error_code != ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+            raise_for(topic.error_code, None, f"topic {topic.name}")
+            topics[topic.name] = sorted(each.partition_index for each in topic.partitions)
     return topics

@@ -6,25 +6,27 @@ aborted and the broker's own records are passed over, and a new leader is looked
 
 import logging
 import time
+from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
-from headrace.client.wire.connection import Asked, Connection, NoAnswer
+from headrace.client.errors import Retriable, Unreachable, raise_for
+from headrace.client.wire.connection import Connection, InFlight
+from headrace.client.wire.requests import EARLIEST, LATEST, fetch_request, whole_batches
+from headrace.client.wire.retry import Backoff
 from headrace.protocol.batch import BatchHeader, read_batch, read_header, read_offset_and_size
 from headrace.protocol.control_records import ControlRecordType, decode_control_key
 from headrace.protocol.errors import CorruptMessage, ErrorCode
 from headrace.protocol.fields import Buffer
 from headrace.protocol.records import keys_and_values
-from headrace.protocol.schema.fetch import FetchPartition, FetchRequest, FetchTopic
-from headrace.spark.cluster import LAST_RETRY_S, PASSING, PATIENCE_S, RETRY_S, Cluster, Passing, describe
+from headrace.spark.cluster import RETRY_S, Cluster, spark_errors
 from headrace.spark.errors import RECREATED, RETENTION, DataLoss, Remedy, SparkError
-from headrace.spark.offsets import EARLIEST, LATEST, Range
+from headrace.spark.offsets import Range
 from headrace.spark.position import show_topic_id
 
 PIECE_BYTES: Final = 4 * 1024 * 1024  # asked for at a time
 _MOST_BYTES: Final = 2**31 - 1  # that can be asked for
 _MAX_WAIT_MS: Final = 500
-_SMALLEST_BATCH: Final = 61
 _STALE_S: Final = 3.0  # how long brokers may name another id for the topic until that is believed
 
 logger = logging.getLogger(__name__)
@@ -69,7 +71,7 @@ class Fetching:
         piece_bytes = int((settings or {}).get("max.partition.fetch.bytes", PIECE_BYTES))
         self._piece_bytes = min(piece_bytes, _MOST_BYTES)
         self._connection: Connection | None = None
-        self._asked: Asked | None = None
+        self._asked: InFlight | None = None
         self._offset = wanted.first
         self._aborted: dict[int, list[int]] = {}  # producers, and where their aborted transactions begin
         self._aborting: set[int] = set()  # producers of whom the next batches are of an aborted transaction
@@ -85,45 +87,42 @@ class Fetching:
     # -- pieces --------------------------------------------------------------------------------
 
     def _pieces(self) -> Iterator[_Piece]:
-        last = self._wanted.last
-        heard_s, delay = time.monotonic(), RETRY_S
+        last, backoff = self._wanted.last, Backoff(RETRY_S)
         while self._offset < last:
             try:
                 piece = self._receive(self._ask())
             except _AnotherTopic as error:
                 self._lose(str(error), RECREATED)
                 return
-            except (Passing, NoAnswer) as error:
-                self._lose_touch(error)
-                if time.monotonic() - heard_s > PATIENCE_S:
-                    raise SparkError(f"{self._wanted}: {error} (for {PATIENCE_S:g} s)") from error
-                time.sleep(delay)
-                delay = min(2 * delay, LAST_RETRY_S)
+            except Unreachable as error:
+                self._disconnect(error)
+                if not backoff.rest():
+                    raise SparkError(f"{self._wanted}: {error} (for {RETRY_S:g} s)") from error
                 continue
             if piece.next_offset == self._offset:
-                if time.monotonic() - heard_s > PATIENCE_S:
+                if backoff.left_s < 0:
                     self._offset = self._skip_what_never_comes()
                 continue
             self._offset = piece.next_offset
             if self._offset < last:
                 self._ask_ahead()
             yield piece
-            heard_s, delay = time.monotonic(), RETRY_S  # whoever takes the pieces may take their time
+            backoff = Backoff(RETRY_S)  # the consumer of the pieces may have taken its time
 
     def _ask_ahead(self) -> None:
-        """Have the next piece on its way while this one is looked at, which is good whatever comes of it."""
+        """Send the next request while this piece is processed; a failure does not concern this piece."""
         try:
             self._asked = self._ask()
-        except (Passing, NoAnswer) as error:
-            self._lose_touch(error)
+        except Unreachable as error:
+            self._disconnect(error)
 
-    def _lose_touch(self, error: Exception) -> None:
-        """Ask again, whoever leads then."""
+    def _disconnect(self, error: Exception) -> None:
+        """Close the connection, and look for the leader again before the next request."""
         logger.info("%s: asking again at offset %d: %s", self._wanted.place, self._offset, error)
         self._hang_up()
         self._cluster.forget_leader(self._wanted.place)
 
-    def _ask(self) -> Asked:
+    def _ask(self) -> InFlight:
         """What is on its way already, or the next request."""
         if self._asked is not None:
             asked, self._asked = self._asked, None
@@ -133,44 +132,34 @@ class Fetching:
             leader = self._cluster.leader(place)
             self._check_topic_id()
             self._connection = self._cluster.connect(leader)
-        partition = FetchPartition(
-            partition=place.partition,
-            fetch_offset=self._offset,
-            partition_max_bytes=self._piece_bytes,
-        )
-        topic = FetchTopic(
-            topic=place.topic, topic_id=self._cluster.topic_id(place.topic), partitions=[partition]
-        )
-        request = FetchRequest(
-            max_wait_ms=_MAX_WAIT_MS,
-            min_bytes=1,
+        request = fetch_request(
+            place,
+            self._offset,
+            topic_id=self._cluster.topic_id(place.topic),
             max_bytes=self._piece_bytes,
-            isolation_level=int(self._read_committed),
-            topics=[topic],
-            forgotten_topics_data=(),
+            max_wait_ms=_MAX_WAIT_MS,
+            read_committed=self._read_committed,
         )
         return self._connection.send(request, self._connection.version(request))
 
-    def _receive(self, asked: Asked) -> _Piece:
+    def _receive(self, asked: InFlight) -> _Piece:
         assert self._connection is not None, asked
         response = self._connection.receive(asked)
-        self._check(response.error_code)
+        self._raise_for(response.error_code)
         answer = response.responses[0].partitions[0]
         if answer.error_code == ErrorCode.OFFSET_OUT_OF_RANGE:
             return self._skip_what_is_lost()
-        self._check(answer.error_code)
+        self._raise_for(answer.error_code)
         records = memoryview(answer.records or b"")
         end = _next_offset(records)
         return _Piece(records, answer.aborted_transactions or (), max(end, self._offset))
 
-    def _check(self, code: int) -> None:
-        if code in PASSING:
-            raise Passing(f"{self._wanted.place}: {describe(code)}")
-        if code != ErrorCode.NONE:
-            raise SparkError(f"{self._wanted.place}: the broker says {describe(code)}")
+    def _raise_for(self, code: int) -> None:
+        with spark_errors():
+            raise_for(code, None, str(self._wanted.place))
 
     def _check_topic_id(self) -> None:
-        """Passing, and later _AnotherTopic, if the name belongs to another topic than the one to be read."""
+        """Raise Retriable, and after _STALE_S _AnotherTopic, if the name belongs to another topic now."""
         topic = self._wanted.place.topic
         found = show_topic_id(self._cluster.topic_id(topic))
         if self._topic_id is None or found is None or found == self._topic_id:
@@ -183,7 +172,7 @@ class Fetching:
         if self._other_id_since_s is None:
             self._other_id_since_s = now_s
         if now_s - self._other_id_since_s < _STALE_S:
-            raise Passing(what)
+            raise Retriable(what)
         raise _AnotherTopic(f"{what}: the topic was deleted and recreated")
 
     def _skip_what_is_lost(self) -> _Piece:
@@ -202,9 +191,7 @@ class Fetching:
         place, last = self._wanted.place, self._wanted.last
         end = self._cluster.offsets({place: LATEST}, read_committed=self._read_committed)[place]
         if end > self._offset:
-            raise SparkError(
-                f"{place}: nothing comes at offset {self._offset} of {last}, for {PATIENCE_S:g} s"
-            )
+            raise SparkError(f"{place}: nothing comes at offset {self._offset} of {last}, for {RETRY_S:g} s")
         what = f"{self._wanted} are wanted, and {place} ends at {end}: was an unclean leader elected?"
         self._lose(what)
         return last
@@ -224,16 +211,11 @@ class Fetching:
 
     def _batches(self, piece: _Piece) -> Iterator[Batch]:
         self._note_aborted(piece.aborted)
-        records, position = piece.records, 0
         first, last = self._wanted.first, self._wanted.last
-        while position + _SMALLEST_BATCH <= len(records):
-            offset, size = read_offset_and_size(records, position)
-            if position + size > len(records):
-                break  # the rest of it comes with the next piece
+        for data in whole_batches(piece.records):
+            offset, _ = read_offset_and_size(data, 0)
             if offset >= last:
                 break
-            data = records[position : position + size]
-            position += size
             try:
                 header = read_batch(data)
             except CorruptMessage as error:
@@ -264,19 +246,12 @@ class Fetching:
 
 
 def _next_offset(records: memoryview) -> int:
-    """The offset after the last whole batch; -1 if there is none."""
-    position, last = 0, -1
-    while position + _SMALLEST_BATCH <= len(records):
-        _, size = read_offset_and_size(records, position)
-        if size < _SMALLEST_BATCH:
-            raise SparkError(f"a batch claims {size} bytes: what the broker sent is no record data")
-        if position + size > len(records):
-            break
-        last = position
-        position += size
-    if last < 0:
-        return -1
-    return read_header(records, last).next_offset
+    """Return the offset after the last complete batch; -1 if there is none."""
+    try:
+        last = deque(whole_batches(records), maxlen=1)
+    except ValueError as error:
+        raise SparkError(str(error)) from error
+    return read_header(last[0]).next_offset if last else -1
 
 
 def _is_abort(data: Buffer, header: BatchHeader) -> bool:

@@ -11,7 +11,7 @@ from headrace.spark.offsets import EARLIEST, LATEST, Offsets, Range
 from headrace.spark.options import Bound, SourceOptions
 from headrace.spark.position import Position, show_topic_id
 
-_GROUPS_PATIENCE_S: Final = 3.0
+_GROUPS_TIMEOUT_S: Final = 3.0
 
 logger = logging.getLogger(__name__)
 
@@ -24,7 +24,7 @@ class Planner:
         self.cluster = Cluster(options.bootstrap, options.security, client_id=options.client_id)
         # Nobody waits long for a group to be told: a batch is worth more than a figure.
         self.for_groups = Cluster(
-            options.bootstrap, options.security, client_id=options.client_id, patience_s=_GROUPS_PATIENCE_S
+            options.bootstrap, options.security, client_id=options.client_id, timeout_s=_GROUPS_TIMEOUT_S
         )
 
     def close(self) -> None:

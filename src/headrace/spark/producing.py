@@ -13,27 +13,24 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from headrace.client.wire.connection import Address, Asked, Connection, NoAnswer
+from headrace.client.errors import Unreachable, error_name, raise_for
+from headrace.client.wire.connection import Address, Connection, InFlight, NoAnswer
+from headrace.client.wire.requests import produce_request
+from headrace.client.wire.retry import FIRST_BACKOFF_S, MAX_BACKOFF_S
 from headrace.protocol.batch import build_batch
 from headrace.protocol.compression import Compression, compress
 from headrace.protocol.errors import ErrorCode
 from headrace.protocol.fields import Buffer
 from headrace.protocol.ids import TopicPartition
 from headrace.protocol.schema.init_producer_id import InitProducerIdRequest
-from headrace.protocol.schema.produce import PartitionProduceData, ProduceRequest, TopicProduceData
-from headrace.spark.cluster import LAST_RETRY_S, PASSING, RETRY_S, Cluster, Passing, describe
+from headrace.protocol.schema.produce import ProduceRequest
+from headrace.spark.cluster import Cluster
 from headrace.spark.errors import SparkError
 
 ACKS_ALL: Final = -1
 MOST_IN_FLIGHT: Final = 5  # requests to a broker; more would let a partition's batches change places
 REQUEST_BYTES: Final = 4 * 1024 * 1024
 WAITING_BYTES: Final = 32 * 1024 * 1024  # taken on and not arrived yet
-
-_PASSING: Final = PASSING | {
-    ErrorCode.NOT_ENOUGH_REPLICAS,
-    ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND,
-    ErrorCode.CORRUPT_MESSAGE,
-}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,7 +63,7 @@ class _Queue:
     last_offset: int = -1
     waits_s: float = 0.0  # since when it waits for an arrival, by time.monotonic; 0: it does not
     rests_s: float = 0.0  # until when to wait before the next attempt
-    delay_s: float = RETRY_S
+    delay_s: float = FIRST_BACKOFF_S
 
     @property
     def is_ready(self) -> bool:
@@ -79,7 +76,7 @@ class _Queue:
         self.sent = 0
         self.attempt += 1
         self.rests_s = now + self.delay_s
-        self.delay_s = min(2 * self.delay_s, LAST_RETRY_S)
+        self.delay_s = min(2 * self.delay_s, MAX_BACKOFF_S)
 
     def arrived(self, base_offset: int) -> _Batch:
         """The first of its batches is there, at `base_offset` if that is known."""
@@ -87,7 +84,7 @@ class _Queue:
         self.sent -= 1
         self.depth = MOST_IN_FLIGHT
         self.waits_s = time.monotonic() if self.sent else 0.0
-        self.rests_s, self.delay_s = 0.0, RETRY_S
+        self.rests_s, self.delay_s = 0.0, FIRST_BACKOFF_S
         if base_offset >= 0:
             if self.first_offset < 0:
                 self.first_offset = base_offset
@@ -100,7 +97,7 @@ class _Leader:
     """A connection, and what is on its way: requests, each with the queues it took a batch from."""
 
     connection: Connection
-    in_flight: deque[tuple[Asked, list[tuple[_Queue, int]]]] = field(default_factory=deque)
+    in_flight: deque[tuple[InFlight, list[tuple[_Queue, int]]]] = field(default_factory=deque)
 
 
 class Producing:
@@ -125,17 +122,13 @@ class Producing:
         self._strangers = 0  # queues that the leader does not know the producer of yet
         self.producer = Producer()
         if idempotent:
-            cluster.brokers()  # one that has answered is asked for longer
-            self.producer = cluster.patiently(self._introduce)
+            self.producer = cluster.retry(self._init_producer_id)
 
-    def _introduce(self) -> Producer:
+    def _init_producer_id(self) -> Producer:
         answer = self._cluster.any(
             InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=60_000)
         )
-        if answer.error_code in _PASSING:
-            raise Passing(f"no producer id: {describe(answer.error_code)}")
-        if answer.error_code:
-            raise SparkError(f"no producer id: the broker says {describe(answer.error_code)}")
+        raise_for(answer.error_code, None, "no producer id")
         return Producer(id=answer.producer_id, epoch=answer.producer_epoch)
 
     def close(self) -> None:
@@ -202,12 +195,12 @@ class Producing:
                 queue.waits_s = queue.waits_s or now
                 try:
                     by_leader.setdefault(self._leader_of(queue), []).append(queue)
-                except Passing as error:
+                except Unreachable as error:
                     self._try_again(queue, str(error))
         for address, queues in by_leader.items():
             try:
                 self._send_to(address, queues)
-            except (Passing, NoAnswer) as error:
+            except Unreachable as error:
                 self._lose(address, queues, str(error))
 
     def _leader_of(self, queue: _Queue) -> Address:
@@ -236,18 +229,12 @@ class Producing:
                 leader.in_flight.append((asked, [(queue, queue.attempt) for queue in chosen]))
 
     def _request(self, queues: list[_Queue]) -> ProduceRequest:
-        topics: dict[str, list[PartitionProduceData]] = {}
-        for queue in queues:
-            data = PartitionProduceData(index=queue.place.partition, records=queue.batches[queue.sent].data)
-            topics.setdefault(queue.place.topic, []).append(data)
-        return ProduceRequest(
-            transactional_id=self.producer.transactional_id,
+        return produce_request(
+            {queue.place: queue.batches[queue.sent].data for queue in queues},
+            self._cluster.topic_ids,
             acks=self._acks,
             timeout_ms=int(min(self._timeout_s, 30.0) * 1000),
-            topic_data=[
-                TopicProduceData(name=name, topic_id=self._cluster.topic_id(name), partition_data=data)
-                for name, data in topics.items()
-            ],
+            transactional_id=self.producer.transactional_id,
         )
 
     # -- answers -------------------------------------------------------------------------------
@@ -281,10 +268,10 @@ class Producing:
         code = answer.error_code
         if code in {ErrorCode.NONE, ErrorCode.DUPLICATE_SEQUENCE_NUMBER}:
             self._arrived(queue, answer.base_offset)
-        elif code in _PASSING:
-            self._try_again(queue, answer.error_message or describe(code))
+        elif ErrorCode(code).retriable:
+            self._try_again(queue, answer.error_message or error_name(code))
         else:
-            said = answer.error_message or describe(code)
+            said = answer.error_message or error_name(code)
             raise SparkError(f"{queue.place}: {_advice(code, said, queue.batches[0])}")
 
     def _arrived(self, queue: _Queue, base_offset: int) -> None:

@@ -1,6 +1,5 @@
 """Rows of Arrow batches, sorted by partition and encoded as the records of batches to be."""
 
-import time
 from collections.abc import Iterator
 from typing import Any, Final
 
@@ -8,14 +7,15 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from headrace.client.wire.retry import Backoff
 from headrace.protocol.fields import Buffer
 from headrace.protocol.ids import TopicPartition
 from headrace.spark import encode
-from headrace.spark.cluster import RETRY_S, Cluster, NoSuchTopic
+from headrace.spark.cluster import Cluster, NoSuchTopic
 from headrace.spark.compiled import Bytes, Ints
 from headrace.spark.errors import SparkError
 
-PATIENCE_S: Final = 5.0  # with a topic that is being created: some brokers have not heard of it yet
+NEW_TOPIC_S: Final = 5.0  # with a topic that is being created: some brokers have not heard of it yet
 
 _UNCHOSEN: Final = -1
 _PLAIN: Final = (pa.binary(), pa.string())
@@ -40,10 +40,10 @@ class RowEncoder:
         batch_bytes: int,
         *,
         turn: int,
-        patience_s: float = PATIENCE_S,
+        timeout_s: float = NEW_TOPIC_S,
     ) -> None:
         self._cluster = cluster
-        self._patience_s = patience_s
+        self._timeout_s = timeout_s
         self._topic = topic
         self._batch_bytes = batch_bytes
         self._turn = turn  # whose turn it is to get rows without a key
@@ -96,15 +96,13 @@ class RowEncoder:
         return partitions
 
     def _count(self, topic: str) -> int:
-        deadline = time.monotonic() + self._patience_s
+        backoff = Backoff(self._timeout_s)
         while topic not in self._partitions:
             found = self._cluster.topics([topic]).get(topic)
             if found:
                 self._partitions[topic] = len(found)
-            elif time.monotonic() > deadline:
+            elif not backoff.rest():
                 raise NoSuchTopic(topic)
-            else:
-                time.sleep(RETRY_S)
         return self._partitions[topic]
 
     def _records(

@@ -33,7 +33,6 @@ from pyspark.sql.types import (
 from headrace.protocol.ids import TopicPartition
 from headrace.spark.errors import InvalidOption, SparkError
 from headrace.spark.filters import Narrowing
-from headrace.spark.groups import commit_offsets
 from headrace.spark.offsets import Offsets, Range, admit, split, to_json
 from headrace.spark.options import SourceOptions
 from headrace.spark.planning import Planner
@@ -361,7 +360,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if group is None or offsets == self._told:
             return
         try:
-            commit_offsets(self._planner.for_groups, group, offsets)
+            self._planner.for_groups.commit(group, offsets)
             self._told = offsets
         except SparkError as error:  # the checkpoint is what counts; this is for people who look
             logger.warning("group %s was not told how far the query is: %s", group, error)

@@ -3,18 +3,16 @@
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from headrace.client.errors import NoSuchTopic, TopicExists
+from headrace.client.errors import NoSuchTopic, TopicExists, raise_for
 from headrace.client.records.one_by_one import Headers, Receipt, Record, Writer
-from headrace.client.wire.brokers import Brokers, raise_for
+from headrace.client.wire.brokers import Brokers
 from headrace.client.wire.connection import Address
+from headrace.client.wire.requests import create_topic_request, metadata_request
 from headrace.protocol.errors import ErrorCode
-from headrace.protocol.schema.create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
-from headrace.protocol.schema.metadata import MetadataRequest
 from headrace.testing.fault import OWN_CLIENT_ID
 from headrace.testing.reading import NotNow, read_all, topic_at, until
 
 PATIENCE_S: Final = 10.0
-_BROKERS_CHOICE: Final = -1
 
 Text = str | bytes | None
 
@@ -38,16 +36,8 @@ class Asking:
         configs: Mapping[str, str] | None = None,
     ) -> None:
         """Make a topic, and return when every broker knows its leaders."""
-        topic = CreatableTopic(
-            name=name,
-            num_partitions=_BROKERS_CHOICE if partitions is None else partitions,
-            replication_factor=_BROKERS_CHOICE if replicas is None else replicas,
-            assignments=(),
-            configs=[
-                CreatableTopicConfig(name=key, value=str(value)) for key, value in (configs or {}).items()
-            ],
-        )
-        request = CreateTopicsRequest(topics=[topic], timeout_ms=int(PATIENCE_S * 1000))
+        values = {key: str(value) for key, value in (configs or {}).items()}
+        request = create_topic_request(name, partitions=partitions, replicas=replicas, configs=values)
         with self.connected() as brokers:
             (made,) = brokers.any(request).topics
             if made.error_code == ErrorCode.TOPIC_ALREADY_EXISTS:
@@ -86,8 +76,7 @@ class Asking:
 
 
 def _known_to_all(brokers: Brokers, name: str) -> None:
-    everybody = brokers.any(MetadataRequest(topics=[], allow_auto_topic_creation=False)).brokers
-    for each in everybody:
+    for each in brokers.any(metadata_request()).brokers:
         try:
             topic_at(brokers, Address(each.host, each.port), name)
         except NoSuchTopic as error:

@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import Final
 
 from headrace.client.errors import NoSuchTopic
-from headrace.protocol.schema.metadata import MetadataRequest, MetadataResponse
+from headrace.client.wire.requests import metadata_request
+from headrace.protocol.schema.metadata import MetadataResponse
 from headrace.testing.asking import Asking
 from headrace.testing.reading import NotNow, topic_at, until
 from headrace.testing.served import Served, Topics
@@ -101,7 +102,7 @@ class Cluster(Served):
 def _check(asking: Asking, running: list[int]) -> None:
     """NotNow unless the broker that is asked knows of all, and of nothing out of sync."""
     with asking.connected(ANSWER_S) as brokers:
-        seen: MetadataResponse = brokers.any(MetadataRequest(topics=None, allow_auto_topic_creation=False))
+        seen: MetadataResponse = brokers.any(metadata_request(None))
     missing = set(running) - {each.node_id for each in seen.brokers}
     if missing:
         raise NotNow(f"broker {missing} has not joined")

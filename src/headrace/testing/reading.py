@@ -4,27 +4,34 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Final, TypeVar
 
-from headrace.client.errors import NoSuchTopic, Unreachable
+from headrace.client.errors import NoSuchTopic, Retriable, Unreachable
 from headrace.client.records.one_by_one import Record
 from headrace.client.wire.brokers import Brokers
-from headrace.client.wire.connection import Address, NoAnswer
+from headrace.client.wire.connection import Address
+from headrace.client.wire.requests import (
+    EARLIEST,
+    addresses_by_id,
+    fetch_request,
+    list_offsets_request,
+    listed_offsets,
+    metadata_request,
+)
 from headrace.protocol.batch import BatchHeader, read_batch
 from headrace.protocol.errors import ErrorCode
 from headrace.protocol.fields import Buffer
+from headrace.protocol.ids import TopicPartition
 from headrace.protocol.records import decode_batch
-from headrace.protocol.schema.fetch import FetchPartition, FetchRequest, FetchTopic, PartitionData
-from headrace.protocol.schema.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
-from headrace.protocol.schema.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponseTopic
+from headrace.protocol.schema.fetch import PartitionData
+from headrace.protocol.schema.metadata import MetadataResponseTopic
 
 _POLL_S: Final = 0.01
-_EARLIEST: Final = -2
 _FETCH_BYTES: Final = 64 * 1024 * 1024
 
 T = TypeVar("T")
 
 
-class NotNow(Exception):
-    """The cluster cannot say at the moment: a leader is missing, or has just changed."""
+class NotNow(Retriable):
+    """The cluster is not yet in the expected state: a leader is missing, or has just changed."""
 
 
 def until(what: str, find: Callable[[], T], timeout_s: float) -> T:
@@ -33,7 +40,7 @@ def until(what: str, find: Callable[[], T], timeout_s: float) -> T:
     while True:
         try:
             return find()
-        except (NotNow, NoAnswer, Unreachable) as error:
+        except Unreachable as error:
             if time.monotonic() > deadline:
                 raise TimeoutError(f"{what}: not within {timeout_s:g} s: {error}") from error
         time.sleep(_POLL_S)
@@ -46,9 +53,8 @@ def topic_at(
 
     NoSuchTopic if there is none, unless they `create` what they are asked for.
     """
-    request = MetadataRequest(topics=[MetadataRequestTopic(name=name)], allow_auto_topic_creation=create)
+    request = metadata_request([name], create=create)
     response = brokers.any(request) if address is None else brokers.at(address, request)
-    brokers.know(Address(each.host, each.port) for each in response.brokers)
     topic: MetadataResponseTopic = response.topics[0]
     if topic.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
         raise NoSuchTopic(name)
@@ -62,8 +68,7 @@ def topic_at(
 def read_all(brokers: Brokers, name: str) -> Iterator[Record]:
     """Every record of a topic, by partition and offset."""
     topic = topic_at(brokers, None, name)
-    found = brokers.any(MetadataRequest(topics=[], allow_auto_topic_creation=False)).brokers
-    addresses = {each.node_id: Address(each.host, each.port) for each in found}
+    addresses = addresses_by_id(brokers.any(metadata_request()))
     for partition in sorted(topic.partitions, key=lambda each: each.partition_index):
         leader = addresses.get(partition.leader_id)
         if leader is None:
@@ -87,10 +92,8 @@ def _read_partition(
 
 
 def _first_offset(brokers: Brokers, leader: Address, topic: MetadataResponseTopic, index: int) -> int:
-    earliest = ListOffsetsPartition(partition_index=index, timestamp=_EARLIEST)
-    asked = ListOffsetsTopic(name=topic.name or "", partitions=[earliest])
-    response = brokers.at(leader, ListOffsetsRequest(replica_id=-1, topics=[asked]))
-    found = response.topics[0].partitions[0]
+    partition = TopicPartition(topic.name or "", index)
+    found = listed_offsets(brokers.at(leader, list_offsets_request({partition: EARLIEST})))[partition]
     _not_now_if(found.error_code, topic, index)
     return int(found.offset)
 
@@ -98,10 +101,9 @@ def _first_offset(brokers: Brokers, leader: Address, topic: MetadataResponseTopi
 def _fetched(
     brokers: Brokers, leader: Address, topic: MetadataResponseTopic, index: int, offset: int
 ) -> PartitionData:
-    wanted = FetchPartition(partition=index, fetch_offset=offset, partition_max_bytes=_FETCH_BYTES)
-    asked = FetchTopic(topic=topic.name or "", topic_id=topic.topic_id, partitions=[wanted])
+    partition = TopicPartition(topic.name or "", index)
     response = brokers.at(
-        leader, FetchRequest(max_wait_ms=0, min_bytes=0, max_bytes=_FETCH_BYTES, topics=[asked])
+        leader, fetch_request(partition, offset, topic_id=topic.topic_id, max_bytes=_FETCH_BYTES)
     )
     found: PartitionData = response.responses[0].partitions[0]
     _not_now_if(found.error_code, topic, index)

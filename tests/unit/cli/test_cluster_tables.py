@@ -7,7 +7,7 @@ from rich.console import Console, RenderableType
 from headrace.cli.cluster_tables import draw_elections, draw_moves, draw_status
 from headrace.client.cluster.cluster import Election
 from headrace.client.cluster.moves import Move, Reassignment
-from headrace.client.cluster.status import Node, PartitionState, cluster_status
+from headrace.client.cluster.status import BrokerNode, PartitionState, cluster_status
 
 
 def lines(drawn: RenderableType) -> list[str]:
@@ -25,8 +25,8 @@ def partition(
 
 
 NODES = [
-    Node(id=1, host="127.0.0.1", port=9092, rack="a", answers=True, pid=101),
-    Node(id=2, host="127.0.0.1", port=9093, rack=None, answers=False, pid=None),
+    BrokerNode(id=1, host="127.0.0.1", port=9092, rack="a", answers=True, pid=101),
+    BrokerNode(id=2, host="127.0.0.1", port=9093, rack=None, answers=False, pid=None),
 ]
 
 
@@ -80,7 +80,10 @@ def test_a_healthy_cluster_says_so_and_what_moves() -> None:
 
 def test_moves_and_elections_are_lines() -> None:
     move = Move(topic="orders", partition=0, replicas=(2, 3))
-    assert lines(draw_moves([move], {move.place: (1, 2)})) == ["partition  from  to", "orders-0   1,2   2,3"]
+    assert lines(draw_moves([move], {move.topic_partition: (1, 2)})) == [
+        "partition  from  to",
+        "orders-0   1,2   2,3",
+    ]
     elections = [
         Election(topic="orders", partition=0, leader=2, needed=True),
         Election(topic="orders", partition=1, leader=1, needed=False),

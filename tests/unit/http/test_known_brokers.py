@@ -1,7 +1,7 @@
 """Which brokers a scrape tells of, and which groups a list cannot have."""
 
 from headrace.client.cluster.reading import read_partitions
-from headrace.client.groups.questions import unled
+from headrace.client.groups.coordinators import leaderless
 from headrace.http.metrics.lags import known_brokers
 from headrace.protocol.schema.metadata import (
     MetadataResponse,
@@ -22,14 +22,14 @@ def test_a_broker_without_replicas_is_told_of() -> None:
 
 
 def test_groups_of_partitions_that_nobody_leads_are_missing() -> None:
-    assert list(unled(metadata(alive=[1, 2], leaders=[1, -1, 2, 3], replicas=[1, 2, 3]))) == [
-        "nobody leads 2 of the partitions of __consumer_offsets"
+    assert list(leaderless(metadata(alive=[1, 2], leaders=[1, -1, 2, 3], replicas=[1, 2, 3]))) == [
+        "2 of the partitions of __consumer_offsets have no leader"
     ]
 
 
 def test_nothing_is_missing_while_all_partitions_are_led() -> None:
-    assert not list(unled(metadata(alive=[1, 2], leaders=[1, 2, 2], replicas=[1, 2])))
-    assert not list(unled(metadata(alive=[1], leaders=[], replicas=[])))
+    assert not list(leaderless(metadata(alive=[1, 2], leaders=[1, 2, 2], replicas=[1, 2])))
+    assert not list(leaderless(metadata(alive=[1], leaders=[], replicas=[])))
 
 
 def metadata(*, alive: list[int], leaders: list[int], replicas: list[int]) -> MetadataResponse:

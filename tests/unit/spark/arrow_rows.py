@@ -56,7 +56,7 @@ def _structs(rows: Sequence[Any]) -> list[Any]:
 def encoder(
     sizes: Mapping[str, int], *, topic: str | None = None, room: int = ROOM, turn: int = 0
 ) -> RowEncoder:
-    return RowEncoder(KnownTopics(sizes), topic, room, turn=turn, patience_s=0.0)
+    return RowEncoder(KnownTopics(sizes), topic, room, turn=turn, timeout_s=0.0)
 
 
 def decoded(pieces: Iterable[tuple[TopicPartition, Any, int]]) -> dict[TopicPartition, list[list[Record]]]:

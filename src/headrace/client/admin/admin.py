@@ -5,21 +5,8 @@ with Admin("127.0.0.1:9092") as admin:
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from difflib import get_close_matches
-from typing import Any, Final
-
-from confluent_kafka import TopicCollection
-from confluent_kafka.admin import (
-    AlterConfigOpType,
-    ConfigEntry,
-    ConfigResource,
-    ConfigSource,
-    NewPartitions,
-    NewTopic,
-    OffsetSpec,
-    ResourceType,
-)
+from typing import Final, NamedTuple, Self
 
 from headrace.client.admin.arguments import (
     MOST_PARTITIONS,
@@ -29,65 +16,83 @@ from headrace.client.admin.arguments import (
     check_new_topic,
     check_topic,
     count_of,
+    ends_of,
+    group_offsets,
     names_of,
     texts,
+    time_of,
     total_of,
 )
-from headrace.client.admin.offsets import OffsetAdmin
-from headrace.client.connection import TIMEOUT_S
-from headrace.client.errors import BadSetting, ClientError
-from headrace.protocol.ids import TopicPartition
+from headrace.client.admin.topics import Config, Topic, TopicAdmin, TopicSummary
+from headrace.client.errors import BadSetting, ClientError, Closed, check_reachable
+from headrace.client.groups.admin import GroupAdmin
+from headrace.client.groups.group import Group, GroupSummary
+from headrace.client.groups.reset import Reset
+from headrace.client.hints import ADMIN, Hints
+from headrace.client.settings import Bootstrap, bootstrap_of, check_settings, gather
+from headrace.client.wire.brokers import Brokers
+from headrace.client.wire.requests import EARLIEST, LATEST
+from headrace.protocol.ids import TopicPartition, by_topic
+
+_LISTENER_PREFIX: Final = (
+    "listener.name."  # Kafka does not describe settings of one listener: they are secret
+)
+_UNDESCRIBED: Final = frozenset(  # settings of a broker that Kafka describes only while they are set
+    {
+        "leader.replication.throttled.rate",
+        "follower.replication.throttled.rate",
+        "replica.alter.log.dirs.io.max.bytes.per.second",
+    }
+)
+_LONGEST_NAME: Final = 100  # characters of a misspelt name that are compared with the known names
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Partition:
-    """One partition and where it stands; offsets are None while it has no leader."""
+class Span(NamedTuple):
+    """The offsets of a partition: `start` is the first one, `next` is the offset of the next record."""
 
-    index: int
-    leader: int | None
-    replicas: tuple[int, ...]
-    in_sync: tuple[int, ...]
-    start_offset: int | None = None
-    next_offset: int | None = None
+    start: int
+    next: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Topic:
-    """A topic, and what it sets itself."""
+class Admin(Hints):
+    """Topics and settings, offsets and groups. Every call waits for its answer, or raises a ClientError."""
 
-    name: str
-    topic_id: str
-    internal: bool
-    partitions: tuple[Partition, ...]
-    configs: Mapping[str, str]
+    _hints = ADMIN
+
+    def __init__(
+        self, bootstrap: Bootstrap = None, options: Mapping[str, str] | None = None, **named: object
+    ) -> None:
+        """All but `bootstrap` are librdkafka's settings, dotted or as keywords: `sasl_username="me"`."""
+        given = gather(bootstrap, defaults={}, settings=options, named=named)
+        check_settings(given)
+        self._brokers = Brokers.configured(bootstrap_of(given), given)
+        check_reachable(self._brokers.bootstrap)
+        self._open_topics = TopicAdmin(self._brokers)
+        self._open_groups = GroupAdmin(self._brokers)
+        self._closed = False
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, _kind: object, _error: BaseException | None, _trace: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the connections. May be called again."""
+        self._closed = True
+        self._brokers.close()
 
     @property
-    def replicas(self) -> int:
-        return max((len(partition.replicas) for partition in self.partitions), default=0)
+    def _topics(self) -> TopicAdmin:
+        if self._closed:
+            raise Closed("admin")
+        return self._open_topics
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TopicSummary:
-    """A line in the list of topics."""
-
-    name: str
-    partitions: int
-    replicas: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Config:
-    """A setting as a topic or broker has it, and who said so."""
-
-    name: str
-    value: str | None
-    source: str
-    is_default: bool
-    read_only: bool
-
-
-class Admin(OffsetAdmin):
-    """Topics and settings, offsets and groups. Every call waits for its answer, or raises a ClientError."""
+    @property
+    def _groups(self) -> GroupAdmin:
+        if self._closed:
+            raise Closed("admin")
+        return self._open_groups
 
     # -- topics --------------------------------------------------------------------------------
 
@@ -99,168 +104,142 @@ class Admin(OffsetAdmin):
         replicas: int | None = None,
         configs: Configs | None = None,
     ) -> Topic:
-        """Make a topic and return it; TopicExists if it is there. None: as the brokers are configured."""
+        """Create a topic and return it; TopicExists if there is one. None: as the brokers are configured."""
         check_new_topic(name)
-        new = NewTopic(
+        self._topics.create(
             name,
-            count_of("partitions", partitions, MOST_PARTITIONS),
-            count_of("replicas", replicas, MOST_REPLICAS),
-            config=texts({} if configs is None else configs, "configs"),
+            partitions=count_of("partitions", partitions, MOST_PARTITIONS),
+            replicas=count_of("replicas", replicas, MOST_REPLICAS),
+            configs=texts({} if configs is None else configs, "configs"),
         )
-        self._wait(name, lambda: self._client.create_topics([new], request_timeout=TIMEOUT_S)[name])
         return self.describe_topic(name)
 
     def list_topics(self) -> list[TopicSummary]:
-        """Every topic, by name."""
-        found = self._ask("the topics", lambda: self._client.list_topics(timeout=TIMEOUT_S))
-        return [
-            TopicSummary(
-                name=name,
-                partitions=len(topic.partitions),
-                replicas=max((len(part.replicas) for part in topic.partitions.values()), default=0),
-            )
-            for name, topic in sorted(found.topics.items())
-        ]
+        """Return every topic, by name."""
+        return self._topics.summaries()
 
     def describe_topic(self, name: str) -> Topic:
-        """A topic with its partitions, their offsets and its own settings; NoSuchTopic if there is none."""
+        """Return a topic with its offsets and its own settings; NoSuchTopic if there is none."""
         check_topic(name)
-        found = self._wait(
-            name,
-            lambda: self._client.describe_topics(TopicCollection([name]), request_timeout=TIMEOUT_S)[name],
-        )
-        led = [TopicPartition(name, part.id) for part in found.partitions if part.leader is not None]
-        starts = self._offsets(led, OffsetSpec.earliest())
-        ends = self._offsets(led, OffsetSpec.latest())
-        return Topic(
-            name=found.name,
-            topic_id=str(found.topic_id).translate(_AS_KAFKA_WRITES_IDS),
-            internal=found.is_internal,
-            partitions=tuple(
-                Partition(
-                    index=part.id,
-                    leader=None if part.leader is None else part.leader.id,
-                    replicas=tuple(node.id for node in part.replicas),
-                    in_sync=tuple(node.id for node in part.isr),
-                    start_offset=starts.get(TopicPartition(name, part.id)),
-                    next_offset=ends.get(TopicPartition(name, part.id)),
-                )
-                for part in found.partitions
-            ),
-            configs={
-                each.name: each.value or "" for each in self.topic_configs(name) if each.source == "topic"
-            },
-        )
+        return self._topics.in_full(name)
 
     def add_partitions(self, name: str, total: int) -> None:
-        """Have the topic split into `total` partitions from now on."""
+        """Increase the number of partitions of a topic to `total`."""
         check_topic(name)
-        more = NewPartitions(name, total_of(total))
-        self._wait(name, lambda: self._client.create_partitions([more], request_timeout=TIMEOUT_S)[name])
+        self._topics.add_partitions(name, total_of(total))
 
     def delete_topic(self, name: str) -> None:
-        """Remove a topic and everything in it."""
+        """Delete a topic and all its records."""
         check_topic(name)
-        self._wait(name, lambda: self._client.delete_topics([name], request_timeout=TIMEOUT_S)[name])
+        self._topics.delete(name)
 
     # -- settings ------------------------------------------------------------------------------
 
     def topic_configs(self, name: str) -> list[Config]:
-        """Every setting of a topic, by name."""
+        """Return every setting of a topic, by name."""
         check_topic(name)
-        return self._configs(ResourceType.TOPIC, name)
+        return self._topics.configs(name)
 
     def broker_configs(self, broker_id: int) -> list[Config]:
-        """Every setting of a broker, by name."""
-        return self._configs(ResourceType.BROKER, self._broker(broker_id))
+        """Return every setting of a broker, by name."""
+        return self._topics.broker_configs(broker_of(broker_id))
 
     def alter_topic_configs(self, name: str, *, sets: Configs, unsets: Sequence[str] = ()) -> None:
-        """Set some of a topic's settings, and give others back to the broker's; all or none."""
+        """Set some settings of a topic, and reset others to the broker's values; all or none."""
         check_topic(name)
-        changes = _changes(sets, unsets)
-        if names := names_of(unsets):  # a topic is content to unset what does not exist
-            self._check_names(ResourceType.TOPIC, name, names)
-        self._alter(ResourceType.TOPIC, name, changes)
+        values, names = _changes(sets, unsets)
+        if names:  # a broker accepts to unset a setting that does not exist
+            _check_names(names, self.topic_configs(name), name)
+        self._topics.alter_configs(name, sets=values, unsets=names)
 
     def alter_broker_configs(self, broker_id: int, *, sets: Configs, unsets: Sequence[str] = ()) -> None:
-        """The same for a broker's settings, while it runs."""
-        changes, name = _changes(sets, unsets), self._broker(broker_id)
-        self._check_names(ResourceType.BROKER, name, [each.name for each in changes])  # a broker keeps any
-        self._alter(ResourceType.BROKER, name, changes)
+        """Set some settings of a running broker, and reset others; all or none."""
+        values, names = _changes(sets, unsets)
+        number = broker_of(
+            broker_id
+        )  # a broker accepts settings that do not exist, so their names are checked
+        _check_names([*values, *names], self._topics.broker_configs(number), f"broker {number}")
+        self._topics.alter_broker_configs(number, sets=values, unsets=names)
 
-    def _check_names(self, kind: ResourceType, name: str, settings: Sequence[str]) -> None:
-        """Raise ClientError for a setting that the resource does not describe: it is probably misspelt."""
-        known = {each.name for each in self._configs(kind, name)} | _UNDESCRIBED
-        for each in settings:
-            if each not in known and not each.startswith(_FOR_A_LISTENER):
-                near = get_close_matches(each[:_LONGEST_NAME], known, n=1)
-                hint = f"; did you mean {near[0]}?" if near else ""
-                what = name if kind is ResourceType.TOPIC else f"broker {name}"
-                raise ClientError(f"{what}: there is no setting {each!r}{hint}")
+    # -- offsets -------------------------------------------------------------------------------
 
-    def _broker(self, given: int) -> str:
-        """Its name, if it is there: librdkafka would try to connect to any until its time is up."""
-        broker_id = broker_of(given)
-        brokers = self._ask("the brokers", lambda: self._client.list_topics(timeout=TIMEOUT_S)).brokers
-        if broker_id not in brokers:
-            there = ", ".join(str(each) for each in sorted(brokers))
-            raise ClientError(f"there is no broker {broker_id}, only {there}")
-        return str(broker_id)
+    def offsets(self, topic: str) -> dict[int, Span]:
+        """Return the ends of each partition of a topic; partitions without a leader are left out."""
+        check_topic(topic)
+        partitions = self._topics.partitions_of(topic)
+        starts = self._topics.offsets(partitions, EARLIEST)
+        ends = self._topics.offsets(partitions, LATEST)
+        return {
+            each.partition: Span(start, end)
+            for each in partitions
+            if (start := starts.get(each)) is not None and (end := ends.get(each)) is not None
+        }
 
-    def _configs(self, kind: ResourceType, name: str) -> list[Config]:
-        resource = ConfigResource(kind, name)
-        found: Mapping[str, Any] = self._wait(
-            name, lambda: self._client.describe_configs([resource], request_timeout=TIMEOUT_S)[resource]
+    def offsets_at(self, topic: str, time_ms: int) -> dict[int, int | None]:
+        """Return the first offset of each partition written at this time or later; None if there is none."""
+        timestamp = time_of(time_ms)
+        check_topic(topic)
+        found = self._topics.offsets(self._topics.partitions_of(topic), timestamp)
+        return {each.partition: offset for each, offset in found.items()}
+
+    def delete_records(self, topic: str, before: Mapping[int, int]) -> dict[int, int]:
+        """Delete the records before an offset (-1: all) of each partition; return the new start offsets."""
+        check_topic(topic)
+        return self._topics.delete_records(topic, ends_of(before))
+
+    # -- groups --------------------------------------------------------------------------------
+
+    def list_groups(self) -> list[GroupSummary]:
+        """Return every group, by name."""
+        return list(self._groups.list_groups())
+
+    def describe_group(self, name: str) -> Group:
+        """Return a group with its members and offsets; NoSuchGroup if there is none."""
+        return self._groups.describe([name])[0]
+
+    def lag(self, group: str) -> dict[TopicPartition, int]:
+        """Return how many records of each partition come after the group's committed offset."""
+        return {
+            TopicPartition(each.topic, each.partition): each.lag
+            for each in self.describe_group(group).partitions
+            if each.lag is not None
+        }
+
+    def set_group_offsets(self, group: str, offsets: Mapping[TopicPartition | tuple[str, int], int]) -> None:
+        """Commit offsets for a group, which may be new; GroupActive while it has members."""
+        wanted = group_offsets(offsets)
+        self._groups.check_inactive([group], may_be_new=True)
+        for topic, indexes in by_topic(wanted).items():
+            check_topic(topic)
+            self._topics.partitions_of(topic, indexes)
+        self._groups.reset(
+            group,
+            [
+                Reset(topic=topic, partition=index, old=None, new=offset)
+                for (topic, index), offset in wanted.items()
+            ],
         )
-        return [
-            Config(
-                name=each.name,
-                value=each.value,
-                source=_SOURCES.get(ConfigSource(each.source), "unknown"),
-                is_default=ConfigSource(each.source) is ConfigSource.DEFAULT_CONFIG,
-                read_only=bool(each.is_read_only),
-            )
-            for each in sorted(found.values(), key=lambda each: str(each.name))
-        ]
 
-    def _alter(self, kind: ResourceType, name: str, changes: list[ConfigEntry]) -> None:
-        resource = ConfigResource(kind, name, incremental_configs=changes)
-        self._wait(
-            name if kind is ResourceType.TOPIC else f"broker {name}",
-            lambda: self._client.incremental_alter_configs([resource], request_timeout=TIMEOUT_S)[resource],
-        )
+    def delete_group(self, name: str) -> None:
+        """Delete a group and its offsets; GroupActive while it has members."""
+        self._groups.delete([name])
 
 
-def _changes(sets: Configs, unsets: Sequence[str]) -> list[ConfigEntry]:
+def _changes(sets: Configs, unsets: Sequence[str]) -> tuple[dict[str, str], list[str]]:
     values, names = texts(sets, "sets"), names_of(unsets)
     if not values and not names:
         raise BadSetting("there is nothing to change: give sets={NAME: VALUE} or unsets=[NAME]")
     for name in names:
         if name in values:
             raise BadSetting(f"{name} is to be set, and is among `unsets`, too")
-    return [
-        *(ConfigEntry(name, values[name], incremental_operation=AlterConfigOpType.SET) for name in values),
-        *(ConfigEntry(name, None, incremental_operation=AlterConfigOpType.DELETE) for name in names),
-    ]
+    return values, names
 
 
-_AS_KAFKA_WRITES_IDS: Final = str.maketrans("+/", "-_")
-
-_FOR_A_LISTENER: Final = (
-    "listener.name."  # Kafka takes broker settings for one listener, and keeps them secret
-)
-_UNDESCRIBED: Final = frozenset(  # settings of a broker that Kafka describes only while they are set
-    {
-        "leader.replication.throttled.rate",
-        "follower.replication.throttled.rate",
-        "replica.alter.log.dirs.io.max.bytes.per.second",
-    }
-)
-_LONGEST_NAME: Final = 100  # characters of a name that somebody may have meant
-_SOURCES: Final = {
-    ConfigSource.DYNAMIC_TOPIC_CONFIG: "topic",
-    ConfigSource.DYNAMIC_BROKER_CONFIG: "broker",
-    ConfigSource.DYNAMIC_DEFAULT_BROKER_CONFIG: "all brokers",
-    ConfigSource.STATIC_BROKER_CONFIG: "broker's file",
-    ConfigSource.DEFAULT_CONFIG: "default",
-}
+def _check_names(names: Sequence[str], configs: Sequence[Config], what: str) -> None:
+    """Raise ClientError for a setting that the topic or broker does not describe: it is probably misspelt."""
+    known = {each.name for each in configs} | _UNDESCRIBED
+    for name in names:
+        if name not in known and not name.startswith(_LISTENER_PREFIX):
+            near = get_close_matches(name[:_LONGEST_NAME], known, n=1)
+            hint = f"; did you mean {near[0]}?" if near else ""
+            raise ClientError(f"{what}: there is no setting {name!r}{hint}")

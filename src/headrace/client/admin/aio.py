@@ -9,9 +9,9 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import ParamSpec, Self, TypeVar
 
-from headrace.client.admin.admin import Admin, Config, Topic, TopicSummary
+from headrace.client.admin.admin import Admin, Span
 from headrace.client.admin.arguments import Configs
-from headrace.client.admin.offsets import Span
+from headrace.client.admin.topics import Config, Topic, TopicSummary
 from headrace.client.groups.group import Group, GroupSummary
 from headrace.client.hints import ADMIN, Hints
 from headrace.client.settings import Bootstrap

@@ -1,8 +1,4 @@
-"""What an admin is told of topics, partitions, offsets and settings, or what is wrong with it.
-
-confluent-kafka's own checks are looser: a topic to delete may be bytes, it is cut off at a zero, as values of
-settings are, and one that is no text in UTF-8 ends the process.
-"""
+"""Checks of the arguments of an Admin: names of topics, numbers of partitions, offsets and settings."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any, Final

@@ -14,8 +14,8 @@ from headrace.client.cluster.drain import drain
 from headrace.client.cluster.moves import Move, Reassignment
 from headrace.client.cluster.reading import read_partitions, read_reassignments, read_status
 from headrace.client.cluster.status import ClusterStatus, PartitionState
-from headrace.client.errors import ClientError, NoSuchTopic
-from headrace.client.wire.brokers import Brokers, raise_for
+from headrace.client.errors import ClientError, NoSuchTopic, raise_for
+from headrace.client.wire.brokers import Brokers
 from headrace.protocol.errors import ErrorCode
 from headrace.protocol.ids import TopicPartition, by_topic
 from headrace.protocol.schema.alter_partition_reassignments import (
@@ -86,19 +86,21 @@ class Cluster:
         """
         found = self._brokers.metadata()
         racks = {each.node_id: each.rack for each in found.brokers}
-        partitions = {each.place: each for each in read_partitions(found)}
+        partitions = {each.topic_partition: each for each in read_partitions(found)}
         topics = {place.topic for place in partitions}
         for move in moves:
             if move.topic not in topics:
                 raise NoSuchTopic(move.topic)
-            if move.place not in partitions:
+            if move.topic_partition not in partitions:
                 raise ClientError(f"{move.topic} has no partition {move.partition}")
             if len(set(move.replicas)) != len(move.replicas):
-                raise ClientError(f"{move.place}: brokers {_listed(move.replicas)}: one is there twice")
+                raise ClientError(
+                    f"{move.topic_partition}: brokers {_listed(move.replicas)}: one is there twice"
+                )
             for broker_id in move.replicas:
-                if broker_id not in racks and broker_id not in partitions[move.place].replicas:
-                    raise ClientError(f"{move.place}: {_no_broker(broker_id, racks)}")
-        return {move.place: partitions[move.place].replicas for move in moves}
+                if broker_id not in racks and broker_id not in partitions[move.topic_partition].replicas:
+                    raise ClientError(f"{move.topic_partition}: {_no_broker(broker_id, racks)}")
+        return {move.topic_partition: partitions[move.topic_partition].replicas for move in moves}
 
     def reassign(self, moves: Sequence[Move]) -> dict[TopicPartition, tuple[int, ...]]:
         """Have partitions begin to move, and return where they were.
@@ -106,12 +108,12 @@ class Cluster:
         None of them does if one cannot, as far as one can tell beforehand.
         """
         before = self.check(moves)
-        self._alter({move.place: move.replicas for move in moves})
+        self._alter({move.topic_partition: move.replicas for move in moves})
         return before
 
     def cancel(self, places: Iterable[TopicPartition] | None = None) -> list[Reassignment]:
         """Have these partitions, or all, stay where they were; return those that were on their way."""
-        under_way = {each.place: each for each in self.reassignments()}
+        under_way = {each.topic_partition: each for each in self.reassignments()}
         wanted = list(under_way) if places is None else list(places)
         for place in wanted:
             if place not in under_way:
@@ -121,8 +123,8 @@ class Cluster:
 
     def wait(self, moves: Sequence[Move]) -> Iterator[int]:
         """How many are still on their way, until none is; ClientError if one has gone elsewhere."""
-        wanted = {move.place: move for move in moves}
-        while left := sum(each.place in wanted for each in self.reassignments()):
+        wanted = {move.topic_partition: move for move in moves}
+        while left := sum(each.topic_partition in wanted for each in self.reassignments()):
             yield left
             time.sleep(POLL_S)
         deadline = time.monotonic() + SETTLED_S
@@ -134,11 +136,11 @@ class Cluster:
 
     def _elsewhere(self, moves: Sequence[Move]) -> str | None:
         """A partition that is not on the brokers it was to move to, and where it is."""
-        found = {each.place: each.replicas for each in self._partitions()}
+        found = {each.topic_partition: each.replicas for each in self._partitions()}
         for move in moves:
-            replicas = found.get(move.place, move.replicas)  # a topic that is gone needs no brokers
+            replicas = found.get(move.topic_partition, move.replicas)  # a topic that is gone needs no brokers
             if set(replicas) != set(move.replicas):
-                return f"{move.place} is on brokers {_listed(replicas)}"
+                return f"{move.topic_partition} is on brokers {_listed(replicas)}"
         return None
 
     def plan_drain(self, broker_id: int) -> list[Move]:
@@ -146,9 +148,9 @@ class Cluster:
         found = self._brokers.metadata()
         racks = {each.node_id: each.rack for each in found.brokers}
         reassignments = self.reassignments()
-        under_way = {each.place: each.target for each in reassignments}
+        under_way = {each.topic_partition: each.target for each in reassignments}
         partitions = [
-            replace(each, replicas=under_way.get(each.place, each.replicas))
+            replace(each, replicas=under_way.get(each.topic_partition, each.replicas))
             for each in read_partitions(found)
         ]
         if broker_id not in racks and not any(broker_id in each.replicas for each in partitions):
@@ -175,7 +177,7 @@ class Cluster:
             timeout_ms=TIMEOUT_MS,
         )
         response: ElectLeadersResponse = self._brokers.controller(request)
-        leaders = {each.place: each.leader for each in self._partitions()}
+        leaders = {each.topic_partition: each.leader for each in self._partitions()}
         return [
             Election(
                 topic=topic.topic,

@@ -20,7 +20,7 @@ def drain(broker_id: int, partitions: Sequence[PartitionState], brokers: Racks) 
     """
     loads = _Loads(partitions, {each: rack for each, rack in brokers.items() if each != broker_id})
     moves = []
-    for partition in sorted(partitions, key=lambda each: each.place):
+    for partition in sorted(partitions, key=lambda each: each.topic_partition):
         if broker_id in partition.replicas:
             _check(broker_id, partition, loads.brokers)
             chosen = loads.place(partition, instead_of=broker_id)
@@ -61,12 +61,13 @@ class _Loads:
 def _check(broker_id: int, partition: PartitionState, others: Collection[int]) -> None:
     if partition.leader is None:
         raise ClientError(
-            f"{partition.place} has no leader, so nobody can copy its replica on broker {broker_id}: "
+            f"{partition.topic_partition} has no leader to copy its replica on broker {broker_id} from: "
             "`headrace cluster status` says what it waits for"
         )
     if not set(others) - set(partition.replicas):
         raise ClientError(
-            f"{partition.place} has {len(partition.replicas)} replicas, and besides broker {broker_id} only "
-            f"{len(others)} {'is' if len(others) == 1 else 'are'} alive: start another broker first, or have "
-            f"fewer replicas (`headrace cluster reassign --topic {partition.topic} --to ...`)"
+            f"{partition.topic_partition} has {len(partition.replicas)} replicas, and besides broker "
+            f"{broker_id} only {len(others)} {'is' if len(others) == 1 else 'are'} alive: "
+            "start another broker first, or have fewer replicas "
+            f"(`headrace cluster reassign --topic {partition.topic} --to ...`)"
         )

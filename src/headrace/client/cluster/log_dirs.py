@@ -1,6 +1,6 @@
 """What partitions take on the brokers' disks.
 
-brokers = LiveBrokers("127.0.0.1:9092")
+brokers = Brokers("127.0.0.1:9092")
 read_log_dirs(brokers, brokers.nodes())[1]  # broker 1's directories
 """
 
@@ -9,8 +9,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from headrace.client.wire.brokers import Brokers
 from headrace.client.wire.connection import NoAnswer
-from headrace.client.wire.live_brokers import LiveBrokers, Node
+from headrace.client.wire.requests import Node
 from headrace.protocol.errors import ErrorCode
 from headrace.protocol.ids import TopicPartition
 from headrace.protocol.schema.describe_log_dirs import (
@@ -33,7 +34,7 @@ class Stored:
     lag: int  # records that the leader has and this replica has not
 
     @property
-    def place(self) -> TopicPartition:
+    def topic_partition(self) -> TopicPartition:
         return TopicPartition(self.topic, self.partition)
 
 
@@ -50,7 +51,7 @@ class LogDir:
 
 
 def read_log_dirs(
-    brokers: LiveBrokers,
+    brokers: Brokers,
     nodes: Iterable[Node],
     topics: Mapping[str, Sequence[int]] | None = None,
 ) -> dict[int, tuple[LogDir, ...]]:
@@ -75,7 +76,7 @@ def sizes(log_dirs: Mapping[int, Iterable[LogDir]]) -> dict[tuple[int, TopicPart
     for broker_id, directories in log_dirs.items():
         for directory in directories:
             for each in directory.replicas:
-                taken[broker_id, each.place] += each.size_bytes
+                taken[broker_id, each.topic_partition] += each.size_bytes
     return taken
 
 
@@ -97,7 +98,7 @@ def _log_dir(found: DescribeLogDirsResult) -> LogDir:
         total_bytes=_known(found.total_bytes),
         usable_bytes=_known(found.usable_bytes),
         error=ErrorCode(found.error_code).name.replace("_", " ").lower() if failed else None,
-        replicas=tuple(sorted(replicas, key=lambda each: each.place)),
+        replicas=tuple(sorted(replicas, key=lambda each: each.topic_partition)),
     )
 
 

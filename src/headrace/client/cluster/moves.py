@@ -20,7 +20,7 @@ class Move:
     replicas: tuple[int, ...]
 
     @property
-    def place(self) -> TopicPartition:
+    def topic_partition(self) -> TopicPartition:
         return TopicPartition(self.topic, self.partition)
 
 
@@ -35,7 +35,7 @@ class Reassignment:
     removing: tuple[int, ...]
 
     @property
-    def place(self) -> TopicPartition:
+    def topic_partition(self) -> TopicPartition:
         return TopicPartition(self.topic, self.partition)
 
     @property
@@ -64,9 +64,9 @@ def read_plan(text: str, source: str) -> list[Move]:
             raise ClientError(f'{source}: expected {{"version": 1, "partitions": [...]}}')
     seen: set[TopicPartition] = set()
     for move in moves:
-        if move.place in seen:
-            raise ClientError(f"{source}: {move.place} is there twice")
-        seen.add(move.place)
+        if move.topic_partition in seen:
+            raise ClientError(f"{source}: {move.topic_partition} is there twice")
+        seen.add(move.topic_partition)
     if not moves:
         raise ClientError(f"{source}: there are no partitions in it")
     return moves

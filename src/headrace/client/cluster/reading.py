@@ -1,21 +1,17 @@
-"""Reading a cluster's state: which requests that takes, and what their answers say."""
+"""Reading the state of a cluster: the requests, and what their responses say."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from functools import partial
 from typing import Final
 
 from headrace.client.cluster.moves import Reassignment
-from headrace.client.cluster.status import ClusterStatus, Node, PartitionState, cluster_status
-from headrace.client.wire.brokers import PATIENCE_S, Brokers, NoController
-from headrace.client.wire.connection import Address, Connection, NoAnswer, NotKnown
+from headrace.client.cluster.status import BrokerNode, ClusterStatus, PartitionState, cluster_status
+from headrace.client.wire.brokers import CONTROLLER_S, Brokers, NoController
+from headrace.client.wire.connection import Connection, NoAnswer, NotKnown
+from headrace.client.wire.requests import BROKER, NO_LEADER, TOPIC, Node, describe_configs_request
 from headrace.protocol.ids import TopicPartition
-from headrace.protocol.message import Message
-from headrace.protocol.schema.describe_configs import (
-    DescribeConfigsRequest,
-    DescribeConfigsResource,
-    DescribeConfigsResponse,
-)
+from headrace.protocol.schema.describe_configs import DescribeConfigsResponse
 from headrace.protocol.schema.describe_topic_partitions import (
     Cursor,
     DescribeTopicPartitionsRequest,
@@ -26,38 +22,36 @@ from headrace.protocol.schema.list_partition_reassignments import (
     ListPartitionReassignmentsRequest,
     ListPartitionReassignmentsResponse,
 )
-from headrace.protocol.schema.metadata import MetadataResponse, MetadataResponseBroker
+from headrace.protocol.schema.metadata import MetadataResponse
 
-TOPIC, BROKER = 2, 4  # kinds of resources
-NOBODY: Final = -1
 PID: Final = "headrace.pid"
 MIN_IN_SYNC: Final = "min.insync.replicas"
-SILENCE_S: Final = 5.0  # after which a broker that is registered counts as silent
-_ASKED_AT_ONCE: Final = 500  # topics
-_THREADS: Final = 16
+SILENCE_S: Final = 5.0  # after which a registered broker counts as silent
+_MAX_TOPICS: Final = 500  # in one request
 
 
 def read_status(bootstrap: str) -> ClusterStatus:
-    """Ask for everything that a status is made of; nobody is waited for very long."""
+    """Return the status of a cluster; a silent broker delays it by SILENCE_S."""
     with Brokers(bootstrap, answer_s=SILENCE_S) as brokers:
         found = brokers.metadata()
         controller: int | None = found.controller_id
         try:
-            reassignments = read_reassignments(brokers, patience_s=0)
+            reassignments = read_reassignments(brokers, timeout_s=0)
         except NoController:
             controller, reassignments = None, []
         partitions = read_partitions(found)
-        min_in_sync = dict(_min_in_sync(brokers, {each.topic for each in partitions}))
+        topics = {each.topic for each in partitions}
+        min_in_sync = {topic: int(value) for topic, _, value in read_configs(brokers, topics, [MIN_IN_SYNC])}
         eligible = _eligible(brokers, {each.topic for each in partitions if each.leader is None})
         return cluster_status(
             cluster_id=found.cluster_id,
             controller=controller,
-            nodes=_nodes(found.brokers),
+            nodes=_nodes(brokers, found),
             partitions=[
                 replace(
                     each,
                     min_in_sync=min(min_in_sync.get(each.topic, 1), len(each.replicas)),
-                    eligible=eligible.get(each.place, ()),
+                    eligible=eligible.get(each.topic_partition, ()),
                 )
                 for each in partitions
             ],
@@ -66,12 +60,12 @@ def read_status(bootstrap: str) -> ClusterStatus:
 
 
 def read_partitions(found: MetadataResponse) -> list[PartitionState]:
-    """Every partition, in order."""
+    """Return every partition of a Metadata response, in order."""
     partitions = [
         PartitionState(
             topic=topic.name,
             partition=each.partition_index,
-            leader=None if each.leader_id == NOBODY else each.leader_id,
+            leader=None if each.leader_id == NO_LEADER else each.leader_id,
             replicas=tuple(each.replica_nodes),
             in_sync=tuple(each.isr_nodes),
         )
@@ -79,13 +73,13 @@ def read_partitions(found: MetadataResponse) -> list[PartitionState]:
         if topic.name is not None
         for each in topic.partitions
     ]
-    return sorted(partitions, key=lambda each: each.place)
+    return sorted(partitions, key=lambda each: each.topic_partition)
 
 
-def read_reassignments(brokers: Brokers, *, patience_s: float = PATIENCE_S) -> list[Reassignment]:
-    """Every partition that is on its way to other brokers, in order."""
+def read_reassignments(brokers: Brokers, *, timeout_s: float = CONTROLLER_S) -> list[Reassignment]:
+    """Return every partition that is being reassigned, in order."""
     found: ListPartitionReassignmentsResponse = brokers.controller(
-        ListPartitionReassignmentsRequest(), patience_s=patience_s
+        ListPartitionReassignmentsRequest(), timeout_s=timeout_s
     )
     reassignments = [
         Reassignment(
@@ -98,43 +92,38 @@ def read_reassignments(brokers: Brokers, *, patience_s: float = PATIENCE_S) -> l
         for topic in found.topics
         for each in topic.partitions
     ]
-    return sorted(reassignments, key=lambda each: each.place)
+    return sorted(reassignments, key=lambda each: each.topic_partition)
 
 
-# -- one question at a time --------------------------------------------------------------------
-
-
-def _min_in_sync(brokers: Brokers, topics: Iterable[str]) -> Iterator[tuple[str, int]]:
-    """How many replicas each topic wants in sync."""
+def read_configs(
+    brokers: Brokers, topics: Iterable[str], keys: Sequence[str]
+) -> Iterator[tuple[str, str, str]]:
+    """Yield topic, name and value of these settings of these topics."""
     for some in _portions(sorted(topics)):
-        resources = [
-            DescribeConfigsResource(
-                resource_type=TOPIC, resource_name=topic, configuration_keys=[MIN_IN_SYNC]
-            )
-            for topic in some
-        ]
-        found: DescribeConfigsResponse = brokers.any(DescribeConfigsRequest(resources=resources))
+        request = describe_configs_request(TOPIC, some, keys)
+        found: DescribeConfigsResponse = brokers.first(partial(Connection.ask, request=request))
         for result in found.results:
             for each in result.configs:
-                yield result.resource_name, int(each.value or 1)
+                if each.value is not None:
+                    yield result.resource_name, each.name, each.value
 
 
 def _eligible(brokers: Brokers, topics: Iterable[str]) -> dict[TopicPartition, tuple[int, ...]]:
-    """Who may lead the partitions of these topics though not in sync, if the brokers know of such a thing."""
+    """Return the eligible leader replicas of these topics' partitions, if the brokers support KIP-966."""
     eligible = {}
     try:
         for found in _described(brokers, sorted(topics)):
             for topic in found.topics:
                 for each in topic.partitions:
-                    place = TopicPartition(topic.name or "", each.partition_index)
-                    eligible[place] = tuple(each.eligible_leader_replicas or ())
+                    partition = TopicPartition(topic.name or "", each.partition_index)
+                    eligible[partition] = tuple(each.eligible_leader_replicas or ())
     except NotKnown:
         return {}
     return eligible
 
 
 def _described(brokers: Brokers, topics: Sequence[str]) -> Iterator[DescribeTopicPartitionsResponse]:
-    """What the brokers say of these topics, in as many answers as it takes."""
+    """Yield the responses about these topics, each of which may be a part."""
     for some in _portions(topics):
         cursor: Cursor | None = None
         while True:
@@ -148,40 +137,33 @@ def _described(brokers: Brokers, topics: Sequence[str]) -> Iterator[DescribeTopi
                 break
 
 
-def _nodes(brokers: Sequence[MetadataResponseBroker]) -> list[Node]:
-    """The brokers that are registered; all are asked at once, as one that is silent takes its time."""
-    with ThreadPoolExecutor(_THREADS) as pool:
-        return list(pool.map(_node, brokers))
+def _nodes(brokers: Brokers, found: MetadataResponse) -> list[BrokerNode]:
+    """Return the registered brokers, with the process id of those that answer."""
+    registered = {Node(each.node_id, each.host, each.port): each for each in found.brokers}
+    answers = brokers.each({node: partial(_ask_pid, node) for node in registered}, SILENCE_S)
+    nodes = []
+    for node, broker in registered.items():
+        answer = answers[node]
+        answered = not isinstance(answer, NoAnswer)
+        nodes.append(
+            BrokerNode(
+                id=node.id,
+                host=node.host,
+                port=node.port,
+                rack=broker.rack,
+                answers=answered,
+                pid=None if isinstance(answer, NoAnswer) else answer,
+            )
+        )
+    return nodes
 
 
-def _node(broker: MetadataResponseBroker) -> Node:
-    resource = DescribeConfigsResource(
-        resource_type=BROKER, resource_name=str(broker.node_id), configuration_keys=[PID]
-    )
-    answer: DescribeConfigsResponse | None = _ask_alone(broker, DescribeConfigsRequest(resources=[resource]))
-    values = () if answer is None else [each.value for result in answer.results for each in result.configs]
-    return Node(
-        id=broker.node_id,
-        host=broker.host,
-        port=broker.port,
-        rack=broker.rack,
-        answers=answer is not None,
-        pid=next((int(value) for value in values if value), None),
-    )
-
-
-def _ask_alone(broker: MetadataResponseBroker, request: Message) -> DescribeConfigsResponse | None:
-    try:
-        connection = Connection(Address(broker.host, broker.port), answer_s=SILENCE_S)
-        try:
-            answer: DescribeConfigsResponse = connection.ask(request)
-        finally:
-            connection.close()
-    except NoAnswer:
-        return None
-    return answer
+def _ask_pid(node: Node, at: Connection) -> int | None:
+    answer: DescribeConfigsResponse = at.ask(describe_configs_request(BROKER, [str(node.id)], [PID]))
+    values = [each.value for result in answer.results for each in result.configs]
+    return next((int(value) for value in values if value), None)
 
 
 def _portions(names: Sequence[str]) -> Iterator[Sequence[str]]:
-    for first in range(0, len(names), _ASKED_AT_ONCE):
-        yield names[first : first + _ASKED_AT_ONCE]
+    for first in range(0, len(names), _MAX_TOPICS):
+        yield names[first : first + _MAX_TOPICS]

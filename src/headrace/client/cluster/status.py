@@ -38,7 +38,7 @@ class PartitionState:
     eligible: tuple[int, ...] = ()  # replicas that may lead though they are not in sync (KIP-966)
 
     @property
-    def place(self) -> TopicPartition:
+    def topic_partition(self) -> TopicPartition:
         return TopicPartition(self.topic, self.partition)
 
     @property
@@ -74,7 +74,7 @@ class ClusterStatus:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Node:
+class BrokerNode:
     """A broker that is registered, and the process it says it is: None if it does not answer."""
 
     id: int
@@ -89,18 +89,18 @@ def cluster_status(
     *,
     cluster_id: str | None,
     controller: int | None,
-    nodes: Sequence[Node],
+    nodes: Sequence[BrokerNode],
     partitions: Sequence[PartitionState],
     reassignments: Sequence[Reassignment] = (),
 ) -> ClusterStatus:
     """The status that follows from what the cluster has answered."""
     live = {node.id for node in nodes}
-    adding = {each.place: set(each.adding) for each in reassignments}
+    adding = {each.topic_partition: set(each.adding) for each in reassignments}
 
     def missing(partition: PartitionState) -> set[int]:
         """Replicas that should be alive and in sync; those on their way need not be yet."""
         there = live & set(partition.in_sync)
-        return set(partition.replicas) - there - adding.get(partition.place, set())
+        return set(partition.replicas) - there - adding.get(partition.topic_partition, set())
 
     unled = [each for each in partitions if each.leader is None]
     return ClusterStatus(
@@ -123,9 +123,9 @@ def cluster_status(
 
 
 def _brokers(
-    nodes: Sequence[Node], partitions: Sequence[PartitionState], controller: int | None
+    nodes: Sequence[BrokerNode], partitions: Sequence[PartitionState], controller: int | None
 ) -> Iterator[Broker]:
-    known: Mapping[int, Node] = {node.id: node for node in nodes}
+    known: Mapping[int, BrokerNode] = {node.id: node for node in nodes}
     holds = Counter(each for partition in partitions for each in partition.replicas)
     leads = Counter(partition.leader for partition in partitions)
     for broker_id in sorted(known.keys() | holds.keys()):

@@ -48,7 +48,7 @@ def throttled_replicas(
     """
     found: dict[str, dict[str, list[str]]] = defaultdict(lambda: {FROM: [], TO: []})
     for move in moves:
-        there = before[move.place]
+        there = before[move.topic_partition]
         new = [each for each in move.replicas if each not in there]
         if new:
             found[move.topic][FROM] += [f"{move.partition}:{each}" for each in there]

@@ -6,24 +6,16 @@ Thousands of partitions take as many requests as there are brokers, and a few mo
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Final
 
+from headrace.client.admin.topics import Spans, read_spans
 from headrace.client.cluster.log_dirs import read_log_dirs, sizes
-from headrace.client.cluster.reading import TOPIC, read_partitions
-from headrace.client.cluster.spans import Spans, read_spans
+from headrace.client.cluster.reading import read_configs, read_partitions
 from headrace.client.cluster.status import PartitionState
-from headrace.client.cluster.topics import TopicQuestions
-from headrace.client.wire.connection import Connection
-from headrace.client.wire.live_brokers import LiveBrokers, nodes_of
-from headrace.protocol.schema.describe_configs import (
-    DescribeConfigsRequest,
-    DescribeConfigsResource,
-    DescribeConfigsResponse,
-)
+from headrace.client.wire.brokers import QUESTION_S, Brokers
+from headrace.client.wire.requests import nodes_of
 
 SHOWN: Final = ("cleanup.policy", "retention.ms", "retention.bytes")
-_ASKED_AT_ONCE: Final = 500  # topics
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,14 +52,14 @@ class TopicOverview:
     by_partition: tuple[PartitionOverview, ...] | None = None  # if it was asked for
 
 
-def read_overview(brokers: LiveBrokers, *, by_partition: bool = False) -> list[TopicOverview]:
+def read_overview(brokers: Brokers, *, by_partition: bool = False) -> list[TopicOverview]:
     """Every topic, by name."""
-    found = TopicQuestions(brokers).metadata()
+    found = brokers.metadata(within_s=QUESTION_S)
     partitions = read_partitions(found)
     of_topic: dict[str, list[PartitionState]] = defaultdict(list)
     for each in partitions:
         of_topic[each.topic].append(each)
-    spans = read_spans(brokers, found, [each.place for each in partitions])
+    spans = read_spans(brokers, found, [each.topic_partition for each in partitions])
     taken = sizes(read_log_dirs(brokers, nodes_of(found)))
     settings = read_shown(brokers, sorted(of_topic))
     internal = {topic.name for topic in found.topics if topic.is_internal}
@@ -77,11 +69,13 @@ def read_overview(brokers: LiveBrokers, *, by_partition: bool = False) -> list[T
             internal=name in internal,
             partitions=len(parts),
             replicas=max(len(each.replicas) for each in parts),
-            records=_sum(spans.records(each.place) for each in parts),
+            records=_sum(spans.records(each.topic_partition) for each in parts),
             size_bytes=_sum(
-                taken.get((each.leader, each.place)) for each in parts if each.leader is not None
+                taken.get((each.leader, each.topic_partition)) for each in parts if each.leader is not None
             ),
-            disk_bytes=_sum(taken.get((broker, each.place)) for each in parts for broker in each.replicas),
+            disk_bytes=_sum(
+                taken.get((broker, each.topic_partition)) for each in parts for broker in each.replicas
+            ),
             under_replicated=sum(bool(each.lacks) for each in parts),
             leaderless=sum(each.leader is None for each in parts),
             cleanup_policy=settings.get((name, "cleanup.policy")),
@@ -94,39 +88,20 @@ def read_overview(brokers: LiveBrokers, *, by_partition: bool = False) -> list[T
 
 
 def _partitions(parts: Iterable[PartitionState], spans: Spans) -> Iterator[PartitionOverview]:
-    for each in sorted(parts, key=lambda each: each.place):
+    for each in sorted(parts, key=lambda each: each.topic_partition):
         yield PartitionOverview(
-            index=each.place.partition,
+            index=each.partition,
             leader=each.leader,
             replicas=tuple(each.replicas),
             in_sync=tuple(each.in_sync),
-            start_offset=spans.starts.get(each.place),
-            next_offset=spans.ends.get(each.place),
+            start_offset=spans.starts.get(each.topic_partition),
+            next_offset=spans.ends.get(each.topic_partition),
         )
 
 
-def read_shown(brokers: LiveBrokers, topics: Sequence[str]) -> dict[tuple[str, str], str]:
-    """The settings of these topics that a line has, by topic and name."""
-    found: dict[tuple[str, str], str] = {}
-    for first in range(0, len(topics), _ASKED_AT_ONCE):
-        resources = [
-            DescribeConfigsResource(resource_type=TOPIC, resource_name=topic, configuration_keys=SHOWN)
-            for topic in topics[first : first + _ASKED_AT_ONCE]
-        ]
-        request = DescribeConfigsRequest(resources=resources)
-        answer: DescribeConfigsResponse = brokers.first(partial(_asked, request))
-        found |= {
-            (result.resource_name, each.name): each.value
-            for result in answer.results
-            for each in result.configs
-            if each.value is not None
-        }
-    return found
-
-
-def _asked(request: DescribeConfigsRequest, at: Connection) -> DescribeConfigsResponse:
-    answer: DescribeConfigsResponse = at.ask(request)
-    return answer
+def read_shown(brokers: Brokers, topics: Sequence[str]) -> dict[tuple[str, str], str]:
+    """Return the settings of these topics that a line shows, by topic and name."""
+    return {(topic, name): value for topic, name, value in read_configs(brokers, topics, SHOWN)}
 
 
 def _sum(numbers: Iterable[int | None]) -> int | None:

@@ -129,9 +129,9 @@ def _partitions(area: Area, status: ClusterStatus) -> Iterator[Finding]:
     )
     for partitions, check, means, do in sick:
         if partitions:
-            yield area.problem(check, f"{some(each.place for each in partitions)}: {means}.", do)
-    worse = {each.place for partitions, *_ in sick for each in partitions}
-    behind = [each.place for each in status.under_replicated if each.place not in worse]
+            yield area.problem(check, f"{some(each.topic_partition for each in partitions)}: {means}.", do)
+    worse = {each.topic_partition for partitions, *_ in sick for each in partitions}
+    behind = [each.topic_partition for each in status.under_replicated if each.topic_partition not in worse]
     if behind:
         yield area.warning(
             "under-replicated",

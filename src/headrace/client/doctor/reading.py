@@ -5,13 +5,15 @@ import socket
 import time
 import urllib.error
 import urllib.request
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
 from http import HTTPStatus
 from json import JSONDecodeError
 from typing import Final
 
 from headrace.client.cluster.log_dirs import read_log_dirs
-from headrace.client.cluster.reading import BROKER, SILENCE_S, TOPIC, read_partitions, read_status
+from headrace.client.cluster.reading import SILENCE_S, read_configs, read_partitions, read_status
 from headrace.client.cluster.status import UP
 from headrace.client.doctor.cluster import ClusterFacts, Reached, View
 from headrace.client.doctor.groups import GroupFacts, between
@@ -20,22 +22,25 @@ from headrace.client.errors import NoSuchGroup, lowered
 from headrace.client.groups.admin import GroupAdmin
 from headrace.client.groups.group import Group
 from headrace.client.wire.brokers import Brokers
-from headrace.client.wire.connection import Address, NoAnswer
-from headrace.client.wire.live_brokers import LiveBrokers, Node
-from headrace.protocol.schema.describe_configs import (
-    DescribeConfigsRequest,
-    DescribeConfigsResource,
-    DescribeConfigsResponse,
+from headrace.client.wire.connection import Connection, NoAnswer
+from headrace.client.wire.requests import (
+    BROKER,
+    Node,
+    describe_configs_request,
+    leaders_of,
+    metadata_request,
+    nodes_of,
 )
-from headrace.protocol.schema.metadata import MetadataRequest, MetadataResponse, MetadataResponseBroker
+from headrace.protocol.schema.metadata import MetadataResponse
 
 MOST_GROUPS: Final = 500  # that are looked at
-MOST_TOPICS: Final = 500  # asked about at a time
 REACH_S: Final = 2.0
 START_S: Final = 15.0  # a gateway is started by the first that asks it something
 MOST_BYTES: Final = 100_000  # of a gateway's answer
 SETTLE_S: Final = 1.0  # what brokers see may differ for a moment
-_KEYS: Final = ("min.insync.replicas", "unclean.leader.election.enable")
+_MIN_IN_SYNC: Final = "min.insync.replicas"
+_UNCLEAN: Final = "unclean.leader.election.enable"
+_KEYS: Final = (_MIN_IN_SYNC, _UNCLEAN)
 
 
 def read_cluster(bootstrap: str, http: Iterable[str] = ()) -> ClusterFacts:
@@ -44,7 +49,9 @@ def read_cluster(bootstrap: str, http: Iterable[str] = ()) -> ClusterFacts:
     with Brokers(bootstrap, answer_s=SILENCE_S) as brokers:
         found = brokers.metadata()
         up = {each.id for each in status.brokers if each.state == UP}
-        nodes = [each for each in found.brokers if each.node_id in up]  # who is silent is waited for once
+        nodes = [
+            each for each in nodes_of(found) if each.id in up
+        ]  # a silent broker delays only `read_status`
         views = dict(_views(brokers, nodes))
         if len(set(views.values())) > 1:
             time.sleep(SETTLE_S)
@@ -55,10 +62,7 @@ def read_cluster(bootstrap: str, http: Iterable[str] = ()) -> ClusterFacts:
         return ClusterFacts(
             status=status,
             views=views,
-            log_dirs=read_log_dirs(
-                LiveBrokers(bootstrap, answer_s=SILENCE_S),
-                [Node(each.node_id, each.host, each.port) for each in nodes],
-            ),
+            log_dirs=read_log_dirs(brokers, nodes),
             topics=_topics(brokers, found),
             coordination=tuple(_zookeepers(told.get("zookeeper.connect", ()))),
             http=tuple(each for each in reached if each is not None),
@@ -67,7 +71,7 @@ def read_cluster(bootstrap: str, http: Iterable[str] = ()) -> ClusterFacts:
 
 def read_groups(bootstrap: str, apart_s: float) -> list[GroupFacts]:
     """How groups stand, and how they stand a moment later."""
-    admin = GroupAdmin(bootstrap)
+    admin = GroupAdmin(Brokers(bootstrap))
     names = [each.name for each in admin.list_groups()][:MOST_GROUPS]
     before = _described(admin, names)
     if any(each.total_lag for each in before.values()):
@@ -84,74 +88,48 @@ def _described(admin: GroupAdmin, names: Sequence[str]) -> dict[str, Group]:
         return {each.name: each for each in admin.describe([name for name in names if name in there])}
 
 
-def _views(brokers: Brokers, nodes: Iterable[MetadataResponseBroker]) -> Iterator[tuple[int, View]]:
-    request = MetadataRequest(topics=None, allow_auto_topic_creation=False)
-    for node in nodes:
-        try:
-            seen: MetadataResponse = brokers.at(Address(node.host, node.port), request)
-        except NoAnswer:
-            continue
-        yield (
-            node.node_id,
-            View(
-                controller=seen.controller_id,
-                brokers=tuple(sorted(each.node_id for each in seen.brokers)),
-                leaders=frozenset(
-                    (each.topic, each.partition, -1 if each.leader is None else each.leader)
-                    for each in read_partitions(seen)
+def _views(brokers: Brokers, nodes: Iterable[Node]) -> Iterator[tuple[int, View]]:
+    request = metadata_request(None)
+    answers = brokers.each({node: lambda at: at.ask(request) for node in nodes}, SILENCE_S)
+    for node, seen in answers.items():
+        if not isinstance(seen, NoAnswer):
+            yield (
+                node.id,
+                View(
+                    controller=seen.controller_id,
+                    brokers=tuple(sorted(each.node_id for each in seen.brokers)),
+                    leaders=frozenset((*partition, leader) for partition, leader in leaders_of(seen).items()),
                 ),
-            ),
-        )
+            )
 
 
 def _topics(brokers: Brokers, found: MetadataResponse) -> dict[str, TopicSafety]:
     replicas: dict[str, int] = {}
     for each in read_partitions(found):
         replicas[each.topic] = min(replicas.get(each.topic, len(each.replicas)), len(each.replicas))
-    settings: dict[str, dict[str, str]] = {}
-    names = sorted(replicas)
-    for first in range(0, len(names), MOST_TOPICS):
-        some = names[first : first + MOST_TOPICS]
-        settings |= _settings(brokers.any(_configs(TOPIC, some, _KEYS)))
+    settings = {(topic, name): value for topic, name, value in read_configs(brokers, replicas, _KEYS)}
     return {
         name: TopicSafety(
             replicas=count,
-            min_in_sync=int(settings.get(name, {}).get(_KEYS[0]) or 1),
-            unclean=settings.get(name, {}).get(_KEYS[1]) == "true",
+            min_in_sync=int(settings.get((name, _MIN_IN_SYNC)) or 1),
+            unclean=settings.get((name, _UNCLEAN)) == "true",
         )
         for name, count in replicas.items()
     }
 
 
-def _broker_settings(brokers: Brokers, nodes: Iterable[MetadataResponseBroker]) -> dict[str, set[str]]:
-    """What brokers say of their surroundings; Kafka's own may not know these names."""
-    told: dict[str, set[str]] = {}
-    for node in nodes:
-        request = _configs(BROKER, [str(node.node_id)], ("zookeeper.connect", "http.listener"))
-        try:
-            answer: DescribeConfigsResponse = brokers.at(Address(node.host, node.port), request)
-        except NoAnswer:
-            continue
-        for settings in _settings(answer).values():
-            for name, value in settings.items():
-                told.setdefault(name, set()).add(value)
-    return told
-
-
-def _configs(kind: int, names: Iterable[str], keys: Sequence[str]) -> DescribeConfigsRequest:
-    return DescribeConfigsRequest(
-        resources=[
-            DescribeConfigsResource(resource_type=kind, resource_name=name, configuration_keys=list(keys))
-            for name in names
-        ]
-    )
-
-
-def _settings(answer: DescribeConfigsResponse) -> dict[str, dict[str, str]]:
-    return {
-        result.resource_name: {each.name: each.value or "" for each in result.configs}
-        for result in answer.results
+def _broker_settings(brokers: Brokers, nodes: Iterable[Node]) -> dict[str, set[str]]:
+    """Return the brokers' values of settings that name other services; Kafka may not have such settings."""
+    keys, values = ("zookeeper.connect", "http.listener"), defaultdict[str, set[str]](set)
+    exchanges = {
+        node: partial(Connection.ask, request=describe_configs_request(BROKER, [str(node.id)], keys))
+        for node in nodes
     }
+    for answer in brokers.each(exchanges, SILENCE_S).values():
+        for result in () if isinstance(answer, NoAnswer) else answer.results:
+            for each in result.configs:
+                values[each.name].add(each.value or "")
+    return values
 
 
 def _zookeepers(connects: Iterable[str]) -> Iterator[Reached]:

@@ -1,13 +1,12 @@
 """Consumer groups of a cluster: what `headrace group` does.
 
-GroupAdmin("127.0.0.1:9092").describe(["billing"])[0].total_lag
+GroupAdmin(Brokers("127.0.0.1:9092")).describe(["billing"])[0].total_lag
 """
 
 import logging
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Final, TypeVar
 
-from headrace.client.connection import live_brokers
 from headrace.client.errors import (
     BadSetting,
     ClientError,
@@ -15,15 +14,14 @@ from headrace.client.errors import (
     NoSuchGroup,
     NoSuchTopic,
     Unreachable,
-    check_reachable,
 )
+from headrace.client.groups.coordinators import PARTIAL_S, GroupCoordinators, Offsets, backoff_for
 from headrace.client.groups.group import DEAD, Described, Group, GroupSummary, group, owners, summary
-from headrace.client.groups.questions import MISSED_S, GroupQuestions, patience_for
 from headrace.client.groups.reset import Reset, Standing, Target, ToTime, plan
-from headrace.client.groups.talks import Offsets
-from headrace.client.wire.leader_offsets import EARLIEST, LATEST, read_offsets
-from headrace.client.wire.live_brokers import QUESTION_S, Node
-from headrace.client.wire.settling import Patience, Settled
+from headrace.client.wire.brokers import QUESTION_S, Brokers
+from headrace.client.wire.offsets import read_offsets
+from headrace.client.wire.requests import EARLIEST, LATEST, Node
+from headrace.client.wire.retry import Answers, Backoff
 from headrace.protocol.ids import TopicPartition
 
 LEFT_S: Final = 0.5  # for the ends of logs, however long the rest has taken
@@ -41,29 +39,19 @@ class Summaries(list[GroupSummary]):
 
 
 class GroupAdmin:
-    """Consumer groups. Every call waits for its answer, or raises a ClientError; any thread may call.
+    """Consumer groups, for any number of threads. A call waits for its answer, or raises a ClientError."""
 
-    The cluster is asked anew each time, without librdkafka: that goes on asking coordinators and leaders that
-    have moved, waits half a minute for a broker that is away, and has aborted a process that listed groups.
-    """
-
-    def __init__(self, bootstrap: str, options: Mapping[str, str] | None = None) -> None:
-        """`options` are librdkafka's or Java's: what a secured cluster wants to know."""
-        check_reachable(bootstrap)
-        self._brokers = live_brokers(bootstrap, options or {})
-        self._ask = GroupQuestions(self._brokers)
+    def __init__(self, brokers: Brokers) -> None:
+        self._brokers = brokers
+        self._coordinators = GroupCoordinators(brokers)
         self._told: tuple[str, ...] = ()  # which brokers have not answered, when it was last said
-
-    def close(self) -> None:
-        """Part from the brokers; not needed at the end of a process."""
-        self._brokers.close()
 
     def list_groups(self, states: Collection[str] = (), types: Collection[str] = ()) -> Summaries:
         """Every group that has a name, by it; only of these states and types if any are given.
 
         Groups whose coordinator does not answer are missing, and `missing` says which broker that is.
         """
-        listing = self._ask.listed()
+        listing = self._coordinators.listed()
         if listing.missing and not listing.answered:
             raise Unreachable(f"no broker tells of its groups: {'; '.join(listing.missing)}")
         wanted = {
@@ -71,7 +59,7 @@ class GroupAdmin:
             for name, each in sorted(listing.groups.items())
             if (not states or each.state in {*states, ""}) and (not types or each.type in {*types, ""})
         }
-        described = self._ask.described(wanted, patience_for(wanted), wanted)
+        described = self._coordinators.described(wanted, backoff_for(wanted), wanted)
         found = Summaries(
             summary(each)
             for _, each in sorted(described.answers.items())
@@ -91,22 +79,22 @@ class GroupAdmin:
         Ends and lags are None in partitions whose leader does not answer.
         """
         wanted = _named(names)
-        patience = patience_for(wanted)
-        described = self._existing(wanted, patience)
-        committed = _all(self._ask.committed(described, patience, _coordinators(described)))
-        return self._with_ends(described, committed, patience)
+        backoff = backoff_for(wanted)
+        described = self._existing(wanted, backoff)
+        committed = _all(self._coordinators.committed(described, backoff, _coordinators(described)))
+        return self._with_ends(described, committed, backoff)
 
     def describe_there(self, names: Iterable[str]) -> list[Group]:
         """Those of the groups that are there, and whose coordinators answer."""
         wanted = _named(names)
-        patience = patience_for(wanted)
-        answers = self._ask.described(wanted, patience).answers
+        backoff = backoff_for(wanted)
+        answers = self._coordinators.described(wanted, backoff).answers
         described = {
             name: answers[name] for name in wanted if name in answers and answers[name].state != DEAD
         }
-        committed = self._ask.committed(described, patience, _coordinators(described)).answers
+        committed = self._coordinators.committed(described, backoff, _coordinators(described)).answers
         return self._with_ends(
-            {name: each for name, each in described.items() if name in committed}, committed, patience
+            {name: each for name, each in described.items() if name in committed}, committed, backoff
         )
 
     def plan_reset(
@@ -121,90 +109,98 @@ class GroupAdmin:
 
         The scope is some partitions of each topic, () for all of them; None is all that is committed.
         """
-        patience = Patience(QUESTION_S)
-        self._check_inactive([name], patience, may_be_new=may_be_new)
-        committed = _all(self._ask.committed([name], patience))[name]
-        places = sorted(committed) if scope is None else self._places(scope)
-        return plan(target, self._standings(places, committed, target, patience))
+        backoff = Backoff(QUESTION_S)
+        self._check_inactive([name], backoff, may_be_new=may_be_new)
+        committed = _all(self._coordinators.committed([name], backoff))[name]
+        partitions = sorted(committed) if scope is None else self._partitions(scope)
+        return plan(target, self._standings(partitions, committed, target, backoff))
 
     def reset(self, name: str, resets: Iterable[Reset]) -> None:
         """Commit what `plan_reset` has found; GroupActive if a member has come meanwhile."""
         new = {TopicPartition(each.topic, each.partition): each.new for each in resets}
         if new:
-            _all(self._ask.commit(name, new, Patience(QUESTION_S)))
+            _all(self._coordinators.commit(name, new, Backoff(QUESTION_S)))
 
     def delete(self, names: Iterable[str]) -> None:
         """Delete groups and their offsets; none of them if one is not there or has members."""
         wanted = _named(names)
-        patience = patience_for(wanted)
-        self._check_inactive(wanted, patience)
-        _all(self._ask.delete(wanted, patience))
+        backoff = backoff_for(wanted)
+        self._check_inactive(wanted, backoff)
+        _all(self._coordinators.delete(wanted, backoff))
 
-    def delete_offsets(self, name: str, places: Iterable[TopicPartition]) -> None:
+    def delete_offsets(self, name: str, partitions: Iterable[TopicPartition]) -> None:
         """Forget what a group has committed for these; refused while its members read the topic."""
-        _all(self._ask.forget(name, places, Patience(QUESTION_S)))
+        _all(self._coordinators.delete_offsets(name, partitions, Backoff(QUESTION_S)))
 
     def check_inactive(self, names: Iterable[str], *, may_be_new: bool = False) -> None:
         """GroupActive if one of them has members, NoSuchGroup if it is not there and has to be."""
         wanted = _named(names)
-        self._check_inactive(wanted, patience_for(wanted), may_be_new=may_be_new)
+        self._check_inactive(wanted, backoff_for(wanted), may_be_new=may_be_new)
 
     # -- asking --------------------------------------------------------------------------------
 
-    def _check_inactive(self, names: Iterable[str], patience: Patience, *, may_be_new: bool = False) -> None:
+    def _check_inactive(self, names: Iterable[str], backoff: Backoff, *, may_be_new: bool = False) -> None:
         wanted = _named(names)
         described = (
-            _all(self._ask.described(wanted, patience)) if may_be_new else self._existing(wanted, patience)
+            _all(self._coordinators.described(wanted, backoff))
+            if may_be_new
+            else self._existing(wanted, backoff)
         )
         for name, found in described.items():
             if found.members:
                 raise GroupActive(name, len(found.members))
 
-    def _existing(self, names: Sequence[str], patience: Patience) -> dict[str, Described]:
-        described = _all(self._ask.described(names, patience))
+    def _existing(self, names: Sequence[str], backoff: Backoff) -> dict[str, Described]:
+        described = _all(self._coordinators.described(names, backoff))
         for name in names:
             if described[name].state == DEAD:
                 raise NoSuchGroup(name)
         return {name: described[name] for name in names}
 
     def _with_ends(
-        self, described: Mapping[str, Described], committed: Mapping[str, Offsets], patience: Patience
+        self, described: Mapping[str, Described], committed: Mapping[str, Offsets], backoff: Backoff
     ) -> list[Group]:
-        places = {place for name, found in described.items() for place in (*committed[name], *owners(found))}
-        left_s = max(LEFT_S, patience.left_s)
-        ends = read_offsets(self._brokers, places, LATEST, Patience(left_s, retries_s=min(left_s, MISSED_S)))
+        partitions = {
+            partition for name, found in described.items() for partition in (*committed[name], *owners(found))
+        }
+        left_s = max(LEFT_S, backoff.left_s)
+        ends = read_offsets(
+            self._brokers, partitions, LATEST, Backoff(left_s, retries_s=min(left_s, PARTIAL_S))
+        )
         return [group(found, committed[name], ends.answers) for name, found in described.items()]
 
     def _standings(
         self,
-        places: Sequence[TopicPartition],
+        partitions: Sequence[TopicPartition],
         committed: Mapping[TopicPartition, int],
         target: Target,
-        patience: Patience,
+        backoff: Backoff,
     ) -> Iterator[Standing]:
-        starts = _all(read_offsets(self._brokers, places, EARLIEST, patience))
-        ends = _all(read_offsets(self._brokers, places, LATEST, patience))
+        starts = _all(read_offsets(self._brokers, partitions, EARLIEST, backoff))
+        ends = _all(read_offsets(self._brokers, partitions, LATEST, backoff))
         times: Mapping[TopicPartition, int | None] = {}
         if isinstance(target, ToTime):
-            times = _all(read_offsets(self._brokers, places, target.time_ms, patience))
-        for place in places:
-            start, end, offset = starts[place], ends[place], committed.get(place)
+            times = _all(read_offsets(self._brokers, partitions, target.time_ms, backoff))
+        for partition in partitions:
+            start, end, offset = starts[partition], ends[partition], committed.get(partition)
             if start is None or end is None:
-                raise ClientError(f"{place} is not there")
-            yield Standing(place=place, committed=offset, start=start, end=end, at_time=times.get(place))
+                raise ClientError(f"{partition} is not there")
+            yield Standing(
+                partition=partition, committed=offset, start=start, end=end, at_time=times.get(partition)
+            )
 
-    def _places(self, scope: Mapping[str, Sequence[int]]) -> list[TopicPartition]:
+    def _partitions(self, scope: Mapping[str, Sequence[int]]) -> list[TopicPartition]:
         """The partitions in `scope`, if they are there."""
         there = self._brokers.partitions(scope)
-        places = []
+        partitions = []
         for topic, wanted in scope.items():
             if not there.get(topic):
                 raise NoSuchTopic(topic)
             for index in wanted:
                 if index not in there[topic]:
                     raise ClientError(f"{topic} has no partition {index}, only 0 to {max(there[topic])}")
-            places += [TopicPartition(topic, index) for index in sorted(set(wanted) or there[topic])]
-        return places
+            partitions += [TopicPartition(topic, index) for index in sorted(set(wanted) or there[topic])]
+        return partitions
 
     def _tell(self, missing: tuple[str, ...]) -> None:
         """Log who does not answer, when that changes."""
@@ -213,11 +209,11 @@ class GroupAdmin:
         self._told = missing
 
 
-def _all(settled: Settled[Key, Answer]) -> dict[Key, Answer]:
+def _all(found: Answers[Key, Answer]) -> dict[Key, Answer]:
     """The answers; Unreachable if one is missing."""
-    for key, missing in settled.missing.items():
-        raise Unreachable(missing.why if str(key) in missing.why else f"{key}: {missing.why}")
-    return settled.answers
+    for key, missing in found.missing.items():
+        raise Unreachable(f"{key}: {missing.why}")
+    return found.answers
 
 
 def _named(names: Iterable[str]) -> list[str]:

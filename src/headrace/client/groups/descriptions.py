@@ -1,11 +1,11 @@
-"""What brokers say of groups, of either protocol, in our words. Pure: `group_questions` asks them."""
+"""Descriptions of groups in responses of both group protocols, as one type. Pure: no request is sent."""
 
 from collections import defaultdict
 from collections.abc import Iterable
 from typing import Final
 
 from headrace.client.groups.group import DEAD, Assigned, Coordinator, Described, Member
-from headrace.client.wire.live_brokers import Node
+from headrace.client.wire.requests import Node
 from headrace.protocol.consumer_protocol import decode_assignment
 from headrace.protocol.errors import ProtocolError
 from headrace.protocol.schema import consumer_group_describe as consumer

@@ -1,6 +1,6 @@
 """Where a group's offsets are moved to, partition by partition. Pure: no cluster is asked.
 
-plan(ShiftBy(-10), [Standing(place=TopicPartition("orders", 0), committed=25, start=20, end=90)])
+plan(ShiftBy(-10), [Standing(partition=TopicPartition("orders", 0), committed=25, start=20, end=90)])
     -> Reset(topic="orders", partition=0, old=25, new=20, note="15 is before the start of the log")
 """
 
@@ -16,7 +16,7 @@ from headrace.protocol.ids import TopicPartition
 class Standing:
     """One partition before the reset: what the group has committed, and what the log has."""
 
-    place: TopicPartition
+    partition: TopicPartition
     committed: int | None
     start: int
     end: int
@@ -83,7 +83,7 @@ class ShiftBy:
 
     def wanted(self, at: Standing) -> Wanted:
         if at.committed is None:
-            raise ClientError(f"{at.place}: nothing is committed that could be shifted")
+            raise ClientError(f"{at.partition}: nothing is committed that could be shifted")
         return _within_log(at.committed + self.records, at)
 
 
@@ -104,7 +104,7 @@ class ToEach:
     offsets: Mapping[TopicPartition, int]
 
     def wanted(self, at: Standing) -> Wanted:
-        return _within_log(self.offsets[at.place], at)
+        return _within_log(self.offsets[at.partition], at)
 
 
 Target = ToEarliest | ToLatest | ToCurrent | ToOffset | ShiftBy | ToTime | ToEach
@@ -112,11 +112,11 @@ Target = ToEarliest | ToLatest | ToCurrent | ToOffset | ShiftBy | ToTime | ToEac
 
 def plan(target: Target, standings: Iterable[Standing]) -> list[Reset]:
     """Every partition's move, by topic and partition."""
-    return [_move(target.wanted(at), at) for at in sorted(standings, key=lambda at: at.place)]
+    return [_move(target.wanted(at), at) for at in sorted(standings, key=lambda at: at.partition)]
 
 
 def _move(wanted: Wanted, at: Standing) -> Reset:
-    topic, partition = at.place
+    topic, partition = at.partition
     return Reset(topic=topic, partition=partition, old=at.committed, new=wanted.offset, note=wanted.note)
 
 

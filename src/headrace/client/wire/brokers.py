@@ -1,43 +1,47 @@
-"""The brokers of a cluster, asked in Kafka's own words: any of them, a certain one, or the controller.
+"""The brokers of a cluster: requests to any of them, to one, to the controller, or to many at once.
 
-Brokers("127.0.0.1:9092").controller(ListPartitionReassignmentsRequest()).topics
+with Brokers("127.0.0.1:9092") as brokers:
+    brokers.controller(ListPartitionReassignmentsRequest()).topics
+    brokers.each({node: lambda at: at.ask(ListGroupsRequest()) for node in brokers.nodes()})
 """
 
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from contextlib import contextmanager, suppress
 from functools import partial
+from itertools import count
 from types import TracebackType
-from typing import Any, Final, Self
+from typing import Any, Final, Self, TypeVar
 
-from headrace.client.errors import ClientError, Unreachable
+from headrace.client.errors import Unreachable, raise_for
 from headrace.client.wire.connection import ANSWER_S, CLIENT_ID, Address, Connection, NoAnswer
+from headrace.client.wire.pool import ConnectionPool, Exchange
+from headrace.client.wire.requests import Node, addresses_by_id, metadata_request, nodes_of
+from headrace.client.wire.retry import Backoff, Unanswered
 from headrace.client.wire.security import PLAINTEXT, Security
 from headrace.protocol.errors import ErrorCode
 from headrace.protocol.message import Message
-from headrace.protocol.schema.metadata import MetadataRequest, MetadataResponse
+from headrace.protocol.schema.metadata import MetadataResponse
 
-PATIENCE_S: Final = 30.0  # with a cluster that is between two controllers
-RETRY_S: Final = 0.2
-_PASSES: Final = {
-    ErrorCode.LEADER_NOT_AVAILABLE,
-    ErrorCode.NOT_LEADER_OR_FOLLOWER,
-    ErrorCode.FENCED_LEADER_EPOCH,
-    ErrorCode.UNKNOWN_LEADER_EPOCH,
-    ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
-    ErrorCode.COORDINATOR_NOT_AVAILABLE,
-    ErrorCode.NOT_COORDINATOR,
-    ErrorCode.NOT_CONTROLLER,
-    ErrorCode.NETWORK_EXCEPTION,
-    ErrorCode.REQUEST_TIMED_OUT,
-}
+CONTROLLER_S: Final = 30.0  # how long a cluster may be without a controller
+QUICK_S: Final = 2.0  # for one of several brokers that are asked at once
+SILENT_S: Final = 0.3  # for a broker that was silent a moment ago; then another broker is asked as well
+FORGIVEN_S: Final = 5.0  # after which a silent broker has as long as the others again
+QUESTION_S: Final = 4.0  # for all requests that one question takes
+THREADS: Final = 32  # of one question
+_MOVED: Final = {ErrorCode.NOT_CONTROLLER, ErrorCode.NETWORK_EXCEPTION}
+
+Answer = TypeVar("Answer")
+Key = TypeVar("Key", bound=Hashable)
 
 
 class NoController(Unreachable):
-    """There are brokers, but none of them can decide anything just now."""
+    """Brokers answer, but none of them is the controller at the moment."""
 
 
 class Brokers:
-    """Keeps a connection to each broker that was asked; not for several threads at a time."""
+    """The brokers of one cluster, for any number of threads; connections are made when they are needed."""
 
     def __init__(
         self,
@@ -47,12 +51,22 @@ class Brokers:
         client_id: str = CLIENT_ID,
         security: Security = PLAINTEXT,
     ) -> None:
-        self._bootstrap = bootstrap
-        self._connect = partial(Connection, answer_s=answer_s, client_id=client_id, security=security)
-        self.addresses = list(addresses_of(bootstrap))  # of all that may be asked
-        self._open: dict[Address, Connection] = {}
-        self._has_answered = False
-        self._silent: set[Address] = set()  # those that gave no answer when they were last asked
+        self.bootstrap = bootstrap
+        self.has_answered = False
+        self.connect = partial(Connection, answer_s=answer_s, client_id=client_id, security=security)
+        self._answer_s = answer_s
+        self._configured = tuple(addresses_of(bootstrap))
+        self._learned: tuple[Address, ...] = ()  # from metadata: the configured brokers may be gone
+        self._turns = count()
+        self._failed: set[Address] = set()  # brokers whose last request had no answer
+        self._silent: dict[Address, float] = {}  # brokers that let a request time out, and when
+        self._pool = ConnectionPool(self.connect)
+
+    @classmethod
+    def configured(cls, bootstrap: str, settings: Mapping[str, Any]) -> Self:
+        """Return the brokers as a client with these settings, librdkafka's or Java's, connects to them."""
+        client_id = str(settings.get("client.id", CLIENT_ID))
+        return cls(bootstrap, client_id=client_id, security=Security.of(settings))
 
     def __enter__(self) -> Self:
         return self
@@ -63,99 +77,243 @@ class Brokers:
         self.close()
 
     def close(self) -> None:
-        for connection in self._open.values():
-            connection.close()
-        self._open.clear()
+        self._pool.close()
 
-    def any(self, request: Message) -> Any:
-        """The answer of the first broker that gives one; Unreachable if there is none."""
-        why = "expected HOST:PORT,..."
-        for address in sorted(self.addresses, key=self._silent.__contains__):
-            try:
-                answer = self.at(address, request)
-            except NoAnswer as error:
-                why = f"{error}; {error.doubt}" if error.doubt and not self._has_answered else str(error)
-            else:
-                if isinstance(answer, MetadataResponse):
-                    self.know(Address(each.host, each.port) for each in answer.brokers)
-                return answer
-        raise Unreachable(f"no broker answers at {self._bootstrap}: {why}")
+    @property
+    def addresses(self) -> list[Address]:
+        """The addresses of all brokers that are known."""
+        return list(dict.fromkeys([*self._learned, *self._configured]))
 
-    def at(self, address: Address, request: Message) -> Any:
-        """The answer of the broker at `address`; NoAnswer if it gives none."""
-        try:
-            answer = self._connection(address).ask(request)
-        except NoAnswer:
-            self._open.pop(address, None)
-            self._silent.add(address)
-            raise
-        self._has_answered = True
-        self._silent.discard(address)
-        return answer
+    # -- one broker ----------------------------------------------------------------------------
 
-    def controller(self, request: Message, *, patience_s: float = PATIENCE_S) -> Any:
-        """The controller's answer, also if there has to be a new one first: so ask what may be asked twice.
+    def at(self, address: Address, request: Message, *, answer_s: float | None = None) -> Any:
+        """Return the response of the broker at `address`; NoAnswer if there is none."""
+        return self._run(address, lambda at: at.ask(request), answer_s)
 
-        ClientError if it refuses the request as a whole, NoController if there is none for so long.
+    def any(self, request: Message, *, answer_s: float | None = None) -> Any:
+        """Return the response of the first broker that answers, tried in turn; Unreachable if none does.
+
+        For requests that change something: a broker is asked only after the one before failed to answer.
         """
-        deadline = time.monotonic() + patience_s
+        why = "expected HOST:PORT,..."
+        for address in sorted(self.addresses, key=self._failed.__contains__):
+            try:
+                answer = self.at(address, request, answer_s=answer_s)
+            except NoAnswer as error:
+                why = self._why(error)
+            else:
+                self._learn(answer)
+                return answer
+        raise Unreachable(f"no broker answers at {self.bootstrap}: {why}")
+
+    def first(self, exchange: Exchange[Answer], within_s: float = QUICK_S) -> Answer:
+        """Return the quickest answer; Unreachable if no broker answers in time.
+
+        Another broker is asked as well after each SILENT_S without an answer: `exchange` must be idempotent.
+        """
+        why, left, asked = "expected HOST:PORT,...", self._in_turn(), dict[Future[Answer], Address]()
+        deadline = time.monotonic() + within_s
+        with _threads(THREADS) as threads:
+            while left or asked:
+                if left:
+                    address = left.pop(0)
+                    asked[threads.submit(self._run, address, exchange, within_s)] = address
+                limit = deadline - time.monotonic()
+                done, _ = wait(asked, max(0.0, min(limit, SILENT_S) if left else limit), FIRST_COMPLETED)
+                for each in done:
+                    del asked[each]
+                    try:
+                        return each.result()
+                    except NoAnswer as error:
+                        why = self._why(error)
+                if not done and not left:
+                    why = f"{next(iter(asked.values()))} does not answer within {within_s:g} s"
+                    self._silent |= dict.fromkeys(asked.values(), time.monotonic())
+                    break
+        raise Unreachable(f"no broker answers at {self.bootstrap}: {why}")
+
+    # -- the controller ------------------------------------------------------------------------
+
+    def controller(
+        self,
+        request: Message,
+        *,
+        timeout_s: float = CONTROLLER_S,
+        answer_s: float | None = None,
+        result: Callable[[Any], Any] | None = None,
+    ) -> Any:
+        """Return the controller's response; NoController if there is none for `timeout_s`.
+
+        The request is sent again if it did not reach a controller. ClientError if the controller refuses it.
+        With `result`, the error is in that part of the response, which is returned for the caller to check;
+        such a request is not sent again if it may have been carried out.
+        """
+        backoff = Backoff(timeout_s)
         while True:
             try:
-                response = self.at(self._controller(patient=patience_s > 0), request)
+                response = self.at(self._controller(eager=timeout_s > 0), request, answer_s=answer_s)
             except NoAnswer as error:
+                if result is not None and error.sent:
+                    raise
                 why = str(error)
             else:
-                if response.error_code not in {ErrorCode.NOT_CONTROLLER, ErrorCode.NETWORK_EXCEPTION}:
-                    raise_for(response.error_code, getattr(response, "error_message", None))
-                    return response
-                why = "it is not the controller any more"
-            if time.monotonic() > deadline:
+                found = response if result is None else result(response)
+                if found.error_code not in _MOVED:
+                    if result is None:
+                        raise_for(found.error_code, getattr(found, "error_message", None))
+                    return found
+                why = "the broker is not the controller any more (NOT_CONTROLLER)"
+            if not backoff.rest():
                 raise NoController(f"the cluster has no controller that answers: {why}")
-            time.sleep(RETRY_S)
 
-    def metadata(self) -> MetadataResponse:
-        """Brokers, topics and partitions, as the controller sees them if it answers."""
-        request = MetadataRequest(topics=None, allow_auto_topic_creation=False)
-        found: MetadataResponse = self.any(request)
-        brokers = {each.node_id: Address(each.host, each.port) for each in found.brokers}
-        controller = brokers.get(found.controller_id)
-        if controller is None or controller in self._silent:
-            return found
+    def _controller(self, *, eager: bool) -> Address:
+        """Return the controller's address; NoAnswer if it has none, or was silent and we are not `eager`."""
+        found: MetadataResponse = self.any(metadata_request())
+        address = addresses_by_id(found).get(found.controller_id)
+        if address is None or (address in self._failed and not eager):
+            raise NoAnswer("there is no controller at the moment", sent=False)
+        return address
+
+    # -- metadata ------------------------------------------------------------------------------
+
+    def metadata(
+        self, topics: Iterable[str] | None = None, *, within_s: float | None = None
+    ) -> MetadataResponse:
+        """Return brokers and these topics, or all, as the controller sees them if it answers.
+
+        The controller knows of its own decisions first.
+        """
+        request = metadata_request(topics)
+        found: MetadataResponse = self.decided(lambda at: at.ask(request), within_s=within_s)
+        return found
+
+    def decided(self, exchange: Exchange[Answer], *, within_s: float | None = None) -> Answer:
+        """Return the controller's answer, or any broker's if the controller gives none."""
+        limit_s = self._answer_s if within_s is None else within_s
+        found = self.any_metadata(within_s=limit_s)
+        address = addresses_by_id(found).get(found.controller_id)
+        if address is not None and address not in self._failed:
+            with suppress(NoAnswer):
+                return self._run(address, exchange, min(limit_s, QUICK_S))
+        return self.first(exchange, limit_s)
+
+    def any_metadata(self, topics: Iterable[str] | None = (), within_s: float = QUICK_S) -> MetadataResponse:
+        """Return brokers and these topics, or all (None), as some broker sees them, another one each time."""
+        request = metadata_request(topics)
+        found: MetadataResponse = self.first(lambda at: at.ask(request), within_s)
+        self._learn(found)
+        return found
+
+    def nodes(self) -> list[Node]:
+        """Return the registered brokers; one of them may have died a moment ago."""
+        return nodes_of(self.any_metadata())
+
+    def partitions(self, topics: Iterable[str]) -> dict[str, set[int]]:
+        """Return the partitions of those topics that any broker knows: a new topic is not known to all."""
+        request = metadata_request(topics)
+        found: dict[str, set[int]] = {}
+        for answer in self.each({node: lambda at: at.ask(request) for node in self.nodes()}).values():
+            for topic in () if isinstance(answer, NoAnswer) else answer.topics:
+                if topic.partitions:
+                    found.setdefault(topic.name, set()).update(
+                        each.partition_index for each in topic.partitions
+                    )
+        return found
+
+    # -- several brokers at once ---------------------------------------------------------------
+
+    def each(
+        self, exchanges: Mapping[Node, Exchange[Answer]], within_s: float = QUICK_S
+    ) -> dict[Node, Answer | NoAnswer]:
+        """Return the answers of these brokers, asked at once; NoAnswer of those that give none in time."""
+        started = time.monotonic()
+        limits = {
+            node: started + (min(within_s, SILENT_S) if self._is_silent(node.address) else within_s)
+            for node in exchanges
+        }
+        answers: dict[Node, Answer | NoAnswer] = {}
+        with _threads(min(THREADS, len(exchanges))) as threads:
+            asked = {
+                node: threads.submit(self._run, node.address, exchange, within_s)
+                for node, exchange in exchanges.items()
+            }
+            for node, future in asked.items():
+                try:
+                    answers[node] = future.result(max(0.0, limits[node] - time.monotonic()))
+                except NoAnswer as error:
+                    answers[node] = error
+                except TimeoutError:
+                    self._silent.setdefault(node.address, started)
+                    answers[node] = NoAnswer(f"{node.address} does not answer within {within_s:g} s")
+        return answers
+
+    def scatter(
+        self,
+        keys: Mapping[Node, list[Key]],
+        ask: Callable[[Node, list[Key], Connection], Mapping[Key, Answer | Unanswered]],
+        within_s: float = QUICK_S,
+    ) -> dict[Key, Answer | Unanswered]:
+        """Ask each broker about its keys, all at once; keys of brokers that give no answer are Unanswered."""
+        exchanges = {node: partial(ask, node, some) for node, some in keys.items()}
+        found: dict[Key, Answer | Unanswered] = {}
+        for node, answer in self.each(exchanges, within_s).items():
+            if isinstance(answer, NoAnswer):
+                found |= dict.fromkeys(keys[node], Unanswered(f"broker {node.id}: {answer}"))
+            else:
+                found |= answer
+        return found
+
+    # -- which brokers answer ------------------------------------------------------------------
+
+    def _run(self, address: Address, exchange: Exchange[Answer], answer_s: float | None = None) -> Answer:
         try:
-            return self.at(controller, request)  # type: ignore[no-any-return]
-        except NoAnswer:
-            return found
+            answer = self._pool.run(address, exchange, answer_s or self._answer_s)
+        except NoAnswer as error:
+            self._failed.add(address)
+            if error.timed_out:
+                self._silent[address] = time.monotonic()
+            raise
+        self.has_answered = True
+        self._failed.discard(address)
+        self._silent.pop(address, None)
+        return answer
 
-    def know(self, addresses: Iterable[Address]) -> None:
-        """These are brokers of the cluster, too: any of them may be asked."""
-        self.addresses = list(dict.fromkeys([*addresses, *self.addresses]))
+    def _learn(self, answer: Any) -> None:
+        if isinstance(answer, MetadataResponse):
+            self._learned = tuple(Address(each.host, each.port) for each in answer.brokers)
 
-    def _controller(self, *, patient: bool) -> Address:
-        found: MetadataResponse = self.any(MetadataRequest(topics=[], allow_auto_topic_creation=False))
-        for each in found.brokers:
-            address = Address(each.host, each.port)
-            if each.node_id == found.controller_id and (patient or address not in self._silent):
-                return address
-        raise NoAnswer("there is no controller at the moment")
+    def _in_turn(self) -> list[Address]:
+        """Return all known brokers, another one first each time, and those that failed to answer last."""
+        known = self.addresses
+        if known:
+            first = next(self._turns) % len(known)
+            known = [*known[first:], *known[:first]]
+        return sorted(known, key=lambda each: each in self._failed or each in self._silent)
 
-    def _connection(self, address: Address) -> Connection:
-        if address not in self._open:
-            self._open[address] = self._connect(address)
-        return self._open[address]
+    def _is_silent(self, address: Address) -> bool:
+        since = self._silent.get(address)
+        if since is not None and time.monotonic() - since > FORGIVEN_S:
+            self._silent.pop(address, None)
+            return False
+        return since is not None
 
-
-def raise_for(code: int, message: str | None, what: str | None = None) -> None:
-    """ClientError in the broker's words if `code` is one; Unreachable if it will pass."""
-    if code == ErrorCode.NONE:
-        return
-    said = message or ErrorCode(code).name.replace("_", " ").lower()
-    kind = Unreachable if code in _PASSES else ClientError
-    raise kind(said if what is None else f"{what}: {said}")
+    def _why(self, error: NoAnswer) -> str:
+        return f"{error}; {error.doubt}" if error.doubt and not self.has_answered else str(error)
 
 
 def addresses_of(bootstrap: str) -> Iterator[Address]:
-    """What is an address in `HOST:PORT,...`."""
+    """Yield the valid addresses of `HOST:PORT,...`."""
     for text in bootstrap.split(","):
         host, colon, port = text.strip().rpartition(":")
         if colon and host and port.isdigit() and int(port) < 65536:
             yield Address(host.strip("[]"), int(port))
+
+
+@contextmanager
+def _threads(number: int) -> Iterator[ThreadPoolExecutor]:
+    """Threads that are not joined: a thread whose broker is silent ends when its request times out."""
+    threads = ThreadPoolExecutor(max(1, number), thread_name_prefix="asking")
+    try:
+        yield threads
+    finally:
+        threads.shutdown(wait=False, cancel_futures=True)

@@ -1,5 +1,6 @@
-"""A connection to one broker, in Kafka's own words: for what librdkafka has no call for."""
+"""A connection to one broker: requests and responses of Kafka's protocol over one socket."""
 
+import select
 import socket
 import ssl
 from collections.abc import Iterator
@@ -7,7 +8,7 @@ from itertools import count
 from struct import Struct
 from typing import Any, Final, NamedTuple
 
-from headrace.client.errors import ClientError, Refused
+from headrace.client.errors import ClientError, Refused, Retriable
 from headrace.client.wire.sasl import no_sasl
 from headrace.client.wire.security import PLAINTEXT, Security
 from headrace.client.wire.tls import speaks_tls
@@ -24,10 +25,10 @@ CONNECT_S: Final = 3.0
 ANSWER_S: Final = 30.0
 MAX_RESPONSE_BYTES: Final = 256 * 1024 * 1024
 CLIENT_ID: Final = "headrace-cli"
-_OURS: Final = 10_000  # keys from there on are Headrace's; no client is told of them
-_HTTP: Final = int.from_bytes(b"HTTP", "big")  # how the answer of a web server begins
+_OURS: Final = 10_000  # API keys from here on are Headrace's; ApiVersions does not list them
+_HTTP: Final = int.from_bytes(b"HTTP", "big")  # the first bytes of a web server's response
 _SENT_ALONE_BYTES: Final = 64 * 1024
-_TRUSTED_BYTES: Final = 8 * 1024 * 1024  # that a response may claim before any of it has arrived
+_TRUSTED_BYTES: Final = 8 * 1024 * 1024  # allocated for a response before any of it has arrived
 _SIZE: Final = Struct(">i")
 _HUNG_UP: Final = (ConnectionResetError, BrokenPipeError, ssl.SSLEOFError, ssl.SSLZeroReturnError)
 
@@ -40,20 +41,22 @@ class Address(NamedTuple):
         return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
 
 
-class NoAnswer(Exception):
-    """The broker cannot be reached, or has hung up, or has not answered in time."""
+class NoAnswer(Retriable):
+    """The broker cannot be reached, closed the connection, or did not answer in time."""
 
-    def __init__(self, why: str, *, doubt: str = "") -> None:
+    def __init__(self, why: str, *, doubt: str = "", timed_out: bool = False, sent: bool = True) -> None:
         super().__init__(why)
-        self.doubt = doubt  # what to ask oneself, unless other connections show that it is right
+        self.sent = sent  # whether the broker may have received the request
+        self.doubt = doubt  # a likely cause, unless other connections of this kind work
+        self.timed_out = timed_out
 
 
 class NotKnown(ClientError):
-    """The broker is too old, or somebody else's: it does not know such requests."""
+    """The broker does not support this API: it is too old, or is not Headrace."""
 
 
-class Asked(NamedTuple):
-    """A request that is on its way; whoever sent it receives the response."""
+class InFlight(NamedTuple):
+    """A request that was sent and has no response yet."""
 
     api_key: int
     version: int
@@ -61,7 +64,7 @@ class Asked(NamedTuple):
 
 
 class Connection:
-    """A connection to one broker; every request is in the newest version that both sides know."""
+    """A connection to one broker; every request has the newest version that both sides support."""
 
     def __init__(
         self,
@@ -74,7 +77,7 @@ class Connection:
         self.address = address
         self._client_id = client_id
         self._security = security
-        self._has_answered = False  # more than which requests it knows, which it tells anybody
+        self._has_answered = False  # a request other than ApiVersions, which needs no authentication
         self._ids = count(1)
         try:
             self._socket = security.connect(address.host, address.port, CONNECT_S)
@@ -98,12 +101,30 @@ class Connection:
     def close(self) -> None:
         self._socket.close()
 
+    @property
+    def timeout_s(self) -> float | None:
+        """How long a response may take."""
+        return self._socket.gettimeout()
+
+    @timeout_s.setter
+    def timeout_s(self, seconds: float) -> None:
+        self._socket.settimeout(seconds)
+
+    @property
+    def is_stale(self) -> bool:
+        """Whether the broker has closed this idle connection, as a restarted one has."""
+        if self._socket.fileno() < 0:
+            return True
+        poll = select.poll()
+        poll.register(self._socket, select.POLLIN)
+        return bool(poll.poll(0))
+
     def ask(self, request: Message) -> Any:
-        """The broker's response; NoAnswer if there is none, NotKnown if it knows no such requests."""
+        """Return the broker's response; NoAnswer if there is none, NotKnown if it lacks the API."""
         return self._ask(request, self.version(request))
 
     def version(self, request: Message) -> int:
-        """The newest version of such requests that both sides know."""
+        """Return the newest version of this request that both sides support; NotKnown if there is none."""
         key = _key(request)
         if key >= _OURS:
             return max(request.__codec__.versions)
@@ -111,19 +132,19 @@ class Connection:
         common = [each for each in request.__codec__.versions if each in theirs]
         if not common:
             name = type(request).__name__.removesuffix("Request")
-            raise NotKnown(f"the broker at {self.address} does not know {name} requests")
+            raise NotKnown(f"the broker at {self.address} does not support {name} (UNSUPPORTED_VERSION)")
         return max(common)
 
     def _ask(self, request: Message, version: int) -> Any:
         return self.receive(self.send(request, version))
 
-    def send(self, request: Message, version: int) -> Asked:
-        """Send a request whose response is received later; several may be on their way at a time."""
-        asked = Asked(_key(request), version, next(self._ids))
+    def send(self, request: Message, version: int) -> InFlight:
+        """Send a request whose response `receive` returns later; several may be in flight at a time."""
+        sent = InFlight(_key(request), version, next(self._ids))
         header = RequestHeader(
-            request_api_key=asked.api_key,
+            request_api_key=sent.api_key,
             request_api_version=version,
-            correlation_id=asked.correlation_id,
+            correlation_id=sent.correlation_id,
             client_id=self._client_id,
         )
         try:
@@ -131,31 +152,33 @@ class Connection:
         except OSError as error:
             self.close()
             raise self._failed("does not answer", error) from error
-        return asked
+        return sent
 
-    def receive(self, asked: Asked) -> Any:
-        """The response to the oldest request that has none yet, which is `asked`."""
+    def receive(self, sent: InFlight) -> Any:
+        """Return the response to `sent`, which is the oldest request in flight."""
         try:
-            answer = response_class(asked.api_key).decode(self._body(asked), asked.version)
+            answer = response_class(sent.api_key).decode(self._body(sent), sent.version)
         except (OSError, ProtocolError) as error:
             self.close()
             raise self._failed("does not answer", error) from error
-        self._has_answered |= asked.api_key != ApiKey.API_VERSIONS
+        self._has_answered |= sent.api_key != ApiKey.API_VERSIONS
         return answer
 
     def _failed(self, what: str, error: OSError | ProtocolError, *, connected: bool = True) -> Exception:
-        """NoAnswer, or Refused if another attempt would not change it."""
+        """Return NoAnswer, or Refused if a retry would fail in the same way."""
         refusal = self._security.refusal(error, str(self.address)) if isinstance(error, OSError) else None
         if refusal is not None:
             return refusal
         doubtful = isinstance(error, _HUNG_UP) and not self._has_answered
         doubt = self._security.doubt(connected=connected) if doubtful else ""
-        return NoAnswer(f"{self.address} {what}: {_why(error)}", doubt=doubt)
+        timed_out = isinstance(error, TimeoutError)
+        reason = f"{self.address} {what}: {_why(error)}"
+        return NoAnswer(reason, doubt=doubt, timed_out=timed_out, sent=connected)
 
-    def _body(self, asked: Asked) -> memoryview:
-        correlation_id, body = decode_response_header(asked.api_key, asked.version, self._receive())
-        if correlation_id != asked.correlation_id:
-            raise ProtocolError(f"response {correlation_id} to request {asked.correlation_id}")
+    def _body(self, sent: InFlight) -> memoryview:
+        correlation_id, body = decode_response_header(sent.api_key, sent.version, self._receive())
+        if correlation_id != sent.correlation_id:
+            raise ProtocolError(f"response {correlation_id} to request {sent.correlation_id}")
         return body
 
     def _send(self, buffers: list[Buffer]) -> None:
@@ -175,7 +198,7 @@ class Connection:
         return memoryview(self._exactly(size))
 
     def _exactly(self, size: int) -> bytearray:
-        """So many bytes; memory is taken as they arrive, up to what is asked for anyway."""
+        """Receive `size` bytes; beyond _TRUSTED_BYTES, memory is allocated only as bytes arrive."""
         received = bytearray(min(size, _TRUSTED_BYTES))
         have = 0
         while have < size:
@@ -184,7 +207,7 @@ class Connection:
             with memoryview(received) as view:
                 count = self._socket.recv_into(view[have:])
             if not count:
-                raise ConnectionResetError("it has closed the connection")
+                raise ConnectionResetError("the broker closed the connection")
             have += count
         return received
 
@@ -213,6 +236,6 @@ def _why(error: Exception) -> str:
     if isinstance(error, TimeoutError):
         return "it takes too long"
     if isinstance(error, _HUNG_UP):
-        return "it has closed the connection"
+        return "the broker closed the connection"
     said = getattr(error, "strerror", None) or str(error)
     return f"{said[:1].lower()}{said[1:]}"

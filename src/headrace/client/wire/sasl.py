@@ -1,4 +1,4 @@
-"""Who we say we are, and the proof: SASL with PLAIN and SCRAM, in Kafka's requests for it."""
+"""SASL authentication: PLAIN, SCRAM and OAUTHBEARER."""
 
 import base64
 import hashlib
@@ -14,7 +14,8 @@ from headrace.protocol.errors import ErrorCode
 from headrace.protocol.schema.sasl_authenticate import SaslAuthenticateRequest
 from headrace.protocol.schema.sasl_handshake import SaslHandshakeRequest
 
-MECHANISMS: Final = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
+OAUTHBEARER: Final = "OAUTHBEARER"
+MECHANISMS: Final = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", OAUTHBEARER)
 _FEWEST_ROUNDS: Final = 4096  # RFC 7677; fewer would make a stolen exchange cheap to search
 _MOST_ROUNDS: Final = 1_000_000
 _JAAS: Final = re.compile(
@@ -24,23 +25,31 @@ _ESCAPED: Final = re.compile(r"\\([0-3]?[0-7]{1,2}|.)")
 _ESCAPES: Final = {"n": "\n", "r": "\r", "t": "\t", "a": "\a", "b": "\b", "f": "\f", "v": "\v"}
 
 Ask = Callable[[Any], Any]
+TokenSource = Callable[[str], tuple[Any, ...]]
+"""confluent-kafka's oauth_cb: from sasl.oauthbearer.config to (token, expiry, principal, extensions)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sasl:
-    """A user, and how to prove it."""
+    """A user's credentials, or a source of tokens."""
 
     mechanism: str
     username: str
     password: str = field(repr=False)
+    tokens: TokenSource | None = field(default=None, repr=False)
 
     @classmethod
-    def of(cls, settings: Mapping[str, str]) -> "Sasl":
-        """From a client's settings; ClientError begins with the one that cannot be."""
+    def of(cls, settings: Mapping[str, str], tokens: TokenSource | None = None) -> "Sasl":
+        """Read a client's settings; ClientError begins with the name of the setting that is wrong."""
         mechanism = settings.get("sasl.mechanism", settings.get("sasl.mechanisms", "")).strip().upper()
         if mechanism not in MECHANISMS:
             said = f"is {mechanism}" if mechanism else "is missing"
             raise ClientError(f"sasl.mechanism {said}: choose one of {', '.join(MECHANISMS)}")
+        if mechanism == OAUTHBEARER:
+            if tokens is None:
+                raise ClientError("oauth_cb is missing: OAUTHBEARER takes its tokens from that function")
+            config = settings.get("sasl.oauthbearer.config", "")
+            return cls(mechanism=mechanism, username=config, password="", tokens=tokens)
         jaas = settings.get("sasl.jaas.config")
         given = settings if jaas is None else {f"sasl.{k}": v for k, v in jaas_options(jaas).items()}
         for name in ("sasl.username", "sasl.password"):
@@ -49,7 +58,7 @@ class Sasl:
         return cls(mechanism=mechanism, username=given["sasl.username"], password=given["sasl.password"])
 
     def authenticate(self, ask: Ask, address: str) -> None:
-        """Say who we are, before anything else is asked; Refused if the broker does not believe it."""
+        """Authenticate, before the first other request; Refused if the broker does not accept it."""
         answer = ask(SaslHandshakeRequest(mechanism=self.mechanism))
         if answer.error_code == ErrorCode.ILLEGAL_SASL_STATE:
             raise no_sasl(address)
@@ -58,6 +67,10 @@ class Sasl:
             raise Refused(f"{address} does not take {self.mechanism}{others}: change sasl.mechanism")
         if self.mechanism == "PLAIN":
             self._say(ask, address, f"\0{self.username}\0{self.password}".encode())
+        elif self.tokens is not None:
+            token, _expires, *more = self.tokens(self.username)
+            extensions = "".join(f"{key}={value}\x01" for key, value in (more[1] if more[1:] else {}).items())
+            self._say(ask, address, f"n,,\x01auth=Bearer {token}\x01{extensions}\x01".encode())
         else:
             self._scram(ask, address)
 
@@ -66,9 +79,9 @@ class Sasl:
         try:
             last = scram.prove(self._say(ask, address, scram.first().encode()).decode())
         except (ValueError, KeyError) as error:
-            raise Refused(f"{address} answers {self.mechanism} as no broker would") from error
+            raise Refused(f"{address} sent an invalid {self.mechanism} challenge") from error
         if not hmac.compare_digest(self._say(ask, address, last.encode()), scram.expected):
-            raise Refused(f"{address} does not know the password of {self.username}: trust it not")
+            raise Refused(f"{address} does not know the password of {self.username}: do not trust it")
 
     def _say(self, ask: Ask, address: str, said: bytes) -> bytes:
         answer = ask(SaslAuthenticateRequest(auth_bytes=said))
@@ -79,7 +92,7 @@ class Sasl:
 
 
 class Scram:
-    """RFC 5802: both sides prove to know the password, and nobody says it."""
+    """RFC 5802: both sides prove that they know the password, without sending it."""
 
     def __init__(self, sasl: Sasl, nonce: str) -> None:
         self._algorithm = sasl.mechanism.removeprefix("SCRAM-").replace("-", "").lower()
@@ -87,17 +100,17 @@ class Scram:
         self._nonce = nonce
         name = sasl.username.replace("=", "=3D").replace(",", "=2C")
         self._first = f"n={name},r={nonce}"
-        self.expected = b""  # what only somebody who knows the password can answer in the end
+        self.expected = b""  # the server's proof, which takes the password as well
 
     def first(self) -> str:
         return f"n,,{self._first}"
 
     def prove(self, challenge: str) -> str:
-        """Our proof; ValueError or KeyError if nobody who knows the password would ask so."""
+        """Return our proof; ValueError or KeyError if the challenge is invalid."""
         parts = dict(part.split("=", 1) for part in challenge.split(","))
         nonce, rounds = parts["r"], int(parts["i"])
         if not nonce.startswith(self._nonce) or nonce == self._nonce:
-            raise ValueError("the nonce is not ours")
+            raise ValueError("the nonce does not continue ours")
         if not _FEWEST_ROUNDS <= rounds <= _MOST_ROUNDS:
             raise ValueError(f"{rounds} rounds")
         salt = base64.b64decode(parts["s"], validate=True)
@@ -124,7 +137,7 @@ def _no_jaas(name: str) -> str:
 
 
 def jaas_options(config: str) -> dict[str, str]:
-    """The options of a login module in the words of Java: quoted or not, with its escapes."""
+    """Return the options of a login module in JAAS syntax: quoted or not, with Java's escapes."""
     return {
         name: word or _ESCAPED.sub(_unescaped, double or single)
         for name, double, single, word in _JAAS.findall(config)

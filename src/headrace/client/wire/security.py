@@ -1,14 +1,14 @@
-"""How a connection is secured: TLS around it, and who we say we are, by Kafka's own names of settings.
+"""The security of a connection, TLS and SASL, from Kafka's names of settings.
 
     Security.of({"security.protocol": "SASL_SSL", "sasl.mechanism": "PLAIN", "sasl.username": "alice", ...})
 
-The Java client's settings and librdkafka's are both understood, as far as they need no keystore of Java's.
+Settings of the Java client and of librdkafka are both understood, except Java's keystores.
 """
 
 import socket
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 from headrace.client.errors import ClientError, Refused
 from headrace.client.wire.sasl import Ask, Sasl
@@ -18,26 +18,25 @@ PROTOCOLS: Final = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 _NO_JAVA: Final = "there is no Java class that could be called"
 _NOT_OURS: Final = {
     "ssl.engine.factory.class": _NO_JAVA,
-    "ssl.cipher.suites": "ciphers are those that OpenSSL holds for safe",
-    "ssl.crl.location": "whether certificates have been revoked is not checked",
     "sasl.login.class": _NO_JAVA,
     "sasl.login.callback.handler.class": _NO_JAVA,
     "sasl.client.callback.handler.class": _NO_JAVA,
 }
-"""What would make a connection safer, or another one, and is better refused than ignored."""
+"""Settings that change how a connection is secured, and are refused because they cannot be obeyed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Security:
-    """What a connection needs before its first request; may be pickled, and sent to where it is needed."""
+    """How connections are secured; may be pickled, for Spark's executors."""
 
     protocol: str = "PLAINTEXT"
     tls: Tls | None = None
     sasl: Sasl | None = None
 
     @classmethod
-    def of(cls, settings: Mapping[str, str]) -> "Security":
-        """From a client's settings; ClientError begins with the one that cannot be."""
+    def of(cls, given: Mapping[str, Any]) -> "Security":
+        """Read a client's settings; ClientError begins with the name of the setting that is wrong."""
+        settings = {name: str(value) for name, value in given.items() if not callable(value)}
         protocol = settings.get("security.protocol", "PLAINTEXT").strip().upper()
         if protocol not in PROTOCOLS:
             raise ClientError(f"security.protocol is {protocol!r}: choose one of {', '.join(PROTOCOLS)}")
@@ -47,26 +46,26 @@ class Security:
         return cls(
             protocol=protocol,
             tls=Tls.of(settings) if protocol.endswith("SSL") else None,
-            sasl=Sasl.of(settings) if protocol.startswith("SASL") else None,
+            sasl=Sasl.of(settings, given.get("oauth_cb")) if protocol.startswith("SASL") else None,
         )
 
     def connect(self, host: str, port: int, timeout_s: float) -> socket.socket:
-        """A connection with TLS around it, if that is wanted; ClientError if its files cannot be used."""
+        """Return a connected socket, with TLS if so configured; ClientError if its files are unusable."""
         context = None if self.tls is None else self.tls.context()
         plain = socket.create_connection((host, port), timeout_s)
         return plain if context is None else wrap(plain, context, host)
 
     def authenticate(self, ask: Ask, address: str) -> None:
-        """Say who we are, before anything else is asked; Refused if the broker does not believe it."""
+        """Authenticate, before the first other request; Refused if the broker does not accept it."""
         if self.sasl is not None:
             self.sasl.authenticate(ask, address)
 
     def refusal(self, error: OSError, address: str) -> Refused | None:
-        """What trying again will not change, as a sentence; None if it may pass."""
+        """Return the error as Refused if a retry would fail in the same way, else None."""
         return None if self.tls is None else self.tls.refusal(error, address)
 
     def doubt(self, *, connected: bool) -> str:
-        """What to ask oneself when a broker hangs up before its first answer."""
+        """Return a likely cause of a connection that the broker closes before its first response."""
         if connected and self.tls is not None and self.tls.certificate is None:
             return f"is security.protocol={self.protocol} right? Perhaps it {WANTS_OURS}"
         return f"is security.protocol={self.protocol} right?"

@@ -1,4 +1,4 @@
-"""TLS around a connection, as Kafka's settings want it, and what is wrong with it as a sentence."""
+"""TLS by Kafka's settings, and sentences for what OpenSSL reports."""
 
 import socket
 import ssl
@@ -38,9 +38,11 @@ WANTS_OURS: Final = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tls:
-    """Whom to trust, and who we are if the broker wants to know."""
+    """The certificates that we trust, and our own if the broker asks for one."""
 
-    ca: Pem | None = None  # none: the system's
+    ca: Pem | None = None  # None: the system's
+    revoked: str | None = None  # a file of revoked certificates
+    ciphers: str | None = None  # of TLS 1.2, by OpenSSL's names; None: OpenSSL's choice
     certificate: Pem | None = None
     key: Pem | None = None
     key_password: str = field(default="", repr=False)
@@ -50,7 +52,7 @@ class Tls:
 
     @classmethod
     def of(cls, settings: Mapping[str, str]) -> "Tls":
-        """From a client's settings; ClientError begins with the one that cannot be."""
+        """Read a client's settings; ClientError begins with the name of the setting that is wrong."""
         for store in ("ssl.truststore", "ssl.keystore"):
             kind = settings.get(f"{store}.type", "JKS" if f"{store}.location" in settings else "PEM").strip()
             if kind.upper() != "PEM":
@@ -63,6 +65,8 @@ class Tls:
             raise ClientError(f"{key.setting} is there, and the certificate of that key is missing")
         return cls(
             ca=_first(settings, _CA),
+            revoked=settings.get("ssl.crl.location"),
+            ciphers=settings.get("ssl.cipher.suites"),
             certificate=certificate,
             key=key or certificate,
             key_password=settings.get("ssl.key.password", ""),
@@ -76,7 +80,7 @@ class Tls:
         )
 
     def context(self) -> ssl.SSLContext:
-        """Made anew for every connection: files may have been renewed. ClientError if one cannot be used."""
+        """Return a new context, with the files as they are now; ClientError if one of them is unusable."""
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
         context.minimum_version, context.maximum_version = min(self.versions), max(self.versions)
         context.check_hostname = self.checks_host and self.checks_certificate
@@ -86,12 +90,16 @@ class Tls:
             context.load_default_certs()
         else:
             _trust(context, self.ca)
+        if self.ciphers is not None:
+            _choose(context, self.ciphers)
+        if self.revoked is not None:
+            _check_revoked(context, self.revoked)
         if self.certificate is not None and self.key is not None:
-            _introduce(context, self.certificate, self.key, self.key_password)
+            _load_own(context, self.certificate, self.key, self.key_password)
         return context
 
     def refusal(self, error: OSError, address: str) -> Refused | None:
-        """What trying again will not change, as a sentence; None if it may pass."""
+        """Return the error as Refused if a retry would fail in the same way, else None."""
         if isinstance(error, ssl.SSLCertVerificationError):
             return Refused(_untrusted(error, address))
         reason = getattr(error, "reason", None) if isinstance(error, ssl.SSLError) else None
@@ -105,17 +113,17 @@ class Tls:
                 return Refused(f"{address} {WANTS_OURS} ({said})")
             return Refused(f"{address} does not trust our certificate, {self.certificate.setting} ({said})")
         if any(each in reason for each in _NOTHING_IN_COMMON):
-            return Refused(f"{address} and we have no version and cipher of TLS in common ({said})")
+            return Refused(f"{address} supports no TLS version and cipher of ours ({said})")
         return None
 
 
 def speaks_tls(size: int) -> bool:
-    """Whether this is no size, but the beginning of an alert or a handshake of TLS."""
+    """Whether the size of a response is in fact the start of a TLS alert or handshake."""
     return size >> 16 in {0x1503, 0x1603}
 
 
 def wrap(plain: socket.socket, context: ssl.SSLContext, host: str) -> socket.socket:
-    """The connection with TLS around it; closed if that fails."""
+    """Return the socket with TLS around it; it is closed if that fails."""
     try:
         return context.wrap_socket(plain, server_hostname=host)
     except BaseException:
@@ -153,7 +161,24 @@ def _trust(context: ssl.SSLContext, ca: Pem) -> None:
         raise ClientError(f"{ca.setting} holds something that is no certificate") from error
 
 
-def _introduce(context: ssl.SSLContext, certificate: Pem, key: Pem, password: str) -> None:
+def _choose(context: ssl.SSLContext, ciphers: str) -> None:
+    try:
+        context.set_ciphers(ciphers)
+    except ssl.SSLError as error:
+        raise ClientError(
+            f"ssl.cipher.suites is {ciphers!r}: expected OpenSSL's names, such as ECDHE-RSA-AES256-GCM-SHA384"
+        ) from error
+
+
+def _check_revoked(context: ssl.SSLContext, path: str) -> None:
+    try:
+        context.load_verify_locations(path)
+    except (OSError, ssl.SSLError) as error:
+        raise ClientError(f"ssl.crl.location is {path}, which cannot be read: {error}") from error
+    context.verify_flags |= ssl.VERIFY_CRL_CHECK_LEAF
+
+
+def _load_own(context: ssl.SSLContext, certificate: Pem, key: Pem, password: str) -> None:
     key_text = key.blocks(PRIVATE_KEY)
     with as_file(certificate.blocks(CERTIFICATE)) as chain_path, as_file(key_text) as key_path:
         try:

@@ -7,7 +7,7 @@ from typing import Annotated
 from fastapi import APIRouter
 from pydantic import Field
 
-from headrace.client.admin.admin import Config
+from headrace.client.admin.topics import Config
 from headrace.client.cluster.log_dirs import LogDir, read_log_dirs
 from headrace.client.cluster.status import Broker
 from headrace.http.gateway.asking import SETTINGS, Body, BrokerId, Name, Value, settings

@@ -173,7 +173,7 @@ def reassign(asked: ReassignBody, reach: Reached) -> list[Moved]:
         Move(topic=each.topic, partition=each.partition, replicas=tuple(each.replicas))
         for each in asked.moves
     ]
-    if len({move.place for move in moves}) != len(moves):
+    if len({move.topic_partition for move in moves}) != len(moves):
         raise ClientError("a partition is there twice")
     with reach.cluster() as found:
         return moved(moves, found.check(moves) if asked.dry_run else found.reassign(moves))
@@ -192,7 +192,7 @@ def cancel(asked: CancelBody, reach: Reached) -> list[Reassignment]:
     with reach.cluster() as found:
         places = places_of(found, asked.topic, asked.partitions)
         if places is not None and not asked.partitions:
-            under_way = {each.place for each in found.reassignments()}
+            under_way = {each.topic_partition for each in found.reassignments()}
             places = [place for place in places if place in under_way]
         return found.cancel(places)
 
@@ -209,6 +209,11 @@ def drain(broker_id: BrokerId, reach: Reached, *, dry_run: bool = True) -> list[
 
 def moved(moves: list[Move], before: dict[TopicPartition, tuple[int, ...]]) -> list[Moved]:
     return [
-        Moved(topic=each.topic, partition=each.partition, before=before[each.place], replicas=each.replicas)
+        Moved(
+            topic=each.topic,
+            partition=each.partition,
+            before=before[each.topic_partition],
+            replicas=each.replicas,
+        )
         for each in moves
     ]

@@ -7,8 +7,7 @@ from typing import Annotated
 from fastapi import APIRouter, Query, Response
 from pydantic import Field
 
-from headrace.client.admin.admin import Config, Topic
-from headrace.client.cluster.deletion import delete_records
+from headrace.client.admin.topics import Config, Topic
 from headrace.client.cluster.log_dirs import read_log_dirs, sizes
 from headrace.client.cluster.topic_overview import TopicOverview, read_overview
 from headrace.http.admin.brokers import ConfigsBody, check
@@ -174,8 +173,7 @@ class Begins:
 @router.delete("/topics/{name}/records", responses=_REFUSALS, summary="Delete old records")
 def delete_topic_records(name: TopicName, asked: RecordsBody, reach: Reached) -> list[Begins]:
     """Those before an offset, partition by partition; the space is freed segment by segment."""
-    with reach.brokers() as brokers:
-        begins = delete_records(brokers, name, asked.before)
+    begins = reach.topics.delete_records(name, asked.before)
     return [Begins(partition=index, start_offset=offset) for index, offset in sorted(begins.items())]
 
 

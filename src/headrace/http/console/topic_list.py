@@ -7,13 +7,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
+from headrace.client.admin.topics import read_spans
 from headrace.client.cluster.log_dirs import read_log_dirs, sizes
 from headrace.client.cluster.reading import read_partitions
-from headrace.client.cluster.spans import read_spans
 from headrace.client.cluster.status import PartitionState
 from headrace.client.cluster.topic_overview import TopicOverview, read_shown, whole
-from headrace.client.cluster.topics import TopicQuestions
-from headrace.client.wire.live_brokers import LiveBrokers, nodes_of
+from headrace.client.wire.brokers import QUESTION_S, Brokers
+from headrace.client.wire.requests import nodes_of
 from headrace.protocol.schema.metadata import MetadataResponse
 
 CHEAP: Final = {"name", "partitions", "replicas", "sick"}
@@ -34,28 +34,30 @@ class Listed:
         return [_line(name, parts, name in internal) for name, parts in sorted(self.partitions.items())]
 
 
-def read_list(brokers: LiveBrokers) -> Listed:
+def read_list(brokers: Brokers) -> Listed:
     """Every topic, in one request or two."""
-    found = TopicQuestions(brokers).metadata()
+    found = brokers.metadata(within_s=QUESTION_S)
     partitions: dict[str, list[PartitionState]] = {}
     for each in read_partitions(found):
         partitions.setdefault(each.topic, []).append(each)
     return Listed(found, partitions)
 
 
-def completed(brokers: LiveBrokers, listed: Listed, lines: Sequence[TopicOverview]) -> list[TopicOverview]:
+def completed(brokers: Brokers, listed: Listed, lines: Sequence[TopicOverview]) -> list[TopicOverview]:
     """These lines with records, bytes and settings."""
     names = [each.name for each in lines]
     parts = [part for name in names for part in listed.partitions[name]]
-    spans = read_spans(brokers, listed.found, [part.place for part in parts])
+    spans = read_spans(brokers, listed.found, [part.topic_partition for part in parts])
     asked = {name: [part.partition for part in listed.partitions[name]] for name in names}
     taken = sizes(read_log_dirs(brokers, nodes_of(listed.found), asked))
     settings = read_shown(brokers, names)
     done = []
     for line in lines:
         mine = listed.partitions[line.name]
-        records = [each for each in (spans.records(part.place) for part in mine) if each is not None]
-        led = [(each.leader, each.place) for each in mine if each.leader is not None]
+        records = [
+            each for each in (spans.records(part.topic_partition) for part in mine) if each is not None
+        ]
+        led = [(each.leader, each.topic_partition) for each in mine if each.leader is not None]
         held = [taken[place] for place in led if place in taken]
         done.append(
             replace(

@@ -8,12 +8,10 @@ from typing import Final
 
 from starlette.concurrency import run_in_threadpool
 
-from headrace.client.errors import NoSuchTopic
-from headrace.client.wire.brokers import raise_for
+from headrace.client.errors import NoSuchTopic, raise_for
 from headrace.http.problems import Problem
 from headrace.http.reach import SILENCE_S, Reach
 from headrace.protocol.errors import ErrorCode
-from headrace.protocol.schema.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
 
 FRESH_S: Final = 5.0
 KEPT: Final = 10_000  # topics
@@ -41,10 +39,7 @@ class KnownTopics:
         await PartitionsOf(self, topic).check(partition)
 
     def ask(self, topic: str) -> int:
-        request = MetadataRequest(topics=[MetadataRequestTopic(name=topic)], allow_auto_topic_creation=False)
-        with self._reach.brokers(SILENCE_S) as brokers:
-            answer: MetadataResponse = brokers.any(request)
-        found = answer.topics[0]
+        found = self._reach.live.any_metadata([topic], SILENCE_S).topics[0]
         if found.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
             raise NoSuchTopic(topic)
         if found.error_code != ErrorCode.LEADER_NOT_AVAILABLE:

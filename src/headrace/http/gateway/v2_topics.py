@@ -5,7 +5,7 @@ from http import HTTPStatus
 
 from fastapi import APIRouter, Response
 
-from headrace.client.admin.admin import Partition, Topic
+from headrace.client.admin.topics import Partition, Topic
 from headrace.client.errors import NoSuchTopic, Unreachable
 from headrace.http.gateway.asking import PartitionId, TopicName
 from headrace.http.gateway.known_topics import NO_PARTITION

@@ -1,11 +1,9 @@
 """REST proxy, v3: settings that all brokers have been given while they run."""
 
-from typing import Any, Final
+from typing import Final
 
 from fastapi import APIRouter, Response
 
-from headrace.client.admin.admin import Config
-from headrace.client.cluster.settings import alter_cluster_settings, cluster_settings
 from headrace.http.gateway.v3_configs import (
     NOTHING,
     AlterBody,
@@ -19,7 +17,7 @@ from headrace.http.gateway.v3_configs import (
     one,
 )
 from headrace.http.gateway.v3_envelope import REFUSALS, Collection, Fields, Linked, Resource, V3Route
-from headrace.http.reach import SILENCE_S, Reach, Reached
+from headrace.http.reach import Reach, Reached
 
 router = APIRouter(prefix="/v3/clusters/{cluster_id}", tags=["REST proxy v3"], route_class=V3Route)
 
@@ -27,15 +25,14 @@ _ALL: Final = "/broker-configs"
 
 
 def of_cluster(reach: Reach) -> Owner:
-    def get() -> list[Config]:
-        with reach.brokers(SILENCE_S) as brokers:
-            return cluster_settings(brokers)
-
-    def change(**changes: Any) -> None:
-        with reach.brokers() as brokers:
-            alter_cluster_settings(brokers, **changes)
-
-    return Owner("ClusterConfig", ("broker-configs",), "broker-", {"config_type": "BROKER"}, get, change)
+    return Owner(
+        "ClusterConfig",
+        ("broker-configs",),
+        "broker-",
+        {"config_type": "BROKER"},
+        reach.topics.cluster_configs,
+        reach.topics.alter_cluster_configs,
+    )
 
 
 @router.get(_ALL, response_model=Collection, responses=REFUSALS, summary="Settings of all brokers")

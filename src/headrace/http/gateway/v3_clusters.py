@@ -78,7 +78,10 @@ def partition_replicas(broker_id: BrokerId, links: Linked, reach: Reached) -> Fi
     return links.collection(
         "Replica",
         ["brokers", broker_id, "partition-replicas"],
-        (replica(links, each.place, broker_id, leader=each.leader, in_sync=each.in_sync) for each in held),
+        (
+            replica(links, each.topic_partition, broker_id, leader=each.leader, in_sync=each.in_sync)
+            for each in held
+        ),
     )
 
 

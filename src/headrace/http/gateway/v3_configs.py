@@ -7,8 +7,7 @@ from typing import Annotated, Any, Final, Literal, NamedTuple
 from fastapi import APIRouter, Path, Response
 from pydantic import Field, StrictStr
 
-from headrace.client.admin.admin import Config
-from headrace.client.cluster.settings import ALL_BROKERS
+from headrace.client.admin.topics import ALL_BROKERS, Config
 from headrace.http.gateway.asking import NO_NUL, SETTINGS, Body, BrokerId, Name, TopicName
 from headrace.http.gateway.v3_envelope import (
     REFUSALS,

@@ -6,7 +6,7 @@ from http import HTTPStatus
 
 from fastapi import APIRouter
 
-from headrace.client.admin.admin import Partition
+from headrace.client.admin.topics import Partition
 from headrace.client.cluster.moves import Reassignment
 from headrace.http.gateway.asking import BrokerId, PartitionId, TopicName
 from headrace.http.gateway.v2_topics import the_partition
@@ -83,7 +83,7 @@ def reassignment(topic_name: TopicName, partition_id: PartitionId, links: Linked
     """If it is on its way to other brokers."""
     the_partition(reach, topic_name, partition_id)
     for each in _moves(reach):
-        if each.place == (topic_name, partition_id):
+        if each.topic_partition == (topic_name, partition_id):
             return _reassignment(links, each)
     raise Problem(HTTPStatus.NOT_FOUND, 404, f"{topic_name}-{partition_id} is not being moved")
 

@@ -7,8 +7,7 @@ from typing import Annotated
 from fastapi import APIRouter, Response
 from pydantic import Field, StrictBool, StrictStr
 
-from headrace.client.admin.admin import Topic
-from headrace.client.cluster.topic_check import check_topic
+from headrace.client.admin.topics import Topic
 from headrace.http.gateway.asking import PLACES, SETTINGS, Body, Index, Name, TopicName, example
 from headrace.http.gateway.v3_envelope import (
     REFUSALS,
@@ -123,14 +122,12 @@ def delete_topic(topic_name: TopicName, links: Linked, reach: Reached) -> Respon
 
 
 def _draft(links: Links, reach: Reach, asked: TopicV3, configs: Mapping[str, str]) -> Fields:
-    with reach.brokers(SILENCE_S) as brokers:
-        would_be = check_topic(
-            brokers,
-            asked.topic_name,
-            partitions=asked.partitions_count,
-            replicas=asked.replication_factor,
-            configs=configs,
-        )
+    would_be = reach.topics.check(
+        asked.topic_name,
+        partitions=asked.partitions_count,
+        replicas=asked.replication_factor,
+        configs=configs,
+    )
     return described(
         links,
         asked.topic_name,

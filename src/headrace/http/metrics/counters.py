@@ -6,11 +6,12 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
 from typing import Final, TypeVar
 
+from headrace.client.wire.brokers import Brokers
 from headrace.client.wire.connection import Connection, NoAnswer
-from headrace.client.wire.live_brokers import LiveBrokers, nodes_of
+from headrace.client.wire.requests import metadata_request, nodes_of
 from headrace.http.reach import Reach
 from headrace.protocol.broker_metrics import BrokerMetricsRequest, BrokerMetricsResponse
-from headrace.protocol.schema.metadata import MetadataRequest, MetadataResponse
+from headrace.protocol.schema.metadata import MetadataResponse
 
 WITHIN_S: Final = 3.0
 THREADS: Final = 4
@@ -25,12 +26,12 @@ class Counters:
     """Asks with little patience, and remembers who is silent: a scrape is not to wait for the same twice."""
 
     def __init__(self, reach: Reach) -> None:
-        self._brokers = LiveBrokers(reach.bootstrap, answer_s=WITHIN_S, client_id="headrace-gateway")
+        self._brokers = Brokers(reach.bootstrap, answer_s=WITHIN_S, client_id="headrace-gateway")
         self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="metrics")
 
     def metadata(self) -> MetadataResponse:
         """Who is there, and all topics; Unreachable if nobody says so in time."""
-        return self._brokers.metadata(None, WITHIN_S)
+        return self._brokers.any_metadata(None, WITHIN_S)
 
     def count(
         self, found: MetadataResponse, prefixes: Sequence[str] = (), *, only: int | None = None
@@ -57,11 +58,11 @@ class Counters:
 
 def _counted(request: BrokerMetricsRequest, at: Connection) -> BrokerMetricsResponse:
     """What a broker has counted; nothing if it is Apache Kafka's, which hangs up when it is asked that."""
-    at.ask(MetadataRequest(topics=[], allow_auto_topic_creation=False))
+    at.ask(metadata_request())
     try:
         answer: BrokerMetricsResponse = at.ask(request)
     except NoAnswer as error:
-        if isinstance(error.__cause__, TimeoutError):
+        if error.timed_out:
             raise
         return BrokerMetricsResponse(broker_id=-1, at_ms=0, families=[])
     return answer

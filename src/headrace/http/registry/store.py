@@ -15,12 +15,13 @@ from collections.abc import Callable, Sequence
 from http import HTTPStatus
 from typing import Final, NamedTuple, TypeVar
 
-from headrace.client.errors import Unreachable
+from headrace.client.errors import Retriable, Unreachable
 from headrace.client.wire.brokers import Brokers
 from headrace.client.wire.connection import NoAnswer
+from headrace.client.wire.retry import MAX_BACKOFF_S, Backoff, retry
 from headrace.http.problems import Problem
 from headrace.http.reach import SILENCE_S, Reach
-from headrace.http.registry.asking import Appended, Led, Passing, Read, Rewritten, append, earliest, fetch
+from headrace.http.registry.asking import Appended, Led, Read, Rewritten, append, earliest, fetch
 from headrace.http.registry.topic import SchemasTopic
 from headrace.protocol.records import Record as KafkaRecord
 from headrace.protocol.records import encode_batch
@@ -34,8 +35,6 @@ logger = logging.getLogger(__name__)
 PATIENCE_S: Final = (
     25.0  # with a topic between two leaders (a hung one counts as alive for 18 s), or short of replicas
 )
-RETRY_S: Final = 0.02
-LAST_RETRY_S: Final = 0.5
 _WAIT_MS: Final = 200  # for an append of somebody's that is not committed yet
 
 Answer = TypeVar("Answer")
@@ -161,7 +160,7 @@ class Store:
             self._topic.create(brokers)
             self._topic.forget_leader()
             if self._find(brokers) is None:
-                raise Passing(f"the topic {self._topic.name} has been made, and is not there yet")
+                raise Retriable(f"the topic {self._topic.name} has been made, and is not there yet")
 
     def _batch(self, wanted: Sequence[tuple[bytes, bytes | None]]) -> bytes:
         now_ms = time.time_ns() // 1_000_000
@@ -177,7 +176,7 @@ class Store:
         except NoAnswer as error:
             self._topic.forget_leader()
             return Appended(in_doubt=True, why=str(error))
-        except (Passing, Unreachable) as error:
+        except Unreachable as error:
             self._topic.forget_leader()
             return Appended(why=str(error))
         return Appended(why=f"the topic {self._topic.name} is gone")
@@ -193,7 +192,7 @@ class Store:
                 if time.monotonic() > deadline:
                     why = _unwritten(outcome, in_doubt=True)
                     raise Problem(HTTPStatus.SERVICE_UNAVAILABLE, 50301, why) from error
-            time.sleep(LAST_RETRY_S)
+            time.sleep(MAX_BACKOFF_S)
 
     def _stands(
         self, wanted: Sequence[tuple[bytes, bytes | None]], expected: int, seen: Sequence[Written]
@@ -213,17 +212,8 @@ class Store:
         A broker that hangs is not waited for, for it may lead no more: another is asked who does. They are
         the same `Brokers` for all attempts, which know who was silent.
         """
-        deadline, delay = time.monotonic() + PATIENCE_S, RETRY_S
         with self._reach.brokers(SILENCE_S) as brokers:
-            while True:
-                try:
-                    return ask(brokers)
-                except (NoAnswer, Passing) as error:
-                    self._topic.forget_leader()
-                    if time.monotonic() + delay > deadline:
-                        raise Unreachable(f"{error} (for {PATIENCE_S:g} s)") from error
-                time.sleep(delay)
-                delay = min(2 * delay, LAST_RETRY_S)
+            return retry(lambda: ask(brokers), Backoff(PATIENCE_S), before_retry=self._topic.forget_leader)
 
 
 def _unwritten(outcome: Appended, *, in_doubt: bool) -> str:

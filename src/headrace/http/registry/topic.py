@@ -4,12 +4,14 @@ import logging
 from http import HTTPStatus
 from typing import Final
 
-from headrace.client.errors import ClientError, NoSuchTopic, TopicExists
+from headrace.client.errors import ClientError, NoSuchTopic, Retriable, TopicExists
 from headrace.client.wire.brokers import Brokers
-from headrace.client.wire.connection import Address
+from headrace.client.wire.requests import NO_LEADER, addresses_by_id, leaders_of
 from headrace.http.problems import Problem
 from headrace.http.reach import Reach
-from headrace.http.registry.asking import Led, Passing, ensure_all_is_shown
+from headrace.http.registry.asking import Led, ensure_all_is_shown
+from headrace.protocol.errors import ErrorCode
+from headrace.protocol.ids import TopicPartition
 from headrace.protocol.schema.metadata import MetadataResponse
 
 logger = logging.getLogger(__name__)
@@ -41,7 +43,7 @@ class SchemasTopic:
         self._led = None
 
     def led(self, brokers: Brokers) -> Led | None:
-        """Who leads it; None if there is no such topic, Passing if it has no leader just now."""
+        """Who leads it; None if there is no such topic, Retriable if it has no leader just now."""
         if self._led is None:
             led = self._look(brokers.metadata())
             if led is not None:
@@ -67,9 +69,9 @@ class SchemasTopic:
         try:
             self._create(replicas, configs)
         except ClientError as error:
-            if COMPARE_AND_APPEND not in str(error):
+            if error.error_code != ErrorCode.INVALID_CONFIG:
                 raise
-            del configs[COMPARE_AND_APPEND]  # these brokers are somebody else's, and do not know it
+            del configs[COMPARE_AND_APPEND]  # Apache Kafka's brokers do not have it
             self._create(replicas, configs)
 
     def _create(self, replicas: int, configs: dict[str, str]) -> None:
@@ -81,14 +83,14 @@ class SchemasTopic:
             logger.info("the topic %s is made, and not every broker knows it yet", self.name)
 
     def _look(self, found: MetadataResponse) -> Led | None:
-        addresses = {each.node_id: Address(each.host, each.port) for each in found.brokers}
         for topic in found.topics:
             if topic.name == self.name:
-                leaders = [each.leader_id for each in topic.partitions if each.partition_index == 0]
-                if not leaders or leaders[0] not in addresses:
-                    raise Passing(f"nobody leads the topic {self.name} at the moment")
+                leader = leaders_of(found).get(TopicPartition(self.name, 0), NO_LEADER)
+                address = addresses_by_id(found).get(leader)
+                if address is None:
+                    raise Retriable(f"the topic {self.name} has no leader (LEADER_NOT_AVAILABLE)")
                 self._partitions = len(topic.partitions)
-                return Led(topic.topic_id, addresses[leaders[0]])
+                return Led(topic.topic_id, address)
         return None
 
     def _check(self, led: Led) -> None:
@@ -96,7 +98,7 @@ class SchemasTopic:
         try:
             configs = {each.name: each.value for each in self._reach.topics.configs(self.name)}
         except NoSuchTopic as error:
-            raise Passing(str(error)) from error
+            raise Retriable(str(error)) from error
         self._complaint = None
         self._checked = led.topic_id
         self.compares = configs.get(COMPARE_AND_APPEND) == "true"

@@ -57,7 +57,11 @@ def test_replicas_that_are_there_send_and_those_that_come_fetch_at_the_rate() ->
         Move(topic="orders", partition=1, replicas=(3, 1)),
         Move(topic="payments", partition=0, replicas=(2, 1)),
     ]
-    before = {moves[0].place: (1, 2), moves[1].place: (1,), moves[2].place: (1, 2)}
+    before = {
+        moves[0].topic_partition: (1, 2),
+        moves[1].topic_partition: (1,),
+        moves[2].topic_partition: (1, 2),
+    }
     assert throttled_replicas(moves, before) == {
         "orders": {
             "leader.replication.throttled.replicas": "0:1,0:2,1:1",

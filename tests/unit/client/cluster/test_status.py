@@ -1,12 +1,12 @@
 """What state a cluster is in, by what its brokers have answered."""
 
 from headrace.client.cluster.moves import Reassignment
-from headrace.client.cluster.status import ClusterStatus, Node, PartitionState, cluster_status
+from headrace.client.cluster.status import BrokerNode, ClusterStatus, PartitionState, cluster_status
 from headrace.protocol.ids import TopicPartition
 
 
-def node(broker_id: int, *, answers: bool = True) -> Node:
-    return Node(
+def node(broker_id: int, *, answers: bool = True) -> BrokerNode:
+    return BrokerNode(
         id=broker_id,
         host="host",
         port=9092,
@@ -30,7 +30,7 @@ def partition(
 
 
 def status(
-    nodes: list[Node], *partitions: PartitionState, reassignments: tuple[Reassignment, ...] = ()
+    nodes: list[BrokerNode], *partitions: PartitionState, reassignments: tuple[Reassignment, ...] = ()
 ) -> ClusterStatus:
     return cluster_status(
         cluster_id="id", controller=1, nodes=nodes, partitions=partitions, reassignments=reassignments
@@ -89,6 +89,6 @@ def test_a_partition_is_preferably_led_by_its_first_replica() -> None:
         partition(2, 2, (1, 2), (2,)),
         partition(3, 2, (9, 2), (9, 2)),
     )
-    assert [each.place for each in found.not_preferred] == [TopicPartition("orders", 0)], (
+    assert [each.topic_partition for each in found.not_preferred] == [TopicPartition("orders", 0)], (
         "the others cannot lead"
     )

@@ -23,7 +23,7 @@ from headrace.client.groups.group import (
     group,
     summary,
 )
-from headrace.client.wire.live_brokers import Node
+from headrace.client.wire.requests import Node
 from headrace.protocol.consumer_protocol import ConsumerProtocolAssignment, encode_assignment
 from headrace.protocol.ids import TopicPartition
 from headrace.protocol.schema import consumer_group_describe as consumer

@@ -43,7 +43,7 @@ ORDERS = TopicPartition("orders", 0)
     ],
 )
 def test_where_each_target_leads(target: Target, new: int, note: str | None) -> None:
-    at = Standing(place=ORDERS, committed=25, start=20, end=90, at_time=40)
+    at = Standing(partition=ORDERS, committed=25, start=20, end=90, at_time=40)
     assert plan(target, [at]) == [Reset(topic="orders", partition=0, old=25, new=new, note=note)]
 
 
@@ -58,17 +58,17 @@ def test_where_each_target_leads(target: Target, new: int, note: str | None) -> 
 def test_where_nothing_is_committed_and_no_record_is_new_enough(
     target: Target, new: int, note: str | None
 ) -> None:
-    at = Standing(place=ORDERS, committed=None, start=20, end=90)
+    at = Standing(partition=ORDERS, committed=None, start=20, end=90)
     assert plan(target, [at]) == [Reset(topic="orders", partition=0, old=None, new=new, note=note)]
 
 
 def test_what_is_not_committed_cannot_be_shifted() -> None:
-    at = Standing(place=ORDERS, committed=None, start=0, end=9)
+    at = Standing(partition=ORDERS, committed=None, start=0, end=9)
     with pytest.raises(ClientError, match="orders-0: nothing is committed that could be shifted"):
         plan(ShiftBy(1), [at])
 
 
 def test_a_plan_is_in_the_order_of_topics_and_partitions() -> None:
     places = [TopicPartition("b", 0), TopicPartition("a", 10), TopicPartition("a", 2)]
-    made = plan(ToLatest(), [Standing(place=each, committed=None, start=0, end=0) for each in places])
+    made = plan(ToLatest(), [Standing(partition=each, committed=None, start=0, end=0) for each in places])
     assert [(each.topic, each.partition) for each in made] == [("a", 2), ("a", 10), ("b", 0)]

@@ -2,8 +2,7 @@
 
 import pytest
 
-from headrace.client.errors import ClientError, Unreachable
-from headrace.client.wire.brokers import raise_for
+from headrace.client.errors import ClientError, Unreachable, raise_for
 from headrace.protocol.errors import ErrorCode
 
 

@@ -66,7 +66,7 @@ def test_signs_that_scram_has_a_use_for_are_written_otherwise_in_a_name() -> Non
 def test_a_challenge_that_no_broker_would_send_is_not_answered(challenge: str) -> None:
     with pytest.raises((ValueError, KeyError)):
         Scram(user(), NONCE).prove(challenge)
-    with pytest.raises(Refused, match=r"^10\.0\.0\.1:9092 answers SCRAM-SHA-256 as no broker would"):
+    with pytest.raises(Refused, match=r"^10\.0\.0\.1:9092 sent an invalid SCRAM-SHA-256 challenge"):
         user().authenticate(Impostor(challenge), "10.0.0.1:9092")
 
 
@@ -114,6 +114,23 @@ def test_what_is_missing_is_named_and_nothing_that_is_there(settings: dict[str, 
 
     assert str(raised.value).startswith(says)
     assert "sec" not in str(raised.value)
+
+
+def test_a_token_is_sent_with_its_extensions() -> None:
+    said: list[bytes] = []
+
+    def ask(request: Any) -> Any:
+        if isinstance(request, SaslHandshakeRequest):
+            return SaslHandshakeResponse(error_code=0, mechanisms=["OAUTHBEARER"])
+        said.append(request.auth_bytes)
+        return SaslAuthenticateResponse(error_code=0, error_message=None, auth_bytes=b"")
+
+    settings = {"sasl.mechanism": "OAUTHBEARER", "sasl.oauthbearer.config": "scope"}
+    Sasl.of(settings, lambda config: (f"a.{config}", 0.0, "ann", {"traceId": "1"})).authenticate(ask, "h:1")
+
+    assert said == [b"n,,\x01auth=Bearer a.scope\x01traceId=1\x01\x01"]
+    with pytest.raises(ClientError, match="^oauth_cb is missing"):
+        Sasl.of(settings)
 
 
 def test_a_user_is_shown_without_the_password() -> None:

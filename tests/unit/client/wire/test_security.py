@@ -1,5 +1,7 @@
 """Settings of secured connections: both families of clients, and what cannot be."""
 
+import re
+
 import pytest
 
 from headrace.client.errors import ClientError
@@ -53,7 +55,6 @@ def test_the_certificate_is_checked_even_if_the_host_is_not(algorithm: str) -> N
             "enable.ssl.certificate.verification is 'no': choose true or false",
         ),
         (TLS | {"ssl.enabled.protocols": "TLSv1.1"}, "ssl.enabled.protocols is 'TLSv1.1': choose TLSv1.2"),
-        (TLS | {"ssl.crl.location": "a.crl"}, "ssl.crl.location cannot be set: whether certificates have"),
         (TLS | {"ssl.engine.factory.class": "A"}, "ssl.engine.factory.class cannot be set: there is no Java"),
         ({"security.protocol": "SASL_SSL"}, "sasl.mechanism is missing"),
     ],
@@ -80,3 +81,20 @@ def test_no_secret_is_shown() -> None:
 
     assert "ann" in repr(security)
     assert "secret" not in repr(security)
+
+
+@pytest.mark.parametrize(
+    ("settings", "says"),
+    [
+        ({"ssl.crl.location": "no/such.crl"}, "ssl.crl.location is no/such.crl, which cannot be read"),
+        (
+            {"ssl.cipher.suites": "NO_SUCH_CIPHER"},
+            "ssl.cipher.suites is 'NO_SUCH_CIPHER': expected OpenSSL's",
+        ),
+    ],
+)
+def test_a_setting_that_openssl_refuses_is_named(settings: dict[str, str], says: str) -> None:
+    tls = Security.of(TLS | settings).tls
+    assert tls is not None
+    with pytest.raises(ClientError, match=re.escape(says)):
+        tls.context()

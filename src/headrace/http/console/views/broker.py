@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from fastapi import APIRouter, Request
 from fastapi.responses import Response
 
-from headrace.client.admin.admin import Config
+from headrace.client.admin.topics import Config
 from headrace.client.cluster.status import UP
 from headrace.http.admin import brokers
 from headrace.http.console.pages import PageRoute, page

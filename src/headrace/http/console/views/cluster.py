@@ -48,7 +48,7 @@ def cluster(request: Request, reach: Reached) -> Response:
     care = table_of(
         request,
         needing_care(status),
-        {"place": lambda each: each.partition.place},
+        {"place": lambda each: each.partition.topic_partition},
         text=lambda each: each.partition.topic,
         sort="place",
         prefix="care-",
@@ -94,7 +94,7 @@ def needing_care(status: ClusterStatus) -> list[Care]:
     found: dict[tuple[str, int], tuple[PartitionState, list[tuple[str, str]]]] = {}
     for tone, name, partitions in lists:
         for each in partitions:
-            found.setdefault(each.place, (each, []))[1].append((tone, name))
+            found.setdefault(each.topic_partition, (each, []))[1].append((tone, name))
     return [Care(partition, tags) for partition, tags in found.values()]
 
 

@@ -6,7 +6,7 @@ from typing import Any
 from fastapi import APIRouter, Request
 from fastapi.responses import Response
 
-from headrace.client.admin.admin import Config
+from headrace.client.admin.topics import Config
 from headrace.http.admin import topics
 from headrace.http.admin.topics import TopicAnswer
 from headrace.http.console.formats import UNKNOWN

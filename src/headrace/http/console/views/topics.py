@@ -7,7 +7,7 @@ from fastapi import APIRouter, Request
 from fastapi.responses import Response
 
 from headrace.client.cluster.topic_overview import TopicOverview
-from headrace.client.wire.live_brokers import LiveBrokers
+from headrace.client.wire.brokers import Brokers
 from headrace.http.console.pages import PageRoute, page
 from headrace.http.console.state import Console
 from headrace.http.console.tables import Table, table_of
@@ -46,7 +46,7 @@ def topics(request: Request, reach: Reached) -> Response:
 
 
 def _page(
-    request: Request, console: Console, brokers: LiveBrokers, listed: Listed, shown: Sequence[TopicOverview]
+    request: Request, console: Console, brokers: Brokers, listed: Listed, shown: Sequence[TopicOverview]
 ) -> Table[TopicOverview]:
     """A page of the list; to sort by records or bytes, all of them have to be known."""
     if request.query_params.get("sort", "name").removeprefix("-") in CHEAP:

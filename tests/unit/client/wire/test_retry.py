@@ -2,9 +2,9 @@
 
 from collections.abc import Mapping
 
-from headrace.client.wire.settling import Again, Given, Settled, settle
+from headrace.client.wire.retry import Answers, Known, Unanswered, ask_owners
 
-Located = dict[str, str | Again | Given[str]]
+Located = dict[str, str | Unanswered | Known[str]]
 
 
 class Rounds:
@@ -21,15 +21,15 @@ class Rounds:
 def test_keys_are_asked_about_where_they_are_all_at_once() -> None:
     asked: list[Mapping[str, list[str]]] = []
 
-    def ask(by_broker: Mapping[str, list[str]]) -> dict[str, str | Again]:
+    def ask(by_broker: Mapping[str, list[str]]) -> dict[str, str | Unanswered]:
         asked.append(dict(by_broker))
         return {key: f"{key}@{broker}" for broker, keys in by_broker.items() for key in keys}
 
-    found = settle(
-        "abc", locate=lambda keys: {key: "12"[key == "c"] for key in keys}, ask=ask, patience=Rounds(0)
+    found = ask_owners(
+        "abc", locate=lambda keys: {key: "12"[key == "c"] for key in keys}, ask=ask, backoff=Rounds(0)
     )
 
-    assert found == Settled({"a": "a@1", "b": "b@1", "c": "c@2"}, {})
+    assert found == Answers({"a": "a@1", "b": "b@1", "c": "c@2"}, {})
     assert asked == [{"1": ["a", "b"], "2": ["c"]}]
 
 
@@ -40,38 +40,38 @@ def test_what_has_moved_is_located_again_and_only_that() -> None:
         located.append(keys)
         return dict.fromkeys(keys, "new")
 
-    found = settle(
+    found = ask_owners(
         "ab",
         locate=locate,
         ask=lambda asked: {
-            key: Again("moved") if key == "a" and broker == "old" else broker
+            key: Unanswered("moved") if key == "a" and broker == "old" else broker
             for broker, keys in asked.items()
             for key in keys
         },
-        patience=Rounds(5),
+        backoff=Rounds(5),
         known={"a": "old", "b": "old", "z": "old"},
     )
 
-    assert found == Settled({"a": "new", "b": "old"}, {})
+    assert found == Answers({"a": "new", "b": "old"}, {})
     assert located == [["a"]]
 
 
 def test_what_is_not_answered_in_time_is_missing_with_the_last_reason() -> None:
     reasons = iter(["first", "second", "third", "fourth"])
-    found = settle(
+    found = ask_owners(
         "ab",
         locate=lambda keys: dict.fromkeys(keys, "1"),
-        ask=lambda asked: {key: "yes" if key == "a" else Again(next(reasons)) for key in asked["1"]},
-        patience=Rounds(2),
+        ask=lambda asked: {key: "yes" if key == "a" else Unanswered(next(reasons)) for key in asked["1"]},
+        backoff=Rounds(2),
     )
-    assert found == Settled({"a": "yes"}, {"b": Again("third")})
+    assert found == Answers({"a": "yes"}, {"b": Unanswered("third")})
 
 
 def test_nobody_is_asked_for_what_is_given_and_nobody_waits_for_what_will_not_come_soon() -> None:
     patience = Rounds(9)
-    where: Located = {"a": Given("gone"), "b": Again("no leader", soon=False)}
-    found = settle("ab", locate=lambda _keys: where, ask=nothing, patience=patience)
-    assert found == Settled({"a": "gone"}, {"b": Again("no leader", soon=False)})
+    where: Located = {"a": Known("gone"), "b": Unanswered("no leader", retriable=False)}
+    found = ask_owners("ab", locate=lambda _keys: where, ask=nothing, backoff=patience)
+    assert found == Answers({"a": "gone"}, {"b": Unanswered("no leader", retriable=False)})
     assert patience.more == 9
 
 
@@ -80,8 +80,8 @@ def test_no_keys_are_no_question() -> None:
         raise AssertionError
 
     no_keys: list[str] = []
-    assert settle(no_keys, locate=never, ask=nothing, patience=Rounds(0)) == Settled({}, {})
+    assert ask_owners(no_keys, locate=never, ask=nothing, backoff=Rounds(0)) == Answers({}, {})
 
 
-def nothing(_asked: Mapping[str, list[str]]) -> dict[str, str | Again]:
+def nothing(_asked: Mapping[str, list[str]]) -> dict[str, str | Unanswered]:
     return {}

@@ -3,9 +3,9 @@
 import pytest
 
 from headrace.client.errors import ClientError
-from headrace.client.wire.leader_offsets import leaders
-from headrace.client.wire.live_brokers import Node
-from headrace.client.wire.settling import Again, Given
+from headrace.client.wire.offsets import leaders
+from headrace.client.wire.requests import Node
+from headrace.client.wire.retry import Known, Unanswered
 from headrace.protocol.errors import ErrorCode
 from headrace.protocol.ids import TopicPartition
 from headrace.protocol.schema.metadata import (
@@ -22,23 +22,25 @@ def test_a_partition_is_asked_of_its_leader() -> None:
 
 def test_nobody_waits_for_a_partition_that_nobody_leads() -> None:
     assert leaders(metadata(-1), [TopicPartition("t", 0)]) == {
-        TopicPartition("t", 0): Again("it has no leader", soon=False)
+        TopicPartition("t", 0): Unanswered(
+            "the partition has no leader (LEADER_NOT_AVAILABLE)", retriable=False
+        )
     }
 
 
 def test_a_leader_that_has_just_gone_has_a_successor_soon() -> None:
     found = leaders(metadata(9), [TopicPartition("t", 0)])[TopicPartition("t", 0)]
-    assert isinstance(found, Again)
-    assert found.soon
+    assert isinstance(found, Unanswered)
+    assert found.retriable
 
 
 @pytest.mark.parametrize("place", [TopicPartition("t", 7), TopicPartition("other", 0)])
 def test_what_is_not_there_has_no_offset(place: TopicPartition) -> None:
-    assert leaders(metadata(1), [place]) == {place: Given(None)}
+    assert leaders(metadata(1), [place]) == {place: Known(None)}
 
 
 def test_a_topic_that_is_not_for_us_is_said_to_be() -> None:
-    with pytest.raises(ClientError, match="t: topic authorization failed"):
+    with pytest.raises(ClientError, match="t: TOPIC_AUTHORIZATION_FAILED"):
         leaders(metadata(1, ErrorCode.TOPIC_AUTHORIZATION_FAILED), [TopicPartition("t", 0)])
 
 

@@ -1,0 +1,290 @@
+"""Requests to the coordinators of consumer groups, which are located again when they have moved.
+
+Requests that change a group may reach its coordinator twice, if the first response was lost.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Final, TypeVar
+
+from headrace.client.errors import (
+    ClientError,
+    GroupActive,
+    NoSuchGroup,
+    NoSuchTopic,
+    error_name,
+    raise_for,
+)
+from headrace.client.groups.descriptions import (
+    is_of_consumers,
+    of_classic_group,
+    of_consumer_group,
+    of_no_group,
+    state_of,
+)
+from headrace.client.groups.group import Described
+from headrace.client.wire.brokers import QUESTION_S, QUICK_S, SILENT_S, Brokers
+from headrace.client.wire.connection import Connection, NotKnown
+from headrace.client.wire.requests import Node, coordinators_request, nodes_of, offset_commit_request
+from headrace.client.wire.retry import Answers, Backoff, Unanswered, ask_owners
+from headrace.protocol.errors import ErrorCode
+from headrace.protocol.ids import TopicPartition, by_topic
+from headrace.protocol.message import Message
+from headrace.protocol.schema.consumer_group_describe import ConsumerGroupDescribeRequest
+from headrace.protocol.schema.delete_groups import DeleteGroupsRequest
+from headrace.protocol.schema.describe_groups import DescribeGroupsRequest
+from headrace.protocol.schema.list_groups import ListedGroup, ListGroupsRequest
+from headrace.protocol.schema.metadata import MetadataResponse
+from headrace.protocol.schema.offset_delete import (
+    OffsetDeleteRequest,
+    OffsetDeleteRequestPartition,
+    OffsetDeleteRequestTopic,
+)
+from headrace.protocol.schema.offset_fetch import OffsetFetchRequest, OffsetFetchRequestGroup
+
+OFFSETS_TOPIC: Final = "__consumer_offsets"  # the leaders of its partitions coordinate the groups
+PARTIAL_S: Final = 1.0  # for retries where a partial answer is an answer, too
+GROUPS_PER_S: Final = 1000  # that a broker describes, with time to spare
+_SEVERAL_COORDINATORS, _SEVERAL_GROUPS = 4, 8  # the first versions of FindCoordinator and OffsetFetch
+_BY_NAME: Final = 9  # the last version of OffsetFetch and OffsetCommit that names topics
+_NOT_THIS_KIND: Final = {ErrorCode.GROUP_ID_NOT_FOUND, ErrorCode.UNSUPPORTED_VERSION}
+
+Answer = TypeVar("Answer")
+Offsets = Mapping[TopicPartition, int]
+Ask = Callable[[Node, list[str], Connection], Mapping[str, Answer | Unanswered]]
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """A group in a broker's list. State and type are empty if the broker is too old to report them."""
+
+    state: str
+    type: str
+    node: Node
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """The groups by name, how many brokers listed theirs, and why the lists of other brokers are missing."""
+
+    groups: dict[str, Listed]
+    answered: int
+    missing: tuple[str, ...]
+
+
+class GroupCoordinators:
+    """The coordinators of all groups of a cluster, for any number of threads."""
+
+    def __init__(self, brokers: Brokers) -> None:
+        self._brokers = brokers
+
+    def listed(self) -> Listing:
+        """Return every group that a broker lists; brokers without an answer are retried for PARTIAL_S."""
+        backoff = Backoff(QUESTION_S, retries_s=PARTIAL_S)
+        while True:
+            found = self._brokers.any_metadata([OFFSETS_TOPIC])
+            answers = self._brokers.scatter({node: [node] for node in nodes_of(found)}, _list)
+            missing = [each.why for each in answers.values() if isinstance(each, Unanswered)]
+            missing += leaderless(found)
+            if not missing or not backoff.rest():
+                break
+        lists = {node: each for node, each in answers.items() if not isinstance(each, Unanswered)}
+        groups = {
+            each.group_id: Listed(state_of(each.group_state), each.group_type.lower(), node)
+            for node, listed in lists.items()
+            for each in listed
+            if is_of_consumers(each)
+        }
+        return Listing(groups, len(lists), tuple(missing))
+
+    def described(
+        self, names: Iterable[str], backoff: Backoff, known: Mapping[str, Node] | None = None
+    ) -> Answers[str, Described]:
+        """Return the groups with their members; a group that does not exist is Dead."""
+        return self._ask(list(names), _describe, backoff, known)
+
+    def committed(
+        self, names: Iterable[str], backoff: Backoff, known: Mapping[str, Node] | None = None
+    ) -> Answers[str, Offsets]:
+        """Return the committed offsets of each group."""
+        return self._ask(list(names), _committed, backoff, known)
+
+    def commit(self, name: str, offsets: Offsets, backoff: Backoff) -> Answers[str, Offsets]:
+        """Commit offsets for a group without members; GroupActive if it has members."""
+        return self._ask([name], partial(_commit, offsets), backoff)
+
+    def delete(self, names: Iterable[str], backoff: Backoff) -> Answers[str, bool]:
+        """Delete groups without members; GroupActive if one of them has members."""
+        return self._ask(list(names), _delete, backoff)
+
+    def delete_offsets(
+        self, name: str, partitions: Iterable[TopicPartition], backoff: Backoff
+    ) -> Answers[str, bool]:
+        """Delete committed offsets of a group; ClientError while its members are subscribed to the topic."""
+        return self._ask([name], partial(_delete_offsets, list(partitions)), backoff)
+
+    def _ask(
+        self, names: list[str], ask: Ask[Answer], backoff: Backoff, known: Mapping[str, Node] | None = None
+    ) -> Answers[str, Answer]:
+        def within_s() -> float:
+            return max(SILENT_S, min(QUICK_S + len(names) / GROUPS_PER_S, backoff.left_s))
+
+        return ask_owners(
+            names,
+            locate=lambda some: self._brokers.first(partial(_coordinators, some), within_s()),
+            ask=lambda asked: self._brokers.scatter(asked, ask, within_s()),
+            backoff=backoff,
+            known=known,
+        )
+
+
+def leaderless(found: MetadataResponse) -> Iterator[str]:
+    """Yield a sentence if groups have no coordinator: their partition of OFFSETS_TOPIC has no live leader."""
+    live = {each.node_id for each in found.brokers}
+    lost = [each for topic in found.topics for each in topic.partitions if each.leader_id not in live]
+    if lost:
+        yield f"{len(lost)} of the partitions of {OFFSETS_TOPIC} have no leader"
+
+
+def backoff_for(names: Iterable[str]) -> Backoff:
+    """Return how long a question about so many groups may take."""
+    return Backoff(QUESTION_S + sum(1 for _ in names) / GROUPS_PER_S)
+
+
+# -- one coordinator -------------------------------------------------------------------------------
+
+
+def _coordinators(names: list[str], at: Connection) -> dict[str, Node | Unanswered]:
+    request = coordinators_request(names)
+    if at.version(request) >= _SEVERAL_COORDINATORS:
+        return {each.key: _node(each.key, each, at) for each in at.ask(request).coordinators}
+    return {name: _node(name, at.ask(coordinators_request([name])), at) for name in names}
+
+
+def _node(name: str, found: Any, at: Connection) -> Node | Unanswered:
+    if found.error_code != ErrorCode.NONE:
+        return _unanswered(found.error_code, found.error_message, name, at)
+    return Node(found.node_id, found.host, found.port)
+
+
+def _list(node: Node, _nodes: list[Node], at: Connection) -> dict[Node, list[ListedGroup] | Unanswered]:
+    answer = at.ask(ListGroupsRequest())
+    if answer.error_code != ErrorCode.NONE:
+        return {node: _unanswered(answer.error_code, None, f"broker {node.id}", at)}
+    return {node: list(answer.groups)}
+
+
+def _describe(node: Node, names: list[str], at: Connection) -> dict[str, Described | Unanswered]:
+    found: dict[str, Described | Unanswered] = {}
+    for each in _consumer_groups(names, at):
+        if each.error_code == ErrorCode.NONE:
+            found[each.group_id] = of_consumer_group(each, node)
+        elif each.error_code not in _NOT_THIS_KIND:
+            found[each.group_id] = _unanswered(each.error_code, each.error_message, each.group_id, at)
+    rest = [name for name in names if name not in found]
+    for each in at.ask(DescribeGroupsRequest(groups=rest)).groups if rest else ():
+        if each.error_code == ErrorCode.GROUP_ID_NOT_FOUND:
+            found[each.group_id] = of_no_group(each.group_id, node)
+        elif each.error_code != ErrorCode.NONE:
+            found[each.group_id] = _unanswered(each.error_code, each.error_message, each.group_id, at)
+        elif each.protocol_type not in {"consumer", ""}:
+            raise ClientError(f"{each.group_id} is not a consumer group: its type is {each.protocol_type}")
+        else:
+            found[each.group_id] = of_classic_group(each, node)
+    return found
+
+
+def _consumer_groups(names: list[str], at: Connection) -> Any:
+    try:
+        request = ConsumerGroupDescribeRequest(group_ids=names, include_authorized_operations=False)
+        return at.ask(request).groups
+    except NotKnown:  # Kafka before 3.7
+        return ()
+
+
+def _committed(_node: Node, names: list[str], at: Connection) -> dict[str, Offsets | Unanswered]:
+    groups = [OffsetFetchRequestGroup(group_id=name, topics=None) for name in names]
+    request = OffsetFetchRequest(groups=groups, topics=None)
+    if at.version(request) >= _SEVERAL_GROUPS:
+        answers = {each.group_id: each for each in _ask_by_name(request, at).groups}
+    else:
+        answers = {name: _ask_by_name(OffsetFetchRequest(group_id=name, topics=None), at) for name in names}
+    return {name: _offsets(name, answer, at) for name, answer in answers.items()}
+
+
+def _offsets(name: str, answer: Any, at: Connection) -> Offsets | Unanswered:
+    if answer.error_code != ErrorCode.NONE:
+        return _unanswered(answer.error_code, None, name, at)
+    return {
+        TopicPartition(topic.name, each.partition_index): each.committed_offset
+        for topic in answer.topics
+        for each in topic.partitions
+        if each.error_code == ErrorCode.NONE and each.committed_offset >= 0
+    }
+
+
+def _commit(
+    offsets: Offsets, _node: Node, names: list[str], at: Connection
+) -> dict[str, Offsets | Unanswered]:
+    (name,) = names
+    for topic in _ask_by_name(offset_commit_request(name, offsets), at).topics:
+        for each in topic.partitions:
+            if each.error_code == ErrorCode.UNKNOWN_MEMBER_ID:  # only members commit while there are any
+                raise GroupActive(name)
+            if each.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+                raise NoSuchTopic(topic.name)
+            if each.error_code != ErrorCode.NONE:
+                return {name: _unanswered(each.error_code, None, topic.name, at)}
+    return {name: offsets}
+
+
+def _delete(_node: Node, names: list[str], at: Connection) -> dict[str, bool | Unanswered]:
+    """A group that does not exist counts as deleted: an earlier attempt may have deleted it."""
+    done: dict[str, bool | Unanswered] = {}
+    for each in at.ask(DeleteGroupsRequest(groups_names=names)).results:
+        if each.error_code == ErrorCode.NON_EMPTY_GROUP:
+            raise GroupActive(each.group_id)
+        deleted = each.error_code in {ErrorCode.NONE, ErrorCode.GROUP_ID_NOT_FOUND}
+        done[each.group_id] = deleted or _unanswered(each.error_code, None, each.group_id, at)
+    return done
+
+
+def _delete_offsets(
+    partitions: list[TopicPartition], _node: Node, names: list[str], at: Connection
+) -> dict[str, bool | Unanswered]:
+    (name,) = names
+    topics = [
+        OffsetDeleteRequestTopic(
+            name=topic,
+            partitions=[OffsetDeleteRequestPartition(partition_index=index) for index in indexes],
+        )
+        for topic, indexes in by_topic(partitions).items()
+    ]
+    answer = at.ask(OffsetDeleteRequest(group_id=name, topics=topics))
+    if answer.error_code == ErrorCode.GROUP_ID_NOT_FOUND:
+        raise NoSuchGroup(name)
+    if answer.error_code != ErrorCode.NONE:
+        return {name: _unanswered(answer.error_code, None, f"group {name}", at)}
+    for topic in answer.topics:
+        for each in topic.partitions:
+            partition = TopicPartition(topic.name, each.partition_index)
+            if each.error_code == ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC:
+                raise ClientError(
+                    f"{partition}: the group is subscribed to the topic (GROUP_SUBSCRIBED_TO_TOPIC)"
+                )
+            if each.error_code not in {ErrorCode.NONE, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}:
+                return {name: _unanswered(each.error_code, None, str(partition), at)}
+    return {name: True}
+
+
+def _ask_by_name(request: Message, at: Connection) -> Any:
+    """Ask in the newest version that names topics: topic ids say nothing of deleted topics."""
+    return at.receive(at.send(request, min(at.version(request), _BY_NAME)))
+
+
+def _unanswered(code: int, message: str | None, what: str, at: Connection) -> Unanswered:
+    """Return a retriable error as the reason to retry; raise ClientError for another error."""
+    if not ErrorCode(code).retriable:
+        raise_for(code, message, what)
+    return Unanswered(f"the broker at {at.address} answers {message or error_name(code)}")

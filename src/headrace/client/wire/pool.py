@@ -1,0 +1,67 @@
+"""Connections that threads share: a connection belongs to one thread while it is used, and is kept after."""
+
+from collections.abc import Callable
+from threading import Lock
+from typing import Final, TypeVar
+from weakref import finalize
+
+from headrace.client.wire.connection import Address, Connection
+
+MAX_KEPT: Final = 4  # idle connections to one broker
+
+Answer = TypeVar("Answer")
+Exchange = Callable[[Connection], Answer]
+"""One request or several to a broker, and what their responses come to."""
+
+
+class ConnectionPool:
+    """Connections by address, for any number of threads."""
+
+    def __init__(self, connect: Callable[[Address], Connection]) -> None:
+        self._connect = connect
+        self._lock = Lock()
+        self._closed = False
+        self._idle: dict[Address, list[Connection]] = {}
+        finalize(self, _close, self._idle)  # for owners that are never closed
+
+    def run(self, address: Address, exchange: Exchange[Answer], timeout_s: float) -> Answer:
+        """Return what the exchange with the broker returns; NoAnswer if the broker does not answer."""
+        connection = self._take(address) or self._connect(address)
+        try:
+            connection.timeout_s = timeout_s
+            answer = exchange(connection)
+        except BaseException:
+            connection.close()
+            raise
+        with self._lock:
+            idle = self._idle.setdefault(address, [])
+            if len(idle) < MAX_KEPT and not self._closed:
+                idle.append(connection)
+                return answer
+        connection.close()
+        return answer
+
+    def close(self) -> None:
+        """Close the idle connections, and keep none any more."""
+        with self._lock:
+            self._closed = True
+            _close(self._idle)
+
+    def _take(self, address: Address) -> Connection | None:
+        """Return an idle connection that the broker has not closed meanwhile."""
+        while True:
+            with self._lock:
+                idle = self._idle.get(address)
+                if not idle:
+                    return None
+                connection = idle.pop()
+            if not connection.is_stale:
+                return connection
+            connection.close()
+
+
+def _close(idle: dict[Address, list[Connection]]) -> None:
+    for connections in idle.values():
+        for connection in connections:
+            connection.close()
+    idle.clear()

@@ -1,0 +1,225 @@
+"""The requests that more than one part of the client sends, built once, and readers of their responses."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Final, NamedTuple
+
+from headrace.client.wire.connection import Address
+from headrace.protocol.batch import read_offset_and_size
+from headrace.protocol.fields import Buffer
+from headrace.protocol.ids import TopicPartition, by_topic
+from headrace.protocol.schema.create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
+from headrace.protocol.schema.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
+from headrace.protocol.schema.fetch import FetchPartition, FetchRequest, FetchTopic
+from headrace.protocol.schema.find_coordinator import FindCoordinatorRequest
+from headrace.protocol.schema.list_offsets import (
+    ListOffsetsPartition,
+    ListOffsetsPartitionResponse,
+    ListOffsetsRequest,
+    ListOffsetsResponse,
+    ListOffsetsTopic,
+)
+from headrace.protocol.schema.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
+from headrace.protocol.schema.offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+)
+from headrace.protocol.schema.produce import PartitionProduceData, ProduceRequest, TopicProduceData
+
+EARLIEST, LATEST = -2, -1  # timestamps of ListOffsets that stand for the two ends of a log
+NO_LEADER: Final = -1
+TOPIC, BROKER = 2, 4  # resource types of DescribeConfigs and IncrementalAlterConfigs
+BROKER_DEFAULT: Final = (
+    -1
+)  # partitions or replicas of a new topic: num.partitions, default.replication.factor
+TIMEOUT_MS: Final = 30_000
+_CLIENT: Final = -1  # the replica id of a client
+_GROUP: Final = 0  # a coordinator type
+_ACKS_ALL: Final = -1
+_NO_ID: Final = bytes(16)
+_SMALLEST_BATCH: Final = 61
+
+
+class Node(NamedTuple):
+    """A registered broker and its address."""
+
+    id: int
+    host: str
+    port: int
+
+    @property
+    def address(self) -> Address:
+        return Address(self.host, self.port)
+
+
+def metadata_request(topics: Iterable[str] | None = (), *, create: bool = False) -> MetadataRequest:
+    """Ask for the brokers and these topics, or all topics (None)."""
+    named = None if topics is None else [MetadataRequestTopic(name=name) for name in topics]
+    return MetadataRequest(topics=named, allow_auto_topic_creation=create)
+
+
+def nodes_of(found: MetadataResponse) -> list[Node]:
+    """Return the registered brokers; one of them may have died a moment ago."""
+    return [Node(each.node_id, each.host, each.port) for each in found.brokers]
+
+
+def addresses_by_id(found: MetadataResponse) -> dict[int, Address]:
+    """Return the address of each registered broker."""
+    return {each.node_id: Address(each.host, each.port) for each in found.brokers}
+
+
+def leaders_of(found: MetadataResponse) -> dict[TopicPartition, int]:
+    """Return the leader of each partition; NO_LEADER where it has none."""
+    return {
+        TopicPartition(topic.name or "", each.partition_index): each.leader_id
+        for topic in found.topics
+        for each in topic.partitions
+    }
+
+
+def list_offsets_request(
+    timestamps: Mapping[TopicPartition, int], *, read_committed: bool = False
+) -> ListOffsetsRequest:
+    """Ask a leader for the offset of a timestamp, or of EARLIEST or LATEST, in each partition."""
+    topics = [
+        ListOffsetsTopic(
+            name=topic,
+            partitions=[
+                ListOffsetsPartition(
+                    partition_index=index, timestamp=timestamps[TopicPartition(topic, index)]
+                )
+                for index in indexes
+            ],
+        )
+        for topic, indexes in by_topic(timestamps).items()
+    ]
+    return ListOffsetsRequest(
+        replica_id=_CLIENT, isolation_level=int(read_committed), topics=topics, timeout_ms=TIMEOUT_MS
+    )
+
+
+def listed_offsets(found: ListOffsetsResponse) -> dict[TopicPartition, ListOffsetsPartitionResponse]:
+    """Return the answer for each partition."""
+    return {
+        TopicPartition(topic.name, each.partition_index): each
+        for topic in found.topics
+        for each in topic.partitions
+    }
+
+
+def fetch_request(
+    partition: TopicPartition,
+    offset: int,
+    *,
+    topic_id: bytes,
+    max_bytes: int,
+    max_wait_ms: int = 0,
+    read_committed: bool = False,
+) -> FetchRequest:
+    """Ask a leader for the record batches of one partition from `offset` on."""
+    wanted = FetchPartition(partition=partition.partition, fetch_offset=offset, partition_max_bytes=max_bytes)
+    return FetchRequest(
+        max_wait_ms=max_wait_ms,
+        min_bytes=1 if max_wait_ms else 0,
+        max_bytes=max_bytes,
+        isolation_level=int(read_committed),
+        topics=[FetchTopic(topic=partition.topic, topic_id=topic_id, partitions=[wanted])],
+    )
+
+
+def whole_batches(data: Buffer) -> Iterator[memoryview]:
+    """Yield the complete record batches of a Fetch response, whose last batch may be cut off.
+
+    ValueError if a size field says that this is not record data.
+    """
+    view, position = memoryview(data), 0
+    while position + _SMALLEST_BATCH <= len(view):
+        _, size = read_offset_and_size(view, position)
+        if size < _SMALLEST_BATCH:
+            raise ValueError(f"a batch claims {size} bytes: the broker did not send record data")
+        if position + size > len(view):
+            return
+        yield view[position : position + size]
+        position += size
+
+
+def produce_request(
+    batches: Mapping[TopicPartition, Buffer],
+    topic_ids: Mapping[str, bytes],
+    *,
+    acks: int = _ACKS_ALL,
+    timeout_ms: int = TIMEOUT_MS,
+    transactional_id: str | None = None,
+) -> ProduceRequest:
+    """Ask a leader to append one batch to each partition."""
+    topics: dict[str, list[PartitionProduceData]] = defaultdict(list)
+    for (topic, index), batch in batches.items():
+        topics[topic].append(PartitionProduceData(index=index, records=batch))
+    return ProduceRequest(
+        transactional_id=transactional_id,
+        acks=acks,
+        timeout_ms=timeout_ms,
+        topic_data=[
+            TopicProduceData(name=name, topic_id=topic_ids.get(name, _NO_ID), partition_data=data)
+            for name, data in topics.items()
+        ],
+    )
+
+
+def coordinators_request(groups: Sequence[str]) -> FindCoordinatorRequest:
+    """Ask who coordinates these groups; before version 4 a request is about the first group only."""
+    return FindCoordinatorRequest(key=groups[0], key_type=_GROUP, coordinator_keys=groups)
+
+
+def offset_commit_request(
+    group: str, offsets: Mapping[TopicPartition, int], topic_ids: Mapping[str, bytes] | None = None
+) -> OffsetCommitRequest:
+    """Ask a coordinator to commit offsets for a group without members."""
+    topics = [
+        OffsetCommitRequestTopic(
+            name=topic,
+            topic_id=(topic_ids or {}).get(topic, _NO_ID),
+            partitions=[
+                OffsetCommitRequestPartition(
+                    partition_index=index,
+                    committed_offset=offsets[TopicPartition(topic, index)],
+                    committed_metadata="",
+                )
+                for index in indexes
+            ],
+        )
+        for topic, indexes in by_topic(offsets).items()
+    ]
+    return OffsetCommitRequest(group_id=group, member_id="", topics=topics)
+
+
+def describe_configs_request(
+    resource_type: int, names: Iterable[str], keys: Sequence[str] | None = None
+) -> DescribeConfigsRequest:
+    """Ask for these settings, or all (None), of topics or brokers."""
+    return DescribeConfigsRequest(
+        resources=[
+            DescribeConfigsResource(resource_type=resource_type, resource_name=name, configuration_keys=keys)
+            for name in names
+        ]
+    )
+
+
+def create_topic_request(
+    name: str,
+    *,
+    partitions: int | None = None,
+    replicas: int | None = None,
+    configs: Mapping[str, str] | None = None,
+    validate_only: bool = False,
+) -> CreateTopicsRequest:
+    """Ask to create one topic; None leaves the number of partitions or replicas to the broker's settings."""
+    topic = CreatableTopic(
+        name=name,
+        num_partitions=BROKER_DEFAULT if partitions is None else partitions,
+        replication_factor=BROKER_DEFAULT if replicas is None else replicas,
+        assignments=(),
+        configs=[CreatableTopicConfig(name=key, value=value) for key, value in (configs or {}).items()],
+    )
+    return CreateTopicsRequest(topics=[topic], timeout_ms=TIMEOUT_MS, validate_only=validate_only)
