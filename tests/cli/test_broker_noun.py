@@ -75,7 +75,7 @@ def test_old_records_are_deleted_where_that_is_asked_for_twice(headrace: Command
     unasked = headrace("topic", "delete-records", "pruned", "--before", "1")
     assert unasked.complaint.startswith("Nobody is there to be asked: give --yes")
     beyond = headrace("topic", "delete-records", "pruned", "--partition", "0", "--before", "9", "--yes")
-    assert beyond.complaint == "pruned-0: offset 9 is past its end"
+    assert beyond.complaint == "pruned-0: offset 9 is past its end (OFFSET_OUT_OF_RANGE)"
     assert headrace.ok("consume", "pruned", "--exit-at-end").text == "a\nb\nc\n"
 
     cut = headrace.ok(

@@ -161,7 +161,7 @@ REFUSALS: Final[dict[str, tuple[Fate, int, str]]] = {
         refused(ErrorCode.MESSAGE_TOO_LARGE),
         1,
         (
-            "scripted-0: message too large: a record is larger than the topic's max.message.bytes allows; "
+            "scripted-0: MESSAGE_TOO_LARGE: a record is larger than the topic's max.message.bytes allows; "
             "raise that, or set kafka.compression.type"
         ),
     ),
@@ -177,14 +177,14 @@ REFUSALS: Final[dict[str, tuple[Fate, int, str]]] = {
         refused(ErrorCode.INVALID_RECORD),
         1,
         (
-            "scripted-0: invalid record: the topic refuses these records; a compacted topic wants every "
+            "scripted-0: INVALID_RECORD: the topic refuses these records; a compacted topic wants every "
             "record to have a key"
         ),
     ),
     "a stranger": (
         refused(ErrorCode.TOPIC_AUTHORIZATION_FAILED),
         1,
-        "scripted-0: topic authorization failed: this user may not write there",
+        "scripted-0: TOPIC_AUTHORIZATION_FAILED: this user may not write there",
     ),
     "anything else": (
         refused(ErrorCode.POLICY_VIOLATION, "no."),
@@ -206,7 +206,7 @@ def test_what_does_not_pass_is_said(fate: Fate, records: int, sentence: str) -> 
 @pytest.mark.parametrize(
     ("fate", "why"),
     [
-        (refused(ErrorCode.NOT_ENOUGH_REPLICAS), "not enough replicas"),
+        (refused(ErrorCode.NOT_ENOUGH_REPLICAS), "NOT_ENOUGH_REPLICAS"),
         (LOST, "the broker closed the connection"),
     ],
 )
@@ -260,7 +260,7 @@ def test_who_may_not_have_a_producer_id_is_told() -> None:
     codes = [ErrorCode.CLUSTER_AUTHORIZATION_FAILED]
     with (
         ScriptedBrokers(introductions=codes) as brokers,
-        pytest.raises(SparkError, match="no producer id: the broker says cluster authorization failed"),
+        pytest.raises(SparkError, match="no producer id: CLUSTER_AUTHORIZATION_FAILED"),
         producing(brokers.bootstrap),
     ):
         pass

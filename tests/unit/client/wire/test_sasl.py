@@ -129,7 +129,7 @@ def test_a_token_is_sent_with_its_extensions() -> None:
     Sasl.of(settings, lambda config: (f"a.{config}", 0.0, "ann", {"traceId": "1"})).authenticate(ask, "h:1")
 
     assert said == [b"n,,\x01auth=Bearer a.scope\x01traceId=1\x01\x01"]
-    with pytest.raises(ClientError, match="^oauth_cb is missing"):
+    with pytest.raises(ClientError, match=r"^oauth_cb is missing"):
         Sasl.of(settings)
 
 
