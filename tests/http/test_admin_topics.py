@@ -96,7 +96,7 @@ def test_records_that_are_not_there_yet_cannot_be_deleted(gateway: Asking) -> No
     assert gateway.refused("DELETE", path, {"before": {"0": 2}}) == (
         400,
         40002,
-        f"{topic}-0: offset 2 is past its end",
+        f"{topic}-0: offset 2 is past its end (OFFSET_OUT_OF_RANGE)",
     )
     assert gateway.refused("DELETE", path, {"before": {"0": 1, "7": 0}})[0] == 400
     assert gateway.values(topic) == ["a"]
