@@ -8,10 +8,11 @@ from typing import Any, Final, Self
 
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from compare.cluster_wire import Spread, controller_of, knows_brokers, leaders_answer, spread_of
+from compare.cluster_wire import Spread, controller_of, knows_brokers, spread_of
 from compare.node import Node
-from compare.wire import Address
+from compare.wire import leaders_answer
 from compat.kafka_tools.server import client_settings
+from headrace.client.wire.connection import Address
 
 START_TIMEOUT_S: Final = 90
 HEAL_TIMEOUT_S: Final = 120

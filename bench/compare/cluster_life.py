@@ -14,7 +14,7 @@ from compare.clusters import BROKERS, PROGRAM, environment
 from compare.node import Node
 from compare.servers import HOST
 from compare.table import Expected, Figures, Line
-from compare.wire import Address
+from headrace.client.wire.connection import Address
 
 READY: Final = re.compile(r"ready bootstrap=(\S+)")
 

@@ -15,9 +15,9 @@ from typing import Final
 from compare.cluster import Cluster, MakeCluster
 from compare.node import Node
 from compare.servers import HOST, START_TIMEOUT_S, free_port, java_server
-from compare.wire import Address
 from compat.kafka_tools.java import KafkaJava, find_kafka
 from compat.kafka_tools.server import CLUSTER_ID, SINGLE_NODE
+from headrace.client.wire.connection import Address
 
 BROKERS: Final = (1, 2, 3)
 PROGRAM: Final = str(Path(sys.executable).with_name("headrace"))

@@ -10,7 +10,8 @@ from collections.abc import Callable
 from contextlib import ExitStack, closing
 from typing import Final, NamedTuple, Protocol
 
-from compare.wire import SIZE, Address
+from compare.wire import SIZE
+from headrace.client.wire.connection import Address
 
 GIVE_UP_S: Final = 60
 SMALL: Final = 64 * 1024  # requests up to here are joined into one send

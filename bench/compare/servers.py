@@ -19,9 +19,10 @@ from typing import Any, Final, Protocol, Self
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from compare import process
-from compare.wire import Address, answers_metadata, topic_id
+from compare.wire import answers_metadata, topic_id
 from compat.kafka_tools.java import KafkaJava, find_kafka
 from compat.kafka_tools.server import CLUSTER_ID, SINGLE_NODE, client_settings
+from headrace.client.wire.connection import Address
 
 START_TIMEOUT_S: Final = 60
 STOP_TIMEOUT_S: Final = 20

@@ -1,17 +1,22 @@
 """Requests as bytes, made once and sent many times, and the little that is read of each answer."""
 
 import os
-import socket
 import time
+from collections.abc import Iterable
 from struct import Struct
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
-from headrace.protocol.api import ApiKey, encode_response, response_class
+from headrace.client.errors import Retriable
+from headrace.client.wire.connection import Address, Connection, NoAnswer
+from headrace.client.wire.requests import LATEST, list_offsets_request, listed_offsets, metadata_request
+from headrace.client.wire.retry import Backoff, retry
+from headrace.protocol.api import ApiKey, encode_response
 from headrace.protocol.frame import encode_frame
-from headrace.protocol.headers import decode_response_header, encode_request_header, encode_response_header
+from headrace.protocol.headers import encode_request_header, encode_response_header
+from headrace.protocol.ids import TopicPartition
 from headrace.protocol.message import Message
 from headrace.protocol.records import Record, encode_batch
-from headrace.protocol.schema import fetch, list_offsets, metadata, produce
+from headrace.protocol.schema import fetch, produce
 from headrace.protocol.schema.request_header import RequestHeader
 
 KIB, MIB = 1024, 1024 * 1024
@@ -39,11 +44,6 @@ _PLACE: Final = 0x0123456789ABCDEF  # stands where a number goes, so that its po
 _PLACE_16: Final = 0x0123
 
 
-class Address(NamedTuple):
-    host: str
-    port: int
-
-
 def request(key: ApiKey, body: Message) -> bytes:
     version = VERSIONS[key]
     header = RequestHeader(
@@ -52,55 +52,40 @@ def request(key: ApiKey, body: Message) -> bytes:
     return b"".join(encode_frame(encode_request_header(header), body.encode(version)))
 
 
-def ask(address: Address, key: ApiKey, body: Message, *, timeout_s: float = TIMEOUT_S) -> Message:
-    """One request on a connection of its own, and its decoded answer."""
-    with socket.create_connection(address, timeout_s) as connection:
-        connection.sendall(request(key, body))
-        with connection.makefile("rb") as answers:
-            (size,) = SIZE.unpack(answers.read(4).ljust(4, b"\0"))
-            frame = answers.read(size)
-    if not frame:
-        raise ConnectionError("closed without an answer")
-    _, rest = decode_response_header(key, VERSIONS[key], memoryview(frame))
-    return response_class(key).decode(rest, VERSIONS[key])
+def ask(address: Address, body: Message, *, timeout_s: float = TIMEOUT_S) -> Any:
+    """Send one request on a connection of its own, and return the response."""
+    connection = Connection(address, answer_s=timeout_s, client_id="compare")
+    try:
+        return connection.ask(body)
+    finally:
+        connection.close()
 
 
 def answers_metadata(address: Address) -> bool:
     """Whether the broker is up: it answers Metadata and knows of itself."""
-    everything = metadata.MetadataRequest(topics=(), allow_auto_topic_creation=False)
     try:
-        answer = ask(address, ApiKey.METADATA, everything, timeout_s=2)
-    except OSError:
+        return bool(ask(address, metadata_request(), timeout_s=2).brokers)
+    except NoAnswer:
         return False
-    assert isinstance(answer, metadata.MetadataResponse)
-    return bool(answer.brokers)
 
 
 def topic_id(address: Address, name: str) -> bytes:
-    """The id of a topic, once the leaders of all its partitions answer for them."""
-    wanted = metadata.MetadataRequest(topics=[metadata.MetadataRequestTopic(name=name)])
-    deadline = time.monotonic() + TIMEOUT_S
-    while time.monotonic() < deadline:
-        answer = ask(address, ApiKey.METADATA, wanted)
-        assert isinstance(answer, metadata.MetadataResponse)
-        (topic,) = answer.topics
-        if topic.partitions and _leaders_answer(address, name, len(topic.partitions)):
-            return topic.topic_id
-        time.sleep(0.05)
-    raise TimeoutError(f"{name} has no leader after {TIMEOUT_S} s")
+    """Return the id of a topic, created if it is new, once the leaders of all its partitions answer."""
+
+    def look() -> bytes:
+        (topic,) = ask(address, metadata_request([name], create=True)).topics
+        if not topic.partitions or not leaders_answer(address, name, range(len(topic.partitions))):
+            raise Retriable(f"{name} has no leader")
+        return bytes(topic.topic_id)
+
+    return retry(look, Backoff(TIMEOUT_S))
 
 
-def _leaders_answer(address: Address, name: str, partitions: int) -> bool:
-    """Kafka tells of a new leader in Metadata shortly before the leader itself knows."""
-    parts = [
-        list_offsets.ListOffsetsPartition(partition_index=number, timestamp=-1)
-        for number in range(partitions)
-    ]
-    topics = [list_offsets.ListOffsetsTopic(name=name, partitions=parts)]
-    body = list_offsets.ListOffsetsRequest(replica_id=-1, topics=topics)
-    answer = ask(address, ApiKey.LIST_OFFSETS, body)
-    assert isinstance(answer, list_offsets.ListOffsetsResponse)
-    return not any(part.error_code for part in answer.topics[0].partitions)
+def leaders_answer(address: Address, name: str, partitions: Iterable[int]) -> bool:
+    """Whether the broker leads these partitions, and knows it: Kafka tells others shortly before."""
+    wanted = dict.fromkeys((TopicPartition(name, index) for index in partitions), LATEST)
+    found = listed_offsets(ask(address, list_offsets_request(wanted)))
+    return not any(each.error_code for each in found.values())
 
 
 class Batch(NamedTuple):

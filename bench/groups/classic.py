@@ -4,9 +4,10 @@ import asyncio
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
-from compare.wire import Address, ask, request
+from compare.wire import ask, request
 from groups.connection import Connection
-from groups.membership import NOT_YET, RETRY_S, Group, Member, Tally, Topic
+from groups.membership import RETRY_S, Group, Member, Tally, Topic
+from headrace.client.wire.connection import Address
 from headrace.protocol.api import ApiKey
 from headrace.protocol.consumer_protocol import (
     ConsumerProtocolAssignment,
@@ -63,7 +64,7 @@ class ClassicMember(Member):
             if error is ErrorCode.NONE:
                 self._id = answer.member_id
                 return answer
-            if error in NOT_YET:
+            if error.retriable:
                 await asyncio.sleep(RETRY_S)
             elif error is ErrorCode.MEMBER_ID_REQUIRED:
                 self._id = answer.member_id
@@ -118,6 +119,6 @@ def _assignments(topic: Topic, members: Sequence[str]) -> Iterator[sync_group.Sy
 
 def living(address: Address, names: Sequence[str]) -> int:
     """How many members the broker says these groups have, in groups that are stable."""
-    answer = ask(address, ApiKey.DESCRIBE_GROUPS, describe_groups.DescribeGroupsRequest(groups=names))
+    answer = ask(address, describe_groups.DescribeGroupsRequest(groups=names))
     assert isinstance(answer, describe_groups.DescribeGroupsResponse)
     return sum(len(group.members) for group in answer.groups if group.group_state == "Stable")

@@ -5,7 +5,8 @@ import time
 from collections import deque
 from typing import Any, Final, NamedTuple
 
-from compare.wire import SIZE, VERSIONS, Address, request
+from compare.wire import SIZE, VERSIONS, request
+from headrace.client.wire.connection import Address
 from headrace.protocol.api import ApiKey, response_class
 from headrace.protocol.headers import decode_response_header
 from headrace.protocol.message import Message

@@ -5,9 +5,10 @@ import uuid
 from collections.abc import Sequence
 from typing import Any, Final
 
-from compare.wire import Address, ask, request
+from compare.wire import ask, request
 from groups.connection import Connection
-from groups.membership import NOT_YET, RETRY_S, Group, Member, Tally
+from groups.membership import RETRY_S, Group, Member, Tally
+from headrace.client.wire.connection import Address
 from headrace.protocol.api import ApiKey
 from headrace.protocol.errors import ErrorCode
 from headrace.protocol.schema import consumer_group_describe as describe
@@ -33,7 +34,7 @@ class ConsumerMember(Member):
     async def join(self) -> None:
         self.owned = frozenset()
         answer = await self._asked(self._join_request())
-        while ErrorCode(answer.error_code) in NOT_YET:
+        while ErrorCode(answer.error_code).retriable:
             await asyncio.sleep(RETRY_S)
             answer = await self._asked(self._join_request())
         if answer.error_code:
@@ -97,6 +98,6 @@ class ConsumerMember(Member):
 def living(address: Address, names: Sequence[str]) -> int:
     """How many members the broker says these groups have, in groups that are stable."""
     body = describe.ConsumerGroupDescribeRequest(group_ids=names, include_authorized_operations=False)
-    answer = ask(address, ApiKey.CONSUMER_GROUP_DESCRIBE, body)
+    answer = ask(address, body)
     assert isinstance(answer, describe.ConsumerGroupDescribeResponse)
     return sum(len(group.members) for group in answer.groups if group.group_state == "Stable")

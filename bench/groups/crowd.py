@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from typing import Final
 
 from compare.servers import Server
-from compare.wire import Address
 from groups import classic, consumer
 from groups.connection import Connection, connect
 from groups.membership import Group, Member, Tally, Topic
 from groups.progress import progress
+from headrace.client.wire.connection import Address
 
 SETTLE_TIMEOUT_S: Final = 180
 STEP_S: Final = 0.5  # between two looks at how far it has come

@@ -13,11 +13,6 @@ from compare.wire import topic_id
 from groups.connection import Answer, Connection
 from headrace.protocol.errors import ErrorCode
 
-NOT_YET: Final = {
-    ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
-    ErrorCode.COORDINATOR_NOT_AVAILABLE,
-    ErrorCode.NOT_COORDINATOR,
-}
 RETRY_S: Final = 0.1
 
 

@@ -70,7 +70,7 @@ class Offsets:
     def run(self, server: Server) -> Figures:
         find(server.address, GROUP)
         topic = Topic.made(server, "committed", PARTITIONS)
-        ask(server.address, ApiKey.OFFSET_COMMIT, commit_request(GROUP, topic, PARTITIONS))
+        ask(server.address, commit_request(GROUP, topic, PARTITIONS))
         figures: dict[str, float] = {}
         for partitions, connections, depth in LOADS:
             load = f"{partitions} part, {connections} x {depth}"

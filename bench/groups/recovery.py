@@ -11,11 +11,12 @@ from typing import Final
 from compare.drive import drive
 from compare.servers import Server
 from compare.table import Figures
-from compare.wire import Address, answers_metadata, ask, request
+from compare.wire import answers_metadata, ask, request
 from groups.coordinator import commit_request, fetch_request, find
-from groups.membership import NOT_YET, Topic
+from groups.membership import Topic
 from groups.progress import progress
 from groups.table import Case
+from headrace.client.wire.connection import Address
 from headrace.protocol.api import ApiKey
 from headrace.protocol.errors import ErrorCode
 from headrace.protocol.schema.offset_fetch import OffsetFetchResponse
@@ -96,10 +97,10 @@ class Recovery:
 
     def _knows(self, address: Address, topic: Topic, group: int) -> bool:
         """Whether the broker answers for the group; what it answers has to be the last commit."""
-        answer = ask(address, ApiKey.OFFSET_FETCH, fetch_request(_name(group), topic, PARTITIONS))
+        answer = ask(address, fetch_request(_name(group), topic, PARTITIONS))
         assert isinstance(answer, OffsetFetchResponse)
         (found,) = answer.groups
-        if ErrorCode(found.error_code) in NOT_YET:
+        if ErrorCode(found.error_code).retriable:
             return False
         assert not found.error_code, ErrorCode(found.error_code).name
         offsets = [part.committed_offset for part in found.topics[0].partitions]

@@ -9,8 +9,8 @@ import pytest
 from cli.command import Command
 from cli.members import wait_until
 from headrace.coordination.errors import ZooKeeperUnavailable
-from headrace.coordination.java import find_java
 from headrace.coordination.zookeeper import find_jars
+from headrace.java import NoJava, find_java
 from headrace.testing.process import ClusterProcess, ServerProcess, UpProcess
 
 
@@ -97,7 +97,7 @@ def test_an_ensemble_survives_one_of_its_three_servers_and_ends_with_the_rest(tm
 
 def _need_zookeeper() -> None:
     try:
-        find_java()
+        find_java("ZooKeeper")
         find_jars()
-    except ZooKeeperUnavailable as error:
+    except (NoJava, ZooKeeperUnavailable) as error:
         pytest.skip(str(error))

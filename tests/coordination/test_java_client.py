@@ -7,7 +7,7 @@ from pathlib import Path
 import pyspark
 
 from coordination.conftest import Server
-from headrace.coordination.java import find_java
+from headrace.java import find_java
 
 SCRIPT = """\
 create /java hi
@@ -48,7 +48,7 @@ VARYING = re.compile(r"(main ERROR|[cmp]Zxid|[cm]time|zxid:|ephemeralOwner|Conne
 def said_by_the_command_line(server: Server) -> list[str]:
     jars = Path(pyspark.__file__).parent / "jars"
     command = [
-        find_java(),
+        find_java("ZooKeeper"),
         "-cp",
         f"{jars}/*",
         "org.apache.zookeeper.ZooKeeperMain",

@@ -117,12 +117,11 @@ def _clock() -> bool | None:
 
 
 def _java() -> str | None:
-    from headrace.coordination.errors import ZooKeeperUnavailable  # noqa: PLC0415
-    from headrace.coordination.java import find_java  # noqa: PLC0415
+    from headrace.java import NoJava, find_java  # noqa: PLC0415
 
     try:
-        return str(find_java())
-    except ZooKeeperUnavailable:
+        return str(find_java("ZooKeeper"))
+    except NoJava:
         return None
 
 

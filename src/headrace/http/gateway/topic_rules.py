@@ -7,17 +7,13 @@ from typing import Final
 
 from starlette.concurrency import run_in_threadpool
 
-from headrace.http.reach import SILENCE_S, Reach
-from headrace.protocol.schema.describe_configs import (
-    DescribeConfigsRequest,
-    DescribeConfigsResource,
-    DescribeConfigsResponse,
-)
+from headrace.client.wire.requests import TOPIC, describe_configs_request
+from headrace.http.reach import Reach
+from headrace.protocol.schema.describe_configs import DescribeConfigsResponse
 from headrace.registry.validation import KEY, KEY_STRATEGY, VALUE, VALUE_STRATEGY, Rule
 
 FRESH_S: Final = 5.0
 KEPT: Final = 10_000  # topics
-_TOPIC: Final = 2  # a kind of resource
 _WANTED: Final = (KEY, KEY_STRATEGY, VALUE, VALUE_STRATEGY)
 
 
@@ -38,11 +34,8 @@ class TopicRules:
         return await run_in_threadpool(self._ask, topic)
 
     def _ask(self, topic: str) -> Rule | None:
-        resource = DescribeConfigsResource(
-            resource_type=_TOPIC, resource_name=topic, configuration_keys=_WANTED
-        )
-        with self._reach.brokers(SILENCE_S) as brokers:
-            answer: DescribeConfigsResponse = brokers.any(DescribeConfigsRequest(resources=[resource]))
+        request = describe_configs_request(TOPIC, [topic], _WANTED)
+        answer: DescribeConfigsResponse = self._reach.live.any(request)
         values = {each.name: each.value for found in answer.results for each in found.configs}
         try:
             rule = Rule.of(values)

