@@ -11,11 +11,10 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from headrace.broker.partition import Partition
 from headrace.protocol.errors import KafkaError
 from headrace.protocol.ids import TopicPartition
-from headrace.storage.cleaner import CompactionStopped, install, plan_compaction, run_compaction
+from headrace.storage.cleaner import CompactionStopped, Throttle, install, plan_compaction, run_compaction
+from headrace.storage.compaction_filter import BYTES_PER_KEY
 from headrace.storage.errors import StorageError
-from headrace.storage.offset_map import BYTES_PER_KEY
 from headrace.storage.retention import enforce_retention
-from headrace.storage.throttle import Throttle
 
 if TYPE_CHECKING:
     from headrace.broker.server import Broker

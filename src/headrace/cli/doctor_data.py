@@ -12,8 +12,7 @@ from headrace.client.doctor.data import BrokerDirectory, Damage
 from headrace.storage.directory import CLEAN_SHUTDOWN
 from headrace.storage.errors import StorageError
 from headrace.storage.files import CLEANED, DELETED, SWAP, TEMPORARY
-from headrace.storage.identity import META_PROPERTIES, read_identity
-from headrace.storage.lock import FILE_NAME
+from headrace.storage.identity import LOCK_FILE, META_PROPERTIES, read_identity
 from headrace.storage.topics import parse_directory
 from headrace.storage.verify import verify
 
@@ -27,7 +26,7 @@ def broker_directories(path: Path) -> list[Path]:
     """The log directories in a directory of `headrace up`, or the one that it is."""
     if not path.is_dir():
         return []
-    if (path / META_PROPERTIES).exists() or (path / FILE_NAME).exists():
+    if (path / META_PROPERTIES).exists() or (path / LOCK_FILE).exists():
         return [path]
     return sorted(each for each in path.iterdir() if each.is_dir() and _BROKER.fullmatch(each.name))
 
@@ -67,7 +66,7 @@ def read_directory(path: Path, advance: Callable[[float], None] = lambda _: None
 def lock_holder(path: Path) -> int | None:
     """The process that runs a broker there."""
     try:
-        descriptor = os.open(path / FILE_NAME, os.O_RDWR)
+        descriptor = os.open(path / LOCK_FILE, os.O_RDWR)
     except OSError:
         return None
     try:

@@ -10,6 +10,7 @@ the process dies at any point the log opens with either the old segments or the 
 
 import logging
 import os
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
@@ -18,17 +19,48 @@ from pathlib import Path
 
 from headrace.protocol.batch import BatchHeader, read_header
 from headrace.protocol.errors import KafkaError
-from headrace.storage.compaction_filter import AbortedTxns, CompactionFilter, LastWrite, read_records
+from headrace.storage.compaction_filter import (
+    AbortedTxns,
+    CompactionFilter,
+    LastWrite,
+    OffsetMap,
+    read_records,
+)
 from headrace.storage.config import MAX_INT32, LogConfig
 from headrace.storage.files import CLEANED, SEGMENT_SUFFIXES, file_name
 from headrace.storage.log import Log
-from headrace.storage.offset_map import OffsetMap
 from headrace.storage.segment import Segment
 from headrace.storage.swap import announce, put_in_place
-from headrace.storage.throttle import Throttle
 from headrace.storage.txn_index import AbortedTxn
 
 logger = logging.getLogger(__name__)
+_CREDIT_SECONDS = 0.1  # how much of the time that the work itself takes counts as slept already
+
+
+class Throttle:
+    """Lets `spend` through at `bytes_per_second` on average, by sleeping in the calling thread."""
+
+    def __init__(
+        self,
+        bytes_per_second: float,
+        *,
+        clock: Callable[[], float] = time.monotonic,
+        sleep: Callable[[float], object] = time.sleep,
+    ) -> None:
+        self._rate = bytes_per_second
+        self._clock = clock
+        self._sleep = sleep
+        self._paid_until = clock()
+
+    def spend(self, size: int) -> None:
+        """Account for `size` bytes of work; sleep once it is ahead of its rate by a few milliseconds.
+
+        A sleep of nothing still lets other threads of the interpreter run.
+        """
+        now = self._clock()
+        self._paid_until = max(self._paid_until, now - _CREDIT_SECONDS) + size / self._rate
+        ahead = self._paid_until - now
+        self._sleep(ahead if ahead > 0.005 else 0)
 
 
 class CompactionStopped(Exception):

@@ -15,8 +15,14 @@ from headrace.storage import checkpoints
 from headrace.storage.config import LogConfig
 from headrace.storage.errors import ForeignDirectory, LogOffline, StorageError
 from headrace.storage.files import sync_directory, write_atomically
-from headrace.storage.identity import Identity, claim, read_identity, read_topic_id, write_topic_id
-from headrace.storage.lock import DirectoryLock
+from headrace.storage.identity import (
+    DirectoryLock,
+    Identity,
+    claim,
+    read_identity,
+    read_topic_id,
+    write_topic_id,
+)
 from headrace.storage.log import Log
 from headrace.storage.recovery import open_log
 from headrace.storage.topics import check_topic_name, parse_directory

@@ -1,5 +1,7 @@
 """Whose a directory is: `meta.properties` for a broker's, `partition.metadata` for a partition's."""
 
+import fcntl
+import os
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from binascii import Error as Base64Error
 from pathlib import Path
@@ -86,3 +88,33 @@ def write_topic_id(directory: Path, topic_id: bytes, *, sync: bool = True) -> No
 def _parse_properties(text: str) -> dict[str, str]:
     pairs = (line.split("=", 1) for line in text.splitlines() if "=" in line and not line.startswith("#"))
     return {key.strip(): value.strip() for key, value in pairs}
+
+
+LOCK_FILE = ".lock"
+_held: set[Path] = set()  # a POSIX lock does not keep its own process out
+
+
+class DirectoryLock:
+    """Held from construction until `release`; the kernel lets go of it when the process dies."""
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory.resolve()
+        if self._directory in _held:
+            raise ForeignDirectory(f"{directory} is in use by this process already")
+        descriptor = os.open(directory / LOCK_FILE, os.O_RDWR | os.O_CREAT, 0o644)
+        try:
+            fcntl.lockf(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)  # the kind of lock Java takes
+        except OSError:
+            os.close(descriptor)
+            raise ForeignDirectory(
+                f"{directory} is in use by another process: stop it first, or choose another directory"
+            ) from None
+        self._descriptor: int | None = descriptor
+        _held.add(self._directory)
+
+    def release(self) -> None:
+        """Let go; the file stays, as somebody may have it open already and be about to lock it."""
+        if self._descriptor is not None:
+            os.close(self._descriptor)
+            self._descriptor = None
+            _held.remove(self._directory)

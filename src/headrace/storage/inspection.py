@@ -27,9 +27,9 @@ from headrace.protocol.compression import (
 )
 from headrace.protocol.errors import InvalidRecord, InvalidRecords
 from headrace.protocol.record_walk import TooManyHeaders, Walked, walk_records
+from headrace.storage.batches import writable
 from headrace.storage.config import LogConfig
 from headrace.storage.errors import InvalidTimestamp, MessageTooLarge, TooMuchToInspect
-from headrace.storage.incoming import writable
 from headrace.storage.validation import validated_client_batch
 
 MAX_RECORDS: Final = 100_000  # of a batch whose records are read

@@ -22,9 +22,9 @@ from headrace.protocol.batch import (
 )
 from headrace.protocol.compression import Buffer
 from headrace.protocol.errors import InvalidRecord
+from headrace.storage.batches import Batch, read_batches, writable
 from headrace.storage.config import MAX_INT32, LogConfig
 from headrace.storage.errors import LogOffline, OffsetOutOfRange, RecordListTooLarge
-from headrace.storage.incoming import Batch, read_batches, writable
 from headrace.storage.inspection import PreparedBatch, prepare
 from headrace.storage.replay import Derived, replay, take_in
 from headrace.storage.segment import Segment

@@ -11,12 +11,12 @@ from collections.abc import Callable
 from pathlib import Path
 
 from headrace.protocol.batch import BatchHeader
+from headrace.storage.batches import read_end_marker
 from headrace.storage.config import LogConfig
 from headrace.storage.epochs import LeaderEpochs
 from headrace.storage.errors import CorruptLog
 from headrace.storage.files import CLEANED, DELETED, LOG, SWAP, TEMPORARY, segment_base_offsets
 from headrace.storage.log import Log
-from headrace.storage.markers import read_end_marker
 from headrace.storage.producers import Producers
 from headrace.storage.replay import Derived, replay, take_in
 from headrace.storage.segment import Segment

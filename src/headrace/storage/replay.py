@@ -7,8 +7,8 @@ which calls it for each batch it finds.
 from typing import NamedTuple
 
 from headrace.protocol.batch import BatchHeader
+from headrace.storage.batches import read_end_marker
 from headrace.storage.epochs import LeaderEpochs
-from headrace.storage.markers import read_end_marker
 from headrace.storage.producer_state import EndMarker
 from headrace.storage.producers import Producers
 from headrace.storage.segment import Segment

@@ -1,12 +1,19 @@
 """What stays of a batch, decided without a file."""
 
+import tracemalloc
+
 import pytest
 
 from headrace.protocol.batch import BatchHeader, TimestampType, assign_append_time, read_batch
 from headrace.protocol.compression import Compression
 from headrace.protocol.records import Record, decode_batch, encode_batch
-from headrace.storage.compaction_filter import AbortedTxns, CompactionFilter, LastWrite
-from headrace.storage.offset_map import OffsetMap
+from headrace.storage.compaction_filter import (
+    BYTES_PER_KEY,
+    AbortedTxns,
+    CompactionFilter,
+    LastWrite,
+    OffsetMap,
+)
 from headrace.storage.txn_index import AbortedTxn
 from headrace.testing.records import make_batch, make_marker
 
@@ -210,3 +217,50 @@ def test_only_the_batches_between_a_transactions_first_and_its_marker_are_aborte
     assert [offset for offset in range(35) if holds(5, offset)] == [*range(10, 16), *range(20, 26)]
     assert [offset for offset in range(35) if holds(6, offset)] == [*range(12, 31)]
     assert not any(holds(7, offset) for offset in range(35))
+
+
+def test_the_newest_offset_of_a_key_is_the_one_noted_last() -> None:
+    offsets = OffsetMap(10)
+    assert offsets.put(b"a", 1)
+    assert offsets.put(b"b", 2)
+    assert offsets.put(b"a", 3)
+
+    assert [offsets.newest(key) for key in (b"a", b"b", b"c")] == [3, 2, None]
+    assert len(offsets) == 2
+
+
+def test_a_full_map_takes_the_keys_it_knows_and_no_others() -> None:
+    offsets = OffsetMap(2)
+    assert offsets.put(b"a", 1)
+    assert offsets.put(b"b", 2)
+
+    assert not offsets.put(b"c", 3)
+    assert offsets.put(b"b", 4)
+    assert [offsets.newest(key) for key in (b"a", b"b", b"c")] == [1, 4, None]
+    assert len(offsets) == 2
+
+
+def test_keys_of_every_length_are_told_apart() -> None:
+    """Also those as long as a digest, and the empty one."""
+    keys = [b"x" * length for length in range(64)] + [b"x" * length + b"y" for length in range(64)]
+    offsets = OffsetMap(1000)
+    for offset, key in enumerate(keys):
+        offsets.put(key, offset)
+
+    assert [offsets.newest(key) for key in keys] == list(range(128))
+
+
+@pytest.mark.parametrize("count", [30_000, 43_000, 44_000, 90_000])  # before and after the table grows
+@pytest.mark.parametrize("key", [b"%d", b"%09d-ten-more", b"a key of quite some length, %d, like a long URL"])
+def test_a_key_takes_no_more_memory_than_announced(key: bytes, count: int) -> None:
+    tracemalloc.start()
+    try:
+        offsets = OffsetMap(count)
+        for number in range(count + 10):
+            offsets.put(key % number, 2**40 + number)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+
+    assert len(offsets) == count
+    assert peak < count * BYTES_PER_KEY

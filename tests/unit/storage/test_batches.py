@@ -5,7 +5,7 @@ import pytest
 from headrace.protocol.batch import read_batch
 from headrace.protocol.errors import InvalidRecord
 from headrace.protocol.records import Record, encode_batch
-from headrace.storage.markers import read_end_marker
+from headrace.storage.batches import read_end_marker
 from headrace.storage.producer_state import EndMarker
 from headrace.testing.records import make_marker
 

@@ -1,6 +1,9 @@
 """Transaction markers: the control batches by which a coordinator ends a transaction in a log."""
 
-from headrace.protocol.batch import BatchHeader
+from typing import NamedTuple
+
+from headrace.protocol.batch import BatchHeader, read_batch
+from headrace.protocol.compression import Buffer
 from headrace.protocol.control_records import ControlRecordType, decode_control_key, decode_end_txn_marker
 from headrace.protocol.errors import InvalidRecord, ProtocolError
 from headrace.protocol.records import decode_batch
@@ -25,3 +28,31 @@ def read_end_marker(batch: memoryview, header: BatchHeader) -> EndMarker | None:
     except ProtocolError as error:
         raise InvalidRecord(str(error)) from error
     return EndMarker(commit=kind is ControlRecordType.COMMIT, coordinator_epoch=marker.coordinator_epoch)
+
+
+class Batch(NamedTuple):
+    """A batch on its way into the log, with the outcome if it is a transaction marker."""
+
+    header: BatchHeader
+    marker: EndMarker | None
+
+
+def writable(data: Buffer) -> memoryview:
+    """A view of `data` that can be written to; of a copy, if `data` cannot."""
+    view = memoryview(data)
+    return memoryview(bytearray(view)) if view.readonly else view
+
+
+def read_batches(view: memoryview) -> list[Batch]:
+    """Every batch in `view`, checked; what is not a whole number of batches raises CorruptMessage."""
+    batches = []
+    position = 0
+    while position < len(view):
+        header = read_batch(view, position)
+        end = position + header.size
+        marker = read_end_marker(view[position:end], header) if header.is_control else None
+        batches.append(Batch(header, marker))
+        position = end
+    if not batches:
+        raise InvalidRecord("there is no batch to append")
+    return batches
