@@ -26,7 +26,7 @@ from headrace.protocol.compression import Compression
 from headrace.protocol.records import decode_batch
 from headrace.storage.config import LogConfig
 from headrace.storage.log import Appended
-from headrace.storage.producer_state import ProducerState, Written
+from headrace.storage.producer_state import AppendedBatch, ProducerState
 from headrace.storage.time_lookup import FoundOffset
 from headrace.testing.clock import SettableClock
 from headrace.testing.logs import memory_directory, open_test_log, read_all
@@ -50,7 +50,7 @@ class Writer:
     """What must be known of a producer, worked out from the batches alone."""
 
     epoch: int = -1
-    recent: deque[Written] = field(default_factory=lambda: deque(maxlen=REMEMBERED))
+    recent: deque[AppendedBatch] = field(default_factory=lambda: deque(maxlen=REMEMBERED))
     txn_first_offset: int | None = None
 
     def enter(self, epoch: int) -> None:
@@ -71,7 +71,7 @@ def writers_of(batches: list[Stored]) -> dict[int, Writer]:
             continue
         last_sequence = add_sequence(header.base_sequence, header.last_offset_delta)
         writer.recent.append(
-            Written(
+            AppendedBatch(
                 header.base_sequence,
                 last_sequence,
                 header.base_offset,

@@ -74,6 +74,9 @@ class SimLogs:
             self.high_watermarks.pop(id_, None)
             self._disk.high_watermarks.pop(id_, None)
 
+    def unlink_deleted(self) -> None:
+        """There are no files here."""
+
     def prepare_checkpoint(self) -> Callable[[], None]:
         offsets = dict(self.high_watermarks)
         self._prepared += 1

@@ -125,6 +125,8 @@ class Housekeeping:
                     logger.info("%s: %d old segments removed", partition.id, removed)
                 log = partition.log
                 log.producers.remove_expired(log.now_ms() - log.config.producer_id_expiration_ms)
+                if log.has_deleted_files:
+                    await self._in_thread(log.unlink_deleted)
             await asyncio.sleep(0)  # requests come first
 
     async def _watch_followers(self) -> None:
@@ -176,6 +178,7 @@ class Housekeeping:
         clean_to = install(partition.log, compacted)
         if clean_to is not None:
             offsets[partition.id] = clean_to
+        await self._in_thread(partition.log.unlink_deleted)
 
 
 @contextmanager

@@ -223,6 +223,7 @@ class Replicas:
             partition.close()
         if id_ in self._broker.logs.logs or id_ in self._broker.logs.failed:
             self._broker.logs.delete(id_)
+            self._broker.logs.unlink_deleted()
 
     def drop_topic(self, name: str) -> None:
         """Remove every log of a topic that is gone; those who wait for it are told so."""
@@ -236,6 +237,7 @@ class Replicas:
                 partition.close()
         if gone:
             logs.delete(*gone)
+            logs.unlink_deleted()
         self._broker.meters.forget(name)
         self._broker.schemas.forget(name)
 

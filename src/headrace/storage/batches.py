@@ -1,4 +1,4 @@
-"""Transaction markers: the control batches by which a coordinator ends a transaction in a log."""
+"""Batches before they are appended: their headers, and the transaction markers among them."""
 
 from typing import NamedTuple
 
@@ -11,15 +11,18 @@ from headrace.storage.producer_state import EndMarker
 
 
 def read_end_marker(batch: memoryview, header: BatchHeader) -> EndMarker | None:
-    """The outcome a control batch carries, or None if it is a control record of another kind.
+    """Return the outcome in a control batch, or None if it is a control record of another kind.
 
-    None as well if compaction has left only the frame of a batch, for the sake of the producer's epoch.
+    None is also returned for a batch of which compaction has left only the header, to keep the producer
+    epoch.
     """
     if header.records_count == 0:
         return None
     record = next(decode_batch(batch, header), None)
     if record is None or record.key is None:
-        raise InvalidRecord("a control batch needs a record with a version and a type as its key")
+        raise InvalidRecord(
+            "a control batch needs a record with version and type as its key (INVALID_RECORD)"
+        )
     try:
         kind = decode_control_key(record.key)
         if kind not in {ControlRecordType.ABORT, ControlRecordType.COMMIT}:
@@ -31,20 +34,20 @@ def read_end_marker(batch: memoryview, header: BatchHeader) -> EndMarker | None:
 
 
 class Batch(NamedTuple):
-    """A batch on its way into the log, with the outcome if it is a transaction marker."""
+    """A batch to be appended, with its outcome if it is a transaction marker."""
 
     header: BatchHeader
     marker: EndMarker | None
 
 
 def writable(data: Buffer) -> memoryview:
-    """A view of `data` that can be written to; of a copy, if `data` cannot."""
+    """Return a writable view of `data`, or of a copy if `data` is read-only."""
     view = memoryview(data)
     return memoryview(bytearray(view)) if view.readonly else view
 
 
 def read_batches(view: memoryview) -> list[Batch]:
-    """Every batch in `view`, checked; what is not a whole number of batches raises CorruptMessage."""
+    """Return every batch in `view`, checked; raise CorruptMessage if it has incomplete batches."""
     batches = []
     position = 0
     while position < len(view):
@@ -54,5 +57,5 @@ def read_batches(view: memoryview) -> list[Batch]:
         batches.append(Batch(header, marker))
         position = end
     if not batches:
-        raise InvalidRecord("there is no batch to append")
+        raise InvalidRecord("there is no batch to append (INVALID_RECORD)")
     return batches

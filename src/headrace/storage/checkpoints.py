@@ -1,12 +1,12 @@
-"""The small text files beside the logs: a version, a count, and a line per entry.
+"""Checkpoint files: a version, a count, and a line per entry.
 
     0
     2
     orders 0 1204
     orders 1 998
 
-They are replaced whole, by rename. One that cannot be read is treated by each owner as it can bear:
-see `LogDirectory` for offsets and `LeaderEpochs` for epochs.
+A checkpoint is replaced as a whole, by rename. `LogDirectory` and `LeaderEpochs` each handle an unreadable
+one in their own way.
 """
 
 from collections.abc import Iterable, Mapping
@@ -20,13 +20,13 @@ _VERSION = 0
 
 
 class CorruptCheckpoint(StorageError):
-    """The file is not a checkpoint, or not all of it is there."""
+    """The file is not a checkpoint, or is incomplete."""
 
 
 def read_offsets(path: Path) -> dict[TopicPartition, int]:
-    """Topic, partition and offset of every line; none if there is no file, or nothing in it.
+    """Return the offset of each partition in the file; an absent or empty file has none.
 
-    Kafka makes these files before it has anything to write.
+    Kafka creates these files before it has anything to write.
     """
     if path.exists() and not path.stat().st_size:
         return {}
@@ -45,13 +45,13 @@ def write_offsets(path: Path, offsets: Mapping[TopicPartition, int]) -> None:
 
 
 def read_lines(path: Path) -> list[str]:
-    """The entries of a checkpoint file; empty if there is no file."""
+    """Return the entries of a checkpoint file; an absent file has none."""
     try:
         version, count, *lines = path.read_text("utf-8").splitlines()
         announced = int(count)
     except FileNotFoundError:
         return []
-    except ValueError:  # too few lines, a count that is no number, or bytes that are no text
+    except ValueError:  # too few lines, a count that is not a number, or bytes that are not UTF-8
         raise CorruptCheckpoint(f"{path} is not a checkpoint file") from None
     if version != str(_VERSION):
         raise CorruptCheckpoint(f"{path} has version {version!r}, expected {_VERSION}")

@@ -1,11 +1,11 @@
-"""Log compaction: plan on the log's own thread, copy in any other, put in place on the log's own again.
+"""Log compaction: planned on the log's own thread, copied in any other, installed on the log's own thread.
 
     plan = plan_compaction(log, first_dirty_offset=..., up_to_offset=...)
     compacted = run_compaction(plan, max_keys=..., stop=..., throttle=...)     # takes long, blocks
     first_dirty_offset = install(log, compacted)
 
-A plan names closed segments only, whose bytes never change, so appends and reads go on meanwhile. If
-the process dies at any point the log opens with either the old segments or the new.
+A plan has only closed segments, whose bytes never change, so appends and reads continue. If
+the process dies at any point, the log opens with either the old segments or the new ones.
 """
 
 import logging
@@ -34,11 +34,11 @@ from headrace.storage.swap import announce, put_in_place
 from headrace.storage.txn_index import AbortedTxn
 
 logger = logging.getLogger(__name__)
-_CREDIT_SECONDS = 0.1  # how much of the time that the work itself takes counts as slept already
+_CREDIT_SECONDS = 0.1  # the most time of the work itself that counts as time slept
 
 
 class Throttle:
-    """Lets `spend` through at `bytes_per_second` on average, by sleeping in the calling thread."""
+    """Limits work to `bytes_per_second` on average, by sleeping in the calling thread."""
 
     def __init__(
         self,
@@ -53,9 +53,9 @@ class Throttle:
         self._paid_until = clock()
 
     def spend(self, size: int) -> None:
-        """Account for `size` bytes of work; sleep once it is ahead of its rate by a few milliseconds.
+        """Account for `size` bytes of work; sleep if the work is a few milliseconds ahead of its rate.
 
-        A sleep of nothing still lets other threads of the interpreter run.
+        A sleep of zero seconds lets other threads of the interpreter run.
         """
         now = self._clock()
         self._paid_until = max(self._paid_until, now - _CREDIT_SECONDS) + size / self._rate
@@ -64,31 +64,31 @@ class Throttle:
 
 
 class CompactionStopped(Exception):
-    """Somebody asked the compaction to stop, or cut the log under it; nothing has changed."""
+    """The compaction was stopped, or the log was truncated under it; nothing has changed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """What one pass will do, and all it needs to know of the log."""
+    """The work of one compaction, and all that it needs to know of the log."""
 
     directory: Path
     config: LogConfig
-    segments: tuple[Segment, ...]  # closed ones, from the log's first to the last that may be compacted
-    end_offset: int  # that the segment after them starts with
+    segments: tuple[Segment, ...]  # closed ones, from the first of the log to the last that may be compacted
+    end_offset: int  # the base offset of the segment after them
     first_dirty_offset: int
     now_ms: int
     dirty_ratio: float
     overdue: bool  # a dirty record has waited for longer than `max.compaction.lag.ms`
     aborted: tuple[AbortedTxn, ...]
     last_writes: dict[int, LastWrite]
-    is_stale: Callable[[], bool]  # whether bytes have gone from the log since; any thread may ask
+    is_stale: Callable[[], bool]  # whether the log was truncated since; any thread may call it
     note_unreadable: Callable[
         [Path, int, BatchHeader, KafkaError], None
-    ]  # logs a batch that is kept as it is
+    ]  # logs a batch that is kept unchanged
 
     @property
     def spans(self) -> list[tuple[Segment, int]]:
-        """Each segment with the offset that the one after it starts with."""
+        """Return each segment with the base offset of the next one."""
         ends = [segment.base_offset for segment in self.segments[1:]]
         return list(zip(self.segments, [*ends, self.end_offset], strict=True))
 
@@ -99,7 +99,7 @@ class Plan:
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Segments that become one: together they fit."""
+    """Segments that are merged into one."""
 
     sources: tuple[Segment, ...]
 
@@ -110,7 +110,7 @@ class Group:
 
 @dataclass(frozen=True, slots=True)
 class Compacted:
-    """Groups whose `.cleaned` segments are written and synced, and how far the log is clean with them."""
+    """Groups whose `.cleaned` segments are written and synced, and the end offset of the clean part."""
 
     plan: Plan
     groups: tuple[Group, ...]
@@ -118,9 +118,9 @@ class Compacted:
 
 
 def plan_compaction(log: Log, *, first_dirty_offset: int, up_to_offset: int) -> Plan | None:
-    """What there is to compact below `up_to_offset`, the last stable offset; None if nothing is dirty.
+    """Return a plan for the log below `up_to_offset`, the last stable offset; None if nothing is dirty.
 
-    The active segment is never touched, nor one with a record younger than `min.compaction.lag.ms`.
+    The active segment is never compacted, nor one with a record younger than `min.compaction.lag.ms`.
     """
     now_ms = log.now_ms()
     config = log.config
@@ -133,7 +133,7 @@ def plan_compaction(log: Log, *, first_dirty_offset: int, up_to_offset: int) -> 
         )
     ]
     if not log.segments[0].base_offset <= first_dirty_offset <= log.log_end_offset:
-        first_dirty_offset = log.segments[0].base_offset  # the checkpoint is of another life of this log
+        first_dirty_offset = log.segments[0].base_offset  # the checkpoint is of an earlier log of this name
     dirty = [segment for segment, end in zip(segments, ends, strict=False) if end > first_dirty_offset]
     dirty = [segment for segment in dirty if segment.size]
     if not dirty:
@@ -152,7 +152,7 @@ def plan_compaction(log: Log, *, first_dirty_offset: int, up_to_offset: int) -> 
             for segment in dirty
             if segment.first_timestamp >= 0
         ),
-        # Of all segments: the marker of a transaction may stand past the last that is compacted.
+        # Of all segments: the marker of a transaction may be after the last segment that is compacted.
         aborted=tuple(txn for segment in log.segments for txn in segment.txn_index),
         last_writes={
             state.producer_id: LastWrite(state.recent[-1].last_offset if state.recent else None, state.epoch)
@@ -164,7 +164,7 @@ def plan_compaction(log: Log, *, first_dirty_offset: int, up_to_offset: int) -> 
 
 
 def _note_unreadable(log: Log, path: Path, position: int, header: BatchHeader, why: KafkaError) -> None:
-    """Log a batch whose records cannot be read, once: every pass meets it again."""
+    """Log a batch whose records cannot be read, once: every compaction finds it again."""
     if header.base_offset > log.last_unreadable_offset:
         log.last_unreadable_offset = header.base_offset
         logger.warning(
@@ -180,10 +180,10 @@ def _note_unreadable(log: Log, path: Path, position: int, header: BatchHeader, w
 def run_compaction(
     plan: Plan, *, max_keys: int, stop: Callable[[], bool], throttle: Throttle | None = None
 ) -> Compacted:
-    """Write the compacted segments beside the old ones. Needs no lock; `stop` is asked at every batch.
+    """Write the compacted segments beside the old ones. Needs no lock; `stop` is called for every batch.
 
-    A batch whose records cannot be read is kept as it is. Raises CompactionStopped, or CorruptLog for a batch
-    whose checksum does not hold; in both cases, and for an OSError, what was written is removed again.
+    A batch whose records cannot be read is kept unchanged. Raises CompactionStopped, or CorruptLog for a
+    batch with an invalid checksum; in both cases, and for an OSError, the written files are removed.
     """
     pace = _Pace(lambda: stop() or plan.is_stale(), throttle)
     groups: tuple[Group, ...] = ()
@@ -202,17 +202,17 @@ def run_compaction(
     except BaseException:
         for group in groups:
             _remove_cleaned(plan.directory, group.base_offset)
-        if plan.is_stale():  # a file that ended early, or was gone, is no damage then
+        if plan.is_stale():  # then a short or missing file is not damage
             raise CompactionStopped from None
         raise
     return Compacted(plan, groups, offsets.end_offset)
 
 
 def install(log: Log, compacted: Compacted) -> int | None:
-    """Put the compacted segments in place; return where the log is dirty from now on.
+    """Replace the segments by the compacted ones; return the new first dirty offset.
 
-    None, and the compacted segments thrown away, if bytes have gone from the log meanwhile: what was
-    compacted may not be what is there now.
+    If the log was truncated in the meantime, remove the compacted segments and return None: they may differ
+    from the log. `Log.unlink_deleted` frees the space of the old segments.
     """
     if compacted.plan.is_stale():
         for group in compacted.groups:
@@ -226,13 +226,13 @@ def install(log: Log, compacted: Compacted) -> int | None:
 def _swap(log: Log, group: Group) -> Segment:
     announce(log.directory, group.base_offset)
     for source in reversed(group.sources[1:]):
-        source.delete()
+        source.delete(log.discard)
     group.sources[0].release()
-    return put_in_place(log.directory, group.base_offset, log.config)
+    return put_in_place(log.directory, group.base_offset, log.config, log.discard)
 
 
 class _Pace:
-    """Between two batches: stop if asked to, slow down if too fast."""
+    """Between two batches: stops if requested, and slows down if too fast."""
 
     def __init__(self, stop: Callable[[], bool], throttle: Throttle | None) -> None:
         self._stop = stop
@@ -251,7 +251,7 @@ def _has_settled(segment: Segment, now_ms: int, config: LogConfig) -> bool:
 
 
 def _newest_offsets(plan: Plan, max_keys: int, pace: _Pace) -> OffsetMap:
-    """The last offset of each key from the first dirty offset on, as far as memory allows."""
+    """Return the last offset of each key from the first dirty offset on, as far as memory allows."""
     offsets = OffsetMap(max_keys)
     aborted = AbortedTxns(plan.aborted)
     for segment in (segment for segment, end in plan.spans if end > plan.first_dirty_offset):
@@ -269,7 +269,7 @@ def _newest_offsets(plan: Plan, max_keys: int, pace: _Pace) -> OffsetMap:
 
 
 def _keys(header: BatchHeader, batch: memoryview) -> list[tuple[bytes, int]]:
-    """The keys of a batch and their offsets; none if the batch cannot be read, which is then kept."""
+    """Return the keys of a batch and their offsets; none if the batch is unreadable, which is then kept."""
     try:
         return [(each.key, each.offset) for each in read_records(header, batch) if each.key is not None]
     except KafkaError:
@@ -277,9 +277,9 @@ def _keys(header: BatchHeader, batch: memoryview) -> list[tuple[bytes, int]]:
 
 
 def _groups(plan: Plan, end_offset: int) -> Iterator[Group]:
-    """Neighbours whose sizes add up to no more than a segment may have, and whose offsets fit its index.
+    """Yield neighbouring segments that together fit into one, in size and in relative offsets.
 
-    Segments from `end_offset` on stay as they are.
+    Segments from `end_offset` on are left unchanged.
     """
     group: list[Segment] = []
     for segment, end in plan.spans:
@@ -306,7 +306,7 @@ def _write_cleaned(plan: Plan, group: Group, keeper: CompactionFilter, pace: _Pa
         target.seal()
         target.flush()
         written_ms = max(source.created_ms for source in group.sources)
-        os.utime(target.path, (written_ms / 1000, written_ms / 1000))  # the age of records without a time
+        os.utime(target.path, (written_ms / 1000, written_ms / 1000))  # the age of records without timestamps
     finally:
         target.release()
 

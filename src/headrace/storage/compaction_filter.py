@@ -1,7 +1,8 @@
-"""What compaction keeps of a batch: decided here, batch by batch, without a file.
+"""Which records of a batch compaction keeps: decided batch by batch, without I/O.
 
-Of each key the last record is kept, a tombstone until its time is over, and a marker while records of
-its transaction are there. Offsets, order and every producer's last sequence number stay what they were.
+Compaction keeps the last record of each key, a tombstone until its delete horizon, and a transaction marker
+while the log has records of its transaction. Offsets, order and every producer's last sequence number do not
+change.
 """
 
 from bisect import bisect_right
@@ -23,18 +24,21 @@ BYTES_PER_KEY = 192  # measured: dict slot, digest and offset of one entry
 
 
 class OffsetMap:
-    """Keys are remembered by digest: two keys meet with a chance of one in 2**64 for four billion of them."""
+    """The newest offset of each key, in bounded memory.
+
+    Keys are stored as digests: among four billion keys, two collide with a probability of one in 2**64.
+    """
 
     def __init__(self, max_keys: int) -> None:
         self._max_keys = max_keys
         self._offsets: dict[bytes, int] = {}
-        self.end_offset = 0  # everything before it has been taken in
+        self.end_offset = 0  # all records before it are in the map
 
     def __len__(self) -> int:
         return len(self._offsets)
 
     def put(self, key: bytes, offset: int) -> bool:
-        """Note that `key` was written at `offset`; False if there is no room for another key."""
+        """Note that `key` was written at `offset`; return False if there is no room for another key."""
         digest = _digest(key)
         if len(self._offsets) >= self._max_keys and digest not in self._offsets:
             return False
@@ -46,25 +50,25 @@ class OffsetMap:
 
 
 def _digest(key: bytes) -> bytes:
-    """The key itself while it is shorter than a digest, so that the two cannot be mistaken."""
+    """Return the digest of a key; a key shorter than a digest stands for itself."""
     return key if len(key) < _DIGEST_BYTES else blake2b(key, digest_size=_DIGEST_BYTES).digest()
 
 
 class LastWrite(NamedTuple):
-    """What a producer that is still known wrote last: compaction must not lose it."""
+    """The last batch of a known producer, which compaction must not remove."""
 
-    data_offset: int | None  # None: only a marker is left of it
+    data_offset: int | None  # None: only a marker is known
     epoch: int
 
 
 class _Fate(Enum):
-    FILTER = 1  # each record is looked at
-    KEEP = 2  # all records stay
-    DISCARD = 3  # none stays
+    FILTER = 1  # decide for each record
+    KEEP = 2  # keep all records
+    DISCARD = 3  # keep no record
 
 
 class AbortedTxns:
-    """The aborted transactions of a log, to be asked about its batches."""
+    """The aborted transactions of a log, indexed by producer."""
 
     def __init__(self, aborted: Iterable[AbortedTxn]) -> None:
         self._of_producer: dict[int, list[AbortedTxn]] = {}
@@ -72,14 +76,14 @@ class AbortedTxns:
             self._of_producer.setdefault(txn.producer_id, []).append(txn)
 
     def holding(self, header: BatchHeader) -> AbortedTxn | None:
-        """The aborted transaction that a producer's batch, or the marker that ends it, belongs to."""
+        """Return the aborted transaction that a batch, or a marker, belongs to."""
         txns = self._of_producer.get(header.producer_id, [])
         number = bisect_right(txns, header.base_offset, key=lambda txn: txn.first_offset) - 1
         return txns[number] if number >= 0 and header.base_offset <= txns[number].last_offset else None
 
 
 class CompactionFilter:
-    """One pass over a log from its start: hand it every batch in order."""
+    """One pass over a log from its start: `keep` gets every batch in order."""
 
     def __init__(
         self,
@@ -95,21 +99,22 @@ class CompactionFilter:
         self._last_writes = last_writes
         self._now_ms = now_ms
         self._delete_retention_ms = delete_retention_ms
-        self._unfinished: set[int] = set()  # producers with records of a transaction met since its marker
+        self._unfinished: set[int] = set()  # producers with transactional records since their last marker
         self._still_aborted: list[AbortedTxn] = []
 
     def take_aborted(self) -> list[AbortedTxn]:
-        """The aborted transactions whose markers were met since the last call, with records before them.
+        """Return the aborted transactions whose markers `keep` has seen since the last call, with records.
 
-        Their records are gone with this pass, but a reader of the old segments may be under way.
+        Their records are removed by this pass, but a consumer may still be reading the old segments.
         """
         taken, self._still_aborted = self._still_aborted, []
         return taken
 
     def keep(self, header: BatchHeader, batch: memoryview) -> memoryview | bytearray | None:
-        """What stays of `batch`: itself, a smaller one at the same offsets, or None.
+        """Return what stays of `batch`: the batch itself, a smaller one at the same offsets, or None.
 
-        InvalidRecord if its records cannot be read; the next batch can be handed in all the same.
+        Raise InvalidRecord if its records cannot be read; `keep` can be called for the next batch all the
+        same.
         """
         fate, marker_is_idle = self._fate(header, batch)
         if header.base_offset >= self._offsets.end_offset:
@@ -119,7 +124,7 @@ class CompactionFilter:
         if not kept:
             return _emptied(header) if self._is_last_write(header) else None
         horizon = header.delete_horizon_ms
-        is_dirty = header.last_offset >= self._offsets.end_offset  # readers still meet what it deletes
+        is_dirty = header.last_offset >= self._offsets.end_offset  # consumers may still need its tombstones
         has_tombstone = not all(record.has_value for record in kept)
         if horizon is None and not is_dirty and (marker_is_idle or has_tombstone):
             horizon = self._now_ms + self._delete_retention_ms
@@ -128,7 +133,7 @@ class CompactionFilter:
         return _rebuilt(header, kept, horizon)
 
     def _fate(self, header: BatchHeader, batch: memoryview) -> tuple[_Fate, bool]:
-        """What happens to the batch's records, and whether it is a marker that nothing needs any more."""
+        """Return what happens to the batch's records, and whether it is a marker of no remaining records."""
         if header.is_control:
             idle = self._is_idle_marker(header, batch)
             return (_Fate.DISCARD if idle and self._is_due(header) else _Fate.KEEP), idle
@@ -170,16 +175,16 @@ class CompactionFilter:
 
 
 def read_records(header: BatchHeader, batch: memoryview) -> list[RawRecord]:
-    """The records of a batch; InvalidRecord if they cannot be read, or are more than memory allows."""
+    """Return the records of a batch; raise InvalidRecord if they are unreadable or too many."""
     if header.records_count > MAX_RECORDS:
         raise InvalidRecord(
-            f"{header.records_count:,} records in one batch, compaction reads {MAX_RECORDS:,}"
+            f"a batch of {header.records_count:,} records is too large for compaction (INVALID_RECORD)"
         )
     return list(raw_records(batch, header))
 
 
 def _rebuilt(header: BatchHeader, records: list[RawRecord], delete_horizon_ms: int | None) -> bytearray:
-    """A batch of `records` in the frame of `header`: same offsets, sequences, times, as Kafka writes it."""
+    """Return a batch of `records` with the offsets and sequences of `header`, as Kafka writes it."""
     base_timestamp = records[0].timestamp if delete_horizon_ms is None else delete_horizon_ms
     body = b"".join(rebase_timestamp(record, base_timestamp) for record in records)
     return build_batch(
@@ -194,7 +199,7 @@ def _rebuilt(header: BatchHeader, records: list[RawRecord], delete_horizon_ms: i
 
 
 def _emptied(header: BatchHeader) -> bytearray:
-    """The frame of `header` around nothing, byte for byte as Kafka leaves it: without a horizon, too."""
+    """Return the bare header, byte for byte as Kafka leaves it: also without a delete horizon."""
     return build_batch(
         b"",
         records_count=0,
@@ -217,7 +222,7 @@ class _Frame(TypedDict):
 
 
 def _frame(header: BatchHeader) -> _Frame:
-    """What every batch keeps, whatever becomes of its records."""
+    """Return the fields that every batch keeps."""
     return _Frame(
         base_offset=header.base_offset,
         last_offset_delta=header.last_offset_delta,

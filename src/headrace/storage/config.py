@@ -1,4 +1,4 @@
-"""What a topic may set about its logs, under Kafka's names with underscores for dots."""
+"""The topic settings that a log depends on, under Kafka's names with underscores for dots."""
 
 from dataclasses import dataclass, field
 
@@ -12,7 +12,7 @@ MAX_INT32 = 2**31 - 1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogConfig:
-    """Kafka's topic-level settings and defaults; a changed configuration is a new object."""
+    """Kafka's topic-level settings and defaults. The object is immutable: a change makes a new one."""
 
     segment_bytes: int = 1024**3
     segment_ms: int = 7 * DAY_MS
@@ -24,8 +24,8 @@ class LogConfig:
     message_timestamp_after_max_ms: int = 3600 * 1000
     flush_messages: int = NEVER
     flush_ms: int = NEVER
-    compression: Compression | None = None  # of what is kept; None: each batch as its producer sent it
-    append_expected_offset: bool = False  # a batch names the offset that it is to get, or is refused
+    compression: Compression | None = None  # of the stored batches; None: as the producer compressed them
+    append_expected_offset: bool = False  # a batch is refused unless it names the offset that it will get
     validate_records: bool = False  # a batch is refused unless each of its records is well formed
 
     compact: bool = False  # `cleanup.policy` holds "compact"
@@ -37,9 +37,9 @@ class LogConfig:
     max_compaction_lag_ms: int = NEVER
     min_cleanable_dirty_ratio: float = 0.5
 
-    producer_id_expiration_ms: int = DAY_MS  # a broker's setting, handed down
+    producer_id_expiration_ms: int = DAY_MS  # a broker setting
 
-    reads_records: bool = field(init=False)  # whether a leader may have to read the records that it appends
+    reads_records: bool = field(init=False)  # whether a leader may have to read the records of a batch
 
     def __post_init__(self) -> None:
         reads = self.compact or self.append_expected_offset or self.validate_records

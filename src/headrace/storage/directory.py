@@ -1,9 +1,10 @@
-"""A broker's log directory: its lock, its owner, its checkpoints and the partitions in it."""
+"""A broker's log directory: its lock, its owner, its checkpoints and its logs."""
 
 import logging
 import re
 import shutil
 import threading
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -32,10 +33,10 @@ LOG_START_OFFSETS = "log-start-offset-checkpoint"
 HIGH_WATERMARKS = "replication-offset-checkpoint"
 CLEANER_OFFSETS = "cleaner-offset-checkpoint"
 BOOT = "headrace.boot"
-_IN_DOUBT = b"in doubt\n"  # in place of a boot's id
+_IN_DOUBT = b"in doubt\n"  # instead of a boot id
 CLEAN_SHUTDOWN = ".kafka_cleanshutdown"
 
-# Directories that no log is opened from: one half deleted, or by Kafka on its way to or from another disk.
+# Directories that are not opened as logs: partly deleted, or moved by Kafka to or from another disk.
 _NO_LOG = re.compile(r".+-\d+\.[0-9a-f]{32}(?P<suffix>-delete|-future|-stray)")
 _DELETE_SUFFIX = "-delete"
 _KRAFT_METADATA = "__cluster_metadata-0"
@@ -46,7 +47,7 @@ logger = logging.getLogger(__name__)
 
 
 class LogDirectory:
-    """Every log under one directory. Opened with `open`; used from one thread, as its logs are."""
+    """All logs of one directory. Opened with `open`; used from one thread, like its logs."""
 
     def __init__(self, path: Path, lock: DirectoryLock, now_ms: Callable[[], int]) -> None:
         self.path = path
@@ -54,13 +55,14 @@ class LogDirectory:
         self.topic_ids: dict[TopicPartition, bytes] = {}
         self.high_watermarks = _read_checkpoint(path / HIGH_WATERMARKS)
         self.cleaner_offsets = _read_checkpoint(path / CLEANER_OFFSETS)
-        self.failed: dict[TopicPartition, str] = {}  # logs that could not be opened, and why
+        self.failed: dict[TopicPartition, str] = {}  # logs that could not be opened, and the reason
         self._recovery_points = _read_checkpoint(path / RECOVERY_POINTS)
         self._start_offsets = _read_checkpoint(path / LOG_START_OFFSETS)
         self._writing = threading.Lock()
         self._prepared = self._written = 0  # checkpoints, by number
-        self._forgotten: set[TopicPartition] = set()  # gone, but the checkpoints may still have them
-        self.may_have_lost = False  # records: it was not closed, and the machine has been down since
+        self._deleted: deque[Path] = deque()  # directories that are still to be removed
+        self._forgotten: set[TopicPartition] = set()  # deleted, but the checkpoints may still have them
+        self.may_have_lost = False  # records: it was not closed, and the machine has been rebooted since
         self._lock = lock
         self._now_ms = now_ms
 
@@ -74,16 +76,16 @@ class LogDirectory:
         now_ms: Callable[[], int],
         progress: Callable[[int, int], None] = lambda _done, _total: None,
     ) -> "LogDirectory":
-        """Lock `path`, check whose it is, and open every log in it; made if there is nothing there.
+        """Lock `path`, check its owner, and open every log in it; create the directory if it is missing.
 
-        Raises ForeignDirectory, with nothing touched, if it belongs to another broker or cluster, is
-        in use, or holds things that are no logs. A log that cannot be opened lands in `failed`.
+        Raises ForeignDirectory, without any change, if it belongs to another broker or cluster, is
+        in use, or contains other directories. A log that cannot be opened is listed in `failed`.
         """
         owner = read_identity(path)
         if owner is None:
             path.mkdir(parents=True, exist_ok=True)
         else:
-            claim(path, identity)  # refuse before so much as a lock file is made
+            claim(path, identity)  # refuse before the lock file is created
         found = list(_partition_directories(path))
         lock = DirectoryLock(path)
         try:
@@ -110,9 +112,9 @@ class LogDirectory:
         marker = self.path / CLEAN_SHUTDOWN
         clean = marker.exists()
         self.may_have_lost = _is_in_doubt(self.path) or (not clean and not _is_same_boot(self.path))
-        if self.may_have_lost:  # until the others have heard of it, however often it is stopped meanwhile
+        if self.may_have_lost:  # until the controller has confirmed it, over any number of restarts
             write_atomically(self.path / BOOT, _IN_DOUBT)
-        marker.unlink(missing_ok=True)  # from here on a crash means recovery
+        marker.unlink(missing_ok=True)  # after a crash from here on the logs are recovered
         sync_directory(self.path)
         for number, (partition, path) in enumerate(found, start=1):
             try:
@@ -134,7 +136,7 @@ class LogDirectory:
         self.may_have_lost = self.may_have_lost or bool(self.failed)
 
     def remember_boot(self) -> None:
-        """The others know what may be missing here: from now on only another boot is a reason for doubt."""
+        """Note that the controller knows of possible losses: from now on only another boot causes doubt."""
         self.may_have_lost = False
         boot = _boot_id()
         if boot is None:
@@ -145,17 +147,17 @@ class LogDirectory:
     def create(
         self, partition: TopicPartition, topic_id: bytes, config: LogConfig, *, sync: bool = True
     ) -> Log:
-        """A new, empty log for `partition`; InvalidTopic if Kafka refuses its name.
+        """Create an empty log for `partition`; raise InvalidTopic for a name that Kafka does not allow.
 
-        StorageError if there is one that could not be opened: it is the operator's to repair or remove.
-        Whoever makes many at a time makes them without `sync`, and calls it once before they are used.
+        StorageError is raised if there is a log that could not be opened: an operator has to repair or remove
+        it. To create many logs, pass `sync=False`, and call `sync` once before they are used.
         """
         check_topic_name(partition.topic)
         assert partition not in self.logs, partition
         if partition in self.failed:
             raise StorageError(self.failed[partition])
         if partition in self._forgotten:
-            self.checkpoint()  # or a crash would leave a new log with the offsets of an old one
+            self.checkpoint()  # or a crash would leave the new log with the offsets of the old one
         path = self.path / str(partition)
         log = open_log(path, config, now_ms=self._now_ms)
         write_topic_id(path, topic_id, sync=sync)
@@ -170,32 +172,38 @@ class LogDirectory:
         sync_directory(self.path)
 
     def delete(self, *partitions: TopicPartition) -> None:
-        """Forget logs and remove their files; once this returns they do not come back."""
-        doomed = []
+        """Remove logs from the directory; a crash after this returns does not bring them back.
+
+        Their directories are renamed; `unlink_deleted` removes the files.
+        """
         for partition in partitions:
             log = self.logs.pop(partition, None)
             if log is not None:
                 log.retire()
             self._forget(partition)
             suffix = f"-{partition.partition}.{uuid4().hex}{_DELETE_SUFFIX}"
-            doomed.append(self.path / f"{partition.topic[: _LONGEST_FILE_NAME - len(suffix)]}{suffix}")
-            (self.path / str(partition)).rename(doomed[-1])
+            deleted = self.path / f"{partition.topic[: _LONGEST_FILE_NAME - len(suffix)]}{suffix}"
+            (self.path / str(partition)).rename(deleted)
+            self._deleted.append(deleted)
         self.sync()
-        for path in doomed:
-            shutil.rmtree(path)
+
+    def unlink_deleted(self) -> None:
+        """Remove the files of deleted logs, which may block for long. May run in another thread."""
+        while self._deleted:
+            shutil.rmtree(self._deleted.popleft())
 
     def checkpoint(self) -> None:
-        """Write down how far each log is flushed, where it starts, what is committed and what is clean.
+        """Write the recovery point, log start offset, high watermark and cleaner offset of each log.
 
-        A log that could not be opened keeps what was known of it: without its recovery point, the next
-        start would take its damage for a torn tail and cut it off.
+        A log that could not be opened keeps its entries: without its recovery point, the next
+        start would take its damage for an incomplete write and truncate the log.
         """
         self.prepare_checkpoint()()
 
     def prepare_checkpoint(self) -> Callable[[], None]:
-        """Look now at all that a checkpoint says; what is returned writes it, in any thread.
+        """Collect the content of a checkpoint; return a function that writes it, in any thread.
 
-        Of two that were prepared, the later one stays, whichever is written last.
+        Of two prepared checkpoints the later one wins, whichever is written last.
         """
         self._recovery_points = self._of_failed(self._recovery_points) | {
             partition: log.recovery_point for partition, log in self.logs.items()
@@ -226,9 +234,10 @@ class LogDirectory:
         return write
 
     def close(self) -> None:
-        """Stop cleanly: the next start takes no scan, unless a log is offline or could not be opened."""
+        """Shut down cleanly: the next start needs no scan, unless a log is offline or could not be opened."""
         try:
-            with ThreadPoolExecutor(_CLOSING_THREADS) as pool:  # syncs of several files share one wait
+            self.unlink_deleted()
+            with ThreadPoolExecutor(_CLOSING_THREADS) as pool:  # fsyncs of several files share one wait
                 closed = list(pool.map(_close, self.logs.values()))
             self.checkpoint()
             if all(closed) and not self.failed:
@@ -237,7 +246,7 @@ class LogDirectory:
             self._lock.release()
 
     def release(self) -> None:
-        """Let go of everything and write nothing, as a crash would."""
+        """Close all files and write nothing, as a crash would."""
         for log in self.logs.values():
             log.release()
         self._lock.release()
@@ -258,10 +267,10 @@ class LogDirectory:
 
 
 def _is_same_boot(path: Path) -> bool:
-    """Whether the machine has run all the time since the directory was last known to be whole.
+    """Return whether the machine has not been rebooted since the directory was last known to be complete.
 
-    A process that was killed has left what it wrote to the system, which brings it to the disk in its own
-    time. Only a machine that went down has lost what was not there yet.
+    The writes of a killed process are in the page cache, and the system writes them to disk later. Only a
+    crash of the machine loses them.
     """
     boot, file = _boot_id(), path / BOOT
     return boot is not None and file.exists() and file.read_bytes().strip() == boot
@@ -289,7 +298,7 @@ def _close(log: Log) -> bool:
 
 
 def _partition_directories(path: Path) -> Iterator[tuple[TopicPartition, Path]]:
-    """Every partition's directory under `path`; ForeignDirectory if there are others."""
+    """Yield every partition directory under `path`; raise ForeignDirectory if there are other directories."""
     for child in sorted(path.iterdir()):
         if not child.is_dir() or child.name == _KRAFT_METADATA or _NO_LOG.fullmatch(child.name):
             continue
@@ -303,9 +312,9 @@ def _partition_directories(path: Path) -> Iterator[tuple[TopicPartition, Path]]:
 
 
 def _read_checkpoint(path: Path) -> dict[TopicPartition, int]:
-    """The offsets in `path`; none if it is damaged: 0 is always a safe answer, only a slower one."""
+    """Return the offsets in `path`; none if it is damaged: 0 is always safe, only slower."""
     try:
         return checkpoints.read_offsets(path)
     except checkpoints.CorruptCheckpoint as error:
-        logger.warning("starting without it: %s", error)
+        logger.warning("starting without a checkpoint: %s", error)
         return {}

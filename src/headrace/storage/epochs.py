@@ -1,7 +1,7 @@
-"""Which leader wrote what: the first offset of every leader epoch, in `leader-epoch-checkpoint`.
+"""The start offset of every leader epoch in a log, stored in `leader-epoch-checkpoint`.
 
-A follower that comes back asks the leader where its own last epoch ended and truncates to there: that
-is how two logs that went separate ways become one again.
+A follower asks its leader for the end offset of the follower's last epoch, and truncates its log to it: this
+removes records that diverge from the leader's log.
 """
 
 import logging
@@ -26,17 +26,17 @@ class EpochStart(NamedTuple):
 
 
 class LeaderEpochs:
-    """Epochs and their first offsets, both strictly ascending; every change is in the file on return.
+    """Leader epochs and their start offsets, both strictly ascending; every change is in the file on return.
 
-    One that only adds an epoch is on the disk after `sync`, which comes before the log's recovery point
-    moves: until then the batches behind that point tell the same. So a broker that comes to lead a thousand
-    partitions does not wait for its disk a thousand times.
+    A change that only adds an epoch is durable after `sync`, which precedes every move of the log's recovery
+    point: until then the batches after the recovery point contain the same information. So a broker that
+    becomes leader of a thousand partitions does not wait for a thousand fsyncs.
     """
 
     def __init__(self, directory: Path) -> None:
         self._path = directory / FILE_NAME
         entries = _read(self._path)
-        self.lost = entries is None  # there was no file, or none that could be read
+        self.lost = entries is None  # the file was missing or unreadable
         self._entries = entries or []
         self._unsynced = False
 
@@ -49,10 +49,10 @@ class LeaderEpochs:
         return self._entries[-1].epoch if self._entries else UNKNOWN_EPOCH
 
     def assign(self, epoch: int, start_offset: int) -> None:
-        """Note that `epoch` wrote `start_offset`; what is said to have begun there or later wrote nothing.
+        """Note that `epoch` wrote the record at `start_offset`, and drop epochs that start there or later.
 
-        Epochs 4 from 0 and 5 from 10, a term in which nothing was written: then what epoch 4 wrote at
-        offset 10, taken over from another leader, shows that 5 never began there.
+        Example: epoch 4 starts at 0, and epoch 5 at 10, but its leader wrote nothing. If epoch 4 then writes
+        offset 10, replicated from another leader, epoch 5 cannot have started there.
         """
         if epoch == self.latest:
             return
@@ -69,18 +69,18 @@ class LeaderEpochs:
         self._write(sync=not adds)
 
     def sync(self) -> None:
-        """Bring the file to the disk if it is not there yet. May run in another thread than the changes."""
+        """Make the file durable if it is not. May run in another thread than the changes."""
         if self._unsynced:
-            self._unsynced = False  # first: what changes from now on needs another one
-            with suppress(FileNotFoundError):  # the log has been deleted meanwhile
+            self._unsynced = False  # first: a change from now on needs another sync
+            with suppress(FileNotFoundError):  # the log was deleted in the meantime
                 sync_file(self._path)
 
     def end_of(self, epoch: int, log_end_offset: int) -> EpochStart:
-        """The largest known epoch up to `epoch`, with the offset it ended before.
+        """Return the largest known epoch up to `epoch`, with its end offset (exclusive).
 
-        With epochs 1 from 5, 3 from 10 and a log end of 15: end_of(1) and end_of(2) are (1, 10),
-        end_of(3) is (3, 15), and end_of(4) is (-1, -1): nothing is known of it. Epoch 0 is older than
-        all that is left of the log; end_of(0) is (0, 5), so that its follower goes on from the start.
+        With epochs 1 from 5, 3 from 10 and a log end offset of 15: end_of(1) and end_of(2) are (1, 10),
+        end_of(3) is (3, 15), and end_of(4) is (-1, -1): the epoch is unknown. Epoch 0 is older than the
+        whole log; end_of(0) is (0, 5), so that its follower continues from the start.
         """
         if epoch == UNKNOWN_EPOCH or epoch > self.latest:
             return EpochStart(UNKNOWN_EPOCH, UNKNOWN_OFFSET)
@@ -89,17 +89,17 @@ class LeaderEpochs:
         return EpochStart(self._entries[after - 1].epoch if after else epoch, end)
 
     def at(self, offset: int) -> int:
-        """The epoch that wrote `offset`, or -1."""
+        """Return the epoch that wrote `offset`, or -1."""
         after = bisect_right(self._entries, offset, key=lambda entry: entry.start_offset)
         return self._entries[after - 1].epoch if after else UNKNOWN_EPOCH
 
     def truncate_from_end(self, offset: int) -> None:
-        """Forget the epochs that began at or after `offset`."""
+        """Drop the epochs that start at or after `offset`."""
         kept = [entry for entry in self._entries if entry.start_offset < offset]
         self._replace(kept)
 
     def truncate_from_start(self, offset: int) -> None:
-        """Forget the epochs that ended before `offset`; the one that spans it now begins there."""
+        """Drop the epochs that end before `offset`; the epoch that contains `offset` now starts there."""
         kept = [entry for entry in self._entries if entry.start_offset > offset]
         spanning = self.at(offset)
         if spanning != UNKNOWN_EPOCH:
@@ -115,8 +115,9 @@ class LeaderEpochs:
             self._write()
 
     def _write(self, *, sync: bool = True) -> None:
-        # A first file that a power cut takes away is missed, and the batches tell all; one that an older
-        # version came back in place of would not be.
+        # If a power failure loses the first version of the file, it is missing, and the epochs are read from
+        # the batches. If it loses a later version, the older file would be taken for the truth: sync that
+        # one.
         lines = (f"{epoch} {start}" for epoch, start in self._entries)
         write_lines(self._path, lines, sync=sync and self._path.exists())
         self._unsynced = not sync
@@ -128,5 +129,5 @@ def _read(path: Path) -> list[EpochStart] | None:
     try:
         return [EpochStart(*map(int, line.split(" "))) for line in read_lines(path)]
     except (CorruptCheckpoint, ValueError, TypeError) as error:
-        logger.warning("reading the epochs off the batches: %s", error)
+        logger.warning("rebuilding the leader epochs from the batches: %s", error)
         return None

@@ -1,4 +1,4 @@
-"""What can go wrong with a log: refusals that have a number, and damage that takes a log offline."""
+"""Errors of a log: refusals with a Kafka error code, and damage that takes a log offline."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -7,11 +7,11 @@ from headrace.protocol.errors import ErrorCode, KafkaError
 
 
 class StorageError(Exception):
-    """The files cannot be trusted or used; the operator has to look. Stops at the log's owner."""
+    """The files cannot be trusted or used, and an operator has to act. The owner of the log handles it."""
 
 
 class CorruptLog(StorageError):
-    """Data that had been flushed is no longer what was written."""
+    """Data that had been flushed has changed."""
 
     def __init__(self, path: Path, position: int, why: object) -> None:
         super().__init__(f"{path} is corrupt at byte {position}: {why}")
@@ -27,18 +27,18 @@ class ForeignDirectory(StorageError):
 
 
 class LogOffline(KafkaError):
-    """An I/O error took this log out of service; no other log is touched."""
+    """An I/O error has taken this log offline; other logs are not affected."""
 
     code = ErrorCode.KAFKA_STORAGE_ERROR
 
 
 class OffsetOutOfRange(KafkaError):
-    """The offset lies before the log's start or after its end."""
+    """The offset is before the log start offset or after the log end offset."""
 
     code = ErrorCode.OFFSET_OUT_OF_RANGE
 
     def __init__(self, offset: int, *, start: int, end: int) -> None:
-        super().__init__(f"offset {offset} is not within {start} to {end}")
+        super().__init__(f"offset {offset} is not within {start} to {end} (OFFSET_OUT_OF_RANGE)")
         self.offset, self.start, self.end = offset, start, end
 
 
@@ -48,11 +48,11 @@ class MessageTooLarge(KafkaError):
     code = ErrorCode.MESSAGE_TOO_LARGE
 
     def __init__(self, size: int, *, limit: int) -> None:
-        super().__init__(f"the batch has {size} bytes, max.message.bytes is {limit}")
+        super().__init__(f"the batch has {size} bytes, max.message.bytes is {limit} (MESSAGE_TOO_LARGE)")
 
 
 class TooMuchToInspect(KafkaError):
-    """A batch whose records the broker has to read holds more than it reads.
+    """The broker has to read the records of the batch, and the batch exceeds the limits for that.
 
     Kafka has no such limit. MESSAGE_TOO_LARGE makes a Java producer split the batch and send its parts.
     """
@@ -66,54 +66,61 @@ class RecordListTooLarge(KafkaError):
     code = ErrorCode.RECORD_LIST_TOO_LARGE
 
     def __init__(self, size: int, *, limit: int) -> None:
-        super().__init__(f"the batches have {size} bytes, segment.bytes is {limit}")
+        super().__init__(f"the batches have {size} bytes, segment.bytes is {limit} (RECORD_LIST_TOO_LARGE)")
 
 
 class InvalidTimestamp(KafkaError):
-    """The batch's timestamps are further from the broker's clock than the topic allows."""
+    """A timestamp is further from the broker's clock than the topic allows."""
 
     code = ErrorCode.INVALID_TIMESTAMP
 
     def __init__(self, why: str, record_errors: Sequence[tuple[int, str]] = ()) -> None:
-        super().__init__(why)
+        super().__init__(f"{why} (INVALID_TIMESTAMP)")
         self.record_errors = record_errors
 
 
 class InvalidTopic(KafkaError):
-    """The topic's name is one that Kafka refuses."""
+    """Kafka does not allow this topic name."""
 
     code = ErrorCode.INVALID_TOPIC_EXCEPTION
 
 
 class InvalidProducerEpoch(KafkaError):
-    """A newer instance of the same producer has written since."""
+    """The producer epoch is fenced: a newer instance of the same producer has written since."""
 
     code = ErrorCode.INVALID_PRODUCER_EPOCH
 
     def __init__(self, producer_id: int, *, current: int, got: int) -> None:
-        super().__init__(f"producer {producer_id} is at epoch {current}, got epoch {got}")
+        super().__init__(
+            f"producer {producer_id}: epoch {got} is fenced, current is {current} (INVALID_PRODUCER_EPOCH)"
+        )
 
 
 class OutOfOrderSequence(KafkaError):
-    """The batch neither continues the producer's last one nor repeats a recent one."""
+    """The batch is neither the next one of its producer nor a duplicate of a recent one."""
 
     code = ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
 
     def __init__(self, producer_id: int, *, expected: int, got: int) -> None:
-        super().__init__(f"producer {producer_id} sent sequence {got}, expected {expected}")
+        super().__init__(
+            f"producer {producer_id} sent sequence {got}, expected {expected} (OUT_OF_ORDER_SEQUENCE_NUMBER)"
+        )
         self.expected, self.got = expected, got
 
 
 class InvalidTxnState(KafkaError):
-    """The write does not fit the producer's transaction on this partition."""
+    """The batch does not belong to the producer's open transaction on this partition."""
 
     code = ErrorCode.INVALID_TXN_STATE
 
 
 class TransactionCoordinatorFenced(KafkaError):
-    """A transaction marker comes from a coordinator that has been replaced."""
+    """The transaction coordinator that wrote a marker has been replaced."""
 
     code = ErrorCode.TRANSACTION_COORDINATOR_FENCED
 
     def __init__(self, producer_id: int, *, current: int, got: int) -> None:
-        super().__init__(f"producer {producer_id}: coordinator epoch {got} is older than {current}")
+        super().__init__(
+            f"producer {producer_id}: coordinator epoch {got} is fenced, current is {current} "
+            "(TRANSACTION_COORDINATOR_FENCED)"
+        )

@@ -1,4 +1,4 @@
-"""Names of the files in a partition's directory, and the few ways files are written safely."""
+"""File names in a partition's directory, and functions that write files safely."""
 
 import os
 import re
@@ -9,30 +9,30 @@ OFFSET_INDEX = ".index"
 TIME_INDEX = ".timeindex"
 TXN_INDEX = ".txnindex"
 SNAPSHOT = ".snapshot"
-CLEANED = ".cleaned"  # a compaction that did not finish: thrown away
-SWAP = ".swap"  # a compaction that finished: put in place
-TEMPORARY = ".tmp"  # a file that did not get its content: thrown away
-DELETED = ".deleted"  # left by Kafka for a later removal: removed
+CLEANED = ".cleaned"  # an unfinished compaction: removed when the log is opened
+SWAP = ".swap"  # a finished compaction: replaces the segments that it covers
+TEMPORARY = ".tmp"  # an incomplete file: removed when the log is opened
+DELETED = ".deleted"  # a deleted file that is still to be unlinked
 
 _LOG_FILE = re.compile(r"(\d{20})\.log")
 SEGMENT_SUFFIXES = (OFFSET_INDEX, TIME_INDEX, TXN_INDEX, LOG)
 
 
 def file_name(offset: int, suffix: str) -> str:
-    """`00000000000000000042.log`: twenty digits, so that names sort as offsets do."""
+    """Return a name such as `00000000000000000042.log`: with twenty digits, names sort like offsets."""
     return f"{offset:020d}{suffix}"
 
 
 def segment_base_offsets(directory: Path) -> list[int]:
-    """The base offsets of the segments in `directory`, ascending: one for each `.log` file."""
+    """Return the base offsets of the segments in `directory`, ascending: one for each `.log` file."""
     matches = (_LOG_FILE.fullmatch(path.name) for path in directory.iterdir())
     return sorted(int(match[1]) for match in matches if match)
 
 
 def write_atomically(path: Path, content: bytes, *, sync: bool = True) -> None:
-    """Replace `path` so that a crash leaves the old content or the new, never a mixture.
+    """Replace `path` so that a crash leaves either the old or the new content.
 
-    Without `sync` that holds for a crash of the process, not of the machine.
+    Without `sync` this holds for a crash of the process, not of the machine.
     """
     temporary = path.with_name(path.name + TEMPORARY)
     descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)
@@ -48,14 +48,14 @@ def write_atomically(path: Path, content: bytes, *, sync: bool = True) -> None:
 
 
 def write_all(descriptor: int, data: bytes | bytearray | memoryview, position: int) -> None:
-    """All of `data` at `position`, in as many writes as the system needs."""
+    """Write all of `data` at `position`, with as many system calls as needed."""
     written = os.pwrite(descriptor, data, position)
-    while written < len(data):  # a disk about to be full takes a part; the next write says so
+    while written < len(data):  # a nearly full disk takes a part; the next write raises the error
         written += os.pwrite(descriptor, memoryview(data)[written:], position + written)
 
 
 def sync_file(path: Path) -> None:
-    """Make the file durable, and its name."""
+    """Make the file and its name durable."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)
@@ -65,7 +65,7 @@ def sync_file(path: Path) -> None:
 
 
 def sync_directory(directory: Path) -> None:
-    """Make the names in `directory` durable: a file's own fsync does not."""
+    """Make the names in `directory` durable: the fsync of a file does not."""
     descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
     try:
         os.fsync(descriptor)

@@ -1,4 +1,4 @@
-"""Whose a directory is: `meta.properties` for a broker's, `partition.metadata` for a partition's."""
+"""The owner of a directory: `meta.properties`, `partition.metadata`, and the lock of a running process."""
 
 import fcntl
 import os
@@ -16,14 +16,14 @@ _ZOOKEEPER_LAYOUT, _KRAFT_LAYOUT = "0", "1"
 
 
 class Identity(NamedTuple):
-    """The broker and the cluster that a log directory belongs to."""
+    """The broker and the cluster that own a log directory."""
 
     broker_id: int
     cluster_id: str
 
 
 def read_identity(directory: Path) -> Identity | None:
-    """The owner named in `directory`, by us or by Kafka in either of its layouts; None if there is none."""
+    """Return the owner in `meta.properties`, in either of Kafka's layouts; None if there is no such file."""
     path = directory / META_PROPERTIES
     try:
         properties = _parse_properties(path.read_text("utf-8"))
@@ -42,7 +42,7 @@ def read_identity(directory: Path) -> Identity | None:
 
 
 def claim(directory: Path, identity: Identity) -> None:
-    """Make `directory` the broker's, or refuse with a sentence and touch nothing."""
+    """Write `identity` into `directory`, or raise ForeignDirectory if it has another owner."""
     owner = read_identity(directory)
     if owner is None:
         lines = [
@@ -64,7 +64,7 @@ def claim(directory: Path, identity: Identity) -> None:
 
 
 def read_topic_id(directory: Path) -> bytes | None:
-    """The topic id a partition's directory carries, 16 bytes; None if it carries none."""
+    """Return the topic id, 16 bytes, of a partition's directory; None if there is none."""
     path = directory / PARTITION_METADATA
     try:
         lines = path.read_text("ascii").splitlines()
@@ -91,19 +91,19 @@ def _parse_properties(text: str) -> dict[str, str]:
 
 
 LOCK_FILE = ".lock"
-_held: set[Path] = set()  # a POSIX lock does not keep its own process out
+_held: set[Path] = set()  # a POSIX lock does not exclude its own process
 
 
 class DirectoryLock:
-    """Held from construction until `release`; the kernel lets go of it when the process dies."""
+    """A lock on a log directory, held from construction until `release` or until the process dies."""
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory.resolve()
         if self._directory in _held:
-            raise ForeignDirectory(f"{directory} is in use by this process already")
+            raise ForeignDirectory(f"{directory} is already in use by this process")
         descriptor = os.open(directory / LOCK_FILE, os.O_RDWR | os.O_CREAT, 0o644)
         try:
-            fcntl.lockf(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)  # the kind of lock Java takes
+            fcntl.lockf(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)  # the same kind of lock as Java's
         except OSError:
             os.close(descriptor)
             raise ForeignDirectory(
@@ -113,7 +113,7 @@ class DirectoryLock:
         _held.add(self._directory)
 
     def release(self) -> None:
-        """Let go; the file stays, as somebody may have it open already and be about to lock it."""
+        """Release the lock. The file stays: another process may have opened it already to lock it."""
         if self._descriptor is not None:
             os.close(self._descriptor)
             self._descriptor = None

@@ -1,9 +1,9 @@
 """The two sparse indexes of a segment: offset to position, and timestamp to offset.
 
-Both are files of fixed-size entries in ascending order. New entries gather in memory and reach the
-file a page at a time, on a roll and on a clean close; after a crash the index is rebuilt from the log,
-so losing them costs nothing. Entries are read with `pread`, not through a memory map: a disk that
-fails under a map kills the process, under `pread` it raises.
+Both are files of fixed-size entries in ascending order. New entries are collected in memory and written to
+the file a page at a time, on a roll and on a clean close. Losing them costs nothing: after a crash the index
+is rebuilt from the log. Entries are read with `pread`, not through a memory map: a disk error under a map
+kills the process, under `pread` it raises an exception.
 """
 
 import os
@@ -18,7 +18,7 @@ from headrace.storage.config import MAX_INT32
 from headrace.storage.errors import CorruptIndex
 from headrace.storage.files import write_all
 
-_PAGE_ENTRIES = 512  # entries per read, and how many may wait in memory
+_PAGE_ENTRIES = 512  # entries per read, and the most that are collected in memory
 
 
 class Position(NamedTuple):
@@ -29,14 +29,14 @@ class Position(NamedTuple):
 
 
 class MaxTimestamp(NamedTuple):
-    """No record up to `offset` is younger than `timestamp`, and the one at `offset` has it."""
+    """The largest timestamp so far; the batch that ends with `offset` is the first one that has it."""
 
     timestamp: int
     offset: int
 
 
 class IndexFile:
-    """Sorted fixed-size entries; a subclass gives them meaning. Not thread-safe."""
+    """Sorted fixed-size entries, interpreted by a subclass. Not thread-safe."""
 
     entry: ClassVar[Struct]
 
@@ -44,9 +44,9 @@ class IndexFile:
         self.path = path
         self.base_offset = base_offset
         self.max_entries = max_bytes // self.entry.size
-        self._stored: int | None = None  # entries in the file; None until somebody asks
+        self._stored: int | None = None  # entries in the file; None until they are first needed
         self._tail = bytearray()
-        self._page: tuple[int, bytes] | None = None  # the page read last
+        self._page: tuple[int, bytes] | None = None  # the page that was read last
 
     def __len__(self) -> int:
         return self._stored_entries() + len(self._tail) // self.entry.size
@@ -59,14 +59,14 @@ class IndexFile:
         return len(self) >= self.max_entries
 
     def reset(self) -> None:
-        """Start over with no entries; the file is made if it is missing."""
+        """Remove all entries; a missing file is created."""
         self._tail.clear()
         self._page = None
         os.close(os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644))
         self._stored = 0
 
     def write_out(self) -> None:
-        """Bring the entries that wait in memory into the file."""
+        """Write the entries in memory to the file."""
         if not self._tail:
             return
         stored = self._stored_entries()
@@ -77,7 +77,7 @@ class IndexFile:
         self._page = None
 
     def sync(self) -> None:
-        """Bring the file to the disk; one that is missing is made again when it is needed."""
+        """Make the file durable; a missing one is rebuilt when it is needed."""
         with suppress(FileNotFoundError), self.path.open("rb", buffering=0) as file:
             os.fdatasync(file.fileno())
 
@@ -96,10 +96,10 @@ class IndexFile:
             self.write_out()
 
     def _floor(self, value: int, field: int) -> int:
-        """The number of the last entry whose `field` is at most `value`, or -1.
+        """Return the number of the last entry whose `field` is at most `value`, or -1.
 
-        Most look-ups are near the end of a log, or near the one before, and never leave memory; the
-        others take one read per halving of the file's pages.
+        Most lookups are near the end of a log, or near the previous lookup, and need no read; the
+        others need one read for each step of a binary search over the file's pages.
         """
         stored = self._stored_entries()
         if self._tail and self._unpack(self._tail, 0)[field] <= value:
@@ -139,7 +139,7 @@ class IndexFile:
             except FileNotFoundError:
                 raise CorruptIndex(f"{self.path} is missing") from None
             if len(data) != size:
-                raise CorruptIndex(f"{self.path} is shorter than it was")
+                raise CorruptIndex(f"{self.path} has become shorter")
             self._page = page, data
         return self._page[1]
 
@@ -167,11 +167,11 @@ class OffsetIndex(IndexFile):
         return 0 <= offset - self.base_offset <= MAX_INT32
 
     def at_or_before(self, offset: int) -> Position:
-        """The last entry whose offset is at most `offset`; the segment's start if there is none."""
+        """Return the last entry whose offset is at most `offset`; the segment's start if there is none."""
         return self._position(self._floor(offset - self.base_offset, 0))
 
     def before_position(self, position: int) -> Position:
-        """The last entry whose position is at most `position`; the segment's start if there is none."""
+        """Return the last entry whose position is at most `position`, or else the segment's start."""
         return self._position(self._floor(position, 1))
 
     def last(self) -> Position | None:
@@ -195,10 +195,10 @@ class TimeIndex(IndexFile):
 
     @property
     def is_full(self) -> bool:
-        return len(self) >= self.max_entries - 1  # one place is kept for the entry made by a roll
+        return len(self) >= self.max_entries - 1  # one entry is reserved for the roll
 
     def maybe_append(self, timestamp: int, offset: int) -> None:
-        """Note a new maximum; anything else is left out."""
+        """Add an entry if `timestamp` is a new maximum."""
         last = self.last()
         if timestamp > (last.timestamp if last else -1):
             self._append(timestamp, offset - self.base_offset)

@@ -1,8 +1,8 @@
-"""A client's batch made ready to be appended: header checked and, where the topic requires it, records.
+"""Preparing a client's batch for an append: checks of its header and, if the topic requires it, its records.
 
 `prepare` is pure, blocks, and may run in any thread. A broker runs it on its event loop only for batches of
-which it reads only the header, and for small ones (`is_quick`): a few kilobytes can unpack to millions of
-records. What may be read of one batch is bounded in bytes, records, record headers and CPU time.
+which it reads only the header, and for small ones (`is_quick`): a few kilobytes can decompress to millions of
+records. The work for one batch is bounded in bytes, records, record headers and CPU time.
 """
 
 import time
@@ -35,22 +35,22 @@ from headrace.storage.validation import validated_client_batch
 MAX_RECORDS: Final = 100_000  # of a batch whose records are read
 MAX_HEADERS: Final = 500_000  # of all its records together
 MAX_INSPECTED_BYTES: Final = 32 * 1024 * 1024  # of its records; twice max.message.bytes if that is more
-MAX_CPU_S: Final = 2.0  # for compressing them again
+MAX_CPU_S: Final = 2.0  # for recompressing them
 MAX_EXPECTED_OFFSET_RECORDS: Final = 1000  # of a batch for a topic with headrace.append.expected.offset
 QUICK_BYTES: Final = 4096  # an uncompressed batch of this size has at most 576 records: half a millisecond
 
 
 class PreparedBatch(NamedTuple):
-    """A batch that can be appended to a log as long as the log's configuration is `config`."""
+    """A batch that can be appended to a log while the log's configuration is `config`."""
 
     data: memoryview
     header: BatchHeader
     config: LogConfig
-    received_bytes: int  # what the client sent, which recompression may have changed
+    received_bytes: int  # the size that the client sent, before recompression
 
 
 def reads_records(data: Buffer, config: LogConfig) -> bool:
-    """Whether `prepare` reads the records of this batch, and not only its header."""
+    """Return whether `prepare` reads the records of this batch, and not only its header."""
     if not config.reads_records or len(data) < HEADER_SIZE:
         return False
     if config.compact or config.append_expected_offset or config.validate_records:
@@ -59,14 +59,14 @@ def reads_records(data: Buffer, config: LogConfig) -> bool:
 
 
 def is_quick(data: Buffer) -> bool:
-    """Whether `prepare` takes less than a millisecond even if it reads the records of this batch."""
+    """Return whether `prepare` takes less than a millisecond even if it reads the records of this batch."""
     if len(data) < HEADER_SIZE:
         return True
     return len(data) <= QUICK_BYTES and compression_bits(read_attributes(data)) == Compression.NONE
 
 
 def prepare(data: Buffer, config: LogConfig, now_ms: int) -> PreparedBatch:
-    """The batch ready for `Log.append_prepared`, or the error that Kafka answers with.
+    """Return the batch ready for `Log.append_prepared`, or raise the error that Kafka responds with.
 
     `data` may be changed in place unless it is read-only.
     """
@@ -81,11 +81,11 @@ def prepare(data: Buffer, config: LogConfig, now_ms: int) -> PreparedBatch:
 def _inspected(
     view: memoryview, header: BatchHeader, config: LogConfig, now_ms: int
 ) -> tuple[memoryview, BatchHeader]:
-    """The batch with its records checked, and compressed as the topic has it."""
+    """Return the batch with its records checked, and recompressed if the topic requires it."""
     body = _unpacked(view, header, config)
     walked = _checked(body, header, config, now_ms)
     creates = config.message_timestamp_type is TimestampType.CREATE_TIME
-    if creates and walked.max_timestamp != header.max_timestamp:  # Kafka corrects it, too
+    if creates and walked.max_timestamp != header.max_timestamp:  # Kafka corrects it too
         assign_max_timestamp(view, walked.max_timestamp)
         header = read_header(view)
     if config.compression is not None and config.compression is not header.compression:
@@ -99,7 +99,7 @@ def _unpacked(view: memoryview, header: BatchHeader, config: LogConfig) -> Buffe
     if header.records_count > max_records:
         raise TooMuchToInspect(
             f"the batch has {header.records_count:,} records, {max_records:,} is the most for a topic whose "
-            "records the broker reads"
+            "records the broker reads (MESSAGE_TOO_LARGE)"
         )
     max_bytes = max(MAX_INSPECTED_BYTES, 2 * config.max_message_bytes)
     try:
@@ -109,7 +109,7 @@ def _unpacked(view: memoryview, header: BatchHeader, config: LogConfig) -> Buffe
 
 
 def _checked(body: Buffer, header: BatchHeader, config: LogConfig, now_ms: int) -> Walked:
-    """Walk the records once; raise an error that names each invalid one."""
+    """Check every record in one pass; raise an error that names each invalid one."""
     try:
         if config.message_timestamp_type is TimestampType.LOG_APPEND_TIME:
             walked = walk_records(
@@ -142,11 +142,11 @@ def _checked(body: Buffer, header: BatchHeader, config: LogConfig, now_ms: int) 
 def _recompressed(
     body: Buffer, header: BatchHeader, compression: Compression, *, max_bytes: int
 ) -> memoryview:
-    """The same batch with its records compressed so; MessageTooLarge if that makes it larger than allowed."""
+    """Return the batch with its records recompressed; raise MessageTooLarge if it becomes too large."""
     deadline = time.thread_time() + MAX_CPU_S
 
     def check(size: int) -> None:
-        if size + HEADER_SIZE > max_bytes:  # and it would only grow
+        if size + HEADER_SIZE > max_bytes:  # the size only grows
             raise MessageTooLarge(size + HEADER_SIZE, limit=max_bytes)
         if time.thread_time() > deadline:
             raise InvalidRecord(

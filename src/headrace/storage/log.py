@@ -1,13 +1,15 @@
-"""One partition's log: segments end to end, and what is known about who wrote them.
+"""One partition's log: its segments, leader epochs and producer state.
 
-A log is used from one thread, except that `flush` may run in another, and that a compaction copies
-closed segments in another. All calls block on the disk; appends go to the page cache and return.
+A log is used from one thread, except that `flush` and `unlink_deleted` may run in another, and that a
+compaction copies closed segments in another. All calls block on the disk; appends go to the page cache and
+return.
 """
 
 import errno
 import logging
 import os
 from bisect import bisect_left, bisect_right
+from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -25,6 +27,7 @@ from headrace.protocol.errors import InvalidRecord
 from headrace.storage.batches import Batch, read_batches, writable
 from headrace.storage.config import MAX_INT32, LogConfig
 from headrace.storage.errors import LogOffline, OffsetOutOfRange, RecordListTooLarge
+from headrace.storage.files import DELETED
 from headrace.storage.inspection import PreparedBatch, prepare
 from headrace.storage.replay import Derived, replay, take_in
 from headrace.storage.segment import Segment
@@ -33,27 +36,27 @@ from headrace.storage.txn_index import AbortedTxn
 from headrace.storage.validation import check_expected_offset
 
 _REMEMBERED_POSITIONS = 128
-_NO_DESCRIPTOR = {errno.EMFILE, errno.ENFILE}  # the process, or the machine, has too many files open
+_NO_DESCRIPTOR = {errno.EMFILE, errno.ENFILE}  # the process, or the machine, has too many open files
 NO_APPEND_TIME = -1
 
 logger = logging.getLogger(__name__)
 
 
 class Appended(NamedTuple):
-    """Where the records went: what a Produce response says of them."""
+    """The offsets of appended records, as a Produce response has them."""
 
     base_offset: int
     last_offset: int
-    log_append_time_ms: int  # -1: the records keep the producer's time
-    duplicate: bool = False  # they had been there before; nothing was written
+    log_append_time_ms: int  # -1: the records keep the producer's timestamps
+    duplicate: bool = False  # of an earlier append; nothing was written
 
 
 class Log:
     """An append-only sequence of batches between `log_start_offset` and `log_end_offset`.
 
-    Made by `headrace.storage.recovery.open_log`. An OSError in any call takes the log offline: that
-    call and all later ones raise LogOffline, and no other log is touched. Where too many open files
-    are all that is wrong, and nothing is left half done, only that call raises it.
+    `headrace.storage.recovery.open_log` creates it. An OSError in any call takes the log offline: that call
+    and all later ones raise LogOffline, and other logs are not affected. If the process only has too many
+    open files, and the call has changed nothing, only that call raises LogOffline.
     """
 
     def __init__(
@@ -75,12 +78,13 @@ class Log:
         self.epochs, self.producers = self._derived = derived
         self.log_start_offset = log_start_offset
         self.log_end_offset = log_end_offset
-        self.recovery_point = recovery_point  # all before it has been flushed
+        self.recovery_point = recovery_point  # everything before it has been flushed
         self.flushed_ms = now_ms()
         self.offline: str | None = None
-        self._positions: dict[int, tuple[Segment, int]] = {}  # where recent readers will go on
-        self.last_unreadable_offset = -1  # of the batches that compaction has logged as unreadable
-        self.cuts = 0  # how often bytes have gone from the log: a flush in another thread may miss it
+        self._positions: dict[int, tuple[Segment, int]] = {}  # where recent readers continue
+        self.last_unreadable_offset = -1  # the last one that compaction has logged
+        self.cuts = 0  # how often bytes were removed from the log, for work in other threads
+        self._deleted: deque[Path] = deque()  # files that are still to be unlinked
 
     @property
     def active(self) -> Segment:
@@ -93,7 +97,7 @@ class Log:
     # -- append --------------------------------------------------------------------------------
 
     def begin_epoch(self, epoch: int) -> None:
-        """Note that what comes next is written by the leader of `epoch`."""
+        """Note that the next records are written in leader epoch `epoch`."""
         self._ensure_online()
         try:
             self.epochs.assign(epoch, self.log_end_offset)
@@ -101,35 +105,35 @@ class Log:
             raise self._fail("note an epoch", error) from error
 
     def append(self, data: Buffer, *, leader_epoch: int) -> Appended:
-        """Append a client's batch as leader, at the end, and say where it went.
+        """Append a client's batch as leader, and return its offsets.
 
         `data` is changed in place (offset, leader epoch, append time) unless it is read-only, and has
-        reached the page cache on return. A batch that an idempotent producer sent before is answered
-        with its first offsets. Anything wrong with it raises a KafkaError and nothing is written.
+        reached the page cache on return. A duplicate of an idempotent producer's batch returns the original
+        offsets. An invalid batch raises a KafkaError, and nothing is written.
         """
         return self.append_prepared(self.prepare(data), leader_epoch=leader_epoch)
 
     def prepare(self, data: Buffer) -> PreparedBatch:
-        """A client's batch, checked as the log's configuration requires (see `storage.inspection`)."""
+        """Return a client's batch, checked as the log's configuration requires (see `storage.inspection`)."""
         self._ensure_online()
         return prepare(data, self.config, self.now_ms())
 
     def append_prepared(self, batch: PreparedBatch, *, leader_epoch: int) -> Appended:
-        """Append a client's batch that `prepare` has accepted under the configuration the log has now."""
+        """Append a client's batch that `prepare` has accepted under the log's current configuration."""
         self._ensure_online()
         view, header = batch.data, batch.header
         if self.config.append_expected_offset:
             check_expected_offset(header, self.log_end_offset)
         if header.has_producer:
-            written = self.producers.check(header)
-            if written is not None:
+            earlier = self.producers.check(header)
+            if earlier is not None:
                 stamped = self.config.message_timestamp_type is TimestampType.LOG_APPEND_TIME
-                append_time = written.timestamp if stamped else NO_APPEND_TIME
-                return Appended(written.base_offset, written.last_offset, append_time, duplicate=True)
+                append_time = earlier.timestamp if stamped else NO_APPEND_TIME
+                return Appended(earlier.base_offset, earlier.last_offset, append_time, duplicate=True)
         return self._append_at_end(view, [Batch(header, None)], leader_epoch)
 
     def append_internal(self, data: Buffer, *, leader_epoch: int) -> Appended:
-        """Append batches of the broker's own making: coordinator records and transaction markers."""
+        """Append batches of the broker itself: coordinator records and transaction markers."""
         self._ensure_online()
         view = writable(data)
         batches = read_batches(view)
@@ -139,7 +143,7 @@ class Log:
         return self._append_at_end(view, batches, leader_epoch)
 
     def append_as_follower(self, data: Buffer) -> Appended:
-        """Append what the leader sent, offsets and epochs as they are; gaps are compaction's."""
+        """Append batches from the leader with their offsets and epochs; compaction may have left gaps."""
         self._ensure_online()
         view = memoryview(data)
         batches = read_batches(view)
@@ -148,11 +152,13 @@ class Log:
             if header.base_offset < next_offset or header.last_offset_delta < 0:
                 raise InvalidRecord(
                     f"a batch at offsets {header.base_offset} to {header.last_offset} "
-                    f"cannot follow {next_offset - 1}"
+                    f"cannot follow offset {next_offset - 1} (INVALID_RECORD)"
                 )
             next_offset = header.next_offset
         if next_offset - batches[0].header.base_offset > MAX_INT32:
-            raise InvalidRecord(f"batches up to offset {next_offset - 1} do not fit in one segment")
+            raise InvalidRecord(
+                f"batches up to offset {next_offset - 1} do not fit in one segment (INVALID_RECORD)"
+            )
         self._write(view, batches)
         return Appended(batches[0].header.base_offset, next_offset - 1, NO_APPEND_TIME)
 
@@ -167,7 +173,7 @@ class Log:
             assign_offset(view, position, base_offset=next_offset, leader_epoch=leader_epoch)
             if append_time != NO_APPEND_TIME:
                 assign_append_time(view, position, header.size, append_time)
-            header = read_header(view, position)  # noqa: PLW2901  the same batch, as it now stands
+            header = read_header(view, position)  # noqa: PLW2901  the same batch with its final offsets
             assigned.append(Batch(header, marker))
             position += header.size
             next_offset = header.next_offset
@@ -175,7 +181,7 @@ class Log:
         return Appended(base_offset, next_offset - 1, append_time)
 
     def _write(self, view: memoryview, batches: list[Batch]) -> None:
-        """Put checked batches with final offsets into the file, then into everything derived from it."""
+        """Write batches with final offsets to the file, then update everything derived from it."""
         first, last = batches[0].header, batches[-1].header
         if len(view) > self.config.segment_bytes:
             raise RecordListTooLarge(len(view), limit=self.config.segment_bytes)
@@ -185,7 +191,7 @@ class Log:
             if self._must_roll(len(view), first, last):
                 self._roll(first.base_offset)
                 size = 0
-            begun = self.active.descriptor >= 0  # it has been opened: what fails now may be half done
+            begun = self.active.descriptor >= 0  # the file is open: a failure from here on may leave a part
             self.active.append(view, [batch.header for batch in batches])
             for header, marker in batches:
                 aborted = take_in(self._derived, header, marker)
@@ -205,7 +211,7 @@ class Log:
         return active.size > 0 and active.age_ms(self.now_ms(), first.max_timestamp) > self.config.segment_ms
 
     def roll(self) -> None:
-        """Close the active segment for appends and start a new one at the log's end, unless it is empty."""
+        """Close the active segment and start a new one at the log end offset, unless it is empty."""
         self._ensure_online()
         try:
             self._roll(self.log_end_offset)
@@ -223,17 +229,17 @@ class Log:
         self.segments.append(Segment.create(self.directory, base_offset, self.config, now_ms=self.now_ms()))
         if not closing.size:
             self.segments.remove(closing)
-            closing.delete()
+            closing.delete()  # it is empty: this does not block
 
     # -- read ----------------------------------------------------------------------------------
 
     def read(
         self, offset: int, max_bytes: int, *, max_offset: int | None = None, at_least_one: bool = True
     ) -> Buffer:
-        """Whole batches from the one that holds `offset` on; empty at the end.
+        """Return whole batches from the one that contains `offset` on; nothing at the log end offset.
 
-        The first may begin before `offset`: a batch is one checksummed unit and is never cut. None
-        reaches `max_offset`, and together they have at most `max_bytes`, except that the first is
+        The first batch may begin before `offset`: a batch is one checksummed unit and is never split. No
+        batch reaches `max_offset`, and together they have at most `max_bytes`, except that the first is
         returned whatever its size if `at_least_one` is set.
         """
         self._ensure_online()
@@ -264,12 +270,12 @@ class Log:
         return data
 
     def _end_of(self, segment: Segment) -> int:
-        """The offset that the segment after `segment` starts with, or the log's end."""
+        """Return the base offset of the segment after `segment`, or the log end offset."""
         after = self._segment_number(segment.base_offset) + 1
         return self.segments[after].base_offset if after < len(self.segments) else self.log_end_offset
 
     def _locate(self, offset: int) -> tuple[Segment, int]:
-        """The segment and the position of the first batch that reaches `offset`."""
+        """Return the segment and the position of the first batch that reaches `offset`."""
         known = self._positions.get(offset)
         if known is not None and known[1] < known[0].size:
             return known
@@ -277,12 +283,12 @@ class Log:
         segment = self.segments[number]
         position = segment.position_of(offset)
         while position == segment.size and segment is not self.active:
-            number += 1  # compaction or retention left nothing between here and the next segment
+            number += 1  # compaction or retention has left no batch up to the next segment
             segment, position = self.segments[number], 0
         return segment, position
 
     def _remember(self, offset: int, segment: Segment, position: int) -> None:
-        """A reader that got this far asks for `offset` next: let it find its place at once."""
+        """Remember where `offset` is: the reader that has got this far fetches it next."""
         self._positions[offset] = segment, position
         if len(self._positions) > _REMEMBERED_POSITIONS:
             del self._positions[next(iter(self._positions))]
@@ -293,11 +299,11 @@ class Log:
     # -- time ----------------------------------------------------------------------------------
 
     def offset_for_timestamp(self, timestamp: int) -> FoundOffset | None:
-        """The first record at `timestamp` or later, by the log's order; None if there is none."""
+        """Return the first record at `timestamp` or later, in log order; None if there is none."""
         return self._search(timestamp)
 
     def offset_of_max_timestamp(self) -> FoundOffset | None:
-        """The first of the youngest records; None in an empty log."""
+        """Return the first record with the maximum timestamp; None in an empty log."""
         return self._search(None)
 
     def _search(self, timestamp: int | None) -> FoundOffset | None:
@@ -310,7 +316,7 @@ class Log:
         return search.found
 
     def timestamp_search(self, timestamp: int | None) -> TimestampSearch:
-        """A search for the first record at `timestamp` or later, for the youngest if that is None.
+        """Return a search for the first record at `timestamp` or later; None searches the maximum timestamp.
 
         Its steps may run in another thread. If `cuts` has changed when one of them fails, search again.
         """
@@ -319,20 +325,20 @@ class Log:
         return TimestampSearch(segments, self.log_start_offset, timestamp)
 
     def search_failed(self, error: OSError) -> LogOffline:
-        """Take the log offline, unless too many open files are all that is wrong."""
+        """Take the log offline, unless the process only has too many open files."""
         return self._fail("search", error, harmless=True)
 
     # -- transactions --------------------------------------------------------------------------
 
     def last_stable_offset(self, high_watermark: int) -> int:
-        """Up to where every transaction has an outcome that is committed itself."""
+        """Return the last stable offset: every transaction before it has a committed outcome."""
         unstable = self.producers.first_unstable_offset(high_watermark)
         if unstable is None:
             return high_watermark
         return min(max(unstable, self.log_start_offset), high_watermark)  # its first records may be deleted
 
     def aborted_transactions(self, start: int, end: int) -> list[AbortedTxn]:
-        """The aborted transactions with records in [start, end): what a reader has to leave out."""
+        """Return the aborted transactions with records in [start, end), which a consumer has to skip."""
         self._ensure_online()
         aborted = []
         try:
@@ -346,13 +352,13 @@ class Log:
             raise self._fail("read", error, harmless=True) from error
         return aborted
 
-    # -- cut -----------------------------------------------------------------------------------
+    # -- truncate and delete -------------------------------------------------------------------
 
     def truncate_to(self, offset: int) -> None:
-        """Drop every batch that reaches `offset` or lies past it.
+        """Drop every batch that contains `offset` or follows it.
 
         Of batches [10-10] [11-30] [31-99], truncate_to(31) keeps [10-10] [11-30], and so
-        does truncate_to(35): a batch is one checksummed unit and is never cut.
+        does truncate_to(35): a batch is one checksummed unit and is never split.
         """
         self._ensure_online()
         if offset >= self.log_end_offset:
@@ -363,13 +369,13 @@ class Log:
         try:
             self._forget_positions()
             while self.active.base_offset > offset:
-                self.segments.pop().delete()
+                self.segments.pop().delete(self.discard)
             position = self.active.position_of(offset)
             if position < self.active.size:
                 offset = min(offset, self.active.base_offset_at(position))
                 self.active.truncate_to(position, offset)
-            # Compaction may have left nothing right below `offset`: the log ends after its last batch,
-            # where opening it again would find its end, too.
+            # Compaction may have left a gap before `offset`: the log ends after its last batch, where
+            # opening it again would find its end, too.
             offset = min(offset, self.active.resume())
             self._end_at(offset)
             self.producers.restore(start=self.log_start_offset, end=offset)
@@ -379,12 +385,12 @@ class Log:
             raise self._fail("truncate", error) from error
 
     def truncate_fully(self, offset: int) -> None:
-        """Drop everything and go on at `offset`: a follower too far behind starts over."""
+        """Drop everything and continue at `offset`: the follower is too far behind its leader."""
         self._ensure_online()
         try:
             self._forget_positions()
             while self.segments:
-                self.segments.pop().delete()
+                self.segments.pop().delete(self.discard)
             self.segments.append(Segment.create(self.directory, offset, self.config, now_ms=self.now_ms()))
             self.log_start_offset = offset
             self._end_at(offset)
@@ -401,7 +407,7 @@ class Log:
         self.epochs.truncate_from_end(offset)
 
     def delete_records_before(self, offset: int) -> None:
-        """Make `offset` the log's start; whole segments before it go with the next retention pass."""
+        """Make `offset` the log start offset; retention deletes whole segments before it later."""
         self._ensure_online()
         if not 0 <= offset <= self.log_end_offset:
             raise OffsetOutOfRange(offset, start=self.log_start_offset, end=self.log_end_offset)
@@ -413,55 +419,74 @@ class Log:
                 raise self._fail("delete records of", error) from error
 
     def delete_oldest_segments(self, count: int) -> None:
-        """Remove the first `count` segments; an active one that has to go leaves an empty one behind."""
+        """Delete the first `count` segments; if the active one is among them, an empty one replaces it."""
         self._ensure_online()
         try:
             if count >= len(self.segments):
                 self._roll(self.log_end_offset)
                 count = len(self.segments) - 1
             self._forget_positions()
-            doomed = self.segments[:count]
+            deleted = self.segments[:count]
             del self.segments[:count]
-            for segment in doomed:
-                segment.delete()
+            for segment in deleted:
+                segment.delete(self.discard)
             self.delete_records_before(self.segments[0].base_offset)
             self.producers.remove_snapshots(keep={segment.base_offset for segment in self.segments})
         except OSError as error:
             raise self._fail("delete segments of", error) from error
 
     def replace_segments(self, sources: Sequence[Segment], put_in_place: Callable[[], Segment]) -> None:
-        """Let the segment that `put_in_place` returns stand where the neighbours `sources` stood."""
+        """Replace the neighbouring segments `sources` by the segment that `put_in_place` returns."""
         self._ensure_online()
         try:
             self._forget_positions()
             start = self.segments.index(sources[0])
-            del self.segments[start : start + len(sources)]  # before their files: a flush may be under way
+            del self.segments[start : start + len(sources)]  # before their files: a flush may be running
             self.segments.insert(start, put_in_place())
         except OSError as error:
             raise self._fail("compact", error) from error
 
-    # -- life ----------------------------------------------------------------------------------
+    def discard(self, path: Path) -> None:
+        """Rename a file of a deleted segment, which takes no time; `unlink_deleted` frees its space."""
+        deleted = path.with_name(path.name + DELETED)
+        with suppress(FileNotFoundError):
+            path.replace(deleted)
+            self._deleted.append(deleted)
+
+    @property
+    def has_deleted_files(self) -> bool:
+        return bool(self._deleted)
+
+    def unlink_deleted(self) -> None:
+        """Unlink the files of deleted segments, which may block for long. May run in another thread."""
+        try:
+            while self._deleted:
+                self._deleted.popleft().unlink(missing_ok=True)  # the whole log may be deleted by now
+        except OSError as error:
+            raise self._fail("unlink deleted segments of", error) from error
+
+    # -- flush and close -----------------------------------------------------------------------
 
     def flush(self) -> None:
-        """Bring everything appended so far to the disk. May run in another thread than the appends."""
+        """Make everything appended so far durable. May run in another thread than the appends."""
         self._flush(self.log_end_offset)
         self.flushed_ms = self.now_ms()
 
     def _flush(self, end: int) -> None:
-        """Bring the segments that start before `end` to the disk, and move the recovery point there."""
+        """Make the segments that start before `end` durable, and move the recovery point there."""
         self._ensure_online()
         cuts = self.cuts
         segments = [segment for segment in self.segments if segment.base_offset < end]
-        # A segment that ends right at the recovery point may have been closed after its last flush: its
-        # records are on the disk, its indexes perhaps not.
+        # A segment that ends at the recovery point may have been closed after its last flush: its
+        # records are on disk, its indexes perhaps not.
         first = bisect_left(segments, self.recovery_point, key=lambda segment: segment.base_offset) - 1
         for segment in segments[max(0, first) :]:
             try:
                 segment.flush()
             except OSError as error:
-                self._ensure_online()  # else it has been deleted, or has failed, meanwhile: that is known
-                # What an fsync that failed has dropped, a second one does not bring back; but what has
-                # left the log meanwhile need not reach the disk.
+                self._ensure_online()  # otherwise the log was deleted, or has failed, in the meantime
+                # A second fsync does not bring back what a failed one has dropped; but segments that have
+                # left the log in the meantime need not be durable.
                 if segment in self.segments:
                     raise self._fail("flush", error, harmless=True) from error
         try:
@@ -472,7 +497,7 @@ class Log:
             self.recovery_point = max(self.recovery_point, end)
 
     def flush_closed(self) -> None:
-        """Bring the closed segments to the disk, so that a crash has only the newest to check.
+        """Make the closed segments durable, so that recovery has to check only the newest one.
 
         May run in another thread than the appends.
         """
@@ -484,31 +509,32 @@ class Log:
 
     @property
     def flush_is_due(self) -> bool:
-        """Whether `flush.ms` has passed since the last flush and there is something to flush."""
+        """Return whether `flush.ms` has passed since the last flush and there is something to flush."""
         waited = self.now_ms() - self.flushed_ms
         return waited >= self.config.flush_ms and self.recovery_point < self.log_end_offset
 
     def close(self) -> None:
-        """Stop cleanly: all is flushed, and opening the log again takes no scan."""
+        """Close cleanly: everything is flushed, and opening the log again needs no scan."""
         if self.offline is None:
             try:
                 self.active.finish()
                 if self.recovery_point < self.log_end_offset:
                     self.flush()
                 self.producers.take_snapshot()
+                self.unlink_deleted()
             except OSError as error:
                 raise self._fail("close", error) from error
         self.release()
 
     def release(self) -> None:
-        """Let go of the files and write nothing, as a crash would."""
+        """Close the files and write nothing, as a crash would."""
         for segment in self.segments:
             segment.release()
 
     def retire(self) -> None:
-        """Let go of the files for good: they are about to be deleted, and perhaps made anew.
+        """Close the files for good: they are about to be deleted, and perhaps created again.
 
-        A compaction under way in another thread finds its plan stale, and installs nothing.
+        A compaction in another thread finds its plan stale, and installs nothing.
         """
         self.offline = f"{self.directory} has been deleted"
         self._forget_positions()
@@ -519,7 +545,7 @@ class Log:
             raise LogOffline(self.offline)
 
     def _fail(self, doing: str, error: OSError, *, harmless: bool = False) -> LogOffline:
-        """Take the log offline; not if it was `harmless` and may succeed once other files are closed."""
+        """Take the log offline, unless the call was `harmless` and only lacked a file descriptor."""
         if harmless and error.errno in _NO_DESCRIPTOR:
             logger.warning("could not %s %s: %s", doing, self.directory, error)
             return LogOffline(f"could not {doing} {self.directory} now: {error}")
@@ -528,7 +554,7 @@ class Log:
         return LogOffline(self.offline)
 
     def _cut_back(self, size: int) -> None:
-        """Take a half-written append off the file; if even that fails, recovery does it."""
+        """Truncate a partial append; if even that fails, recovery does it."""
         with suppress(OSError):
             os.truncate(self.active.path, size)
 

@@ -6,7 +6,7 @@
    10  entries  46   each: producer id 8, epoch 2, last sequence 4, last offset 8, offset delta 4,
                      timestamp 8, coordinator epoch 4, first offset of the open transaction 8 (-1: none)
 
-Of the five batches remembered in memory only the last is kept, as in Kafka.
+Only the last of the five batches in memory is stored, as in Kafka.
 """
 
 import struct
@@ -17,7 +17,7 @@ from crc32c import crc32c
 
 from headrace.protocol.batch import NO_SEQUENCE, add_sequence
 from headrace.storage.errors import StorageError
-from headrace.storage.producer_state import ProducerState, Written
+from headrace.storage.producer_state import AppendedBatch, ProducerState
 
 _VERSION = 1
 _HEAD = struct.Struct(">hI")
@@ -27,7 +27,7 @@ _NONE = -1
 
 
 class CorruptSnapshot(StorageError):
-    """The snapshot cannot be read; an older one, or the log itself, serves instead."""
+    """The snapshot is unreadable; an older one, or the log itself, is used instead."""
 
 
 def encode_snapshot(states: Collection[ProducerState]) -> bytes:
@@ -36,7 +36,7 @@ def encode_snapshot(states: Collection[ProducerState]) -> bytes:
 
 
 def decode_snapshot(data: bytes) -> list[ProducerState]:
-    """The producers in `data`; CorruptSnapshot if its version, checksum or size does not hold."""
+    """Return the producers in `data`; raise CorruptSnapshot if version, checksum or size is wrong."""
     start = _HEAD.size + _COUNT.size
     if len(data) < start:
         raise CorruptSnapshot(f"{len(data)} bytes are too few")
@@ -44,7 +44,7 @@ def decode_snapshot(data: bytes) -> list[ProducerState]:
     if version != _VERSION:
         raise CorruptSnapshot(f"version {version}, expected {_VERSION}")
     if crc32c(memoryview(data)[_HEAD.size :]) != crc:
-        raise CorruptSnapshot("the checksum does not hold")
+        raise CorruptSnapshot("the checksum does not match")
     (count,) = _COUNT.unpack_from(data, _HEAD.size)
     if count * _ENTRY.size != len(data) - start:
         raise CorruptSnapshot(f"{count} entries announced in {len(data) - start} bytes")
@@ -63,7 +63,7 @@ class _Entry(NamedTuple):
 
 
 def _encode_entry(state: ProducerState) -> bytes:
-    last = state.recent[-1] if state.recent else Written(NO_SEQUENCE, NO_SEQUENCE, _NONE, _NONE, _NONE)
+    last = state.recent[-1] if state.recent else AppendedBatch(NO_SEQUENCE, NO_SEQUENCE, _NONE, _NONE, _NONE)
     entry = _Entry(
         producer_id=state.producer_id,
         epoch=state.epoch,
@@ -85,7 +85,7 @@ def _decode_entry(entry: _Entry) -> ProducerState:
     state.txn_first_offset = None if entry.txn_first_offset == _NONE else entry.txn_first_offset
     if entry.last_offset >= 0:
         state.recent.append(
-            Written(
+            AppendedBatch(
                 first_sequence=add_sequence(entry.last_sequence, -entry.offset_delta),
                 last_sequence=entry.last_sequence,
                 base_offset=entry.last_offset - entry.offset_delta,

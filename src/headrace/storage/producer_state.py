@@ -1,7 +1,7 @@
-"""The last writes of one producer to one partition: duplicates answered, gaps and old epochs refused.
+"""The state of one producer on one partition: it finds duplicates, sequence gaps and fenced epochs.
 
-Pure: no clock, no file, no lock. `check` decides and changes nothing; `record` and `end_transaction`
-change state, and are all that replaying a log calls.
+Pure: no clock, no file, no lock. `check` and `check_marker` decide and change nothing; `record`,
+`end_transaction` and `record_frame` change the state, and are all that a replay of the log calls.
 """
 
 from collections import deque
@@ -15,12 +15,12 @@ from headrace.storage.errors import (
     TransactionCoordinatorFenced,
 )
 
-REMEMBERED_BATCHES = 5  # an idempotent client keeps five requests in flight
+REMEMBERED_BATCHES = 5  # an idempotent producer has at most five requests in flight
 NO_COORDINATOR_EPOCH = -1
 
 
-class Written(NamedTuple):
-    """A batch that is in the log: its sequence numbers, and where and when they went."""
+class AppendedBatch(NamedTuple):
+    """The sequence numbers, offsets and timestamp of a batch in the log."""
 
     first_sequence: int
     last_sequence: int
@@ -30,14 +30,14 @@ class Written(NamedTuple):
 
 
 class EndMarker(NamedTuple):
-    """A transaction's outcome as its coordinator wrote it into the log."""
+    """The outcome of a transaction, as its coordinator has written it to the log."""
 
     commit: bool
     coordinator_epoch: int
 
 
 class CompletedTxn(NamedTuple):
-    """A transaction that has ended on this partition, from its first record to its marker."""
+    """A transaction that has ended on this partition: from its first record to its marker."""
 
     producer_id: int
     first_offset: int
@@ -56,31 +56,31 @@ class ProducerState:
         self.coordinator_epoch = NO_COORDINATOR_EPOCH
         self.last_timestamp = NO_TIMESTAMP
         self.txn_first_offset: int | None = None
-        self.recent: deque[Written] = deque(maxlen=REMEMBERED_BATCHES)
+        self.recent: deque[AppendedBatch] = deque(maxlen=REMEMBERED_BATCHES)
 
-    def check(self, batch: BatchHeader) -> Written | None:
-        """Return the earlier write that `batch` repeats, or None if it is new; change nothing.
+    def check(self, batch: BatchHeader) -> AppendedBatch | None:
+        """Return the earlier append that `batch` duplicates, or None if the batch is new; change nothing.
 
-        A producer nobody remembers may start anywhere: its earlier records may have been deleted.
+        An unknown producer may start with any sequence: its earlier records may have been deleted.
         """
         if batch.producer_epoch < self.epoch:
             raise InvalidProducerEpoch(self.producer_id, current=self.epoch, got=batch.producer_epoch)
         if batch.producer_epoch == self.epoch:
-            for written in self.recent:
-                if written[:2] == (batch.base_sequence, batch.last_sequence):
-                    return written
+            for appended in self.recent:
+                if appended[:2] == (batch.base_sequence, batch.last_sequence):
+                    return appended
         expected = self._next_sequence(batch.producer_epoch)
         if expected is not None and batch.base_sequence != expected:
             raise OutOfOrderSequence(self.producer_id, expected=expected, got=batch.base_sequence)
         if not batch.is_transactional and self.txn_first_offset is not None:
             raise InvalidTxnState(
-                f"producer {self.producer_id} has a transaction open since offset {self.txn_first_offset} "
-                "and sent records outside of it"
+                f"producer {self.producer_id} has a transaction open since {self.txn_first_offset}, and "
+                "the batch is not transactional (INVALID_TXN_STATE)"
             )
         return None
 
     def check_marker(self, batch: BatchHeader, marker: EndMarker) -> None:
-        """Refuse a marker from an older producer epoch or an older coordinator; change nothing."""
+        """Raise if the producer epoch or the coordinator epoch of a marker is fenced; change nothing."""
         if batch.producer_epoch < self.epoch:
             raise InvalidProducerEpoch(self.producer_id, current=self.epoch, got=batch.producer_epoch)
         if marker.coordinator_epoch < self.coordinator_epoch:
@@ -89,11 +89,11 @@ class ProducerState:
             )
 
     def record(self, batch: BatchHeader) -> None:
-        """Remember a data batch that is in the log at the offsets its header now carries."""
+        """Update the state for a data batch that is in the log."""
         self._enter_epoch(batch.producer_epoch)
         self.last_timestamp = batch.max_timestamp
         self.recent.append(
-            Written(
+            AppendedBatch(
                 batch.base_sequence,
                 batch.last_sequence,
                 batch.base_offset,
@@ -105,7 +105,7 @@ class ProducerState:
             self.txn_first_offset = batch.base_offset
 
     def end_transaction(self, batch: BatchHeader, marker: EndMarker) -> CompletedTxn | None:
-        """Remember the marker; return the transaction it ended, or None if none was open here."""
+        """Update the state for a marker; return the transaction that it ended, or None if none was open."""
         self._enter_epoch(batch.producer_epoch)
         self.coordinator_epoch = marker.coordinator_epoch
         self.last_timestamp = batch.max_timestamp
@@ -115,7 +115,7 @@ class ProducerState:
         return CompletedTxn(self.producer_id, first_offset, batch.base_offset, aborted=not marker.commit)
 
     def record_frame(self, batch: BatchHeader) -> None:
-        """Remember the epoch of a marker that compaction has left only the frame of."""
+        """Update the state for a marker of which compaction has left only the header."""
         self._enter_epoch(batch.producer_epoch)
         self.last_timestamp = batch.max_timestamp
 
@@ -125,7 +125,7 @@ class ProducerState:
             self.recent.clear()
 
     def _next_sequence(self, epoch: int) -> int | None:
-        """The sequence that must come next, or None if any may."""
+        """Return the sequence that must come next, or None if any may."""
         if self.epoch == NO_PRODUCER_EPOCH:
             return None
         if epoch != self.epoch or not self.recent or self.recent[-1].last_sequence == NO_SEQUENCE:

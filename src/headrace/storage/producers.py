@@ -1,4 +1,4 @@
-"""Every producer a partition knows, its open transactions, and their snapshots on disk."""
+"""The producer state of a partition: its producers, their open transactions, and the snapshots on disk."""
 
 import logging
 import re
@@ -8,7 +8,7 @@ from pathlib import Path
 from headrace.protocol.batch import BatchHeader
 from headrace.storage.files import SNAPSHOT, file_name, write_atomically
 from headrace.storage.producer_snapshot import CorruptSnapshot, decode_snapshot, encode_snapshot
-from headrace.storage.producer_state import CompletedTxn, EndMarker, ProducerState, Written
+from headrace.storage.producer_state import AppendedBatch, CompletedTxn, EndMarker, ProducerState
 
 _SNAPSHOT_NAME = re.compile(r"(\d{20})\.snapshot")
 
@@ -31,8 +31,8 @@ class Producers:
     def __len__(self) -> int:
         return len(self._states)
 
-    def check(self, batch: BatchHeader) -> Written | None:
-        """The earlier write that a client's `batch` repeats, or None if it may be appended."""
+    def check(self, batch: BatchHeader) -> AppendedBatch | None:
+        """Return the earlier append that a client's `batch` duplicates, or None if it may be appended."""
         state = self._states.get(batch.producer_id)
         return None if state is None else state.check(batch)
 
@@ -42,7 +42,7 @@ class Producers:
             state.check_marker(batch, marker)
 
     def record(self, batch: BatchHeader, marker: EndMarker | None) -> CompletedTxn | None:
-        """Take in a batch that is in the log; return the transaction that its marker ended, if any."""
+        """Update the state for an appended batch; return the transaction that its marker ended, if any."""
         state = self._states.get(batch.producer_id)
         if state is None:
             state = self._states[batch.producer_id] = ProducerState(batch.producer_id)
@@ -61,19 +61,19 @@ class Producers:
         return completed
 
     def first_open_offset(self) -> int | None:
-        """Where the oldest transaction without an outcome begins."""
+        """Return the first offset of the oldest open transaction."""
         return min(self._open_txns.values(), default=None)
 
     def first_unstable_offset(self, high_watermark: int) -> int | None:
-        """Where the oldest transaction begins whose outcome is not below `high_watermark`."""
+        """Return the first offset of the oldest transaction whose marker is not below `high_watermark`."""
         if not self._open_txns and not self._unreplicated:
-            return None  # every Fetch asks, and few partitions see transactions
+            return None  # the usual case, for every Fetch
         self._unreplicated = [txn for txn in self._unreplicated if txn.last_offset >= high_watermark]
         undecided = [txn.first_offset for txn in self._unreplicated]
         return min([*self._open_txns.values(), *undecided], default=None)
 
     def remove_expired(self, before_ms: int) -> None:
-        """Forget producers silent since `before_ms` that have no transaction open."""
+        """Remove producers without an open transaction that have not written since `before_ms`."""
         expired = [
             state.producer_id
             for state in self._states.values()
@@ -83,24 +83,24 @@ class Producers:
             del self._states[producer_id]
 
     def clear(self, next_offset: int) -> None:
-        """Know nobody, as of `next_offset`."""
+        """Remove all producers; the state is that of `next_offset`."""
         self._states.clear()
         self._open_txns.clear()
         self._unreplicated.clear()
         self.next_offset = next_offset
 
     def take_snapshot(self) -> None:
-        """Write down the state as of `next_offset`; once per offset, and never for an empty log."""
+        """Write a snapshot of the state at `next_offset`; once per offset, and never for an empty log."""
         path = self._directory / file_name(self.next_offset, SNAPSHOT)
         if self.next_offset and not path.exists():
-            # Not synced: a snapshot that a power cut damages fails its checksum, and the one before
-            # it or the log itself serves instead.
+            # Not synced: a snapshot that a power failure damages fails its checksum, and an older
+            # snapshot or the log itself is used instead.
             write_atomically(path, encode_snapshot(self._states.values()), sync=False)
 
     def restore(self, *, start: int, end: int) -> None:
-        """Load the newest readable snapshot of an offset in (start, end]; know nobody if there is none.
+        """Load the newest readable snapshot of an offset in (start, end]; without one there are no producers.
 
-        Snapshots past `end` speak of records that are gone, and are removed.
+        Snapshots after `end` are of truncated records, and are removed.
         """
         self.clear(start)
         for offset, path in sorted(self._snapshots(), reverse=True):
@@ -123,7 +123,7 @@ class Producers:
                 return
 
     def remove_snapshots(self, *, keep: set[int]) -> None:
-        """Remove the snapshots that no segment in `keep` starts with, but for the newest."""
+        """Remove all snapshots except the newest one and those at the base offset of a segment in `keep`."""
         for offset, path in sorted(self._snapshots())[:-1]:
             if offset not in keep:
                 path.unlink()

@@ -1,8 +1,8 @@
-"""Opening a log: trusted after a clean stop, checked batch by batch from the recovery point otherwise.
+"""Opening a log: without a scan after a clean shutdown, else with checks from the recovery point on.
 
-Below the recovery point the data had been flushed: damage there is not a crash's and is reported, with
-file and position. From there on a crash may have torn anything: the log is cut at the first batch that
-does not hold, and everything derived from it is made anew.
+Data below the recovery point had been flushed: damage there is not caused by a crash, and is reported with
+file and position. A crash may have damaged anything after it: the log is truncated at the first invalid
+batch, and all derived state is rebuilt.
 """
 
 import logging
@@ -24,7 +24,7 @@ from headrace.storage.swap import resume_swap
 
 _SEGMENT_FILE = re.compile(r"(\d{20})(\.log|\.index|\.timeindex|\.txnindex)")
 
-_NO_LIMIT = 2**63  # past every offset
+_NO_LIMIT = 2**63  # greater than every offset
 
 logger = logging.getLogger(__name__)
 
@@ -38,10 +38,10 @@ def open_log(
     log_start_offset: int = 0,
     clean: bool = False,
 ) -> Log:
-    """The log in `directory`, made if there is none.
+    """Open the log in `directory`; create it if there is none.
 
-    `clean` says that the last owner closed it; then nothing is scanned. Raises CorruptLog if data
-    below `recovery_point` is damaged, and leaves every byte of the log as it was.
+    `clean` means that the log was closed by its last owner; then nothing is scanned. Raises CorruptLog if
+    data below `recovery_point` is damaged, and leaves every byte of the log unchanged.
     """
     directory.mkdir(parents=True, exist_ok=True)
     _finish_interrupted_work(directory, config)
@@ -81,8 +81,8 @@ def _open_trusted(segments: list[Segment], derived: Derived, start: int) -> int:
 
 
 def _recover(segments: list[Segment], derived: Derived, start: int, recovery_point: int) -> int:
-    """Check what had not been flushed; return the offset at which the log now ends."""
-    # One that ends right at the recovery point has its records on the disk, but perhaps not its indexes.
+    """Check the batches that had not been flushed; return the log end offset."""
+    # A segment that ends at the recovery point has its records on disk, but perhaps not its indexes.
     flushed = max(0, sum(segment.base_offset < recovery_point for segment in segments) - 1)
     limits = [*(segment.base_offset for segment in segments[1:]), _NO_LIMIT]
     for number in range(flushed, len(segments)):
@@ -91,8 +91,8 @@ def _recover(segments: list[Segment], derived: Derived, start: int, recovery_poi
             break
     end = segments[-1].resume()
     _restore_epochs(segments, derived.epochs, start, end)
-    # Producers as they were at the first segment in doubt, then all that has happened since: that
-    # refills the segments' indexes of aborted transactions, too.
+    # The producer state of the first unflushed segment is restored, and all later batches are replayed: that
+    # also rebuilds the segments' indexes of aborted transactions.
     derived.producers.restore(start=start, end=segments[flushed].base_offset)
     replay(derived, segments[:flushed])
     for segment in segments[flushed:]:
@@ -102,7 +102,7 @@ def _recover(segments: list[Segment], derived: Derived, start: int, recovery_poi
 
 
 def _recover_segment(segment: Segment, recovery_point: int, limit: int) -> bool:
-    """Index every batch that holds and ends before `limit`, cut off the rest; return if there was none."""
+    """Index the valid batches before `limit`, truncate the rest, and return whether all were valid."""
     segment.start_indexes_over()
     end, next_offset = 0, segment.base_offset
     try:
@@ -114,7 +114,7 @@ def _recover_segment(segment: Segment, recovery_point: int, limit: int) -> bool:
         if next_offset < recovery_point:
             segment.release()
             raise
-        logger.warning("cutting %s from %d to %d bytes: %s", segment.path, segment.size, end, damage.why)
+        logger.warning("truncating %s from %d to %d bytes: %s", segment.path, segment.size, end, damage.why)
         segment.cut(end)
         return False
     if segment.sealed:
@@ -125,7 +125,7 @@ def _recover_segment(segment: Segment, recovery_point: int, limit: int) -> bool:
 def _ensure_offsets_fit(
     segment: Segment, position: int, header: BatchHeader, next_offset: int, limit: int
 ) -> None:
-    """Check what no checksum covers: that the batch's offsets lie where this place in the log allows."""
+    """Check what no checksum covers: the batch's offsets have to follow those before it."""
     first, last = header.base_offset, header.last_offset
     if first < next_offset:
         raise CorruptLog(segment.path, position, f"a batch at offset {first} cannot follow {next_offset - 1}")
@@ -134,10 +134,10 @@ def _ensure_offsets_fit(
 
 
 def _drop(segments: list[Segment], start: int) -> None:
-    """Remove the segments after a torn one, the last first, so that no crash leaves a hole."""
+    """Remove the segments after a truncated one, the last first, so that a crash leaves no gap."""
     while len(segments) > start:
         segment = segments.pop()
-        logger.warning("removing %s: a segment before it was torn", segment.path)
+        logger.warning("removing %s: an earlier segment was truncated", segment.path)
         segment.delete()
 
 
@@ -153,7 +153,7 @@ def _rebuild_txn_index(segment: Segment, derived: Derived) -> None:
 
 
 def _restore_epochs(segments: list[Segment], epochs: LeaderEpochs, start: int, end: int) -> None:
-    """Forget epochs outside the log; if the checkpoint was lost, read them off every batch."""
+    """Drop epochs outside the log; if the checkpoint was lost, rebuild the epochs from all batches."""
     epochs.truncate_from_end(end)
     if epochs.lost:
         for segment in segments:
@@ -163,7 +163,7 @@ def _restore_epochs(segments: list[Segment], epochs: LeaderEpochs, start: int, e
 
 
 def _finish_interrupted_work(directory: Path, config: LogConfig) -> None:
-    """Throw away what did not get finished, finish what only needed renaming."""
+    """Remove unfinished files, and finish interrupted renames."""
     for path in list(directory.iterdir()):
         if path.suffix in {DELETED, CLEANED, TEMPORARY}:
             path.unlink()

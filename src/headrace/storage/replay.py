@@ -1,7 +1,7 @@
-"""What the batches of a log say about epochs, producers and transactions: the same on every day.
+"""State derived from a log's batches: leader epochs, producers and transactions.
 
-An append calls `take_in` for each batch it wrote. Opening after a crash and truncating call `replay`,
-which calls it for each batch it finds.
+An append calls `take_in` for each batch that it has written. Recovery and truncation call `replay`,
+which calls it for each batch in the log.
 """
 
 from typing import NamedTuple
@@ -16,14 +16,14 @@ from headrace.storage.txn_index import AbortedTxn
 
 
 class Derived(NamedTuple):
-    """State that follows from a log's batches."""
+    """State derived from a log's batches."""
 
     epochs: LeaderEpochs
     producers: Producers
 
 
 def take_in(derived: Derived, header: BatchHeader, marker: EndMarker | None) -> AbortedTxn | None:
-    """Note what a batch at its final offset says; return the transaction it aborted, if any."""
+    """Update the state for an appended batch; return the transaction that it aborted, if any."""
     epochs, producers = derived
     if header.leader_epoch > epochs.latest:
         epochs.assign(header.leader_epoch, header.base_offset)
@@ -41,7 +41,7 @@ def take_in(derived: Derived, header: BatchHeader, marker: EndMarker | None) -> 
 
 
 def replay(derived: Derived, segments: list[Segment]) -> None:
-    """Take in what `segments` hold from `producers.next_offset` on; their own indexes stay as they are."""
+    """Update the state for all batches from `producers.next_offset` on, but not the segments' indexes."""
     producers = derived.producers
     known = [segment for segment in segments if segment.base_offset <= producers.next_offset]
     for segment in segments[max(0, len(known) - 1) :]:

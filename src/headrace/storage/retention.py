@@ -1,4 +1,4 @@
-"""Which segments are old enough, or too many, to go. Whole segments only, the oldest first."""
+"""Retention: selects whole segments to delete, the oldest first."""
 
 from headrace.storage.log import Log
 from headrace.storage.segment import Segment
@@ -7,9 +7,10 @@ NO_LIMIT = -1
 
 
 def enforce_retention(log: Log, *, high_watermark: int) -> int:
-    """Remove every segment that `retention.ms`, `retention.bytes` or the log's start lets go; say how many.
+    """Delete the segments that exceed `retention.ms` or `retention.bytes` or precede the log start offset.
 
-    Nothing at or past `high_watermark` goes: a follower may still need it.
+    Return their number. Nothing at or after `high_watermark` is deleted: a follower may still need it. The
+    files are renamed; `Log.unlink_deleted` frees their space.
     """
     count = segments_to_delete(log, high_watermark=high_watermark)
     if count:
@@ -18,7 +19,7 @@ def enforce_retention(log: Log, *, high_watermark: int) -> int:
 
 
 def segments_to_delete(log: Log, *, high_watermark: int) -> int:
-    """How many of the oldest segments may go now. The active one counts only when it is not empty."""
+    """Return how many of the oldest segments can be deleted. An empty active segment stays."""
     now_ms = log.now_ms()
     config = log.config
     excess = log.size - config.retention_bytes if config.retention_bytes != NO_LIMIT else 0

@@ -1,7 +1,7 @@
-"""Walking a segment file from batch to batch, in bounded memory whatever the bytes claim.
+"""Scanning a segment file batch by batch, in bounded memory even if the file is damaged.
 
-A batch whose size, magic or (where it is checked) checksum does not hold raises CorruptLog with the
-file and the position of that batch; everything before it has been yielded.
+An invalid size, magic or (where it is checked) checksum raises CorruptLog with the file and the position
+of the batch, after all earlier batches have been yielded.
 """
 
 import os
@@ -28,7 +28,7 @@ class Scanner:
         self._data = b""
 
     def headers(self, start: int = 0) -> Iterator[tuple[int, BatchHeader]]:
-        """Position and header of every batch from `start` on."""
+        """Yield the position and header of every batch from `start` on."""
         position = start
         while position < self._end:
             header = self._header(position)
@@ -36,7 +36,7 @@ class Scanner:
             position += header.size
 
     def checked_headers(self, start: int = 0) -> Iterator[tuple[int, BatchHeader]]:
-        """Like `headers`, and every batch yielded has a checksum that holds."""
+        """Like `headers`, but check the checksum of every batch before it is yielded."""
         for position, header in self.headers(start):
             crc = self._crc(position + CRC_START, position + header.size)
             if crc != header.crc:
@@ -45,7 +45,7 @@ class Scanner:
             yield position, header
 
     def batch(self, position: int, header: BatchHeader) -> memoryview:
-        """The bytes of the batch at `position`, whose header was yielded."""
+        """Return the bytes of the batch at `position`, whose header was yielded."""
         return self._read(position, header.size)
 
     def _header(self, position: int) -> BatchHeader:
@@ -60,7 +60,7 @@ class Scanner:
         return header
 
     def _crc(self, start: int, end: int) -> int:
-        """The checksum of [start, end), a chunk at a time: a damaged length may claim a gigabyte."""
+        """Return the checksum of [start, end), a chunk at a time: a damaged length may be a gigabyte."""
         crc = 0
         for position in range(start, end, self._chunk):
             crc = crc32c(self._read(position, min(self._chunk, end - position)), crc)

@@ -1,4 +1,4 @@
-"""A run of batches in one file, with its indexes: append at the end, read anywhere, cut off the tail.
+"""A segment: batches in one file, and its indexes.
 
 Bytes below `size` never change; only the newest segment of a log grows.
 """
@@ -36,22 +36,26 @@ from headrace.storage.index import MaxTimestamp, OffsetIndex, Position, TimeInde
 from headrace.storage.scan import Scanner
 from headrace.storage.txn_index import TxnIndex
 
-_FEW_BATCHES = 16  # walking over so many is quicker than asking the index
-_NEARBY = 8 * 1024  # a look-up walks little more than one index interval
+_FEW_BATCHES = 16  # a scan of so many is faster than an index lookup
+_NEARBY = 8 * 1024  # a lookup scans little more than one index interval
 T = TypeVar("T")
 
 logger = logging.getLogger(__name__)
 
 
+def unlink(path: Path) -> None:
+    path.unlink(missing_ok=True)
+
+
 class Read(NamedTuple):
-    """Whole batches, and the base offset of the one after them if reading them has shown it."""
+    """Whole batches, and the base offset of the next one if the read included it."""
 
     data: Buffer
     next_offset: int | None
 
 
 class Segment:
-    """One `.log` file and its indexes. Blocking, and not thread-safe but for `flush`."""
+    """One `.log` file and its indexes. Blocking, and not thread-safe except `flush`."""
 
     def __init__(self, directory: Path, base_offset: int, config: LogConfig, *, suffix: str = "") -> None:
         self.directory = directory
@@ -67,12 +71,12 @@ class Segment:
         self.txn_index = TxnIndex(directory / file_name(base_offset, TXN_INDEX + suffix))
         self.size = 0
         self.created_ms = 0
-        self.sealed = False  # a newer segment exists: this one does not grow any more
+        self.sealed = False  # a newer segment exists: this one is complete
         self._interval = config.index_interval_bytes
         self._unindexed = 0  # bytes since the batch that the last index entry points to
-        self._max: MaxTimestamp | None = None  # None: not looked up since opening
+        self._max: MaxTimestamp | None = None  # None: not read since opening
         self._first_timestamp: int | None = None
-        self._trusts_index = False  # the offset index's last entry has been held against the log
+        self._trusts_index = False  # the offset index's last entry has been checked
         self._descriptor: int | None = None
         self._name_is_durable = False
 
@@ -80,14 +84,14 @@ class Segment:
     def create(
         cls, directory: Path, base_offset: int, config: LogConfig, *, now_ms: int, suffix: str = ""
     ) -> "Segment":
-        """A new, empty segment; its files must not exist."""
+        """Create an empty segment; its files must not exist."""
         segment = cls(directory, base_offset, config, suffix=suffix)
         segment._descriptor = os.open(segment.path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o644)
         try:
             segment.offset_index.reset()
             segment.time_index.reset()
         except OSError:
-            segment.delete()  # so that it can be tried again
+            segment.delete()  # so that it can be retried
             raise
         segment._max = MaxTimestamp(NO_TIMESTAMP, base_offset)
         segment.created_ms = now_ms
@@ -95,7 +99,7 @@ class Segment:
 
     @classmethod
     def open(cls, directory: Path, base_offset: int, config: LogConfig, *, suffix: str = "") -> "Segment":
-        """An existing segment, trusted as it is: one `stat`, no scan. `resume` it before appending."""
+        """Open an existing segment without a check: one `stat`, no scan. Call `resume` before appending."""
         segment = cls(directory, base_offset, config, suffix=suffix)
         status = segment.path.stat()
         segment.size = status.st_size
@@ -104,7 +108,7 @@ class Segment:
 
     @property
     def descriptor(self) -> int:
-        """The open file; opened when first needed, as most segments of a large log are never read."""
+        """Return the file descriptor, opened on first use: most segments of a large log are never read."""
         if self._descriptor is None:
             self._descriptor = os.open(self.path, os.O_RDWR)
         return self._descriptor
@@ -121,7 +125,7 @@ class Segment:
         self.size = position
 
     def index(self, position: int, header: BatchHeader) -> None:
-        """Account for a batch at `position`: the one rule by which indexes are built and rebuilt."""
+        """Add the batch at `position` to the indexes, during an append or a rebuild."""
         if self._first_timestamp is None and position == 0:
             self._first_timestamp = header.max_timestamp
         if self._max is None or header.max_timestamp > self._max.timestamp:
@@ -141,15 +145,15 @@ class Segment:
         )
 
     def age_ms(self, now_ms: int, timestamp: int) -> int:
-        """How long this segment has been collecting, by the records' clock where they have one."""
+        """Return the age of the segment, by the records' timestamps if they have any."""
         first = self.first_timestamp
         return now_ms - self.created_ms if first < 0 else timestamp - first
 
-    # -- what it holds -------------------------------------------------------------------------
+    # -- content -------------------------------------------------------------------------------
 
     @property
     def first_timestamp(self) -> int:
-        """The first batch's largest timestamp, or -1."""
+        """Return the first batch's max timestamp, or -1."""
         if self._first_timestamp is None and self.size:
             _, header = next(self.headers(chunk=_NEARBY))
             self._first_timestamp = header.max_timestamp
@@ -157,19 +161,19 @@ class Segment:
 
     @property
     def max_timestamp(self) -> MaxTimestamp:
-        """The largest timestamp and the last offset of the first batch that has it; -1 if empty."""
+        """Return the largest timestamp and the last offset of the first batch that has it; -1 if empty."""
         if self._max is None:
             self._max = self._reading_index(self._last_max_timestamp)
         return self._max
 
     @property
     def youngest_ms(self) -> int:
-        """The time of its youngest record; of its own making if its records have no times."""
+        """Return the largest timestamp; the creation time if the records have no timestamps."""
         youngest = self.max_timestamp.timestamp
         return youngest if youngest >= 0 else self.created_ms
 
     def headers(self, start: int = 0, *, chunk: int | None = None) -> Iterator[tuple[int, BatchHeader]]:
-        """Position and header of every batch from the one at byte `start` on."""
+        """Yield the position and header of every batch from the one at byte `start` on."""
         return self.scanner(chunk=chunk).headers(start)
 
     def scanner(self, *, chunk: int | None = None) -> Scanner:
@@ -178,7 +182,7 @@ class Segment:
 
     @contextmanager
     def private_scanner(self) -> Iterator[Scanner]:
-        """A scanner for another thread: with a descriptor of its own, it outlives the segment."""
+        """Return a scanner for another thread; it stays valid when the segment is deleted."""
         descriptor = os.open(self.path, os.O_RDONLY)
         try:
             yield Scanner(self.path, descriptor, self.size)
@@ -188,7 +192,7 @@ class Segment:
     # -- read ----------------------------------------------------------------------------------
 
     def position_of(self, offset: int) -> int:
-        """Where the first batch that reaches `offset` starts; the segment's size if none does."""
+        """Return the position of the first batch that reaches `offset`; the segment's size if none does."""
         if offset <= self.base_offset:
             return 0
         start = self._reading_index(lambda: self._entry_at_or_before(offset))
@@ -198,9 +202,9 @@ class Segment:
         return self.size
 
     def read(self, start: int, end: int, max_bytes: int, *, at_least_one: bool) -> Read:
-        """Whole batches from byte `start` on, up to `end`, where a batch ends, and to `max_bytes`.
+        """Return at most `max_bytes` of whole batches from byte `start` to `end`, where a batch ends.
 
-        The first may exceed `max_bytes` if `at_least_one` is set: a reader must be able to go on.
+        The first may exceed `max_bytes` if `at_least_one` is set: a consumer must be able to make progress.
         """
         if end - start <= max_bytes:
             return Read(self._pread(end - start, start), None)
@@ -215,9 +219,9 @@ class Segment:
         return Read(memoryview(data)[:cut] if cut else b"", next_offset)  # an empty view would keep `data`
 
     def _whole_batches(self, data: memoryview, start: int) -> int:
-        """How many bytes of `data`, read at byte `start`, are whole batches.
+        """Return how many bytes of `data`, read at byte `start`, are whole batches.
 
-        A walk finds out, if there are few; if there are many the index leads near to the last one.
+        A scan finds out if there are few; if there are many, the index leads near the last one.
         """
         position, ended = self._walk(data, start, 0, steps=_FEW_BATCHES)
         if ended:
@@ -227,13 +231,13 @@ class Segment:
         if not 0 < position <= len(data) - HEADER_SIZE:
             position = 0
         elif read_header(data, position).last_offset != entry.offset:
-            logger.warning("rebuilding the indexes of %s: they do not fit the log", self.path)
+            logger.warning("rebuilding the indexes of %s: they do not match the log", self.path)
             self.rebuild_indexes()
             position = 0
         return self._walk(data, start, position, steps=len(data))[0]
 
     def _walk(self, data: memoryview, start: int, position: int, *, steps: int) -> tuple[int, bool]:
-        """Where `steps` batches from `position` on lead to, and whether there are no more whole ones."""
+        """Return the position after `steps` batches, and whether no whole batch follows."""
         last = len(data) - HEADER_SIZE
         for _ in range(steps):
             if position > last:
@@ -247,12 +251,12 @@ class Segment:
         return position, position > last
 
     def base_offset_at(self, position: int) -> int:
-        """The base offset of the batch at byte `position`."""
+        """Return the base offset of the batch at byte `position`."""
         offset, _ = read_offset_and_size(self._pread(HEADER_SIZE, position))
         return offset
 
     def position_of_timestamp(self, timestamp: int) -> int:
-        """Where the first batch with a record at `timestamp` or later starts; the size if none does."""
+        """Return the position of the first batch with a record at `timestamp` or later; the size if none."""
         start = self._reading_index(lambda: self._start_for_timestamp(timestamp))
         for position, header in self.headers(start, chunk=_NEARBY):
             if header.max_timestamp >= timestamp:
@@ -271,11 +275,11 @@ class Segment:
         return 0 if entry is None else self._position_of_entry(entry)
 
     def _position_of_entry(self, entry: MaxTimestamp) -> int:
-        """Where the batch starts that `entry` was made for; CorruptIndex if there is no such batch."""
+        """Return the position of the batch of `entry`; raise CorruptIndex if there is no such batch."""
         position = self.position_of(entry.offset)
         _, header = next(self.headers(position, chunk=_NEARBY), (0, None))
         if header is None or header.max_timestamp != entry.timestamp or header.base_offset > entry.offset:
-            raise CorruptIndex(f"{self.time_index.path} has {entry}, the log has not")
+            raise CorruptIndex(f"{self.time_index.path} has {entry}, which is not in the log")
         return position
 
     def _pread(self, size: int, position: int) -> bytes:
@@ -287,19 +291,19 @@ class Segment:
     # -- indexes -------------------------------------------------------------------------------
 
     def _entry_at_or_before(self, offset: int) -> Position:
-        if not self._trusts_index:  # in one full of garbage a look-up may find nothing, and notice nothing
+        if not self._trusts_index:  # a lookup alone may not notice that an index is garbage
             self._checked_last()
             self._trusts_index = True
         return self._checked(self.offset_index.at_or_before(offset))
 
     def _checked_last(self) -> Position | None:
         last = self.offset_index.last()
-        if last is not None and last.position == 0:  # no entry is ever made for the first batch
+        if last is not None and last.position == 0:  # the first batch never has an entry
             raise CorruptIndex(f"{self.offset_index.path} has {last}: it is filled with zeros")
         return None if last is None else self._checked(last)
 
     def _checked(self, entry: Position) -> Position:
-        """The entry, if the batch it points to agrees: a damaged index must not lead a reader astray."""
+        """Return the entry if it matches the batch that it points to; raise CorruptIndex otherwise."""
         if entry.position == 0 and entry.offset == self.base_offset:
             return entry
         if not 0 <= entry.position < self.size:
@@ -323,7 +327,7 @@ class Segment:
             return look_up()
 
     def rebuild_indexes(self) -> None:
-        """Make both indexes anew from the log: entry for entry what appending had made."""
+        """Rebuild both indexes from the log: their entries are the same as after the appends."""
         self.start_indexes_over()
         for position, header in self.headers():
             self.index(position, header)
@@ -331,25 +335,25 @@ class Segment:
             self.seal()
 
     def start_indexes_over(self) -> None:
-        """Forget all that is known of the content; `index` is then called batch by batch."""
+        """Remove all index entries; the caller then calls `index` for each batch."""
         self.offset_index.reset()
         self.time_index.reset()
         self._unindexed = 0
         self._max = MaxTimestamp(NO_TIMESTAMP, self.base_offset)
         self._first_timestamp = None
 
-    # -- life ----------------------------------------------------------------------------------
+    # -- open, truncate and close --------------------------------------------------------------
 
     def resume(self) -> int:
-        """Make an opened segment ready for appends; return the offset after its last record.
+        """Prepare an opened segment for appends; return its next offset.
 
-        Reads only what follows the last index entry. The entry that closing added to the time index
-        goes again, so that the index stays what uninterrupted appending would have made.
+        Only batches after the last index entry are read. The entry that closing has added to the time index
+        is removed, so that the index is the same as without the restart.
         """
         try:
             last = self._checked_last()
             entry = last or Position(self.base_offset, 0)
-            self._last_max_timestamp()  # checks the index before anything is taken off it
+            self._last_max_timestamp()  # checks the index before an entry is removed
             self.time_index.truncate_to(last.offset + 1 if last else self.base_offset)
             self._max = self._last_max_timestamp()
         except CorruptIndex as error:
@@ -367,9 +371,9 @@ class Segment:
         return next_offset
 
     def truncate_to(self, position: int, offset: int) -> None:
-        """Cut the segment at byte `position`, where the batch that reaches `offset` starts."""
-        # Index first. If we die between the two, a short index is merely slower;
-        # an index that points past the end of the data reads as corruption.
+        """Truncate the segment at byte `position`, where the batch that reaches `offset` starts."""
+        # Index first. After a crash between the two, a short index is merely slower;
+        # an index that points past the end of the data looks like corruption.
         self._reading_index(lambda: self.offset_index.truncate_to(offset))
         self._reading_index(lambda: self.time_index.truncate_to(offset))
         self.txn_index.truncate_to(offset)
@@ -378,23 +382,23 @@ class Segment:
             self._first_timestamp = None
 
     def cut(self, position: int) -> None:
-        """Cut the file, and only the file, at byte `position`."""
+        """Truncate the file, and only the file, at byte `position`."""
         os.truncate(self.descriptor, position)
         self.size = position
 
     def seal(self) -> None:
-        """No more appends: write out the indexes, the time index with its final entry."""
+        """Complete the segment: write its indexes, the time index with its final entry."""
         self.sealed = True
         self.time_index.maybe_append(*self.max_timestamp)
         self.offset_index.write_out()
         self.time_index.write_out()
 
     def flush(self) -> None:
-        """Bring everything written so far to the disk. May run in another thread than the appends.
+        """Make everything written so far durable. May run in another thread than the appends.
 
-        The indexes of a segment that still grows are left out: after a crash they are rebuilt.
+        The indexes of the active segment are not flushed: after a crash they are rebuilt.
         """
-        own = self._descriptor  # the segment may be deleted meanwhile
+        own = self._descriptor  # the segment may be deleted in the meantime
         descriptor = os.open(self.path, os.O_RDONLY) if own is None else os.dup(own)
         try:
             os.fdatasync(descriptor)
@@ -409,18 +413,18 @@ class Segment:
             self._name_is_durable = True
 
     def finish(self) -> None:
-        """Leave the indexes as a clean stop should; missing ones are made again first."""
+        """Complete the indexes for a clean shutdown; missing ones are rebuilt first."""
         if self.size:
             self._reading_index(self.seal)
 
     def release(self) -> None:
-        """Let go of the open file and write nothing."""
+        """Close the file and write nothing."""
         if self._descriptor is not None:
             os.close(self._descriptor)
             self._descriptor = None
 
-    def delete(self) -> None:
-        """Remove the files, the log first: an index without a log is cleaned away by the next opening."""
+    def delete(self, remove: Callable[[Path], None] = unlink) -> None:
+        """Remove the files, the log first: opening the log again removes an index without a log."""
         self.release()
         for suffix in reversed(SEGMENT_SUFFIXES):
-            (self.directory / file_name(self.base_offset, suffix)).unlink(missing_ok=True)
+            remove(self.directory / file_name(self.base_offset, suffix))

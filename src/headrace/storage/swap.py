@@ -1,10 +1,11 @@
-"""Putting a compacted segment in the place of those it was made from, so that a crash loses neither.
+"""Replacing segments by their compacted segment, so that a crash loses neither.
 
 A compaction writes `<base>.log.cleaned` and its indexes, syncs them, and renames them to `.swap`, the
-log last. From then on the compacted segment counts: whoever opens the log finishes the work below,
-every step of which can be repeated.
+log last. From then on the compacted segment is valid: opening the log finishes the steps below, each of which
+can be repeated.
 """
 
+from collections.abc import Callable
 from pathlib import Path
 
 from headrace.storage.config import LogConfig
@@ -17,7 +18,7 @@ from headrace.storage.files import (
     segment_base_offsets,
     sync_directory,
 )
-from headrace.storage.segment import Segment
+from headrace.storage.segment import Segment, unlink
 
 
 def announce(directory: Path, base_offset: int) -> None:
@@ -29,13 +30,15 @@ def announce(directory: Path, base_offset: int) -> None:
     sync_directory(directory)
 
 
-def put_in_place(directory: Path, base_offset: int, config: LogConfig) -> Segment:
-    """Give a `.swap` segment its final name; the others it covers must be gone already."""
-    # The old files first, their log last: while it is there, nothing has its final name yet, and an
-    # index that has it is not taken for an old one.
+def put_in_place(
+    directory: Path, base_offset: int, config: LogConfig, remove: Callable[[Path], None] = unlink
+) -> Segment:
+    """Rename a `.swap` segment to its final name, after the other segments that it covers are deleted."""
+    # The old files are removed first, their log last: while the log exists, no new file has its final name,
+    # and an index with a final name is not mistaken for an old one.
     if (directory / file_name(base_offset, LOG)).exists():
         for suffix in SEGMENT_SUFFIXES:
-            (directory / file_name(base_offset, suffix)).unlink(missing_ok=True)
+            remove(directory / file_name(base_offset, suffix))
     for suffix in SEGMENT_SUFFIXES:
         swapped = directory / file_name(base_offset, suffix + SWAP)
         if swapped.exists():
@@ -46,14 +49,14 @@ def put_in_place(directory: Path, base_offset: int, config: LogConfig) -> Segmen
 
 
 def resume_swap(directory: Path, base_offset: int, config: LogConfig) -> None:
-    """Finish what a crash interrupted."""
+    """Finish a replacement that a crash has interrupted."""
     for superseded in _covered(directory, base_offset, config):
         Segment(directory, superseded, config).delete()
     put_in_place(directory, base_offset, config)
 
 
 def _covered(directory: Path, base_offset: int, config: LogConfig) -> list[int]:
-    """The base offsets of the other segments whose records the `.swap` segment holds."""
+    """Return the base offsets of the other segments whose records are in the `.swap` segment."""
     swapped = Segment.open(directory, base_offset, config, suffix=SWAP)
     last_offset = base_offset
     for _, header in swapped.headers():

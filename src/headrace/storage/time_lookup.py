@@ -1,8 +1,8 @@
-"""Which record a question about time means: the indexes lead to the batch, the records decide.
+"""Offsets by timestamp: the time index leads to a batch, and its records decide.
 
-A search goes batch by batch. Its steps read and unpack what clients have sent, so a broker runs each of them
-in a thread; the log's own thread goes on to the next segment between two steps. For a batch that cannot be
-read, or has more records than are read, its first offset is the answer.
+A search proceeds batch by batch. Each step reads and decompresses a batch, so a broker runs the steps in
+a thread; between two steps the log's own thread selects the next segment. For a batch that is
+unreadable, or has too many records to read, the first offset is returned.
 """
 
 import os
@@ -20,7 +20,7 @@ _CHUNK = 64 * 1024
 
 
 class FoundOffset(NamedTuple):
-    """The answer to a question about time."""
+    """A record found by its timestamp."""
 
     timestamp: int
     offset: int
@@ -28,7 +28,7 @@ class FoundOffset(NamedTuple):
 
 
 class TimestampSearch:
-    """The first record, by the log's order, at `timestamp` or later; without one, the first of the youngest.
+    """Finds the first record, in log order, at `timestamp` or later; if None, the first with the maximum.
 
     search = TimestampSearch(segments, log_start_offset, timestamp)
     while (step := search.next_step()) is not None:
@@ -44,7 +44,7 @@ class TimestampSearch:
         self._pass: Iterator[None] | None = None  # over the batches of one segment
 
     def next_step(self) -> Callable[[], None] | None:
-        """What is to be done next; None if `found` is the answer. Called on the log's own thread."""
+        """Return the next step, or None if the search is finished. Called on the log's own thread."""
         if self.found is not None and self._timestamp is not None:
             return None
         if self._pass is None:
@@ -83,7 +83,7 @@ class TimestampSearch:
 
     def _youngest(self, segment: Segment) -> Iterator[None]:
         largest = segment.max_timestamp
-        whole = self._log_start_offset <= segment.base_offset  # otherwise the youngest may have been deleted
+        whole = self._log_start_offset <= segment.base_offset  # otherwise the maximum may have been deleted
         scanned = _Scanned(segment, segment.position_of(largest.offset if whole else self._log_start_offset))
 
         def batches() -> Iterator[None]:
@@ -102,7 +102,7 @@ class TimestampSearch:
 
 
 class _Scanned:
-    """A segment from one of its batches on, with a descriptor of its own: it outlives the segment."""
+    """A scan of a segment from a given batch on; it stays valid when the segment is deleted."""
 
     def __init__(self, segment: Segment, start: int) -> None:
         self._file = os.fdopen(os.dup(segment.descriptor), "rb", buffering=0)
@@ -110,7 +110,7 @@ class _Scanned:
         self._start = start
 
     def batches(self, log_start_offset: int, timestamp: int) -> Iterator[tuple[BatchHeader, memoryview]]:
-        """The batches that reach `log_start_offset` and whose largest timestamp is at least `timestamp`."""
+        """Yield the batches that reach `log_start_offset` with a max timestamp of at least `timestamp`."""
         with self._file:
             for position, header in self._scanner.headers(self._start):
                 if header.max_timestamp >= timestamp and header.next_offset > log_start_offset:
@@ -118,7 +118,7 @@ class _Scanned:
 
 
 def _records(header: BatchHeader, batch: memoryview, log_start_offset: int) -> Iterator[Record]:
-    """The records of a batch; if they cannot be read, one at its first offset and with its largest time."""
+    """Yield the records of a batch; one with its first offset and max timestamp if it is unreadable."""
     first = Record(None, None, (), header.max_timestamp, max(header.base_offset, log_start_offset))
     if header.records_count > MAX_RECORDS:
         yield first

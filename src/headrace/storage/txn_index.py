@@ -1,8 +1,8 @@
-"""The aborted transactions of a segment, for readers that want committed records only.
+"""The aborted transactions of a segment, for `read_committed` consumers.
 
-Each entry of 34 bytes: version (2, always 0), producer id, first offset, last offset (the abort
-marker's) and the last stable offset once it was aborted (8 bytes each). Most segments have none, and
-then there is no file.
+Each entry has 34 bytes: version (2, always 0), producer id, first offset, last offset (the abort
+marker's) and the last stable offset after the abort (8 bytes each). Most segments have no entry and
+no file.
 """
 
 import os
@@ -31,30 +31,30 @@ class TxnIndex:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self._entries: list[AbortedTxn] | None = None  # None until somebody asks
+        self._entries: list[AbortedTxn] | None = None  # None until they are first needed
 
     def __iter__(self) -> Iterator[AbortedTxn]:
         return iter(self._load())
 
     def append(self, aborted: AbortedTxn) -> None:
-        """Add an entry and write it at once: unlike the other indexes it is read rarely and grows slowly."""
+        """Add an entry and write it at once: unlike the other indexes, this one is small and rarely read."""
         entries = self._load()
         with self.path.open("ab") as file:
             file.write(_ENTRY.pack(_VERSION, *aborted))
         entries.append(aborted)
 
     def sync(self) -> None:
-        """Bring the file, if there is one, and its name to the disk."""
+        """Make the file and its name durable, if there is a file."""
         with suppress(FileNotFoundError), self.path.open("rb", buffering=0) as file:
             os.fdatasync(file.fileno())
             sync_directory(self.path.parent)
 
     def truncate_to(self, offset: int) -> None:
-        """Forget every transaction whose abort marker is at or after `offset`."""
+        """Drop every transaction whose abort marker is at or after `offset`."""
         self.replace([entry for entry in self._load() if entry.last_offset < offset])
 
     def replace(self, entries: list[AbortedTxn]) -> None:
-        """Hold just `entries`; the file goes when there are none."""
+        """Replace all entries; without entries the file is removed."""
         if entries:
             self.path.write_bytes(b"".join(_ENTRY.pack(_VERSION, *entry) for entry in entries))
         else:

@@ -1,4 +1,4 @@
-"""Checking a partition's files byte by byte, changing none: what an operator runs after a bad disk."""
+"""Checking a partition's files byte by byte without changing them, for example after a disk failure."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,7 +11,7 @@ from headrace.storage.segment import Segment
 
 
 class SegmentReport(NamedTuple):
-    """One segment, and what is wrong with it."""
+    """One segment, and its problems."""
 
     path: Path
     size: int
@@ -22,7 +22,7 @@ class SegmentReport(NamedTuple):
 
 
 def verify(directory: Path) -> Iterator[SegmentReport]:
-    """A report on every segment in `directory`, oldest first. Reads everything."""
+    """Yield a report on every segment in `directory`, oldest first. Reads everything."""
     base_offsets = segment_base_offsets(directory)
     if not base_offsets:
         raise StorageError(f"{directory} holds no segment: name a partition's directory, such as orders-0")

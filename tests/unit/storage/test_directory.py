@@ -208,7 +208,7 @@ def test_a_directory_in_use_by_this_process_is_refused_and_left_untouched(
     fill(directory.create(ORDERS, TOPIC_ID, CONFIG))
     before = everything_in(path)
 
-    with pytest.raises(ForeignDirectory, match="in use by this process already"):
+    with pytest.raises(ForeignDirectory, match="already in use by this process"):
         open_directory()
     assert everything_in(path) == before
     fill(directory.logs[ORDERS])
@@ -471,6 +471,9 @@ def test_a_log_of_the_longest_name_can_be_deleted(open_directory: OpenDirectory,
     partition = TopicPartition("x" * 249, 0)
     directory.create(partition, TOPIC_ID, CONFIG)
     directory.delete(partition)
+    assert not (path / str(partition)).exists()
+
+    directory.unlink_deleted()
     assert [child for child in path.iterdir() if child.is_dir()] == []
 
 

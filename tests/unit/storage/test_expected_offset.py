@@ -31,7 +31,7 @@ def test_whoever_has_not_is_refused_and_told_where_the_log_is(log: Log, expected
     log.append(make_batch(2, base_offset=0), leader_epoch=0)
     before = read_all(log)
 
-    with pytest.raises(InvalidRecord, match=rf"expected offset {expected}, and the next one is 2"):
+    with pytest.raises(InvalidRecord, match=rf"expects offset {expected}, the log end offset is 2"):
         log.append(make_batch(1, base_offset=expected), leader_epoch=0)
 
     assert read_all(log) == before

@@ -130,7 +130,7 @@ def test_this_process_is_kept_out_by_any_name_of_the_directory(tmp_path: Path) -
     (tmp_path / "link").symlink_to(tmp_path / "logs")
     lock = DirectoryLock(tmp_path / "logs")
     for name in ("logs", "link", "logs/../logs"):
-        with pytest.raises(ForeignDirectory, match="in use by this process already"):
+        with pytest.raises(ForeignDirectory, match="already in use by this process"):
             DirectoryLock(tmp_path / name)
     assert try_elsewhere(tmp_path / "logs").returncode == 1  # the refusals did not let go of it
 

@@ -26,7 +26,7 @@ def test_legal_names(name: str) -> None:
 @pytest.mark.parametrize(
     ("name", "reason"),
     [
-        ("", "cannot be empty"),
+        ("", "must not be empty"),
         (".", "cannot be named '.'"),
         ("..", "cannot be named '..'"),
         ("x" * 250, "at most 249 characters, got 250"),

@@ -69,7 +69,7 @@ def test_a_batch_of_exactly_the_limit_is_accepted_and_one_byte_more_is_not() -> 
 
     code, why = refusal(data, LogConfig(max_message_bytes=size - 1))
     assert code is ErrorCode.MESSAGE_TOO_LARGE
-    assert why == f"the batch has {size} bytes, max.message.bytes is {size - 1}"
+    assert why == f"the batch has {size} bytes, max.message.bytes is {size - 1} (MESSAGE_TOO_LARGE)"
 
 
 def test_two_batches_are_refused() -> None:
