@@ -9,7 +9,7 @@ PYTEST = $(BIN)/pytest -q $(RERUNS)
 export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test lint format unit simulate wire amplification http amplification-http console cli coordination kazoo cluster cluster-matrix spark spark-long compat compat-long schema docs site bench compare spark-compare groups lock clean
+.PHONY: help install demo test lint format unit simulate scenarios wire amplification http amplification-http console cli coordination kazoo cluster cluster-matrix spark spark-long compat compat-long schema docs site bench compare spark-compare groups lock clean
 
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -46,10 +46,13 @@ format: install  ## rewrite the code the way `make lint` wants it
 	$(BIN)/ruff check --fix .
 
 unit: install  ## unit and property tests, and thousands of simulated clusters
-	$(BIN)/pytest -q -n 2 tests/unit tests/property tests/simulation
+	$(BIN)/pytest -q -n 2 tests/unit tests/property tests/simulation tests/scenarios
 
 simulate: install  ## the brokers' own code in simulated clusters that go wrong: SEEDS=10000, or SEED=17 in full (ARGS=--mutations)
 	PYTHONPATH=tests $(BIN)/python -m simulation $(if $(SEED),--seed $(SEED),--seeds $(or $(SEEDS),2000)) $(ARGS)
+
+scenarios: install  ## the cluster protocol as text files, tests/scenarios (ARGS="power_cut --trace": every event of one)
+	PYTHONPATH=tests $(BIN)/python -m scenarios $(ARGS)
 
 wire: install  ## a real broker on loopback: three clients, raw requests, hostile bytes, kill -9
 	$(PYTEST) -n 4 --dist worksteal tests/wire

@@ -59,7 +59,7 @@ class Checks:
         self._world = world
         self._zookeeper = zookeeper
         self._machines = machines
-        self._unclean_allowed = unclean_allowed
+        self.unclean_allowed = unclean_allowed
         self._topics = {topic_path(id_.topic): id_.topic for id_ in ids}
         self._replicas: dict[TopicPartition, Sequence[int]] = {}
         self._expired_until: dict[int, float] = {}  # brokers whose sessions were ended before their time
@@ -173,9 +173,9 @@ class Checks:
         if new.leader not in {-1, old.leader} and new.leader_epoch == old.leader_epoch:
             raise Violation(f"{id_}: {new.leader} leads after {old.leader} in the same epoch")
         # One that comes into sync with the proposal that ends its move may lead at once. It is not alone.
-        if new.leader not in eligible and list(new.isr) == [new.leader] and not self._unclean_allowed:
+        if new.leader not in eligible and list(new.isr) == [new.leader] and not self.unclean_allowed:
             raise Violation(f"{id_}: {new.leader} leads, which was not eligible: {old}")
-        if self._unclean_allowed and (
+        if self.unclean_allowed and (
             new.leader not in eligible - ledger.suspects.keys() or ledger.awaits_unclean_leader
         ):
             ledger.unclean.add(new.leader_epoch)
