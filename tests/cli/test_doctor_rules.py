@@ -9,9 +9,8 @@ from headrace.client.doctor import data as doctor_data
 from headrace.client.doctor import groups as doctor_groups
 from headrace.client.doctor import machine as doctor_machine
 from headrace.client.doctor.cluster import ClusterFacts, Reached, View
-from headrace.client.doctor.data import BrokerDirectory, Damage
+from headrace.client.doctor.data import BrokerDirectory, Damage, Disk
 from headrace.client.doctor.diagnosis import OK, PROBLEM, WARNING, Area, Finding, diagnosis, some
-from headrace.client.doctor.disk import Disk
 from headrace.client.doctor.groups import GroupFacts
 from headrace.client.doctor.machine import Machine, Port
 from headrace.client.doctor.safety import TopicSafety

@@ -13,7 +13,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Final
 
-from headrace.client.doctor.disk import Disk
+from headrace.client.doctor.data import Disk
 from headrace.client.doctor.machine import Machine, Port
 
 PARTS: Final = ("pyspark", "deltalake", "pyiceberg")

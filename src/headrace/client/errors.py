@@ -129,8 +129,8 @@ def raise_for(code: int, message: str | None = None, what: str | None = None) ->
     if code == ErrorCode.NONE:
         return
     kind = Retriable if code in set(ErrorCode) and ErrorCode(code).retriable else ClientError
-    reason = message or error_name(code)
-    error = kind(reason if what is None else f"{what}: {reason}")
+    reason = ": ".join(filter(None, (what, message or error_name(code), ADVICE.get(error_name(code)))))
+    error = kind(reason)
     error.error_code = ErrorCode(code) if code in set(ErrorCode) else None
     raise error
 
@@ -150,15 +150,19 @@ _OUT_OF_REACH: Final = {
 
 
 _NO_TOPIC: Final = {KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC}  # noqa: SLF001
-_NO_NAMES: Final = ("group ", "the ", "broker ")  # how `what` begins if it is not a topic's name
 
 
 def translate(
-    error: KafkaException | KafkaError, what: str, bootstrap: str, *, timeout_ms: int | None = None
+    error: KafkaException | KafkaError,
+    what: str,
+    bootstrap: str,
+    *,
+    is_topic: bool = True,
+    timeout_ms: int | None = None,
 ) -> ClientError:
-    """Our word for librdkafka's error; `what` is the topic, group or whatever else it is about.
+    """Return librdkafka's error as ours; `what` is the topic, or with is_topic=False anything else.
 
-    A record was tried for `timeout_ms`.
+    `timeout_ms` is how long librdkafka tried to deliver a record.
     """
     kafka_error = error.args[0] if isinstance(error, KafkaException) else error
     code = kafka_error.code()
@@ -167,14 +171,8 @@ def translate(
     if code == KafkaError._MSG_TIMED_OUT:  # noqa: SLF001
         return _not_acknowledged(what, bootstrap, timeout_ms)
     if code in _NO_TOPIC:
-        some = f"{what}: a topic or a partition is not there (any more)"
-        return NoSuchTopic(what, said=some if what.startswith(_NO_NAMES) else None)
-    if code == KafkaError.TOPIC_ALREADY_EXISTS:
-        return TopicExists(what)
-    if code == KafkaError.GROUP_ID_NOT_FOUND:
-        return NoSuchGroup(what.removeprefix("group "))
-    if code == KafkaError.NON_EMPTY_GROUP:
-        return GroupActive(what.removeprefix("group "))
+        some = f"{what}: a topic or a partition does not exist (any more)"
+        return NoSuchTopic(what, said=None if is_topic else some)
     return ClientError(_sentence(kafka_error, what))
 
 

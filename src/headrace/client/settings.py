@@ -11,13 +11,13 @@ import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 from numbers import Real
+from operator import index
 from typing import Any, Final, TypeVar
 
 from confluent_kafka import KafkaException
 from confluent_kafka import Producer as RdkafkaProducer
 
 from headrace.client.errors import BadSetting
-from headrace.client.settings_elsewhere import check, name_here
 
 Settings = Mapping[str, Any]
 Bootstrap = str | Sequence[str] | Settings | None  # an address, several, or all settings
@@ -138,3 +138,57 @@ def _sentence(said: str) -> str:
     if unknown:
         return f"there is no setting {unknown[1]}: {name_here(unknown[1])}"
     return f"{said[:1].lower()}{said[1:]}"
+
+
+_ACKS: Final = {"all", "-1", "1", "0"}
+_CALLED_FOR_EACH: Final = ("on_delivery", "on.delivery", "dr_cb", "dr.cb", "dr_msg_cb", "dr.msg.cb")
+_HERE: Final = {  # of Java's client and kafka-python; librdkafka has no such settings
+    "value.serializer": "give value=FORMAT, such as value=JSON",
+    "key.serializer": "give key=FORMAT, such as key=STRING",
+    "value.deserializer": "give value=FORMAT, such as value=JSON",
+    "key.deserializer": "give key=FORMAT, such as key=STRING",
+    "schema.registry.url": "give registry='http://HOST:PORT'",
+    "max.poll.records": "`batches(most)` says how many come at a time",
+    "consumer.timeout.ms": "`read(idle_s=...)` ends when nothing has come for so long",
+    "buffer.memory": "it is queue_buffering_max_kbytes",
+    "max.request.size": "it is message_max_bytes",
+    "max.block.ms": "`send` waits for room in the buffer, and nothing else",
+    "api.version": "there is no need to say so",
+}
+
+
+def check(given: Mapping[str, Any]) -> None:
+    """BadSetting for what librdkafka would take without a word, and nobody would keep to."""
+    for name in _CALLED_FOR_EACH:  # we would overwrite it
+        if name in given:
+            raise BadSetting(
+                f"{name} is no setting here: Producer(..., on_failure=FUNCTION) hears of what has failed, "
+                "post(..., on_delivery=FUNCTION) of a Producer(..., receipts=True) of each"
+            )
+    for name in ("acks", "request.required.acks"):
+        if str(given.get(name, "all")) not in _ACKS:
+            raise BadSetting(f"acks is 'all', 1 or 0, not {given[name]!r}")
+    if given.get("transactional.id") is not None:
+        raise BadSetting(
+            "transactional.id: there are no transactions yet (docs/limits.md); without it, a producer with "
+            "acks='all' writes each record once and in order, by partition"
+        )
+
+
+def name_here(name: str) -> str:
+    """What to use instead of a setting that librdkafka does not know."""
+    return _HERE.get(
+        name, "librdkafka's CONFIGURATION.md has all names (as a keyword, an underscore stands for each dot)"
+    )
+
+
+LAST_OFFSET: Final = 2**63 - 1
+LAST_PARTITION: Final = 2**31 - 1
+
+
+def whole(given: Any) -> int | None:
+    """The number that is meant; None if it is not a whole one, or none at all."""
+    try:
+        return index(given)
+    except TypeError:
+        return None

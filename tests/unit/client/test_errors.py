@@ -81,14 +81,9 @@ def test_a_record_that_was_not_acknowledged_may_want_for_replicas() -> None:
 def test_only_a_topic_s_name_is_taken_for_one(code: str) -> None:
     error = error_of(code)
     assert str(translate(error, "orders", "x:1")) == "there is no topic orders"
-    assert (
-        str(translate(error, "group d", "x:1")) == "group d: a topic or a partition is not there (any more)"
-    )
-    assert isinstance(translate(error, "group d", "x:1"), NoSuchTopic)
-
-
-def test_a_group_is_named_once() -> None:
-    assert str(translate(error_of("GROUP_ID_NOT_FOUND"), "group d", "x:1")) == "there is no group d"
+    of_group = translate(error, "group d", "x:1", is_topic=False)
+    assert isinstance(of_group, NoSuchTopic)
+    assert str(of_group) == "group d: a topic or a partition does not exist (any more)"
 
 
 @pytest.mark.parametrize("name", ["bad topic/!", "", ".", "..", "t" * 250, "ä"])

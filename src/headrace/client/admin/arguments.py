@@ -6,7 +6,7 @@ from typing import Any, Final
 from headrace.client.consuming.arguments import place_list
 from headrace.client.errors import BadSetting, NoSuchTopic
 from headrace.client.errors_advice import why_no_topic
-from headrace.client.numbers import LAST_OFFSET, LAST_PARTITION, whole
+from headrace.client.settings import LAST_OFFSET, LAST_PARTITION, whole
 from headrace.protocol.ids import TopicPartition
 
 Configs = Mapping[str, str | float | bool]

@@ -6,7 +6,7 @@ from typing import Any, Final, Literal
 import confluent_kafka
 
 from headrace.client.errors import BadSetting, NoSuchTopic
-from headrace.client.numbers import LAST_OFFSET, LAST_PARTITION, whole
+from headrace.client.settings import LAST_OFFSET, LAST_PARTITION, whole
 from headrace.protocol.ids import TopicPartition
 
 Start = Literal["earliest", "latest"]

@@ -1,15 +1,17 @@
 """Which partitions a consumer reads: those of topics that its group gives it, or those that it was told."""
 
-from collections.abc import Callable, Mapping, Sequence
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any, Final, NamedTuple
 
+from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka import TopicPartition as RdkafkaPartition
 
 from headrace.client.consuming.moves import with_ends
 from headrace.client.consuming.offsets import Offsets
-from headrace.client.consuming.patterns import names_of, naming_bad_patterns
 from headrace.client.consuming.source import Source, places_of
-from headrace.client.errors import ClientError, NoSuchTopic
+from headrace.client.errors import BadSetting, ClientError, NoSuchTopic
 from headrace.protocol.ids import TopicPartition
 
 TIMEOUT_S: Final = 30.0  # for the topics that there are
@@ -110,3 +112,42 @@ class Choice:
     def _tell(self, listener: Listener | None, partitions: Sequence[RdkafkaPartition]) -> None:
         if listener is not None and not self._offsets.left:
             self._source.call(listener, places_of(partitions))
+
+
+def names_of(topics: object) -> list[str]:
+    """The topics that are asked for: one, or several."""
+    if isinstance(topics, str):
+        return [topics]
+    if isinstance(topics, bytes) or not isinstance(topics, Iterable):
+        raise NoSuchTopic(topics)
+    names = list(topics)
+    if not names:
+        raise BadSetting("there is no topic to subscribe to: give at least one, or close the consumer")
+    for name in names:
+        if not isinstance(name, str):
+            raise NoSuchTopic(name)
+    return names
+
+
+@contextmanager
+def naming_bad_patterns(topics: Sequence[str]) -> Iterator[None]:
+    """BadSetting if librdkafka, which has a syntax of its own, cannot read one of these."""
+    try:
+        yield
+    except KafkaException as error:
+        patterns = [topic for topic in topics if topic.startswith("^")]
+        if error.args[0].code() != KafkaError._INVALID_ARG or not patterns:  # noqa: SLF001
+            raise
+        bad = [each for each in patterns if not _reads(each)] or patterns
+        raise BadSetting(
+            f"{' or '.join(bad)} is no regular expression that librdkafka reads: "
+            "it knows ( ) [ ] . * + ? | ^ $, and no look-ahead"
+        ) from error
+
+
+def _reads(pattern: str) -> bool:
+    try:
+        re.compile(pattern)
+    except re.error:
+        return False
+    return True

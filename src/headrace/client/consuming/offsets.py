@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
+from threading import Lock
 from typing import Any, Final, TypeVar
 
 from confluent_kafka import (
@@ -15,13 +16,50 @@ from confluent_kafka import (
     TopicPartition as RdkafkaPartition,
 )
 
+from headrace.background import BackgroundThread
 from headrace.client.consuming.buffer import Record, place_of
-from headrace.client.consuming.closing import LastCommit
 from headrace.client.consuming.message import Message
 from headrace.client.consuming.moves import with_ends
 from headrace.client.consuming.source import Source
 from headrace.client.errors import ClientError, Unreachable, translate
 from headrace.protocol.ids import TopicPartition
+
+
+class LastCommit:
+    """In a thread of its own. Whoever has waited enough leaves it there, with the client to be closed."""
+
+    def __init__(self, commit: Callable[[], object], close: Callable[[], object]) -> None:
+        self.left = False
+        self._commit, self._close = commit, close
+        self._error: Exception | None = None
+        self._over = False
+        self._lock = Lock()
+        self._thread = BackgroundThread(self._run, name="headrace-commit", stop=None)
+
+    def run(self, timeout_s: float) -> bool:
+        """Commit, and close; False if that was not over in time, and is left behind."""
+        self._thread.start()
+        try:
+            self._thread.join(timeout_s)
+        finally:  # also at Ctrl-C
+            with self._lock:
+                self.left = not self._over
+            if not self.left:
+                self._close()
+        if self._error is not None:
+            raise self._error
+        return not self.left
+
+    def _run(self) -> None:
+        try:
+            self._commit()
+        except Exception as error:  # noqa: BLE001  it is raised by whoever waits
+            self._error = error
+        with self._lock:
+            self._over = True
+        if self.left:
+            self._close()
+
 
 TIMEOUT_S: Final = 30.0
 CLOSE_S: Final = 5.0  # for the last commit
@@ -160,17 +198,19 @@ class Offsets:
         known = {**self._source.sent_to(), **self._buffer.handed_out()}
         return {place: offset for place, offset in known.items() if offset >= 0}
 
-    def ask(self, what: str, question: Callable[[], Answer]) -> Answer:
-        """The answer, or what went wrong in our words."""
+    def ask(self, what: str, question: Callable[[], Answer], *, is_topic: bool = False) -> Answer:
+        """Return librdkafka's answer, or raise its error as a ClientError about `what`."""
         try:
             return question()
         except KafkaException as error:
-            raise translate(error, what, self._bootstrap) from error
+            raise translate(error, what, self._bootstrap, is_topic=is_topic) from error
 
     def _watermarks(self, place: TopicPartition) -> tuple[int, int]:
         asked = RdkafkaPartition(*place)
         low, high = self.ask(
-            place.topic, lambda: self._client.get_watermark_offsets(asked, timeout=TIMEOUT_S)
+            place.topic,
+            lambda: self._client.get_watermark_offsets(asked, timeout=TIMEOUT_S),
+            is_topic=True,
         )
         return low, high
 
@@ -201,5 +241,5 @@ class Offsets:
         return {TopicPartition(each.topic, each.partition): each.offset for each in done}
 
     def _why(self, error: KafkaException | KafkaError) -> ClientError:
-        why = translate(error, f"group {self._group}", self._bootstrap)
+        why = translate(error, f"group {self._group}", self._bootstrap, is_topic=False)
         return ClientError(f"{why}; nothing was committed, and what was read last will come again")

@@ -95,7 +95,7 @@ class Source:
         try:
             now = with_ends(self.client, known)
         except KafkaException as error:
-            raise translate(error, "the topics", self._bootstrap) from error
+            raise translate(error, "the topics", self._bootstrap, is_topic=False) from error
         self._ends = {place: end for place, end in self._ends.items() if now.get(place, end) <= end}
 
     def positions(self) -> dict[TopicPartition, int]:
@@ -123,7 +123,7 @@ class Source:
                 found += self.client.consume(most - 1, timeout=0)
         except KafkaException as error:
             self._go_back(first)
-            raise translate(error, "the topics", self._bootstrap) from error
+            raise translate(error, "the topics", self._bootstrap, is_topic=False) from error
         except BaseException:  # Ctrl-C
             self._go_back(first)
             raise
@@ -193,7 +193,9 @@ class Source:
                 f"{record.topic()}-{record.partition()} has no record at the offset to begin with: "
                 "seek to one that is there, or give start='earliest' or 'latest'"
             )
-        return translate(error, record.topic() or "the topics", self._bootstrap)
+        return translate(
+            error, record.topic() or "the topics", self._bootstrap, is_topic=record.topic() is not None
+        )
 
 
 _NO_TOPIC: Final = {KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC}  # noqa: SLF001

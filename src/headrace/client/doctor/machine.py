@@ -4,8 +4,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
+from headrace.client.doctor.data import Disk, examine_disk
 from headrace.client.doctor.diagnosis import Area, Finding, gibibytes
-from headrace.client.doctor.disk import Disk, examine_disk
 
 MACHINE: Final = Area("machine")
 OLDEST_PYTHON: Final = (3, 11)

@@ -16,14 +16,14 @@ from headrace.client.errors import (
     error_name,
     raise_for,
 )
-from headrace.client.groups.descriptions import (
+from headrace.client.groups.group import (
+    Described,
     is_of_consumers,
     of_classic_group,
     of_consumer_group,
     of_no_group,
     state_of,
 )
-from headrace.client.groups.group import Described
 from headrace.client.wire.brokers import QUESTION_S, QUICK_S, SILENT_S, Brokers
 from headrace.client.wire.connection import Connection, NotKnown
 from headrace.client.wire.requests import Node, coordinators_request, nodes_of, offset_commit_request

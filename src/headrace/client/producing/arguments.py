@@ -9,7 +9,7 @@ from typing import Any
 
 from headrace.client.errors import BadSetting, NoSuchTopic, NotSerializable
 from headrace.client.errors_advice import why_no_topic
-from headrace.client.numbers import LAST_OFFSET, LAST_PARTITION, whole
+from headrace.client.settings import LAST_OFFSET, LAST_PARTITION, whole
 
 Headers = Mapping[str, bytes | str | None] | Sequence[tuple[str, bytes | str | None]]
 

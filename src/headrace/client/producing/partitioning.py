@@ -11,7 +11,7 @@ from typing import Any, Final, TypeVar
 
 from headrace.client.errors import ClientError, NoSuchTopic
 from headrace.client.errors_advice import why_no_topic
-from headrace.client.numbers import whole
+from headrace.client.settings import whole
 
 T = TypeVar("T")
 

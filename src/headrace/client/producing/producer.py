@@ -23,12 +23,11 @@ from headrace.client.errors import ClientError, check_reachable, translate
 from headrace.client.hints import PRODUCER, Hints, refuse_callback
 from headrace.client.producing import fork as producer_fork
 from headrace.client.producing.arguments import Headers, check_many, header_list, time_of
-from headrace.client.producing.delivery import Counts, Ledger, Receipt
+from headrace.client.producing.delivery import Counts, Ledger, Receipt, refusal
 from headrace.client.producing.flight import Flight
 from headrace.client.producing.gate import Gate, Produce
 from headrace.client.producing.partitioning import ANY, Partitioner
 from headrace.client.producing.records import Preparation
-from headrace.client.producing.refusals import refusal
 from headrace.client.settings import (
     Bootstrap,
     Settings,

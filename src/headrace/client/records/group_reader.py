@@ -10,9 +10,41 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Message
 from confluent_kafka import TopicPartition as RdkafkaPartition
 
 from headrace.client.errors import ClientError, NoSuchTopic, check_reachable, translate
-from headrace.client.records.ends import Ends
 from headrace.client.records.one_by_one import BATCH, POLL_S, TIMEOUT_S, Record, record_of
 from headrace.protocol.ids import TopicPartition
+
+IDLE_AFTER_S: Final = 15.0  # without an assignment: in the consumer protocol nobody says that none will come
+
+
+class Ends:
+    """What is left to read of the partitions that have fallen to one member, which may be none."""
+
+    def __init__(self, now_s: float, *, incremental: bool, more_to_come: bool = False) -> None:
+        self._open: set[TopicPartition] = set()
+        self._incremental = incremental  # or all is revoked before anything is assigned
+        self._more_to_come = more_to_come  # for a while what is assigned first may not be all
+        self._settled = False
+        self._idle_from_s = now_s + IDLE_AFTER_S
+
+    def assigned(self, places: Iterable[TopicPartition]) -> None:
+        """These are to be read, beside what there was."""
+        self._open.update(places)
+        self._settled = True
+
+    def revoked(self, places: Iterable[TopicPartition]) -> None:
+        """These are another's now, or will be assigned again in a moment."""
+        self._open.difference_update(places)
+        self._settled = self._incremental
+
+    def reached(self, place: TopicPartition) -> None:
+        """There is nothing more in this one."""
+        self._open.discard(place)
+
+    def all_reached(self, now_s: float) -> bool:
+        """True at the end of everything, and once nothing has been assigned for long."""
+        settled = self._settled and not self._more_to_come
+        return not self._open and (settled or now_s >= self._idle_from_s)
+
 
 COMMIT_EVERY_MS: Final = 1000  # what a member that is killed has done in this time is done again by another
 SESSION_TIMEOUT_MS: Final = 10_000  # so soon others take over from one that was killed; classic protocol only
@@ -94,7 +126,7 @@ class GroupReader:
             self._commit()
         except KafkaException as refusal:
             if error is None:  # or there is something worse to tell
-                why = translate(refusal, f"group {self._group}", self._bootstrap)
+                why = translate(refusal, f"group {self._group}", self._bootstrap, is_topic=False)
                 raise ClientError(f"{why}; what was read last will come again") from refusal
         finally:
             self._consumer.close()
@@ -164,11 +196,16 @@ class GroupReader:
             self._ends.reached(place)
 
     def _why(self, error: KafkaError, message: Message) -> ClientError:
-        # Of a fatal error's code only the words are left.
+        # FENCED_INSTANCE_ID is the only fatal error of the classic protocol; librdkafka hides its code.
         fatal = error.code() == KafkaError._FATAL  # noqa: SLF001
-        if fatal and self._instance_id is not None and "instance" in error.str():
+        if fatal and self._instance_id is not None and not self._incremental:
             return ClientError(f"another consumer is instance {self._instance_id} of group {self._group}")
-        return translate(error, message.topic() or f"group {self._group}", self._bootstrap)
+        return translate(
+            error,
+            message.topic() or f"group {self._group}",
+            self._bootstrap,
+            is_topic=message.topic() is not None,
+        )
 
     def _subscribe(self, topics: Sequence[str]) -> None:
         """NoSuchTopic for a name that is not there; a pattern may wait for its first topic."""
@@ -183,7 +220,7 @@ class GroupReader:
         except KafkaException as error:
             if self._patterns and error.args[0].code() == KafkaError._INVALID_ARG:  # noqa: SLF001
                 raise ClientError(f"not a regular expression: {' '.join(self._patterns)}") from error
-            raise translate(error, self._group, self._bootstrap) from error
+            raise translate(error, self._group, self._bootstrap, is_topic=False) from error
 
     def _awaited(self, topics: Sequence[str]) -> Ends:
         # Kafka's brokers match patterns by and by, and meanwhile assign what is named.

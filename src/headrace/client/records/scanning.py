@@ -7,8 +7,7 @@ from typing import Final, Generic
 
 from headrace.client.records.following import Follower
 from headrace.client.records.one_by_one import END, Record, Start
-from headrace.client.records.scan_bounds import STEP_S, Bounds, Kept, Spent, Stopped
-from headrace.client.records.scanning_back import Backwards
+from headrace.client.records.scanning_back import STEP_S, Backwards, Bounds, Kept, Spent, Stopped
 
 __all__ = ["Bounds", "Scan", "Stopped", "scan"]
 

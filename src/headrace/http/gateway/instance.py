@@ -210,7 +210,12 @@ class Instance:
             if error is None:
                 return message
             if error.code() in {KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC}:  # noqa: SLF001
-                raise translate(error, message.topic() or "the topic", self._bootstrap)
+                raise translate(
+                    error,
+                    message.topic() or "the topic",
+                    self._bootstrap,
+                    is_topic=message.topic() is not None,
+                )
         return None
 
     def _hand_over(self, records: Iterable[Record]) -> None:
@@ -254,7 +259,7 @@ class Instance:
             try:
                 return what()
             except KafkaException as error:
-                raise translate(error, f"group {self._group}", self._bootstrap) from error
+                raise translate(error, f"group {self._group}", self._bootstrap, is_topic=False) from error
             finally:
                 self.used_s = time.monotonic()
 

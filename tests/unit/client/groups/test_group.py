@@ -4,13 +4,6 @@ from collections.abc import Sequence
 
 import pytest
 
-from headrace.client.groups.descriptions import (
-    is_of_consumers,
-    of_classic_group,
-    of_consumer_group,
-    of_no_group,
-    state_of,
-)
 from headrace.client.groups.group import (
     DEAD,
     Assigned,
@@ -21,6 +14,11 @@ from headrace.client.groups.group import (
     Member,
     Progress,
     group,
+    is_of_consumers,
+    of_classic_group,
+    of_consumer_group,
+    of_no_group,
+    state_of,
     summary,
 )
 from headrace.client.wire.requests import Node

@@ -8,8 +8,7 @@ import pytest
 
 from headrace.client.records.following import Follower
 from headrace.client.records.one_by_one import Record
-from headrace.client.records.scan_bounds import Bounds
-from headrace.client.records.scanning_back import Backwards
+from headrace.client.records.scanning_back import Backwards, Bounds
 
 LARGE = 10**9
 

@@ -9,8 +9,7 @@ from google.protobuf import descriptor_pb2, descriptor_pool, message_factory  # 
 
 from headrace.client.errors import BadSetting
 from headrace.client.serializers.formats import BYTES, JSON, STRING, format_of
-from headrace.client.serializers.registry import Avro, JsonSchema, Protobuf, client_of
-from headrace.client.serializers.schemas import avro_schema
+from headrace.client.serializers.registry import Avro, JsonSchema, Protobuf, avro_schema, client_of
 
 AVRO = {
     "type": "record",

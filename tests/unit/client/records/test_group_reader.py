@@ -1,6 +1,6 @@
 """When a member of a group has read everything."""
 
-from headrace.client.records.ends import IDLE_AFTER_S, Ends
+from headrace.client.records.group_reader import IDLE_AFTER_S, Ends
 from headrace.protocol.ids import TopicPartition
 
 ONE, TWO = TopicPartition("orders", 1), TopicPartition("orders", 2)

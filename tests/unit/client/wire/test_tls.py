@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from headrace.client.errors import ClientError
-from headrace.client.wire.pem import CERTIFICATE, PRIVATE_KEY, Pem, as_file
+from headrace.client.wire.tls import CERTIFICATE, PRIVATE_KEY, Pem, as_file
 
 LINES = f"{'A' * 64}\n{'B' * 10}=="
 ONE = f"-----BEGIN CERTIFICATE-----\n{LINES}\n-----END CERTIFICATE-----\n"
