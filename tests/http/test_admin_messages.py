@@ -6,7 +6,7 @@ import time
 import pytest
 from confluent_kafka import Producer
 
-from headrace.http.admin.showing import MOST_HEADERS
+from headrace.http.admin.display import MAX_HEADERS
 from headrace.testing.process import UpProcess
 from http_support.asking import Asking, quoted, v2
 
@@ -299,8 +299,8 @@ def test_an_answer_is_bounded_by_what_is_written_into_it_and_goes_on(gateway: As
 def test_headers_without_number_are_cut(broker: UpProcess, gateway: Asking) -> None:
     topic = gateway.topic()
     producer = Producer({"bootstrap.servers": broker.bootstrap})
-    producer.produce(topic, b"x", headers=[("h", b"")] * (MOST_HEADERS + 1))
+    producer.produce(topic, b"x", headers=[("h", b"")] * (MAX_HEADERS + 1))
     assert producer.flush(30) == 0
     (found,) = gateway.get(f"/api/v1/topics/{topic}/messages")["messages"]
-    assert len(found["headers"]) == MOST_HEADERS
+    assert len(found["headers"]) == MAX_HEADERS
     assert found["truncated"]

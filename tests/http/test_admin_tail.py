@@ -9,7 +9,7 @@ from typing import Any
 import requests
 
 from headrace.client.records.one_by_one import END, Record
-from headrace.http.gateway.tailing import BUFFERED, MOST, Tails, Taken
+from headrace.http.gateway.tails import BUFFERED, MAX_TAILS, Tails, Taken
 from headrace.http.serving import serve_in_thread
 from headrace.testing.process import UpProcess
 from http_support.asking import WAIT_S, Asking, wait_until
@@ -114,10 +114,10 @@ def test_there_are_so_many_tails_and_whoever_goes_makes_room(gateway: Asking) ->
             return next(all_events[-1]).kind != "ready"
 
         wait_until(is_full, "there is room without end")
-        assert len(all_events) <= MOST
+        assert len(all_events) <= MAX_TAILS
         (refusal,) = refusals
         assert refusal["error_code"] == 42901
-        assert f"{MOST} tails are open" in refusal["message"]
+        assert f"{MAX_TAILS} tails are open" in refusal["message"]
         assert gateway.get("/healthz") == {"status": "ok"}  # other requests have threads left
         assert gateway.write(topic, "x") == [(0, 0)]
 

@@ -4,9 +4,9 @@ import asyncio
 import threading
 
 from headrace.client.records.one_by_one import END
-from headrace.http.gateway.instance import Wanted
+from headrace.http.gateway.instance import ConsumerOptions
 from headrace.http.gateway.instances import Instances
-from headrace.http.gateway.tailing import Tails
+from headrace.http.gateway.tails import Tails
 from headrace.testing.process import UpProcess
 from http_support.asking import WAIT_S, Asking, wait_until
 
@@ -28,7 +28,7 @@ def test_tails_end_when_they_are_told_to(gateway: Asking, broker: UpProcess) -> 
 def test_a_read_that_waits_answers_when_it_is_interrupted(gateway: Asking, broker: UpProcess) -> None:
     topic = gateway.topic()
     instances = Instances(lambda: broker.bootstrap)
-    instances.create("interrupted", "one", Wanted())
+    instances.create("interrupted", "one", ConsumerOptions())
     one = instances.get("interrupted", "one")
     one.subscribe([topic], None)
     threading.Timer(0.1, instances.interrupt).start()

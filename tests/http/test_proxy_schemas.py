@@ -132,7 +132,7 @@ def test_an_id_has_to_be_one_of_the_subject(gateway: Asking) -> None:
     asked = {"value_schema_id": schema_id, "records": [{"value": 1}]}
     refused = gateway.refused("POST", f"/topics/{topic}", asked, kind=v2("avro"))
     assert refused[:2] == (422, 42205)
-    assert refused[2].startswith(f"schema {schema_id} is none of subject '{topic}-value'")
+    assert refused[2].startswith(f"schema {schema_id} is not registered for subject '{topic}-value'")
     asked = {"value": {"schema_id": schema_id, "data": 1}}
     assert gateway.refused("POST", at, asked)[:2] == (422, 42205)
     assert gateway.values(topic) == []

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from headrace.http.gateway.instance import Wanted
+from headrace.http.gateway.instance import ConsumerOptions
 from headrace.http.gateway.instances import Instances
 from headrace.http.problems import Problem
 from headrace.testing import Broker
@@ -95,7 +95,7 @@ def test_a_commit_for_a_topic_that_is_not_there_names_it(gateway: Asking) -> Non
         both = gateway.refused("POST", f"{uri}/offsets", offsets("nowhere", "elsewhere"))
 
     assert (one[0], one[2]) == (404, "there is no topic nowhere")
-    assert both[2] == "there is no topic by one of these names: elsewhere, nowhere"
+    assert both[2] == "one of these topics does not exist: elsewhere, nowhere"
 
 
 def test_what_was_read_is_committed_when_a_consumer_is_deleted(gateway: Asking) -> None:
@@ -268,9 +268,9 @@ def test_requests_to_a_consumer_that_make_no_sense(gateway: Asking) -> None:
 
 def test_a_consumer_that_nobody_uses_is_closed(broker: UpProcess) -> None:
     instances = Instances(lambda: broker.bootstrap, idle_s=0.1)
-    instances.create("idle", "one", Wanted())
+    instances.create("idle", "one", ConsumerOptions())
     wait_until(lambda: len(instances) == 0, "it is still there")
-    with pytest.raises(Problem, match=r"not used for 0\.1 s.*make it again \(POST /consumers/idle\)"):
+    with pytest.raises(Problem, match=r"idle for 0\.1 s.*create it again \(POST /consumers/idle\)"):
         instances.get("idle", "one")
-    instances.create("idle", "one", Wanted())  # its name is free again
+    instances.create("idle", "one", ConsumerOptions())  # its name is free again
     instances.close()

@@ -8,7 +8,7 @@ from confluent_kafka import Producer
 from headrace.testing.process import UpProcess
 from http_support.asking import Asking, v2
 
-EXPANDED = "with its references it asks more than 100,000 schemas about one value"
+EXPANDED = "with its references it has more than 100,000 subschemas for one value"
 
 
 def register(gateway: Asking, subject: str, kind: str, schema: Any, *references: str) -> int:

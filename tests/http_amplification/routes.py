@@ -8,7 +8,8 @@ from typing import Any, Final
 from fastapi import FastAPI
 from fastapi.routing import iter_route_contexts
 
-from headrace.http.parts import install_all
+from headrace.http.app import create_app
+from headrace.http.settings import GatewaySettings
 
 ENDLESS: Final = ("/tail", "/live", "/events")  # answers that have no end
 FRAMEWORK: Final = (
@@ -37,8 +38,7 @@ class Operation:
 @cache
 def operations() -> tuple[list[Operation], dict[str, Any]]:
     """All of them, and the schemas that their bodies refer to."""
-    app = FastAPI()
-    install_all(app)
+    app = create_app(GatewaySettings(bootstrap="127.0.0.1:1"))
     described = app.openapi()
     found = list(_described(described))
     known = {each.label for each in found}

@@ -70,7 +70,7 @@ async def main() -> None:
         print(url_of(listening), flush=True)  # noqa: T201
         threading.Thread(target=answer, args=[heart, asyncio.get_running_loop()], daemon=True).start()
         beating = asyncio.ensure_future(heart.beat())
-        await serve(GatewaySettings(bootstrap=sys.argv[1], patience_s=5.0), listening)
+        await serve(GatewaySettings(bootstrap=sys.argv[1], read_timeout_s=5.0), listening)
         beating.cancel()
 
 

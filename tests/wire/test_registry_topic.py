@@ -181,7 +181,7 @@ def test_a_schema_is_written_once_whatever_goes_wrong(shared: Broker, fault: str
 def test_a_write_whose_outcome_nobody_can_tell_is_said_to_be_in_doubt(
     broker: Broker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("headrace.http.registry.store.PATIENCE_S", 1.0)
+    monkeypatch.setattr("headrace.http.registry.store.TIMEOUT_S", 1.0)
     registry = RegistryCalls(broker.http)
     registry.register("s", schema(0))
     with (
@@ -211,7 +211,7 @@ def test_a_schema_that_is_known_is_told_while_no_broker_answers(broker: Broker) 
 def test_those_who_wait_for_a_leader_wait_side_by_side(
     broker: Broker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("headrace.http.registry.store.PATIENCE_S", 0.5)
+    monkeypatch.setattr("headrace.http.registry.store.TIMEOUT_S", 0.5)
     registry = RegistryCalls(broker.http)
     registry.register("s", schema(0))
     with (
@@ -278,7 +278,7 @@ def test_a_topic_of_another_registry_is_read_and_what_is_odd_in_it_passed_over(
 
     assert registry.get("/config").body == {"compatibilityLevel": "NONE"}
     assert registry.get("/schemas/ids/41/schema").body == {"type": "string"}
-    passed_over = [each for each in caplog.messages if "is passed over" in each]
+    passed_over = [each for each in caplog.messages if "is skipped" in each]
     assert [each.partition("offset ")[2][0] for each in passed_over] == ["3", "4", "5"]
 
 

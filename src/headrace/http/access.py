@@ -1,4 +1,4 @@
-"""The gateway's log of requests: those that change something, and those that fail on our side."""
+"""The gateway's access log: requests that change something, and requests that fail with 5xx."""
 
 import logging
 import time
@@ -7,14 +7,15 @@ from urllib.parse import quote
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-QUIET: Final = frozenset({"GET", "HEAD", "OPTIONS"})
-_PLAIN: Final = "/:@!$&'()*+,;="
+from headrace.http.guard import SAFE_METHODS
+
+_UNQUOTED: Final = "/:@!$&'()*+,;="
 
 logger = logging.getLogger("headrace.http.access")
 
 
 class AccessLog:
-    """An ASGI middleware: a line a request, its parts as fields for logs in JSON."""
+    """ASGI middleware that logs one line for each request, with its parts as fields for JSON logs."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
@@ -23,19 +24,19 @@ class AccessLog:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        began, status = time.perf_counter(), 500
+        started_s, status = time.perf_counter(), 500
 
-        async def sending(message: Message) -> None:
+        async def send_and_note_status(message: Message) -> None:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
             await send(message)
 
         try:
-            await self._app(scope, receive, sending)
+            await self._app(scope, receive, send_and_note_status)
         finally:
-            if scope["method"] not in QUIET or status >= 500:
-                _log(scope, status, time.perf_counter() - began)
+            if scope["method"] not in SAFE_METHODS or status >= 500:
+                _log(scope, status, time.perf_counter() - started_s)
 
 
 def _log(scope: Scope, status: int, took_s: float) -> None:
@@ -47,10 +48,6 @@ def _log(scope: Scope, status: int, took_s: float) -> None:
         "took_ms": round(took_s * 1000, 1),
         "client": client[0] if client else None,
     }
-    said = fields | {"path": _in_one_word(scope["path"])}
-    logger.info("%(method)s %(path)s %(status)d in %(took_ms).1f ms", said, extra={"fields": fields})
-
-
-def _in_one_word(path: str) -> str:
-    """A path as it goes over the wire: one that has a line break in it does not write a line of its own."""
-    return quote(path, safe=_PLAIN, errors="backslashreplace")
+    # A path with a line break in it must not start a line of its own.
+    shown = fields | {"path": quote(scope["path"], safe=_UNQUOTED, errors="backslashreplace")}
+    logger.info("%(method)s %(path)s %(status)d in %(took_ms).1f ms", shown, extra={"fields": fields})

@@ -1,52 +1,85 @@
-"""The app: every part of the gateway at its place, on one port."""
+"""The gateway's FastAPI app: all routers, the middleware, and the objects that routes share."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import Any
+from threading import Lock
+from typing import Final
 
 from fastapi import FastAPI, Request
 from fastapi.responses import JSONResponse, RedirectResponse, Response
+from fastapi.routing import iter_route_contexts
 
 from headrace import __version__
 from headrace.http import problems
 from headrace.http.access import AccessLog
+from headrace.http.admin import brokers, cluster, groups, messages, search, tail, topics
+from headrace.http.console import routes as console
+from headrace.http.console.state import Console
+from headrace.http.gateway import (
+    v2_consumers,
+    v2_produce,
+    v2_topics,
+    v3_clusters,
+    v3_configs,
+    v3_groups,
+    v3_records,
+    v3_topics,
+)
+from headrace.http.gateway.hub import Hub
 from headrace.http.guard import Guard
 from headrace.http.head import Head
-from headrace.http.parts import Completed, Parts, install_all
+from headrace.http.metrics import routes as metrics
+from headrace.http.metrics.counters import Counters
+from headrace.http.metrics.rates import Rates
+from headrace.http.reach import Reach
+from headrace.http.registry import about, rules, schemas, subjects
+from headrace.http.registry.registry import Registry
 from headrace.http.settings import GatewaySettings
-from headrace.http.shared import Shared
-from headrace.http.tracing import Tracing
+from headrace.http.tracing import Tracing, provider
 
-
-class Gateway(FastAPI):
-    """An app that describes all of its parts, whichever of them are there yet."""
-
-    def openapi(self) -> dict[str, Any]:
-        """The same at any time: it is made of another app, which has them all in their order."""
-        if self.openapi_schema is None:
-            whole = FastAPI(title=self.title, version=self.version)
-            install_all(whole)
-            self.openapi_schema = whole.openapi()
-        return self.openapi_schema
+_ADMIN: Final = (cluster, brokers, topics, search, tail, messages, groups)
+_GATEWAY: Final = (
+    v2_topics,
+    v2_produce,
+    v2_consumers,
+    v3_clusters,
+    v3_configs,
+    v3_topics,
+    v3_groups,
+    v3_records,
+)
+_REGISTRY: Final = (subjects, schemas, rules, about)
+_TAGS: Final = {
+    "cluster": "The state of the cluster, elections, and reassignments of partitions.",
+    "brokers": "Brokers, their log directories, and their settings.",
+    "topics": "Topics, partitions, settings, and deletion of old records.",
+    "messages": "Messages: search, live tail, and produce.",
+    "groups": "Consumer groups, their lag, and resets of their offsets.",
+    "REST proxy v2": "Topics and producing, as in Confluent's REST proxy.",
+    "REST proxy v2: consumers": "Consumers that the gateway keeps from one request to the next.",
+    "REST proxy v3": "The cluster as resources with links, and producing of records.",
+}
+_RESOLVING: Final = Lock()  # all gateways of a process are made of the same route functions
 
 
 def create_app(settings: GatewaySettings) -> FastAPI:
-    """The gateway of a cluster; `app.state.reach` is how its routes get there."""
-    app = Gateway(
+    """Return the gateway of a cluster."""
+    app = FastAPI(
         title="Headrace",
         version=__version__,
-        lifespan=_life,
+        lifespan=_lifespan,
+        openapi_tags=[{"name": name, "description": about_tag} for name, about_tag in _TAGS.items()],
         docs_url=None,  # FastAPI's own pages load scripts from another host
         redoc_url=None,
     )
-    app.state = Shared(app, settings)
-    app.add_api_route("/", _root, include_in_schema=False)
-    app.add_middleware(Completed, parts=Parts(app))
+    _share_objects(app, Reach(settings))
+    _include_routers(app)
     app.add_middleware(Head)
     app.add_middleware(
         Guard,
         max_request_bytes=settings.max_request_bytes,
         max_bodies_bytes=settings.max_bodies_bytes,
+        read_timeout_s=settings.read_timeout_s,
         hosts=settings.hosts,
     )
     app.add_middleware(AccessLog)
@@ -56,8 +89,34 @@ def create_app(settings: GatewaySettings) -> FastAPI:
     return app
 
 
+def _share_objects(app: FastAPI, reach: Reach) -> None:
+    """Make the objects that routes share. None of them connects to a broker before it is used."""
+    app.state.reach = reach
+    app.state.traces = provider()
+    app.state.registry = Registry(reach)
+    app.state.hub = Hub(reach, app.state.registry)
+    app.state.cluster_check = tail.ClusterCheck(reach)
+    app.state.console = Console(reach)
+    app.state.counters = Counters(reach)
+    reach.at_close(app.state.counters.close)
+    app.state.rates = Rates(app.state.counters)
+    reach.at_close(app.state.rates.close)
+
+
+def _include_routers(app: FastAPI) -> None:
+    app.add_api_route("/", _root, include_in_schema=False)
+    app.include_router(metrics.router)
+    for module in _ADMIN:
+        app.include_router(module.router, prefix="/api/v1")
+    app.include_router(v3_clusters.clusters_router)
+    for module in (*_GATEWAY, *_REGISTRY, console):
+        app.include_router(module.router)
+    with _RESOLVING:  # FastAPI would do it with the first request, which is not safe in several threads
+        list(iter_route_contexts(app.router.routes))
+
+
 @asynccontextmanager
-async def _life(app: FastAPI) -> AsyncIterator[None]:
+async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
     try:
         yield
     finally:
@@ -67,7 +126,7 @@ async def _life(app: FastAPI) -> AsyncIterator[None]:
 
 
 async def _root(request: Request) -> Response:
-    """People are led to the console; machines that ask whether this is a registry are told {}."""
+    """Redirect browsers to the console; answer {} to registry clients that check the registry's URL."""
     if "text/html" in request.headers.get("accept", ""):
         return RedirectResponse("ui/")
     return JSONResponse({})

@@ -1,31 +1,42 @@
-"""What is turned away before any route sees it: pages of other hosts, and bodies without an end."""
+"""ASGI middleware that refuses requests from other sites' pages, and too large or too slow bodies."""
 
-from collections.abc import Collection, Iterable
+import asyncio
+import re
+from collections.abc import Collection
+from dataclasses import dataclass
 from http import HTTPStatus
-from ipaddress import ip_address
+from ipaddress import AddressValueError, IPv4Address, IPv6Address, ip_address
 from socket import gethostname
+from typing import Final
 
+from starlette.datastructures import Headers
 from starlette.exceptions import HTTPException
+from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from headrace.http.authority import parse_authority
 from headrace.http.problems import refusal
 
-_TOO_LARGE = HTTPStatus.REQUEST_ENTITY_TOO_LARGE
-MOST_TOLD = 100  # characters of a host
-_CHANGES_NOTHING = frozenset({"GET", "HEAD", "OPTIONS"})
+SAFE_METHODS: Final = frozenset({"GET", "HEAD", "OPTIONS"})
+MAX_SHOWN: Final = 100  # characters of a Host header in an error message
+_HOST: Final = re.compile(
+    r"(?:\[(?P<ipv6>[0-9A-Fa-f:.]+)\]|(?P<name>(?:[A-Za-z0-9\-._~!$&'()*+,;=]|%[0-9A-Fa-f]{2})+))(?::[0-9]*)?"
+)
 
 
 class Guard:
-    """An ASGI middleware.
+    """Refuses what must not reach a route.
 
-    A browser sends a page's origin along with whatever changes something. It has to be this gateway's own:
-    otherwise any page that somebody looks at could delete topics of the cluster on their machine. And a page
-    whose name leads to the loopback, by whatever its owner has put into DNS, is not from here either, though
-    its origin is the host that it asks for: on the loopback, that has to be an address, localhost, this
-    machine's name, or one among `hosts`, compared as a whole. Browsers tell too little to ask this of them
-    alone. Pages of `hosts` are our own wherever a proxy has put another name into the request. A Host header
-    that does not follow the grammar of RFC 3986, or is there twice, gets a 400 (RFC 9112, 3.2).
+    400: a Host header that does not follow RFC 3986, or more than one (RFC 9112, section 3.2).
+
+    403: a request that changes something and comes from a page of another origin; otherwise any page that
+    somebody opens could delete topics of a cluster on that machine. On the loopback, also a Host that is not
+    an address, localhost, the machine's name or one of `hosts`; otherwise a page whose name leads to
+    127.0.0.1 could read topics (DNS rebinding). Pages of `hosts` are allowed to change something even if a
+    proxy has replaced the Host header.
+
+    413, 503, 408: a body of more than `max_request_bytes`, one that does not fit into `max_bodies_bytes`
+    together with the bodies of other requests, and one that pauses for `read_timeout_s` before the response
+    has started. A stream that is being answered may pause as long as the client likes.
     """
 
     def __init__(
@@ -34,150 +45,166 @@ class Guard:
         *,
         max_request_bytes: int,
         max_bodies_bytes: int,
+        read_timeout_s: float = 30.0,
         hosts: Collection[str] = (),
     ) -> None:
         self._app = app
-        self._limit = max_request_bytes
-        self._held = Held(max_bodies_bytes)
+        self._max_request_bytes = max_request_bytes
+        self._memory = _BodyMemory(max_bodies_bytes)
+        self._read_timeout_s = read_timeout_s
         machine = gethostname().lower()
         self._allowed = frozenset(map(str.lower, hosts))
-        self._hosts = self._allowed | {"localhost", machine, machine.partition(".")[0]}
+        self._local_names = self._allowed | {"localhost", machine, machine.partition(".")[0]}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        headers = _first(scope["headers"])
-        if (why := _bad_host(scope)) is not None:
-            await refusal(HTTPStatus.BAD_REQUEST, 400, why)(scope, receive, send)
+        refused = self._refusal(scope, Headers(scope=scope))
+        if refused is not None:
+            await refused(scope, receive, send)
             return
-        why = self._why_not(scope, headers)
-        if why is not None:
-            await refusal(HTTPStatus.FORBIDDEN, 40301, why)(scope, receive, send)
-            return
-        length = headers.get(b"content-length", b"0")
-        if not length.isdigit() or int(length) > self._limit:
-            await self._too_large(scope, receive, send)
-            return
-        body = _Bounded(receive, send, self._limit, self._held)
+        body = _Body(receive, send, self._max_request_bytes, self._read_timeout_s, self._memory)
         try:
             await self._app(scope, body.receive, body.send)
         finally:
-            body.let_go()
+            body.release()
 
-    def _why_not(self, scope: Scope, headers: dict[bytes, bytes]) -> str | None:
-        if self._is_rebound(scope, headers):
-            host = str(_host_of(headers[b"host"]))[:MOST_TOLD]
-            return (
-                f"it is asked for as {host!r}, which is no name of this machine: if it is a proxy's, "
-                "http.hosts of the broker or --allowed-host of the gateway has to say so"
+    def _refusal(self, scope: Scope, headers: Headers) -> Response | None:
+        hosts = headers.getlist("host")
+        if len(hosts) > 1:
+            return refusal(HTTPStatus.BAD_REQUEST, 400, f"there are {len(hosts)} Host headers: expected one")
+        given = hosts[0] if hosts else ""  # HTTP/1.0 and health checks send no Host, or an empty one
+        host = parse_host(given)
+        if given and host is None:
+            why = f"the Host header {given[:MAX_SHOWN]!r} is not a host with an optional port"
+            return refusal(HTTPStatus.BAD_REQUEST, 400, why)
+        if host is not None and _is_loopback(scope) and not self._is_local(host):
+            why = (
+                f"{host.name[:MAX_SHOWN]!r} is not a name of this machine: if it is the name of a proxy, add "
+                "it to http.hosts of the broker or to --allowed-host of the gateway"
             )
-        if scope["method"] not in _CHANGES_NOTHING and self._is_foreign(headers):
-            return "this request comes from a page of another host, which has no business here"
+            return refusal(HTTPStatus.FORBIDDEN, 40301, why)
+        if scope["method"] not in SAFE_METHODS and self._is_cross_origin(headers.get("origin"), given):
+            why = "a page of another host may not change anything here: its Origin is not allowed"
+            return refusal(HTTPStatus.FORBIDDEN, 40301, why)
+        length = headers.get("content-length", "0")
+        if not (length.isascii() and length.isdigit()) or int(length) > self._max_request_bytes:
+            status = HTTPStatus.REQUEST_ENTITY_TOO_LARGE
+            return refusal(status, status, _too_large(self._max_request_bytes))
         return None
 
-    def _is_foreign(self, headers: dict[bytes, bytes]) -> bool:
-        origin = headers.get(b"origin")
+    def _is_local(self, host: "Host") -> bool:
+        return host.is_address or host.name in self._local_names
+
+    def _is_cross_origin(self, origin: str | None, host: str) -> bool:
         if origin is None:
             return False  # not a browser
-        page = origin.partition(b"://")[2]
-        return page != headers.get(b"host") and _host_of(page) not in self._allowed
+        page = origin.partition("://")[2]
+        parsed = parse_host(page)
+        return page != host and (parsed is None or parsed.name not in self._allowed)
 
-    def _is_rebound(self, scope: Scope, headers: dict[bytes, bytes]) -> bool:
-        server = scope.get("server")
-        if server is None or not _is_loopback(server[0]):
-            return False
-        asked = parse_authority(headers.get(b"host", b""))
-        if asked is None:
-            return False  # no browser: those say whom they ask
-        return not (asked.is_address or asked.host in self._hosts)
 
-    async def _too_large(self, scope: Scope, receive: Receive, send: Send) -> None:
-        refused = refusal(_TOO_LARGE, _TOO_LARGE, _too_large(self._limit))
-        await refused(scope, receive, send)
+@dataclass(frozen=True, slots=True)
+class Host:
+    """The host of a Host header, in lower case, without brackets and port."""
+
+    name: str
+    is_address: bool
+
+
+def parse_host(text: str) -> Host | None:
+    """Return the host of `uri-host [":" port]` (RFC 3986), or None if the text does not follow the grammar.
+
+    `a:80@b` (user information), `[::1].b`, `[::1%25lo]` (a zone) and an empty host do not.
+    """
+    match = _HOST.fullmatch(text)
+    if match is None:
+        return None
+    if match["ipv6"] is not None:
+        return Host(match["ipv6"].lower(), is_address=True) if _is(IPv6Address, match["ipv6"]) else None
+    name = match["name"].lower()
+    return Host(name, is_address=_is(IPv4Address, name))
+
+
+def _is(kind: type[IPv4Address] | type[IPv6Address], text: str) -> bool:
+    try:
+        kind(text)
+    except AddressValueError:
+        return False
+    return True
+
+
+def _is_loopback(scope: Scope) -> bool:
+    """Return whether the client has connected to a loopback address of this machine."""
+    try:
+        return scope.get("server") is not None and ip_address(scope["server"][0]).is_loopback
+    except ValueError:
+        return False
 
 
 def _too_large(limit: int) -> str:
-    return f"the body is larger than the {limit:,} bytes that are taken"
+    return f"the body has more than {limit:,} bytes"
 
 
-class Held:
-    """The bytes of bodies that requests hold at a time, all of them together."""
+class _BodyMemory:
+    """The bytes of all request bodies that are in memory at a time."""
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
         self._bytes = 0
 
     def take(self, size: int) -> None:
-        """Hold so many more; HTTPException, with nothing taken, if these would be too many."""
+        """Account for `size` more bytes; raise HTTPException (503) if they would exceed the limit."""
         if self._bytes + size > self._limit:
-            said = (
-                f"requests that are under way hold {self._bytes:,} bytes of {self._limit:,}: try again later"
-            )
-            raise HTTPException(HTTPStatus.SERVICE_UNAVAILABLE, said)  # inside the app, which answers it
+            why = f"requests in flight hold {self._bytes:,} of {self._limit:,} bytes: try again later"
+            raise HTTPException(HTTPStatus.SERVICE_UNAVAILABLE, why)
         self._bytes += size
 
-    def let_go(self, size: int) -> None:
+    def release(self, size: int) -> None:
         self._bytes -= size
 
 
-class _Bounded:
-    """A body as it comes, which need not say in advance how long it is."""
+class _Body:
+    """One request's body as it arrives. Its exceptions are raised inside the app, which answers with them."""
 
-    def __init__(self, receive: Receive, send: Send, limit: int, held: Held) -> None:
+    def __init__(
+        self, receive: Receive, send: Send, limit: int, timeout_s: float, memory: _BodyMemory
+    ) -> None:
         self._receive = receive
         self._send = send
         self._limit = self._left = limit
-        self._held = held
+        self._timeout_s: float | None = timeout_s  # None once nothing more is expected before the response
+        self._timed_out = False
+        self._memory = memory
         self._held_bytes = 0
 
     async def receive(self) -> Message:
-        message = await self._receive()
+        try:
+            async with asyncio.timeout(self._timeout_s):
+                message = await self._receive()
+        except TimeoutError:
+            self._timed_out = True
+            why = f"the body has paused for {self._timeout_s:g} s"
+            raise HTTPException(HTTPStatus.REQUEST_TIMEOUT, why) from None
+        if not message.get("more_body", False):
+            self._timeout_s = None  # the next message is a disconnect, which may come at any time
         size = len(message.get("body", b""))
         self._left -= size
         if self._left < 0:
-            raise HTTPException(_TOO_LARGE, _too_large(self._limit))  # inside the app, which answers it
-        self._held.take(size)
+            raise HTTPException(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, _too_large(self._limit))
+        self._memory.take(size)
         self._held_bytes += size
         return message
 
     async def send(self, message: Message) -> None:
-        if message.get("more_body"):  # a stream is answered as it comes, and what is answered is not held
-            self.let_go()
+        self._timeout_s = None
+        if self._timed_out and message["type"] == "http.response.start":
+            message = {**message, "headers": [*message.get("headers", ()), (b"connection", b"close")]}
+        if message.get("more_body"):  # a streaming route has processed what it has received so far
+            self.release()
         await self._send(message)
 
-    def let_go(self) -> None:
-        self._held.let_go(self._held_bytes)
+    def release(self) -> None:
+        self._memory.release(self._held_bytes)
         self._held_bytes = 0
-
-
-def _first(headers: Iterable[tuple[bytes, bytes]]) -> dict[bytes, bytes]:
-    found: dict[bytes, bytes] = {}
-    for name, value in headers:
-        found.setdefault(name, value)
-    return found
-
-
-def _bad_host(scope: Scope) -> str | None:
-    """What is wrong with the Host header; HTTP/1.0 and health checks send none, or an empty one."""
-    given = [value for name, value in scope["headers"] if name == b"host"]
-    if len(given) > 1:
-        return f"there are {len(given)} Host headers: expected one"
-    if any(given) and parse_authority(given[0]) is None:
-        return (
-            f"the Host header {given[0][:MOST_TOLD].decode('latin-1')!r} is not a host with an optional port"
-        )
-    return None
-
-
-def _is_loopback(host: str) -> bool:
-    try:
-        return ip_address(host).is_loopback
-    except ValueError:
-        return False
-
-
-def _host_of(authority: bytes) -> str | None:
-    """`name` of `name:8080`, `::1` of `[::1]:8080`, and None if it is neither."""
-    parsed = parse_authority(authority)
-    return None if parsed is None else parsed.host

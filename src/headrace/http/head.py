@@ -1,42 +1,42 @@
-"""HEAD: what GET answers, without its body."""
+"""ASGI middleware that answers HEAD like GET, without the body."""
 
 from typing import Final
 
 from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-NOT_FOR: Final = "/consumers/"  # there a GET takes records, which HEAD would lose
+EXCLUDED: Final = "/consumers/"  # a GET there consumes records, which HEAD would lose
 
 
 class Head:
-    """An ASGI middleware. Routes know GET only; one that streams is ended at its first piece."""
+    """Turns HEAD into GET, since routes only have GET, and ends a streaming response at its first chunk."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http" or scope["method"] != "HEAD" or scope["path"].startswith(NOT_FOR):
+        if scope["type"] != "http" or scope["method"] != "HEAD" or scope["path"].startswith(EXCLUDED):
             await self._app(scope, receive, send)
             return
-        over = False
+        ended = False
 
-        async def sending(message: Message) -> None:
-            nonlocal over
+        async def send_without_body(message: Message) -> None:
+            nonlocal ended
             if message["type"] == "http.response.start":
                 await send(message)
                 return
-            if not over:
-                over = True
+            if not ended:
+                ended = True
                 await send({"type": "http.response.body", "body": b"", "more_body": False})
             if message.get("more_body"):
-                raise _Enough
+                raise _EndOfResponse
 
         try:
-            await self._app({**scope, "method": "GET"}, receive, sending)
-        except (_Enough, ClientDisconnect):
-            if not over:  # it was the client that went
+            await self._app({**scope, "method": "GET"}, receive, send_without_body)
+        except (_EndOfResponse, ClientDisconnect):
+            if not ended:  # the client has disconnected
                 raise
 
 
-class _Enough(OSError):
-    """What a server raises where nobody listens any more."""
+class _EndOfResponse(OSError):
+    """Ends a streaming response, as the OSError of a closed connection would."""

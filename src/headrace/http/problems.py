@@ -1,4 +1,4 @@
-"""Refusals, as every part of the gateway words them: {"error_code": 40401, "message": "a sentence"}."""
+"""Refusals in the form of all parts of the gateway: {"error_code": 40401, "message": "a sentence"}."""
 
 import logging
 from collections.abc import Iterator, Mapping, Sequence
@@ -36,76 +36,85 @@ _CODES: Final[Sequence[tuple[type[ClientError], HTTPStatus, int]]] = (
     (Unreachable, HTTPStatus.SERVICE_UNAVAILABLE, 50301),
     (ClientError, HTTPStatus.BAD_REQUEST, 40002),
 )
-"""The first that fits."""
-
+"""Status and error code of a client's error: the first class that matches counts."""
 
 RETRY_AFTER_S: Final = 1
-_PASSING: Final = frozenset({HTTPStatus.TOO_MANY_REQUESTS, HTTPStatus.SERVICE_UNAVAILABLE})
-FORM: Final = "form:"  # begins the tag of a body that may have several forms
-_WORDS: Final = {
+_RETRIABLE: Final = frozenset({HTTPStatus.TOO_MANY_REQUESTS, HTTPStatus.SERVICE_UNAVAILABLE})
+FORM: Final = "form:"  # starts the tag of a body that may have several forms
+_MESSAGES: Final = {
     "missing": "is missing",
     "extra_forbidden": "is not known here",
     "model_type": "expected an object",
     "model_attributes_type": "expected an object",
     "string_pattern_mismatch": "has a NUL character in it, and no name has one",  # our only pattern
 }
-"""What people are told instead of the validator's own words."""
+"""Messages in place of the validator's own, by the validator's error type."""
 
 
 class Refusal(BaseModel):
-    """What a request that is not carried out is answered with."""
+    """The response to a request that is not carried out."""
 
     error_code: int
     message: str
 
 
 class Problem(Exception):
-    """A request that cannot be carried out: its status, a number for machines, a sentence for people."""
+    """A request that cannot be carried out: HTTP status, error code for programs, message for people."""
 
     def __init__(self, status: HTTPStatus, code: int, message: str) -> None:
         super().__init__(message)
         self.status, self.code = status, code
 
 
+def bad_request(message: str) -> Problem:
+    """Return the Problem for a request that contradicts itself or asks for something impossible."""
+    return Problem(HTTPStatus.BAD_REQUEST, 40002, message)
+
+
 def answers(*statuses: HTTPStatus) -> dict[int | str, dict[str, Any]]:
-    """For a route's `responses`: it may refuse with these."""
+    """Return the `responses` of a route that may refuse a request with these statuses."""
     return {int(status): {"model": Refusal} for status in statuses}
 
 
 def retry_after(status: int) -> dict[str, str]:
-    """The headers of a refusal that says when to try again: 429 and 503 have such."""
-    return {"retry-after": str(RETRY_AFTER_S)} if status in _PASSING else {}
+    """Return the Retry-After header of a response, which only 429 and 503 have."""
+    return {"retry-after": str(RETRY_AFTER_S)} if status in _RETRIABLE else {}
 
 
 def refusal(status: int, code: int, message: str) -> JSONResponse:
-    # Half a surrogate pair, which may be in what somebody has sent, has no bytes in UTF-8.
-    printable = message.encode("utf-8", "backslashreplace").decode()
-    return JSONResponse({"error_code": code, "message": printable}, status, headers=retry_after(status))
+    """Return the response that refuses a request."""
+    content = {"error_code": code, "message": printable(message)}
+    return JSONResponse(content, status, headers=retry_after(status))
+
+
+def printable(text: str) -> str:
+    """Return the text with lone surrogates escaped, which a client may have sent and UTF-8 cannot encode."""
+    return text.encode("utf-8", "backslashreplace").decode()
 
 
 def install(app: FastAPI) -> None:
-    """Have every error of `app` answered in the one form."""
+    """Answer every exception of `app` with a refusal."""
     app.add_exception_handler(Problem, _problem)
     app.add_exception_handler(ClientError, _client_error)
     app.add_exception_handler(RequestValidationError, _invalid)
     app.add_exception_handler(EncodeError, _unencodable)
     app.add_exception_handler(HTTPException, _http)
-    app.add_exception_handler(ClientDisconnect, _gone)
+    app.add_exception_handler(ClientDisconnect, _disconnected)
     app.add_exception_handler(Exception, _unexpected)
 
 
 def code_of(error: ClientError) -> tuple[HTTPStatus, int]:
-    """The status and the number for an error of a client's."""
+    """Return the status and the error code for a client's error."""
     return next((status, code) for kind, status, code in _CODES if isinstance(error, kind))
 
 
 @contextmanager
-def naming_a_new_one() -> Iterator[None]:
-    """A topic that there cannot be is nothing that was not found, for whoever wants to make it."""
+def creating_topic() -> Iterator[None]:
+    """Raise a 400 instead of a 404 where NoSuchTopic means that a topic cannot have the name."""
     try:
         yield
     except NoSuchTopic as error:
-        raise Problem(HTTPStatus.BAD_REQUEST, 40002, str(error)) from None
+        raise bad_request(str(error)) from None
 
 
 async def _problem(_request: Request, error: Exception) -> JSONResponse:
@@ -120,36 +129,33 @@ async def _client_error(_request: Request, error: Exception) -> JSONResponse:
 
 async def _invalid(_request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, RequestValidationError)
-    said = "; ".join(map(_said, error.errors()[:5]))
-    return refusal(HTTPStatus.UNPROCESSABLE_ENTITY, 422, said)
+    message = "; ".join(map(_message, error.errors()[:5]))
+    return refusal(HTTPStatus.UNPROCESSABLE_ENTITY, 422, message)
 
 
-def _said(each: Mapping[str, Any]) -> str:
-    if each["type"] == "json_invalid":
-        return f"the body is no JSON: {lowered(each['ctx']['error'])} at character {each['loc'][-1]}"
-    return f"{_where(each['loc'])}: {_WORDS.get(each['type'], each['msg'])}"
-
-
-def _where(location: Sequence[str | int]) -> str:
-    """`body.records.0.value`, as people write it; which of our forms a body has is not for them."""
-    return ".".join(str(each) for each in location if not str(each).startswith(FORM))
+def _message(error: Mapping[str, Any]) -> str:
+    if error["type"] == "json_invalid":
+        return f"the body is no JSON: {lowered(error['ctx']['error'])} at character {error['loc'][-1]}"
+    # The tag of a body's form is ours, and not part of the path to the field.
+    path = ".".join(str(each) for each in error["loc"] if not str(each).startswith(FORM))
+    return f"{path}: {_MESSAGES.get(error['type'], error['msg'])}"
 
 
 async def _unencodable(_request: Request, error: Exception) -> JSONResponse:
-    """What is too long for a field of Kafka's protocol, such as a setting of more than 32,767 bytes."""
+    """Refuse what is too long for a field of Kafka's protocol, such as a setting of 32,768 bytes."""
     return refusal(HTTPStatus.BAD_REQUEST, 40002, str(error))
 
 
 async def _http(_request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, HTTPException)
-    said = _unread(error.__cause__) or str(error.detail)
-    answer = refusal(error.status_code, error.status_code, said)
+    message = _unparsed(error.__cause__) or str(error.detail)
+    answer = refusal(error.status_code, error.status_code, message)
     answer.headers.update(error.headers or {})
     return answer
 
 
-def _unread(cause: BaseException | None) -> str | None:
-    """Why a body could not be parsed: whoever has tried says only that."""
+def _unparsed(cause: BaseException | None) -> str | None:
+    """Return why a body could not be parsed, which FastAPI's own message does not say."""
     if isinstance(cause, RecursionError):
         return "the body is nested too deeply"
     if isinstance(cause, UnicodeDecodeError):
@@ -157,9 +163,9 @@ def _unread(cause: BaseException | None) -> str | None:
     return None
 
 
-async def _gone(_request: Request, _error: Exception) -> JSONResponse:
-    """For our log: whoever has left in the middle of a request does not read it."""
-    return refusal(HTTPStatus.BAD_REQUEST, 400, "the client has gone before its request was whole")
+async def _disconnected(_request: Request, _error: Exception) -> JSONResponse:
+    """Return a response for the access log: the client that disconnected does not read it."""
+    return refusal(HTTPStatus.BAD_REQUEST, 400, "the client has disconnected before the end of its request")
 
 
 async def _unexpected(request: Request, error: Exception) -> JSONResponse:

@@ -1,106 +1,76 @@
-"""The cluster, as every route reaches it: over the wire, by clients that are made once and shared."""
+"""The clients by which routes reach the cluster: made once, shared by all requests, over the wire."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from threading import Lock
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import Annotated, Final
 
 from fastapi import Depends, Request
 
+from headrace.client.admin.admin import Admin
+from headrace.client.admin.topics import TopicAdmin
+from headrace.client.cluster.cluster import Cluster
+from headrace.client.groups.admin import GroupAdmin
 from headrace.client.wire.brokers import Brokers
 from headrace.http.settings import GatewaySettings
+from headrace.protocol.schema.metadata import MetadataResponse
 
-if TYPE_CHECKING:
-    from headrace.client.admin.admin import Admin
-    from headrace.client.admin.topics import TopicAdmin
-    from headrace.client.cluster.cluster import Cluster
-    from headrace.client.groups.admin import GroupAdmin
-
-CHECK_S: Final = 3.0  # for a broker to say that it is there
-SPARE: Final = 8  # connections that are kept for the next request
-LONGEST_S: Final = 5.0  # that one broker may take for an answer of many parts
-SILENCE_S: Final = 3.0  # after which another broker is asked what any of them knows
+SILENCE_S: Final = 3.0  # after which a broker counts as hung, and another is tried
+CLIENT_ID: Final = "headrace-gateway"
 
 
 class Reach:
-    """What is here waits for brokers: it is for routes that are a plain `def`, which run in threads."""
+    """The clients of a gateway. They block, so they are for routes that are a plain `def`, in threads."""
 
     def __init__(self, settings: GatewaySettings) -> None:
         self.settings = settings
+        self.brokers = Brokers(settings.bootstrap, answer_s=SILENCE_S, client_id=CLIENT_ID)
+        self.topics = TopicAdmin(self.brokers)
+        self.groups = GroupAdmin(self.brokers)
         self._lock = Lock()
-        self._brokers = Brokers(settings.bootstrap, answer_s=SILENCE_S, client_id="headrace-gateway")
         self._admin: Admin | None = None
-        self._groups: GroupAdmin | None = None
         self._at_close: list[Callable[[], None]] = []
 
     @property
     def bootstrap(self) -> str:
-        """What we were told, and the brokers we have heard of since: those we were told may be gone."""
-        known = map(str, self._brokers.addresses)
+        """The configured brokers and those learned from metadata since: the configured ones may be gone."""
+        known = map(str, self.brokers.addresses)
         return ",".join(dict.fromkeys([*self.settings.bootstrap.split(","), *known]))
 
     def check(self) -> None:
-        """Unreachable if no broker answers, at once: librdkafka would go on asking for half a minute."""
-        self._brokers.any_metadata(within_s=SILENCE_S)
+        """Raise Unreachable if no broker answers; librdkafka would keep trying for half a minute."""
+        self.brokers.any_metadata(within_s=SILENCE_S)
+
+    def metadata(self) -> MetadataResponse:
+        """Return the metadata of all brokers and topics."""
+        return self.brokers.metadata()
 
     @property
-    def admin(self) -> "Admin":
-        """Topics and settings, to be changed."""
-        from headrace.client.admin.admin import Admin  # noqa: PLC0415  as the others: a gateway starts without
-
+    def admin(self) -> Admin:
+        """The client that changes topics and settings."""
         self.check()
         with self._lock:
             if self._admin is None:
                 self._admin = Admin(self.bootstrap)
             return self._admin
 
-    @property
-    def live(self) -> Brokers:
-        """The brokers of the cluster, for any number of threads."""
-        return self._brokers
-
-    @property
-    def topics(self) -> "TopicAdmin":
-        """Topics and settings."""
-        from headrace.client.admin.topics import TopicAdmin  # noqa: PLC0415
-
-        return TopicAdmin(self._brokers)
-
-    @property
-    def groups(self) -> "GroupAdmin":
-        """Consumer groups."""
-        from headrace.client.groups.admin import GroupAdmin  # noqa: PLC0415
-
-        with self._lock:
-            if self._groups is None:
-                self._groups = GroupAdmin(self._brokers)
-            return self._groups
-
     @contextmanager
-    def cluster(self) -> "Iterator[Cluster]":
-        """Brokers, leaders and moves."""
-        from headrace.client.cluster.cluster import Cluster  # noqa: PLC0415
-
+    def cluster(self) -> Iterator[Cluster]:
+        """Yield a client for brokers, leaders and reassignments."""
         with Cluster(self.bootstrap) as cluster:
             yield cluster
 
-    @contextmanager
-    def brokers(self, _answer_s: float = SILENCE_S) -> Iterator[Brokers]:
-        """The brokers of the cluster, for requests of the protocol."""
-        yield self._brokers
-
     def at_close(self, close: Callable[[], None]) -> None:
-        """Have this called when the gateway parts from the cluster: what was called for last goes first."""
+        """Call `close` when the gateway stops, in the reverse order of registration."""
         self._at_close.append(close)
 
     def close(self) -> None:
-        """Part from the cluster."""
         for close in reversed(self._at_close):
             close()
         with self._lock:
             if self._admin is not None:
                 self._admin.close()
-        self._brokers.close()
+        self.brokers.close()
 
 
 def reach_of(request: Request) -> Reach:
@@ -110,4 +80,4 @@ def reach_of(request: Request) -> Reach:
 
 
 Reached = Annotated[Reach, Depends(reach_of)]
-"""What a route asks for to get at the cluster:  def topics(reach: Reached) -> …"""
+"""The dependency of a route that needs the cluster: def topics(reach: Reached) -> …"""

@@ -1,35 +1,35 @@
-"""The gateway as a server: on a socket that somebody has bound, until it is told to stop."""
+"""The gateway as a server on a socket that the caller has bound."""
 
 import asyncio
 import contextlib
+import gc
 import socket
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Final
+from urllib.request import urlopen
 
 import uvicorn
 
 from headrace.background import BackgroundThread
 from headrace.http.app import create_app
 from headrace.http.connections import Config
-from headrace.http.patience import Patience
 from headrace.http.settings import GatewaySettings
 from headrace.http.sockets import bound, url_of
 
 START_S: Final = 30.0
-GRACE_S: Final = 2  # for answers that are on their way when it is told to stop
-STOP_S: Final = GRACE_S + 0.5  # for all of it: a broker that hangs is not waited for
+GRACE_S: Final = 2  # for responses that are in progress at shutdown
+STOP_S: Final = GRACE_S + 0.5  # for the whole shutdown, even if a broker hangs
 
 
 class _Server(uvicorn.Server):
-    """Leaves signals to whoever runs the loop, and does not wait for those who only listen."""
+    """uvicorn without signal handlers, which ends tails and waiting reads at shutdown."""
 
     def __init__(self, settings: GatewaySettings) -> None:
         self._app = create_app(settings)
-        patient = Patience(self._app, settings.patience_s)
         super().__init__(
             Config(
-                patient,
+                self._app,
                 settings,
                 log_config=None,
                 access_log=False,
@@ -43,19 +43,19 @@ class _Server(uvicorn.Server):
         yield
 
     def stop(self) -> None:
-        """Have `serve` return soon."""
+        """Make `serve` return soon."""
         self.should_exit = True
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """Have streams without an end come to one; the others are waited for."""
-        if self._app.state.has("hub"):
-            self._app.state.hub.end_streams()
+        self._app.state.hub.end_streams()
         await super().shutdown(sockets)
 
 
 async def serve(settings: GatewaySettings, listening: socket.socket) -> None:
-    """Serve until it is cancelled; what is being answered then is answered."""
+    """Serve until cancelled, then finish the responses that are in progress."""
     server = _Server(settings)
+    gc.collect()
+    gc.freeze()  # modules and routes stay for good: later collections need not look at them
     serving = asyncio.ensure_future(server.serve(sockets=[listening]))
     try:
         await asyncio.shield(serving)
@@ -67,7 +67,7 @@ async def serve(settings: GatewaySettings, listening: socket.socket) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Served:
-    """A gateway that runs; `url` is where."""
+    """A running gateway and its URL."""
 
     url: str
 
@@ -76,9 +76,7 @@ class Served:
 def serve_in_thread(
     bootstrap: str, host: str = "127.0.0.1", port: int = 0, **limits: Any
 ) -> Iterator[Served]:
-    """A gateway in this process, for tests and notebooks; `limits` are those of GatewaySettings."""
-    from urllib.request import urlopen  # noqa: PLC0415  a gateway in a process of its own starts without
-
+    """Run a gateway in this process, for tests and notebooks; `limits` are fields of GatewaySettings."""
     with bound(host, port) as listening:
         server = _Server(GatewaySettings(bootstrap=bootstrap, **limits))
         thread = BackgroundThread(
@@ -91,7 +89,6 @@ def serve_in_thread(
         thread.start()
         try:
             served = Served(url_of(listening))
-            # FastAPI finishes an app with its first request, and not for several threads at a time.
             urlopen(f"{served.url}/healthz", timeout=START_S).close()  # noqa: S310  our own
             yield served
         finally:

@@ -1,4 +1,4 @@
-"""What a gateway has to be told."""
+"""The settings of a gateway."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -6,16 +6,16 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GatewaySettings:
-    """Which cluster it serves, and its limits."""
+    """The cluster that a gateway serves, and its limits."""
 
     bootstrap: str
     schemas_topic: str = "_schemas"
     hosts: Sequence[str] = ()
-    """Names, besides addresses, localhost and the machine's, that it may be asked by on the loopback."""
+    """Host names that are accepted on the loopback, besides addresses, localhost and the machine's name."""
     max_request_bytes: int = 64 * 1024 * 1024
     max_bodies_bytes: int = 128 * 1024 * 1024
-    """Of all bodies that are held at a time: what comes beyond is answered with 503."""
+    """The most bytes that the bodies of all requests may hold at a time; beyond that a request gets 503."""
     max_connections: int = 1000
-    """Fewer where the limit of open files is low."""
-    patience_s: float = 30.0
-    """For the head of a request, and between two pieces of its body."""
+    """Fewer if the limit of open files is low."""
+    read_timeout_s: float = 30.0
+    """The time for the whole head of a request, and for each pause in its body."""

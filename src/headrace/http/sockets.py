@@ -1,4 +1,4 @@
-"""The socket of a gateway, apart from the gateway: who holds it need not import what serves it."""
+"""The listening socket of a gateway, apart from the server so that its owner need not import FastAPI."""
 
 import socket
 from typing import Final
@@ -10,7 +10,7 @@ BACKLOG: Final = 128
 
 
 def bound(host: str, port: int) -> socket.socket:
-    """A socket that listens: connections wait in it until somebody serves them."""
+    """Return a listening socket, whose connections wait until a gateway serves them."""
     listening = ports.bound(host, port, shared=True)
     try:
         listening.listen(BACKLOG)
@@ -21,6 +21,6 @@ def bound(host: str, port: int) -> socket.socket:
 
 
 def url_of(listening: socket.socket) -> str:
-    """What people type into a browser on this machine."""
+    """Return the URL of the socket for a browser on this machine."""
     host, port = listening.getsockname()[:2]
     return f"http://{written(reachable(host), port)}"

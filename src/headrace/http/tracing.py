@@ -1,9 +1,9 @@
-"""Traces of requests by OpenTelemetry, where it is installed and told where to send them.
+"""OpenTelemetry traces of requests, if the extra is installed and an endpoint is configured.
 
     pip install 'headrace[otel]'
     OTEL_EXPORTER_OTLP_ENDPOINT=http://127.0.0.1:4318 headrace up --data DIR
 
-Everything else is set by OpenTelemetry's own variables: OTEL_SERVICE_NAME, OTEL_TRACES_SAMPLER and so on.
+OpenTelemetry's own environment variables configure the rest: OTEL_SERVICE_NAME, OTEL_TRACES_SAMPLER etc.
 """
 
 import logging
@@ -23,7 +23,7 @@ logger = logging.getLogger(__name__)
 
 
 def provider() -> "TracerProvider | None":
-    """What sends spans to where the environment says; None if it says nothing."""
+    """Return a provider that exports spans to the configured endpoint; None if there is none."""
     if not any(os.environ.get(name) for name in VARIABLES):
         return None
     if find_spec("opentelemetry.sdk") is None or find_spec("opentelemetry.exporter") is None:
@@ -41,7 +41,7 @@ def provider() -> "TracerProvider | None":
 
 
 class Tracing:
-    """An ASGI middleware: a span a request, part of the caller's trace if it sends `traceparent`."""
+    """ASGI middleware that makes a span for each request, in the trace of the caller's `traceparent`."""
 
     def __init__(self, app: ASGIApp, provider: "TracerProvider") -> None:
         from opentelemetry.trace.propagation.tracecontext import (  # noqa: PLC0415  an extra
@@ -65,17 +65,17 @@ class Tracing:
             kind=SpanKind.SERVER,
             attributes={"http.request.method": scope["method"], "url.path": scope["path"]},
         ) as span:
-            await self._app(scope, receive, _noting(span, scope, send))
+            await self._app(scope, receive, _recording(span, scope, send))
 
 
-def _noting(span: "Span", scope: Scope, send: Send) -> Send:
-    """Send on, and have the span know how it went."""
+def _recording(span: "Span", scope: Scope, send: Send) -> Send:
+    """Return `send` that also records the route and the status in the span."""
     from opentelemetry.trace import StatusCode  # noqa: PLC0415
 
-    async def sending(message: Message) -> None:
+    async def send_and_record(message: Message) -> None:
         if message["type"] == "http.response.start":
             route = getattr(scope.get("route"), "path", None)
-            if route is not None:  # known once the app has found it
+            if route is not None:  # the router has put it there by now
                 span.update_name(f"{scope['method']} {route}")
                 span.set_attribute("http.route", route)
             span.set_attribute("http.response.status_code", message["status"])
@@ -83,4 +83,4 @@ def _noting(span: "Span", scope: Scope, send: Send) -> Send:
                 span.set_status(StatusCode.ERROR)
         await send(message)
 
-    return sending
+    return send_and_record

@@ -1,8 +1,10 @@
 """Figures for dashboards that no broker counts."""
 
+from prometheus_client.core import Metric
+
 from headrace.client.cluster.status import PartitionState
 from headrace.client.groups.group import Coordinator, Group, Progress
-from headrace.http.metrics.derived import of_coordinators, of_followers, of_requests, sums
+from headrace.http.metrics.derived import of_followers, of_groups, of_requests
 from headrace.protocol.broker_metrics import BrokerMetricsResponse, Family, Sample
 
 
@@ -47,8 +49,12 @@ def group(name: str, coordinator: int, *partitions: tuple[str, int | None, int |
     )
 
 
-def read(family: Family) -> dict[tuple[str, ...], float]:
-    return {tuple(sample.labels): sample.value for sample in family.samples}
+def read(family: Metric) -> dict[tuple[str, ...], float]:
+    return {tuple(sample.labels.values()): sample.value for sample in family.samples}
+
+
+def groups_read(groups: list[Group], answering: dict[int, BrokerMetricsResponse]) -> dict[str, Metric]:
+    return {family.name: family for family in of_groups(groups, answering)}
 
 
 def test_a_broker_is_as_far_behind_as_the_replica_that_lacks_most() -> None:
@@ -75,15 +81,18 @@ def test_of_a_broker_that_counts_nothing_nothing_is_said() -> None:
 def test_groups_are_counted_where_they_are_kept() -> None:
     answering = ends({1: {}, 2: {}})
     groups = [group("a", 1), group("b", 1), group("c", 3)]
-    assert read(of_coordinators(groups, answering)) == {("1",): 2, ("2",): 0}
+    found = groups_read(groups, answering)["kafka_coordinator_group_groupmetadatamanager_numgroups"]
+    assert read(found) == {("1",): 2, ("2",): 0}
 
 
 def test_sums_are_of_a_topic_and_leave_out_what_nobody_knows() -> None:
-    offsets, lags = sums([group("billing", 1, ("orders", 5, 2), ("orders", 7, None), ("pay", None, None))])
-    assert offsets.name == "kafka_consumergroup_current_offset_sum"
-    assert read(offsets) == {("billing", "orders"): 12}
-    assert lags.name == "kafka_consumergroup_lag_sum"
-    assert read(lags) == {("billing", "orders"): 2}
+    found = groups_read([group("billing", 1, ("orders", 5, 2), ("orders", 7, None), ("pay", None, None))], {})
+    assert read(found["kafka_consumergroup_current_offset"]) == {
+        ("billing", "orders", "0"): 5,
+        ("billing", "orders", "1"): 7,
+    }
+    assert read(found["kafka_consumergroup_current_offset_sum"]) == {("billing", "orders"): 12}
+    assert read(found["kafka_consumergroup_lag_sum"]) == {("billing", "orders"): 2}
 
 
 def test_requests_have_a_count_and_milliseconds() -> None:
@@ -92,8 +101,9 @@ def test_requests_have_a_count_and_milliseconds() -> None:
         Sample(labels=["Fetch", "+Inf"], value=4),
         Sample(labels=["Fetch", "sum"], value=0.5),
     ]
-    count, took = of_requests(counted("headrace_request_duration_seconds", ["request", "le"], {1: samples}))
-    assert count.name == "kafka_network_requestmetrics_totaltimems_count"
-    assert read(count) == {("1", "Fetch"): 4}
-    assert took.name == "kafka_network_requestmetrics_totaltimems_sum"
-    assert read(took) == {("1", "Fetch"): 500}
+    found = of_requests(counted("headrace_request_duration_seconds", ["request", "le"], {1: samples}))
+    labels = {"broker": "1", "request": "Fetch"}
+    assert [(each.name, each.labels, each.value) for each in found.samples] == [
+        ("kafka_network_requestmetrics_totaltimems_count", labels, 4),
+        ("kafka_network_requestmetrics_totaltimems_sum", labels, 500),
+    ]

@@ -2,18 +2,18 @@
 
 from prometheus_client.parser import text_string_to_metric_families
 
-from headrace.http.metrics.exposition import exposition, gauge
+from headrace.http.metrics.exposition import brokers_families, exposition, gauge
 from headrace.protocol.broker_metrics import COUNTER, HISTOGRAM, BrokerMetricsResponse, Family, Sample
 
 
-def read(text: str) -> dict[str, dict[tuple[tuple[str, str], ...], float]]:
+def read(text: bytes) -> dict[str, dict[tuple[tuple[str, str], ...], float]]:
     return {
         sample.name: {
             tuple(sorted(each.labels.items())): each.value
             for each in family.samples
             if each.name == sample.name
         }
-        for family in text_string_to_metric_families(text)
+        for family in text_string_to_metric_families(text.decode())
         for sample in family.samples
     }
 
@@ -33,19 +33,20 @@ def bytes_in(*samples: tuple[str, float]) -> Family:
 
 
 def test_brokers_are_told_apart_by_a_label() -> None:
-    text = exposition({1: of(1, bytes_in(("", 7), ("orders", 5))), 2: of(2, bytes_in(("orders", 4)))})
+    counted = {1: of(1, bytes_in(("", 7), ("orders", 5))), 2: of(2, bytes_in(("orders", 4)))}
+    text = exposition(brokers_families(counted))
 
     assert read(text)["bytes_total"] == {
         (("broker", "1"),): 7,
         (("broker", "1"), ("topic", "orders")): 5,
         (("broker", "2"), ("topic", "orders")): 4,
     }
-    assert text.count("# TYPE bytes_total counter") == 1
+    assert text.count(b"# TYPE bytes_total counter") == 1
 
 
 def test_whatever_is_in_a_label_stays_in_it() -> None:
     nasty = 'a"b\\c\nd} 9'
-    text = exposition({}, [gauge("lag", "Behind.", ("consumergroup",), [((nasty,), 3)])])
+    text = exposition([gauge("lag", "Behind.", ("consumergroup",), [((nasty,), 3)])])
 
     assert read(text)["lag"] == {(("consumergroup", nasty),): 3}
 
@@ -62,7 +63,7 @@ def test_a_histogram_has_buckets_a_sum_and_a_count() -> None:
             Sample(labels=("Fetch", "sum"), value=1.25),
         ],
     )
-    found = read(exposition({1: of(1, family)}))
+    found = read(exposition(brokers_families({1: of(1, family)})))
 
     who = (("broker", "1"), ("request", "Fetch"))
     assert found["took_seconds_bucket"] == {
@@ -74,4 +75,4 @@ def test_a_histogram_has_buckets_a_sum_and_a_count() -> None:
 
 
 def test_a_family_without_numbers_is_not_said() -> None:
-    assert exposition({}, [gauge("lag", "Behind.", ("consumergroup",), [])]) == ""
+    assert exposition([gauge("lag", "Behind.", ("consumergroup",), [])]) == b""

@@ -1,18 +1,23 @@
 """Who is turned away at the door."""
 
 import asyncio
+import json
+from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
 from socket import gethostname
 from threading import Event, Semaphore
 from typing import Any
 
 import pytest
+from fastapi import FastAPI
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 from starlette.testclient import TestClient
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from headrace.http import problems
 from headrace.http.guard import Guard
 
 LIMIT = 100
@@ -20,6 +25,10 @@ LIMIT = 100
 
 async def echo(request: Request) -> Response:
     return PlainTextResponse(await request.body())
+
+
+FIRST: Message = {"type": "http.request", "body": b"{", "more_body": True}
+LAST: Message = {"type": "http.request", "body": b"}", "more_body": False}
 
 
 def client(server: str = "127.0.0.1", hosts: tuple[str, ...] = ()) -> TestClient:
@@ -171,3 +180,93 @@ def test_bodies_that_are_held_at_a_time_have_a_bound_together() -> None:
         goes_on.set()
         assert [each.result().status_code for each in answers] == [200] * held
         assert asking.post("/", content=b"x" * LIMIT).status_code == 200  # what is answered is not held
+
+
+# -- slow bodies: without any timeout, a body that makes us wait at all is too slow ------------------
+
+
+def sent_by(app: ASGIApp, receive: Callable[[], Awaitable[Message]]) -> list[Message]:
+    """What a client gets whose next message is what `receive` returns."""
+    sent: list[Message] = []
+
+    async def send(message: Message) -> None:
+        sent.append(message)
+
+    scope = {
+        "type": "http",
+        "method": "POST",
+        "path": "/",
+        "raw_path": b"/",
+        "root_path": "",
+        "scheme": "http",
+        "query_string": b"",
+        "headers": [],
+        "server": ("127.0.0.1", 8080),
+    }
+    guard = Guard(app, max_request_bytes=LIMIT, max_bodies_bytes=LIMIT, read_timeout_s=0)
+    asyncio.run(asyncio.wait_for(guard(scope, receive, send), 30))
+    return sent
+
+
+def echoing() -> FastAPI:
+    app = FastAPI()
+    problems.install(app)
+    app.add_api_route("/", echo, methods=["POST"])
+    return app
+
+
+def test_a_body_that_pauses_is_refused() -> None:
+    messages = iter([FIRST])
+
+    async def receive() -> Message:
+        for message in messages:
+            return message
+        return await asyncio.get_running_loop().create_future()  # type: ignore[no-any-return]
+
+    start, body = sent_by(echoing(), receive)
+    assert start["status"] == 408
+    assert (b"connection", b"close") in start["headers"]
+    assert json.loads(body["body"]) == {"error_code": 408, "message": "the body has paused for 0 s"}
+
+
+def test_a_body_that_keeps_coming_is_taken() -> None:
+    messages = iter([FIRST, LAST])
+
+    async def receive() -> Message:
+        return next(messages)
+
+    start, body = sent_by(echoing(), receive)
+    assert (start["status"], body["body"]) == (200, b"{}")
+
+
+def test_a_stream_that_is_being_answered_may_pause() -> None:
+    messages = iter([FIRST, LAST])
+
+    async def receive() -> Message:
+        for _ in range(3):
+            await asyncio.sleep(0)
+        return next(messages)
+
+    async def answering(_scope: Scope, receive: Receive, send: Send) -> None:
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        body = (await receive())["body"] + (await receive())["body"]
+        await send({"type": "http.response.body", "body": body})
+
+    assert sent_by(answering, receive)[-1]["body"] == b"{}"
+
+
+def test_waiting_for_a_disconnect_has_no_timeout() -> None:
+    messages = iter([LAST])
+
+    async def receive() -> Message:
+        for message in messages:
+            return message
+        for _ in range(3):
+            await asyncio.sleep(0)
+        return {"type": "http.disconnect"}
+
+    async def listening(_scope: Scope, receive: Receive, send: Send) -> None:
+        await receive()
+        await send({"type": (await receive())["type"]})
+
+    assert sent_by(listening, receive) == [{"type": "http.disconnect"}]

@@ -2,7 +2,7 @@
 
 from headrace.client.cluster.reading import read_partitions
 from headrace.client.groups.coordinators import leaderless
-from headrace.http.metrics.lags import known_brokers
+from headrace.http.metrics.derived import known_brokers
 from headrace.protocol.schema.metadata import (
     MetadataResponse,
     MetadataResponseBroker,

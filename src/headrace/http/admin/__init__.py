@@ -1,1 +1,1 @@
-"""Our own JSON about a cluster and its topics and groups, under /api/v1."""
+"""The gateway's own JSON API under /api/v1: cluster, brokers, topics, messages and groups."""

@@ -1,4 +1,4 @@
-"""Brokers one by one: what each keeps on its disks, and its settings."""
+"""Brokers: their state, log directories and settings."""
 
 from dataclasses import dataclass
 from http import HTTPStatus
@@ -10,17 +10,19 @@ from pydantic import Field
 from headrace.client.admin.topics import Config
 from headrace.client.cluster.log_dirs import LogDir, read_log_dirs
 from headrace.client.cluster.status import Broker
-from headrace.http.gateway.asking import SETTINGS, Body, BrokerId, Name, Value, settings
-from headrace.http.problems import Problem, answers
+from headrace.http.gateway.bodies import SETTINGS, Body, BrokerId, Name, Value, settings
+from headrace.http.problems import Problem, answers, bad_request
 from headrace.http.reach import Reach, Reached
 
-router = APIRouter(tags=["brokers"])
-_REFUSALS = answers(HTTPStatus.BAD_REQUEST, HTTPStatus.NOT_FOUND, HTTPStatus.SERVICE_UNAVAILABLE)
+router = APIRouter(
+    tags=["brokers"],
+    responses=answers(HTTPStatus.BAD_REQUEST, HTTPStatus.NOT_FOUND, HTTPStatus.SERVICE_UNAVAILABLE),
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BrokerAnswer:
-    """A broker and its directories; none if it does not answer."""
+    """A broker and its log directories; none if it does not answer."""
 
     broker: Broker
     size_bytes: int
@@ -28,7 +30,7 @@ class BrokerAnswer:
 
 
 class ConfigsBody(Body):
-    """Settings to set, and settings to give back to whoever else has a word in it; all or none."""
+    """Settings to set, and settings to reset to their defaults; all or none."""
 
     set: Annotated[
         dict[Name, Value],
@@ -38,52 +40,50 @@ class ConfigsBody(Body):
         list[Name], Field(default_factory=list, max_length=SETTINGS, examples=[["cleanup.policy"]])
     ]
 
+    def check(self) -> None:
+        """Raise a Problem if there is nothing to change, or a setting is to be both set and unset."""
+        if not self.set and not self.unset:
+            raise bad_request("there is nothing to set or unset")
+        if both := sorted({*self.set} & {*self.unset}):
+            raise bad_request(f"{both[0]} is both in set and in unset")
 
-@router.get("/brokers", responses=answers(HTTPStatus.SERVICE_UNAVAILABLE), summary="Every broker")
+
+@router.get("/brokers", summary="List brokers")
 def brokers(reach: Reached) -> list[Broker]:
-    """Those that are alive, and those that are not and have replicas on them."""
+    """Return the brokers that are alive, and dead ones that have replicas."""
     with reach.cluster() as cluster:
         return list(cluster.status().brokers)
 
 
-@router.get("/brokers/{broker_id}", responses=_REFUSALS, summary="A broker and what is on its disks")
+@router.get("/brokers/{broker_id}", summary="Get a broker and its log directories")
 def broker(broker_id: BrokerId, reach: Reached) -> BrokerAnswer:
-    """Its directories, each with its replicas and what they take."""
-    found = the_broker(reach, broker_id)
-    nodes = [each for each in reach.live.nodes() if each.id == broker_id]
-    log_dirs = read_log_dirs(reach.live, nodes).get(broker_id, ())
+    """Return the broker's directories, each with its replicas and their sizes."""
+    found = _get_broker(reach, broker_id)
+    nodes = [each for each in reach.brokers.nodes() if each.id == broker_id]
+    log_dirs = read_log_dirs(reach.brokers, nodes).get(broker_id, ())
     return BrokerAnswer(broker=found, size_bytes=sum(each.size_bytes for each in log_dirs), log_dirs=log_dirs)
 
 
-@router.get("/brokers/{broker_id}/configs", responses=_REFUSALS, summary="A broker's settings")
+@router.get("/brokers/{broker_id}/configs", summary="List the settings of a broker")
 def broker_configs(broker_id: BrokerId, reach: Reached) -> list[Config]:
-    """Every setting, its value, and who said so."""
-    the_broker(reach, broker_id)
+    """Return every setting with its value and source."""
+    _get_broker(reach, broker_id)
     return reach.topics.broker_configs(broker_id)
 
 
-@router.put("/brokers/{broker_id}/configs", responses=_REFUSALS, summary="Change a broker's settings")
-@router.patch("/brokers/{broker_id}/configs", responses=_REFUSALS, summary="Change a broker's settings")
-def alter_broker_configs(broker_id: BrokerId, asked: ConfigsBody, reach: Reached) -> list[Config]:
-    """While it runs; what is not named stays as it is. Returns every setting."""
-    the_broker(reach, broker_id)
-    check(asked)
-    reach.admin.alter_broker_configs(broker_id, sets=settings(asked.set), unsets=asked.unset)
+@router.put("/brokers/{broker_id}/configs", summary="Change settings of a broker")
+@router.patch("/brokers/{broker_id}/configs", summary="Change settings of a broker")
+def alter_broker_configs(broker_id: BrokerId, body: ConfigsBody, reach: Reached) -> list[Config]:
+    """Change these settings while the broker runs, and return all of them; others stay as they are."""
+    _get_broker(reach, broker_id)
+    body.check()
+    reach.admin.alter_broker_configs(broker_id, sets=settings(body.set), unsets=body.unset)
     return reach.topics.broker_configs(broker_id)
 
 
-def check(asked: ConfigsBody) -> None:
-    """Problem if the request asks for nothing, or for two things that exclude each other."""
-    if not asked.set and not asked.unset:
-        raise Problem(HTTPStatus.BAD_REQUEST, 40002, "there is nothing to set or unset")
-    if both := sorted(set(asked.set) & set(asked.unset)):
-        raise Problem(HTTPStatus.BAD_REQUEST, 40002, f"{both[0]} is to be set and unset at once")
-
-
-def the_broker(reach: Reach, broker_id: int) -> Broker:
-    with reach.cluster() as cluster:
-        there = {each.id: each for each in cluster.status().brokers}
-    if broker_id not in there:
-        only = ", ".join(map(str, there))
-        raise Problem(HTTPStatus.NOT_FOUND, 40404, f"there is no broker {broker_id}, only {only}")
-    return there[broker_id]
+def _get_broker(reach: Reach, broker_id: int) -> Broker:
+    by_id = {each.id: each for each in brokers(reach)}
+    if broker_id not in by_id:
+        ids = ", ".join(map(str, by_id))
+        raise Problem(HTTPStatus.NOT_FOUND, 40404, f"there is no broker {broker_id}, only {ids}")
+    return by_id[broker_id]

@@ -1,4 +1,4 @@
-"""The cluster: its brokers, what state its partitions are in, who leads and who moves."""
+"""The cluster: the state of its brokers and partitions, elections, and reassignments."""
 
 from dataclasses import dataclass
 from http import HTTPStatus
@@ -9,20 +9,22 @@ from pydantic import Field
 
 from headrace.client.cluster.cluster import Cluster, Election
 from headrace.client.cluster.moves import Move, Reassignment
-from headrace.client.cluster.status import Broker, ClusterStatus, PartitionState
+from headrace.client.cluster.status import Broker, PartitionState
 from headrace.client.errors import ClientError
-from headrace.http.gateway.asking import PLACES, Body, BrokerId, Index, Name
+from headrace.http.gateway.bodies import PARTITIONS, Body, BrokerId, Index, Name
 from headrace.http.problems import answers
 from headrace.http.reach import Reached
 from headrace.protocol.ids import TopicPartition
 
-router = APIRouter(tags=["cluster"])
-_REFUSALS = answers(HTTPStatus.BAD_REQUEST, HTTPStatus.NOT_FOUND, HTTPStatus.SERVICE_UNAVAILABLE)
+router = APIRouter(
+    tags=["cluster"],
+    responses=answers(HTTPStatus.BAD_REQUEST, HTTPStatus.NOT_FOUND, HTTPStatus.SERVICE_UNAVAILABLE),
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Counts:
-    """How many partitions there are, and how many of them are not as they should be."""
+    """The number of partitions, and of those that are not as they should be."""
 
     total: int
     offline: int
@@ -35,7 +37,7 @@ class Counts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Care:
-    """The partitions that somebody should look at; one may be in several lists."""
+    """The partitions that are not as they should be; one may be in several lists."""
 
     offline: tuple[PartitionState, ...]
     leaderless: tuple[PartitionState, ...]
@@ -46,7 +48,7 @@ class Care:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterAnswer:
-    """A cluster's state."""
+    """The state of a cluster."""
 
     cluster_id: str | None
     controller: int | None
@@ -58,84 +60,84 @@ class ClusterAnswer:
     reassignments: tuple[Reassignment, ...]
 
 
-@router.get("/cluster", responses=answers(HTTPStatus.SERVICE_UNAVAILABLE), summary="The cluster's state")
+@router.get("/cluster", summary="Get the state of the cluster")
 def cluster(reach: Reached) -> ClusterAnswer:
-    """Brokers, the controller, and how many partitions are offline, leaderless or under-replicated.
+    """Return brokers, the controller, and the partitions that are offline, leaderless or under-replicated.
 
-    A broker is `up`, `silent` (it counts as alive and does not answer) or `down`.
+    A broker is `up`, `silent` (it is registered and does not answer) or `down`.
     """
-    with reach.cluster() as found:
-        return state(found.status())
-
-
-def state(found: ClusterStatus) -> ClusterAnswer:
-    """What the API says of a status."""
+    with reach.cluster() as client:
+        status = client.status()
+    care = Care(
+        offline=status.offline,
+        leaderless=status.leaderless,
+        under_replicated=status.under_replicated,
+        under_min_isr=status.under_min_isr,
+        not_preferred=status.not_preferred,
+    )
     return ClusterAnswer(
-        cluster_id=found.cluster_id,
-        controller=found.controller,
-        healthy=found.is_healthy,
-        brokers=found.brokers,
-        topics=found.topics,
+        cluster_id=status.cluster_id,
+        controller=status.controller,
+        healthy=status.is_healthy,
+        brokers=status.brokers,
+        topics=status.topics,
         partitions=Counts(
-            total=found.partitions,
-            offline=len(found.offline),
-            leaderless=len(found.leaderless),
-            under_replicated=len(found.under_replicated),
-            under_min_isr=len(found.under_min_isr),
-            not_preferred=len(found.not_preferred),
-            reassigning=len(found.reassignments),
+            total=status.partitions,
+            offline=len(care.offline),
+            leaderless=len(care.leaderless),
+            under_replicated=len(care.under_replicated),
+            under_min_isr=len(care.under_min_isr),
+            not_preferred=len(care.not_preferred),
+            reassigning=len(status.reassignments),
         ),
-        needing_care=Care(
-            offline=found.offline,
-            leaderless=found.leaderless,
-            under_replicated=found.under_replicated,
-            under_min_isr=found.under_min_isr,
-            not_preferred=found.not_preferred,
-        ),
-        reassignments=found.reassignments,
+        needing_care=care,
+        reassignments=status.reassignments,
     )
 
 
-# -- leading -----------------------------------------------------------------------------------
+# -- elections ---------------------------------------------------------------------------------
 
 
-class ElectBody(Body):
-    """Which partitions are to have another leader; without a topic, all that need it."""
+class SelectionBody(Body):
+    """Partitions of a topic, all partitions of a topic, or all topics if there is no topic."""
+
+    topic: Name | None = None
+    partitions: Annotated[list[Index], Field(default_factory=list, max_length=PARTITIONS)]
+
+    def topic_partitions(self, client: Cluster) -> list[TopicPartition] | None:
+        """Return the selected partitions, or None for all; raise ClientError if one does not exist."""
+        if self.topic is None:
+            if self.partitions:
+                raise ClientError("partitions without a topic: name the topic, too")
+            return None
+        indexes = [each.partition for each in client.partitions_of(self.topic)]
+        for index in self.partitions:
+            if index not in indexes:
+                raise ClientError(f"{self.topic} has no partition {index}, only 0 to {max(indexes)}")
+        return [TopicPartition(self.topic, index) for index in dict.fromkeys(self.partitions or indexes)]
+
+
+class ElectBody(SelectionBody):
+    """The partitions to elect leaders for; without a topic, all that need an election."""
 
     kind: Annotated[
         Literal["preferred", "unclean"],
-        Field(description="`unclean` takes any replica that is alive: acknowledged records may be lost."),
+        Field(description="`unclean` elects any replica that is alive: acknowledged records may be lost."),
     ] = "preferred"
-    topic: Name | None = None
-    partitions: Annotated[list[Index], Field(default_factory=list, max_length=PLACES)]
 
 
-@router.post("/elect", responses=_REFUSALS, summary="Elect leaders")
-def elect(asked: ElectBody, reach: Reached) -> list[Election]:
-    """Let the preferred replicas lead, or with `unclean` whoever is alive where nobody leads."""
-    with reach.cluster() as found:
-        places = places_of(found, asked.topic, asked.partitions)
-        return found.elect(places, unclean=asked.kind == "unclean")
+@router.post("/elect", summary="Elect leaders")
+def elect(body: ElectBody, reach: Reached) -> list[Election]:
+    """Elect the preferred replicas, or with `unclean` any live replica of a partition without a leader."""
+    with reach.cluster() as client:
+        return client.elect(body.topic_partitions(client), unclean=body.kind == "unclean")
 
 
-def places_of(cluster: Cluster, topic: str | None, indexes: list[int]) -> list[TopicPartition] | None:
-    """The partitions that are meant: these of a topic, all of it, or all there are (None)."""
-    if topic is None:
-        if indexes:
-            raise ClientError("partitions are of a topic: say which")
-        return None
-    there = [each.partition for each in cluster.partitions_of(topic)]
-    for index in indexes:
-        if index not in there:
-            raise ClientError(f"{topic} has no partition {index}, only 0 to {max(there)}")
-    return [TopicPartition(topic, index) for index in dict.fromkeys(indexes or there)]
-
-
-# -- moving ------------------------------------------------------------------------------------
+# -- reassignments -----------------------------------------------------------------------------
 
 
 class MoveBody(Body):
-    """Where a partition's replicas are to be, the preferred leader first."""
+    """The new replicas of a partition, the preferred leader first."""
 
     topic: Name
     partition: Index
@@ -143,15 +145,15 @@ class MoveBody(Body):
 
 
 class ReassignBody(Body):
-    """Partitions and where they are to be."""
+    """Partitions and their new replicas."""
 
-    moves: Annotated[list[MoveBody], Field(min_length=1, max_length=PLACES)]
+    moves: Annotated[list[MoveBody], Field(min_length=1, max_length=PARTITIONS)]
     dry_run: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Moved:
-    """A partition that moves: from these brokers to those."""
+    """A partition with its replicas before and after the reassignment."""
 
     topic: str
     partition: int
@@ -159,55 +161,50 @@ class Moved:
     replicas: tuple[int, ...]
 
 
-@router.get("/reassignments", responses=_REFUSALS, summary="Partitions on their way to other brokers")
+@router.get("/reassignments", summary="List reassignments")
 def reassignments(reach: Reached) -> list[Reassignment]:
-    """Every move under way. `replicas` are all that the partition has meanwhile."""
-    with reach.cluster() as found:
-        return found.reassignments()
+    """Return the reassignments in progress, with all replicas that each partition has meanwhile."""
+    with reach.cluster() as client:
+        return client.reassignments()
 
 
-@router.post("/reassignments", responses=_REFUSALS, summary="Move partitions")
-def reassign(asked: ReassignBody, reach: Reached) -> list[Moved]:
-    """Have partitions begin to move; none does if one cannot. With `dry_run` nothing moves."""
+@router.post("/reassignments", summary="Reassign partitions")
+def reassign(body: ReassignBody, reach: Reached) -> list[Moved]:
+    """Start to reassign partitions, or none if one cannot be. With `dry_run` nothing is reassigned."""
     moves = [
-        Move(topic=each.topic, partition=each.partition, replicas=tuple(each.replicas))
-        for each in asked.moves
+        Move(topic=each.topic, partition=each.partition, replicas=tuple(each.replicas)) for each in body.moves
     ]
     if len({move.topic_partition for move in moves}) != len(moves):
-        raise ClientError("a partition is there twice")
-    with reach.cluster() as found:
-        return moved(moves, found.check(moves) if asked.dry_run else found.reassign(moves))
+        raise ClientError("a partition is named twice")
+    with reach.cluster() as client:
+        return _moved(client, moves, dry_run=body.dry_run)
 
 
-class CancelBody(Body):
-    """Which moves are to be undone; without a topic, all."""
-
-    topic: Name | None = None
-    partitions: Annotated[list[Index], Field(default_factory=list, max_length=PLACES)]
+class CancelBody(SelectionBody):
+    """The reassignments to cancel; without a topic, all."""
 
 
-@router.post("/reassignments/cancel", responses=_REFUSALS, summary="Have partitions stay where they were")
-def cancel(asked: CancelBody, reach: Reached) -> list[Reassignment]:
-    """Stop moves, and return those that were under way."""
-    with reach.cluster() as found:
-        places = places_of(found, asked.topic, asked.partitions)
-        if places is not None and not asked.partitions:
-            under_way = {each.topic_partition for each in found.reassignments()}
-            places = [place for place in places if place in under_way]
-        return found.cancel(places)
+@router.post("/reassignments/cancel", summary="Cancel reassignments")
+def cancel(body: CancelBody, reach: Reached) -> list[Reassignment]:
+    """Cancel reassignments, and return those that were in progress."""
+    with reach.cluster() as client:
+        selected = body.topic_partitions(client)
+        if selected is not None and not body.partitions:
+            in_progress = {each.topic_partition for each in client.reassignments()}
+            selected = [each for each in selected if each in in_progress]
+        return client.cancel(selected)
 
 
-@router.post("/brokers/{broker_id}/drain", responses=_REFUSALS, summary="Move everything off a broker")
+@router.post("/brokers/{broker_id}/drain", summary="Move all replicas off a broker")
 def drain(broker_id: BrokerId, reach: Reached, *, dry_run: bool = True) -> list[Moved]:
-    """Where its replicas go, to brokers of other racks if there are any; nothing moves with `dry_run`."""
-    with reach.cluster() as found:
-        moves = found.plan_drain(broker_id)
-        if not moves:
-            return []
-        return moved(moves, found.check(moves) if dry_run else found.reassign(moves))
+    """Return the new replicas, on other racks if there are any. With `dry_run` nothing is reassigned."""
+    with reach.cluster() as client:
+        moves = client.plan_drain(broker_id)
+        return _moved(client, moves, dry_run=dry_run) if moves else []
 
 
-def moved(moves: list[Move], before: dict[TopicPartition, tuple[int, ...]]) -> list[Moved]:
+def _moved(client: Cluster, moves: list[Move], *, dry_run: bool) -> list[Moved]:
+    before = client.check(moves) if dry_run else client.reassign(moves)
     return [
         Moved(
             topic=each.topic,

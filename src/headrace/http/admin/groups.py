@@ -1,4 +1,4 @@
-"""Consumer groups: who is in them, how far they are, and moving them."""
+"""Consumer groups: members, committed offsets and lag, resets and deletion."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -21,33 +21,46 @@ from headrace.client.groups.reset import (
     ToOffset,
     ToTime,
 )
-from headrace.http.gateway.asking import INT64, PLACES, Body, GroupName, Index, Name, Offset, TimeMs, example
-from headrace.http.problems import Problem, answers
+from headrace.http.gateway.bodies import (
+    INT64,
+    PARTITIONS,
+    Body,
+    GroupName,
+    Index,
+    Name,
+    Offset,
+    TimeMs,
+    example,
+)
+from headrace.http.problems import answers, bad_request
 from headrace.http.raw_names import RawRoute
 from headrace.http.reach import Reached
 from headrace.protocol.ids import TopicPartition
 
-MISSING: Final = "headrace-missing"  # a header: who has not answered
+MISSING: Final = "headrace-missing"  # a header with the brokers that have not answered
 
-router = APIRouter(tags=["groups"], route_class=RawRoute)
-_REFUSALS = answers(
-    HTTPStatus.BAD_REQUEST, HTTPStatus.NOT_FOUND, HTTPStatus.CONFLICT, HTTPStatus.SERVICE_UNAVAILABLE
+router = APIRouter(
+    tags=["groups"],
+    route_class=RawRoute,
+    responses=answers(
+        HTTPStatus.BAD_REQUEST, HTTPStatus.NOT_FOUND, HTTPStatus.CONFLICT, HTTPStatus.SERVICE_UNAVAILABLE
+    ),
 )
 
-Scope = dict[Name, Annotated[list[Index], Field(max_length=PLACES)]]
+PartitionsByTopic = dict[Name, Annotated[list[Index], Field(max_length=PARTITIONS)]]
 
 
-@router.get("/groups", responses=answers(HTTPStatus.SERVICE_UNAVAILABLE), summary="Every group")
+@router.get("/groups", summary="List groups")
 def groups(
     reach: Reached,
     response: Response,
     state: Annotated[list[str], Query(description=f"Only in these states: {', '.join(STATES)}.")] = [],  # noqa: B006
     type: Annotated[list[str], Query(description=f"Only of these types: {', '.join(TYPES)}.")] = [],  # noqa: A002, B006
 ) -> list[GroupSummary]:
-    """By name, each with its state and how many members it has.
+    """Return all groups by name, with their states and numbers of members.
 
-    Groups whose coordinator does not answer are not among them: a header `headrace-missing` says which broker
-    that is, and why.
+    Groups whose coordinator does not answer are left out; the header `headrace-missing` then names the broker
+    and the reason.
     """
     found = reach.groups.list_groups(state, type)
     if found.missing:
@@ -55,26 +68,24 @@ def groups(
     return list(found)
 
 
-@router.get("/groups/{name}", responses=_REFUSALS, summary="A group")
+@router.get("/groups/{name}", summary="Get a group")
 def group(name: GroupName, reach: Reached) -> Group:
-    """Its members and what is assigned to them; committed offsets and lag of every partition.
+    """Return the members with their assignments, and the committed offset and lag of every partition.
 
-    `lag` is null where nothing is committed.
+    `lag` is null where no offset is committed.
     """
     return reach.groups.describe([name])[0]
 
 
-@router.delete(
-    "/groups/{name}", status_code=HTTPStatus.NO_CONTENT, responses=_REFUSALS, summary="Delete a group"
-)
+@router.delete("/groups/{name}", status_code=HTTPStatus.NO_CONTENT, summary="Delete a group")
 def delete_group(name: GroupName, reach: Reached) -> Response:
-    """With its offsets; refused while it has members."""
+    """Delete the group and its offsets; refused while it has members."""
     reach.groups.delete([name])
     return Response(status_code=HTTPStatus.NO_CONTENT)
 
 
 class ResetBody(Body):
-    """Where the group is to go on.
+    """The new offsets of a group.
 
     `offset` goes with `to: offset`, `time_ms` with `to: time`, `shift` with `to: shift`, and `offsets`
     with `to: offsets`.
@@ -88,57 +99,58 @@ class ResetBody(Body):
     shift: Annotated[StrictInt | None, Field(ge=-INT64, le=INT64)] = None
     offsets: Annotated[
         dict[Name, dict[Annotated[int, Field(ge=0)], Offset]] | None,
-        Field(max_length=PLACES, examples=[{"orders": {"0": 120}}]),
+        Field(max_length=PARTITIONS, examples=[{"orders": {"0": 120}}]),
     ] = None
     topics: Annotated[
-        Scope | None,
+        PartitionsByTopic | None,
         Field(
-            max_length=PLACES,
-            description="Partitions by topic, [] for all of it; without this, all that is committed.",
+            max_length=PARTITIONS,
+            description="Partitions by topic, [] for all of a topic; default: all with committed offsets.",
             examples=[{"orders": [0, 1]}],
         ),
     ] = None
-    dry_run: Annotated[bool, Field(description="Only say what would change.")] = True
-    create: Annotated[bool, Field(description="If there is no such group, let it begin there.")] = False
+    dry_run: Annotated[bool, Field(description="Only return what would change.")] = True
+    create: Annotated[bool, Field(description="Create the group if it does not exist.")] = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResetAnswer:
-    """What the reset has changed, or would."""
+    """The offsets that the reset has changed, or would change."""
 
     group: str
     executed: bool
     partitions: tuple[Reset, ...]
 
 
-@router.post("/groups/{name}/reset", responses=_REFUSALS, summary="Move a group's offsets")
-def reset_group(name: GroupName, asked: ResetBody, reach: Reached) -> ResetAnswer:
-    """Nothing is changed unless `dry_run` is false. Its consumers have to be stopped before.
+@router.post("/groups/{name}/reset", summary="Reset the offsets of a group")
+def reset_group(name: GroupName, body: ResetBody, reach: Reached) -> ResetAnswer:
+    """Commit other offsets; nothing changes unless `dry_run` is false.
 
-    An offset outside the log becomes the nearest one inside.
+    The group's consumers have to be stopped first. An offset outside the log becomes the nearest one inside.
     """
-    scope: Mapping[str, list[int]] | None = asked.topics
-    if asked.to == "offsets":
-        if asked.topics is not None:
-            raise Problem(HTTPStatus.BAD_REQUEST, 40002, "offsets say which topics: leave topics out")
-        scope = {topic: list(offsets) for topic, offsets in (asked.offsets or {}).items()}
-    plan = reach.groups.plan_reset(name, target(asked), scope, may_be_new=asked.create)
+    scope: Mapping[str, list[int]] | None = body.topics
+    if body.to == "offsets":
+        if body.topics is not None:
+            raise bad_request("offsets already name the topics: leave topics out")
+        scope = {topic: list(offsets) for topic, offsets in (body.offsets or {}).items()}
+    plan = reach.groups.plan_reset(name, _target(body), scope, may_be_new=body.create)
     if not plan:
-        raise ClientError(f"group {name} has committed nothing: say which topics")
-    if not asked.dry_run:
+        raise ClientError(f"group {name} has no committed offsets: name the topics")
+    if not body.dry_run:
         reach.groups.reset(name, plan)
-    return ResetAnswer(group=name, executed=not asked.dry_run, partitions=tuple(plan))
+    return ResetAnswer(group=name, executed=not body.dry_run, partitions=tuple(plan))
 
 
-def target(asked: ResetBody) -> Target:
-    """Where to, in the client's words; Problem if what goes with it is missing, or too much."""
-    field = _FIELDS.get(asked.to)
+def _target(body: ResetBody) -> Target:
+    """Return the target of the reset; raise a Problem if its field is missing, or another field is given."""
+    field = _FIELDS.get(body.to)
     for each in ("offset", "time_ms", "shift", "offsets"):
-        given = getattr(asked, each) is not None
+        given = getattr(body, each) is not None
         if given != (each == field):
-            said = f"{asked.to} goes with {field}" if each == field else f"{each} does not go with {asked.to}"
-            raise Problem(HTTPStatus.BAD_REQUEST, 40002, said)
-    return _TARGETS[asked.to](asked)
+            raise bad_request(
+                f"{body.to} needs {field}" if each == field else f"{each} does not go with {body.to}"
+            )
+    return _TARGETS[body.to](body)
 
 
 _FIELDS: Final = {"offset": "offset", "time": "time_ms", "shift": "shift", "offsets": "offsets"}
@@ -146,13 +158,13 @@ _TARGETS: Final[Mapping[str, Callable[[ResetBody], Target]]] = {
     "earliest": lambda _: ToEarliest(),
     "latest": lambda _: ToLatest(),
     "current": lambda _: ToCurrent(),
-    "offset": lambda asked: ToOffset(asked.offset or 0),
-    "time": lambda asked: ToTime(asked.time_ms or 0),
-    "shift": lambda asked: ShiftBy(asked.shift or 0),
-    "offsets": lambda asked: ToEach(
+    "offset": lambda body: ToOffset(body.offset or 0),
+    "time": lambda body: ToTime(body.time_ms or 0),
+    "shift": lambda body: ShiftBy(body.shift or 0),
+    "offsets": lambda body: ToEach(
         {
             TopicPartition(topic, index): offset
-            for topic, each in (asked.offsets or {}).items()
+            for topic, each in (body.offsets or {}).items()
             for index, offset in each.items()
         }
     ),
@@ -160,31 +172,29 @@ _TARGETS: Final[Mapping[str, Callable[[ResetBody], Target]]] = {
 
 
 class OffsetsBody(Body):
-    """Partitions by topic; [] is every partition of it that the group has committed."""
+    """Partitions by topic; [] is every partition of the topic with a committed offset."""
 
-    topics: Annotated[Scope, Field(min_length=1, max_length=PLACES, examples=[{"orders": []}])]
+    topics: Annotated[
+        PartitionsByTopic, Field(min_length=1, max_length=PARTITIONS, examples=[{"orders": []}])
+    ]
 
 
-@router.delete("/groups/{name}/offsets", responses=_REFUSALS, summary="Forget committed offsets")
-def delete_group_offsets(name: GroupName, asked: OffsetsBody, reach: Reached) -> list[Reset]:
-    """Of some partitions; refused while members of the group read the topic. Returns what is forgotten."""
+@router.delete("/groups/{name}/offsets", summary="Delete committed offsets")
+def delete_group_offsets(name: GroupName, body: OffsetsBody, reach: Reached) -> list[Reset]:
+    """Delete and return committed offsets; refused while members of the group read the topic."""
     committed = {
         TopicPartition(each.topic, each.partition): each.committed
         for each in reach.groups.describe([name])[0].partitions
         if each.committed is not None
     }
-    wanted = [
-        place
-        for topic, indexes in asked.topics.items()
-        for place in (
-            [TopicPartition(topic, index) for index in indexes]
-            or [at for at in committed if at.topic == topic]
-        )
-    ]
-    for place in wanted:
-        if place not in committed:
-            raise ClientError(f"group {name} has committed nothing for {place}")
-    reach.groups.delete_offsets(name, wanted)
+    partitions: list[TopicPartition] = []
+    for topic, indexes in body.topics.items():
+        named = [TopicPartition(topic, index) for index in indexes]
+        partitions += named or [each for each in committed if each.topic == topic]
+    for each in partitions:
+        if each not in committed:
+            raise ClientError(f"group {name} has committed no offset for {each}")
+    reach.groups.delete_offsets(name, partitions)
     return [
-        Reset(topic=place.topic, partition=place.partition, old=committed[place], new=-1) for place in wanted
+        Reset(topic=each.topic, partition=each.partition, old=committed[each], new=-1) for each in partitions
     ]

@@ -1,4 +1,4 @@
-"""Writing messages to a topic."""
+"""Messages: produce to a topic."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -9,28 +9,30 @@ from fastapi import APIRouter
 from pydantic import Discriminator, Field, StrictStr, Tag
 
 from headrace.client.records.one_by_one import Record
-from headrace.http.gateway.asking import Body, Index, TimeMs, TopicName, example
+from headrace.http.gateway.bodies import Body, Index, TimeMs, TopicName, example
 from headrace.http.gateway.delivery import Delivered, Outcome
 from headrace.http.gateway.encoding import BadValue, as_binary, as_given, as_json, as_text
 from headrace.http.gateway.hub import Shared
-from headrace.http.problems import FORM, Problem, answers, code_of
+from headrace.http.problems import FORM, answers, bad_request, code_of
 
-router = APIRouter(tags=["messages"])
+router = APIRouter(
+    tags=["messages"],
+    responses=answers(
+        HTTPStatus.BAD_REQUEST,
+        HTTPStatus.NOT_FOUND,
+        HTTPStatus.UNPROCESSABLE_ENTITY,
+        HTTPStatus.SERVICE_UNAVAILABLE,
+    ),
+)
 
-AT_ONCE: Final = 10_000  # messages in a request
-HEADERS: Final = 100  # of a message
+MAX_MESSAGES: Final = 10_000  # in a request
+MAX_HEADERS: Final = 100  # of a message
 _ONE: Final = f"{FORM}message"
 _SEVERAL: Final = f"{FORM}messages"
-_REFUSALS = answers(
-    HTTPStatus.BAD_REQUEST,
-    HTTPStatus.NOT_FOUND,
-    HTTPStatus.UNPROCESSABLE_ENTITY,
-    HTTPStatus.SERVICE_UNAVAILABLE,
-)
 
 Encoding = Annotated[
     Literal["auto", "text", "json", "base64"],
-    Field(description="`auto`: a string is text, null is nothing at all, everything else is JSON."),
+    Field(description="`auto`: a string is text, null is no value, everything else is JSON."),
 ]
 _ENCODERS: Final[Mapping[str, Callable[[Any], bytes | None]]] = {
     "auto": as_given,
@@ -49,7 +51,7 @@ class HeaderBody(Body):
 
 
 class MessageBody(Body):
-    """A message to be written; without a value it is a tombstone, by which compaction deletes its key."""
+    """A message to produce; without a value it is a tombstone, with which compaction deletes its key."""
 
     model_config = example(
         key="alice", value={"item": "tea"}, headers=[{"name": "from", "value": "the docs"}]
@@ -57,21 +59,21 @@ class MessageBody(Body):
 
     key: Any = None
     value: Any = None
-    headers: Annotated[list[HeaderBody], Field(default_factory=list, max_length=HEADERS)]
-    partition: Annotated[Index | None, Field(description="By the key if this is left out.")] = None
+    headers: Annotated[list[HeaderBody], Field(default_factory=list, max_length=MAX_HEADERS)]
+    partition: Annotated[Index | None, Field(description="If left out, the key decides.")] = None
     timestamp_ms: TimeMs | None = None
     encoding: Encoding = "auto"
     key_encoding: Encoding = "auto"
 
 
 class MessagesBody(Body):
-    """Messages to be written."""
+    """Messages to produce."""
 
-    messages: Annotated[list[MessageBody], Field(min_length=1, max_length=AT_ONCE)]
+    messages: Annotated[list[MessageBody], Field(min_length=1, max_length=MAX_MESSAGES)]
 
 
 def _form(given: object) -> str:
-    """Which of the two somebody has sent, so that what is wrong is told of that one alone."""
+    """Return the tag of the body's form, so that a validation error is about that form alone."""
     several = isinstance(given, MessagesBody) or (isinstance(given, dict) and "messages" in given)
     return _SEVERAL if several else _ONE
 
@@ -83,7 +85,7 @@ OneOrSeveral = Annotated[
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Produced:
-    """Where a message is, or why it is nowhere."""
+    """Partition, offset and timestamp of a message, or the error."""
 
     partition: int | None = None
     offset: int | None = None
@@ -94,30 +96,31 @@ class Produced:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProduceAnswer:
-    """What has become of each message, in their order."""
+    """The outcome of each message, in the order of the request."""
 
     topic: str
     messages: tuple[Produced, ...]
 
 
-@router.post("/topics/{name}/messages", responses=_REFUSALS, summary="Write messages")
-async def produce(name: TopicName, asked: OneOrSeveral, hub: Shared) -> ProduceAnswer:
-    """One, or several as `{"messages": [...]}`. Answered when all in-sync replicas have them.
+@router.post("/topics/{name}/messages", summary="Produce messages")
+async def produce(name: TopicName, body: OneOrSeveral, hub: Shared) -> ProduceAnswer:
+    """Produce one message, or several as `{"messages": [...]}`.
 
-    If none could be written the answer is a refusal, if some could not be it says which.
+    The response is sent when all in-sync replicas have the messages. If no message could be produced it is an
+    error; if some could not, it says which.
     """
-    bodies = asked.messages if isinstance(asked, MessagesBody) else [asked]
+    bodies = body.messages if isinstance(body, MessagesBody) else [body]
     await hub.topics.partitions(name)
-    for partition in {body.partition for body in bodies}:
+    for partition in {each.partition for each in bodies}:
         await hub.topics.check(name, partition)
-    outcomes = await hub.send(name, [_record(body, at) for at, body in enumerate(bodies)])
+    outcomes = await hub.send(name, [_record(each, index) for index, each in enumerate(bodies)])
     failed = [each for each in outcomes if not isinstance(each, Delivered)]
     if len(failed) == len(outcomes):
         raise failed[0].error
     return ProduceAnswer(topic=name, messages=tuple(map(_produced, outcomes)))
 
 
-def _record(body: MessageBody, at: int) -> Record:
+def _record(body: MessageBody, index: int) -> Record:
     try:
         return Record(
             key=_ENCODERS[body.key_encoding](body.key),
@@ -127,11 +130,11 @@ def _record(body: MessageBody, at: int) -> Record:
             timestamp_ms=body.timestamp_ms,
         )
     except BadValue as error:
-        raise Problem(HTTPStatus.BAD_REQUEST, 40002, f"message {at}: {error}") from None
+        raise bad_request(f"message {index}: {error}") from None
 
 
 def _header_name(header: HeaderBody) -> str:
-    as_text(header.name)
+    as_text(header.name)  # BadValue if it cannot be encoded
     return header.name
 
 

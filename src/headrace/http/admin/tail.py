@@ -1,29 +1,64 @@
-"""A topic as it grows: server-sent events."""
+"""Live tail of a topic as server-sent events."""
 
+import asyncio
+import math
+import time
 from collections.abc import AsyncIterator, Mapping
 from http import HTTPStatus
 from typing import Annotated, Any, Final
 
-from fastapi import APIRouter, Header, Query
+from fastapi import APIRouter, Header, Query, Request
 from fastapi.concurrency import run_in_threadpool
 from fastapi.responses import StreamingResponse
 
+from headrace.client.errors import ClientError
 from headrace.client.records.following import read_positions, written, written_short
 from headrace.client.records.one_by_one import Record, Start
-from headrace.http.admin.presence import Presence, Watched
-from headrace.http.admin.showing import Matches, shown
-from headrace.http.gateway.asking import INT64, PartitionQuery, TopicName
+from headrace.http.admin.display import RecordFilter, message_of
+from headrace.http.gateway.bodies import INT64, PartitionQuery, TopicName
 from headrace.http.gateway.decoding import BySchema
 from headrace.http.gateway.hub import Shared
 from headrace.http.gateway.plain_json import write_json
-from headrace.http.gateway.tailing import MOST, Tail, TooMany
+from headrace.http.gateway.tails import MAX_TAILS, Tail, TooMany
 from headrace.http.problems import Problem, answers, code_of
+from headrace.http.reach import Reach
 
 router = APIRouter(tags=["messages"])
 
-HEARTBEAT_S: Final = 3.0  # without a message, after which we look whether the cluster is still there
-RETRY_MS: Final = 2000  # after which a browser comes back
+HEARTBEAT_S: Final = 3.0  # without a message, after which the cluster is checked
+RETRY_MS: Final = 2000  # after which a browser reconnects
+FRESH_S: Final = 1.0  # for which the result of a check counts
+ATTEMPTS: Final = 2  # of a check: a pooled connection may be to a broker that has restarted
 _HEADERS: Final = {"cache-control": "no-store", "x-accel-buffering": "no"}
+
+
+class ClusterCheck:
+    """Checks whether the cluster answers, once for all tails of a gateway."""
+
+    def __init__(self, reach: Reach) -> None:
+        self._reach = reach
+        self._lock = asyncio.Lock()
+        self._checked_s = -math.inf
+        self._error = ""
+
+    async def error(self) -> str:
+        """Return why the cluster cannot be reached, or an empty string if it can."""
+        async with self._lock:
+            if time.monotonic() - self._checked_s > FRESH_S:
+                self._error = await run_in_threadpool(self._check)
+                self._checked_s = time.monotonic()
+            return self._error
+
+    def _check(self) -> str:
+        why = ""
+        for _ in range(ATTEMPTS):
+            try:
+                self._reach.check()
+            except ClientError as error:
+                why = str(error)
+            else:
+                return ""
+        return why
 
 
 @router.get(
@@ -42,81 +77,91 @@ _HEADERS: Final = {"cache-control": "no-store", "x-accel-buffering": "no"}
 )
 async def tail(
     name: TopicName,
+    request: Request,
     hub: Shared,
-    presence: Watched,
     *,
     partition: PartitionQuery = None,
-    last: Annotated[int, Query(description="Begin so many before each partition's end.", ge=0, le=10**6)] = 0,
-    offset: Annotated[int | None, Query(description="Begin here in each partition.", ge=0, le=INT64)] = None,
+    last: Annotated[
+        int, Query(description="Start this many before each partition's end.", ge=0, le=10**6)
+    ] = 0,
+    offset: Annotated[
+        int | None, Query(description="Start at this offset of each partition.", ge=0, le=INT64)
+    ] = None,
     key: Annotated[str | None, Query(description="Only messages with this key.")] = None,
-    text: Annotated[str | None, Query(description="Only with this in key, value or a header.")] = None,
-    limit: Annotated[int | None, Query(description="End after so many messages.", ge=1)] = None,
-    max_value_bytes: Annotated[int, Query(description="Cut what is longer.", ge=0, le=2**20)] = 64 * 1024,
-    last_event_id: Annotated[str | None, Header(description="Go on after this event.")] = None,
+    text: Annotated[
+        str | None, Query(description="Only messages with this in key, value or a header.")
+    ] = None,
+    limit: Annotated[int | None, Query(description="End after this many messages.", ge=1)] = None,
+    max_value_bytes: Annotated[
+        int, Query(description="Cut keys and values that are longer.", ge=0, le=2**20)
+    ] = 64 * 1024,
+    last_event_id: Annotated[str | None, Header(description="Continue after this event.")] = None,
 ) -> StreamingResponse:
-    """Server-sent events, until the client goes: `message` as in a search, `skipped` if it was too slow for
-    some, `status` when the cluster does not answer any more and when it does again, `error` before the end if
-    there is one. A comment every few seconds shows that it is still alive.
+    """Send server-sent events until the client disconnects: `message` as in a search, `skipped` if the client
+    was too slow for some, `status` when the cluster stops or starts to answer, and `error` before the end if
+    there is one. A comment every few seconds shows that the connection is alive.
 
-    The id of an event says how far it is; `Last-Event-ID`, which browsers send by themselves, goes on there.
+    The id of an event has the offsets after it; with `Last-Event-ID`, which browsers send by themselves, the
+    tail continues there.
     """
     positions = read_positions(last_event_id) if last_event_id else None
     await hub.topics.check(name, partition)
     try:
-        following = await hub.tails.open(
+        opened = await hub.tails.open(
             name,
             Start(offset=offset) if offset is not None else Start(last=last),
             partitions=() if partition is None else [partition],
             positions=positions,
-            fits=Matches(key, text, hub.schemas.show),
+            fits=RecordFilter(key, text, hub.schemas.show),
         )
     except TooMany:
-        said = f"{MOST} tails are open, which is as many as there may be: close one"
-        raise Problem(HTTPStatus.TOO_MANY_REQUESTS, 42901, said) from None
-    events = _events(following, presence, limit, max_value_bytes, hub.schemas.show)
+        why = f"{MAX_TAILS} tails are open, the most at a time: close one"
+        raise Problem(HTTPStatus.TOO_MANY_REQUESTS, 42901, why) from None
+    check: ClusterCheck = request.app.state.cluster_check
+    events = _events(opened, check, limit, max_value_bytes, hub.schemas.show)
     return StreamingResponse(events, media_type="text/event-stream", headers=_HEADERS)
 
 
 async def _events(
-    following: Tail, presence: Presence, limit: int | None, most: int, by_schema: BySchema
+    opened: Tail, check: ClusterCheck, limit: int | None, most: int, by_schema: BySchema
 ) -> AsyncIterator[bytes]:
-    """What the client is sent; when it goes, this is closed, and the tail with it."""
+    """Yield the events; when the client disconnects, this generator is closed, and so is the tail."""
     at: dict[int, int] = {}
     left = INT64 if limit is None else limit
-    is_there = True
+    reachable = True
     try:
-        while (taken := await following.take(HEARTBEAT_S)) is not None:
+        while (taken := await opened.take(HEARTBEAT_S)) is not None:
             if not at:
                 at.update(taken.begun)
                 yield f"retry: {RETRY_MS}\n".encode() + _event("ready", {"next": written(at)}, at)
-            missing = "" if taken.records else await presence.missing()
-            if is_there is bool(missing):
-                is_there = not missing
-                yield _event("status", {"reachable": is_there, "message": missing})
+            error = "" if taken.records else await check.error()
+            if reachable is bool(error):
+                reachable = not error
+                yield _event("status", {"reachable": reachable, "message": error})
             if taken.skipped:
                 yield _event("skipped", {"skipped": taken.skipped})
             records = taken.records[:left]
             lines = await run_in_threadpool(_messages, records, at, most, by_schema) if records else []
             left -= len(lines)
-            if left and taken.positions and at != taken.positions:  # others were passed over
+            if left and taken.positions and at != taken.positions:  # records that the filter left out
                 at.update(taken.positions)
                 lines.append(_id(at) + b"\n")
             yield b"".join(lines) or b": still here\n\n"
             if not left:
                 return
-        if following.failure is not None:
-            said = {"error_code": code_of(following.failure)[1], "message": str(following.failure)}
-            yield _event("error", said)
+        if opened.failure is not None:
+            failure = {"error_code": code_of(opened.failure)[1], "message": str(opened.failure)}
+            yield _event("error", failure)
     finally:
-        following.stop()
+        opened.stop()
 
 
 def _messages(records: list[Record], at: dict[int, int], most: int, by_schema: BySchema) -> list[bytes]:
-    """Their events, and `at` behind them; in a thread, as the registry may have to be asked."""
+    """Return the records' events and advance `at`; decoding may block, so it is for a thread."""
     lines = []
     for record in records:
         at[record.partition or 0] = record.offset + 1
-        lines.append(_event("message", shown(record, most, by_schema), at))
+        lines.append(_event("message", message_of(record, most, by_schema), at))
     return lines
 
 

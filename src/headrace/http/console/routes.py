@@ -1,14 +1,16 @@
-"""The pages for people, under /ui, and what only their scripts ask for; `first_page` has the first."""
+"""All pages of the console under /ui, and the JSON that only its scripts need."""
 
 from http import HTTPStatus
 
-from fastapi import APIRouter, FastAPI
+from fastapi import APIRouter
 from fastapi.responses import Response
 
+from headrace.http.console import assets
 from headrace.http.console.pages import PageRoute
 from headrace.http.console.views import (
     api,
     broker,
+    cluster,
     group,
     groups,
     messages,
@@ -19,17 +21,17 @@ from headrace.http.console.views import (
 )
 from headrace.http.problems import Problem
 
-elsewhere = APIRouter(route_class=PageRoute, include_in_schema=False)
+router = APIRouter()
+for _view in (assets, cluster, broker, topics, topic, messages, groups, group, schemas, pipelines, api):
+    router.include_router(_view.router)
+
+_not_found = APIRouter(route_class=PageRoute, include_in_schema=False)
 
 
-@elsewhere.get("/ui/{rest:path}")
-async def nowhere(rest: str) -> Response:
-    """Every other address."""
-    raise Problem(HTTPStatus.NOT_FOUND, 404, f"there is no page {rest} here")
+@_not_found.get("/ui/{path:path}")
+async def not_found(path: str) -> Response:
+    """Answer every other path with a page."""
+    raise Problem(HTTPStatus.NOT_FOUND, 404, f"there is no page {path} here")
 
 
-def install(app: FastAPI) -> None:
-    """Add this part to the gateway."""
-    for part in (broker, topics, topic, messages, groups, group, schemas, pipelines, api):
-        app.include_router(part.router)
-    app.include_router(elsewhere)
+router.include_router(_not_found)

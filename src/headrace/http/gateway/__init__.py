@@ -1,1 +1,1 @@
-"""Produce and consume over HTTP, in the manner of the Confluent REST proxy."""
+"""Produce and consume over HTTP, with the API of Confluent's REST proxy."""

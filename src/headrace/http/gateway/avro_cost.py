@@ -1,24 +1,24 @@
-"""What reading Avro by a schema can cost, by the schema alone."""
+"""Which Avro schemas make decoding cost more than the bytes suggest."""
 
 from dataclasses import dataclass
 from typing import Final
 
 from headrace.registry.formats.avro_types import AvroType
 
-DEEP_BYTES: Final = 1000  # of a value by a recursive schema, which may be nested as deeply
-DECIMAL_BYTES: Final = 10_000  # of a decimal, whose digits take time that grows with their square
+DEEP_BYTES: Final = 1000  # of a value of a recursive schema, which may be nested that deeply
+DECIMAL_BYTES: Final = 10_000  # of a decimal, whose conversion takes time by the square of its length
 
 
 @dataclass(frozen=True, slots=True)
 class AvroCost:
-    """Which kinds of surprise a schema has; without any, a value takes time and memory by its bytes."""
+    """What makes decoding non-linear; without any of it, time and memory are proportional to the bytes."""
 
-    items_without_bytes: bool  # such as an array of nulls, whose length is but a number
+    items_without_bytes: bool  # an array of nulls is only its length, however many there are
     recursive: bool
     decimals: bool
 
     def is_linear(self, data: bytes) -> bool:
-        """Whether reading these bytes takes time and memory in proportion to their number."""
+        """Return whether decoding takes time and memory in proportion to the number of bytes."""
         return not (
             self.items_without_bytes
             or (self.recursive and len(data) > DEEP_BYTES)
@@ -27,7 +27,7 @@ class AvroCost:
 
 
 def cost_of(root: AvroType) -> AvroCost:
-    """The cost of reading by a schema."""
+    """Return the cost of decoding by a schema."""
     types = _types(root)
     empty = _EmptyTypes()
     return AvroCost(
@@ -38,7 +38,7 @@ def cost_of(root: AvroType) -> AvroCost:
 
 
 def _types(root: AvroType) -> list[AvroType]:
-    """Every type in the schema, once."""
+    """Return every type in the schema, once."""
     found: dict[int, AvroType] = {}
     waiting = [root]
     while waiting:
@@ -54,7 +54,7 @@ def _parts(of: AvroType) -> list[AvroType]:
 
 
 class _EmptyTypes:
-    """Types of which a value may have no bytes at all: null, fixed(0), and records of nothing else."""
+    """Types whose values have no bytes: null, fixed(0), and records of nothing else."""
 
     def __init__(self) -> None:
         self._known: dict[int, bool] = {}
@@ -63,13 +63,13 @@ class _EmptyTypes:
         if of.kind not in {"record", "error"}:
             return of.kind == "null" or (of.kind == "fixed" and of.size == 0)
         if id(of) not in self._known:
-            self._known[id(of)] = False  # for one within itself, which cannot end without a union
+            self._known[id(of)] = False  # for a type within itself, which needs a union
             self._known[id(of)] = all(self.has(field.type) for field in of.fields)
         return self._known[id(of)]
 
 
 def _is_recursive(types: list[AvroType]) -> bool:
-    """Whether a type is within itself: types that no other has within it are taken away until none is."""
+    """Return whether a type contains itself: a cycle is left after removing types that no other contains."""
     left = {id(each): each for each in types}
     within = dict.fromkeys(left, 0)
     for each in types:

@@ -1,7 +1,4 @@
-"""The processes in which values are written and read by schemas: few, started when they are needed.
-
-What is here waits: it is for threads.
-"""
+"""A pool of processes that encode and decode values by schemas. Calls block, so they are for threads."""
 
 import logging
 import marshal
@@ -16,7 +13,7 @@ from typing import Any, Final
 
 from headrace.http.gateway.codec_worker import (
     JOB_CPU_S,
-    MOST_MEMORY,
+    MAX_MEMORY,
     Job,
     Result,
     Spec,
@@ -27,9 +24,9 @@ from headrace.http.gateway.encoding import BadValue, TooCostly
 from headrace.http.problems import Problem
 
 PROCESSES: Final = 2
-SLICE_BYTES: Final = 1024 * 1024  # of items in a job, unless one item is larger
+SLICE_BYTES: Final = 1024 * 1024  # of the items in a job, unless one item is larger
 SLICE_ITEMS: Final = 1000
-WAIT_S: Final = 10.0  # for a process that others use
+WAIT_S: Final = 10.0  # for a free process
 STOP_S: Final = 2.0
 _COMMAND: Final = (sys.executable, "-P", "-m", "headrace.http.gateway.codec_worker")
 
@@ -37,26 +34,26 @@ logger = logging.getLogger(__name__)
 
 
 class TooLarge(BadValue):
-    """What was encoded is larger than was allowed for."""
+    """The encoded values have more bytes than allowed."""
 
 
 class CodecProcesses:
-    """A pool of worker processes."""
+    """A pool of worker processes, each started when it is first needed."""
 
     def __init__(self, cpu_s: float = JOB_CPU_S) -> None:
-        """Every job may take so many seconds of CPU time."""
+        """A job may take `cpu_s` seconds of CPU time."""
         self._cpu_s = cpu_s
         self._idle: LifoQueue[_Process | None] = LifoQueue()
         self._lock = threading.Lock()
         self._all: set[_Process] = set()
         self._closed = False
         for _ in range(PROCESSES):
-            self._idle.put(None)  # one that is yet to be started
+            self._idle.put(None)  # a process to start
 
-    def encode(self, key: bytes, spec: Spec, values: Sequence[Any], most_bytes: int) -> list[bytes]:
-        """Every value as bytes. BadValue, with `place` set, if one does not fit; TooLarge, TooCostly."""
+    def encode(self, key: bytes, spec: Spec, values: Sequence[Any], max_bytes: int) -> list[bytes]:
+        """Return every value as bytes; raise BadValue (with the value's index), TooLarge or TooCostly."""
         encoded: list[bytes] = []
-        left = most_bytes
+        left = max_bytes
         for items in _slices(values):
             part = self._do(Job(key, spec, "encode", items, left), len(encoded))
             left -= sum(map(len, part))
@@ -64,7 +61,7 @@ class CodecProcesses:
         return encoded
 
     def decode(self, key: bytes, spec: Spec, data: bytes, *, tagged: bool) -> Any:
-        """The value that the bytes are. BadValue if they are none, TooCostly."""
+        """Return the decoded value; raise BadValue if the bytes are invalid, or TooCostly."""
         return self._do(Job(key, spec, "tagged" if tagged else "decode", [data], 0), 0)[0]
 
     def close(self) -> None:
@@ -81,20 +78,18 @@ class CodecProcesses:
         if result.outcome == "done":
             return result.done
         if result.outcome == "too large":
-            raise TooLarge(f"the encoded values have more than {job.most_bytes:,} bytes")
+            raise TooLarge(f"the encoded values have more than {job.max_bytes:,} bytes")
         if result.outcome == "invalid":
             raise BadValue(f"the schema cannot be used here: {result.message}")
-        bad = BadValue(result.message)
-        bad.place = before + len(result.done)
-        raise bad
+        raise BadValue(result.message, before + len(result.done))
 
     @contextmanager
     def _process(self) -> "Iterator[_Process]":
         try:
             process = self._idle.get(timeout=WAIT_S)
         except Empty:
-            said = f"all {PROCESSES} processes that work by schemas are busy: try again later"
-            raise Problem(HTTPStatus.SERVICE_UNAVAILABLE, 50302, said) from None
+            why = f"all {PROCESSES} processes that encode by schemas are busy: try again later"
+            raise Problem(HTTPStatus.SERVICE_UNAVAILABLE, 50302, why) from None
         try:
             if process is None:
                 process = self._started()
@@ -116,7 +111,7 @@ class CodecProcesses:
 
 
 class _Process:
-    """One worker; it is used by one thread at a time."""
+    """One worker process, for one thread at a time."""
 
     def __init__(self, cpu_s: float) -> None:
         self._process = subprocess.Popen(  # noqa: S603  our own command
@@ -126,9 +121,9 @@ class _Process:
         self.is_alive = True
 
     def do(self, job: Job) -> Result:
-        """The result; TooCostly if the process ended instead, which it does where the job is too much."""
+        """Return the result; raise TooCostly if the kernel has killed the process for its limits."""
         result = self._send(job._replace(spec=None) if job.key in self._known else job)
-        if result.outcome == "unknown":  # it has had many others since
+        if result.outcome == "unknown":  # the worker has dropped the schema since
             result = self._send(job)
         if result.outcome != "invalid":
             self._known.add(job.key)
@@ -146,9 +141,12 @@ class _Process:
             self.is_alive = False
             self.stop()
             logger.warning(
-                "a value was refused: the process that worked on it ended with %d", self._process.returncode
+                "a value is refused: the process that encoded or decoded it ended with status %d",
+                self._process.returncode,
             )
-            raise TooCostly(f"this takes too much time or more than {MOST_MEMORY >> 20} MiB by its schema")
+            raise TooCostly(
+                f"this takes too much CPU time or more than {MAX_MEMORY >> 20} MiB with its schema"
+            )
         return Result(*frame)
 
     def stop(self) -> None:
@@ -165,16 +163,14 @@ class _Process:
 
 
 def _slices(values: Sequence[Any]) -> Iterator[list[bytes]]:
-    """The values, marshalled, in jobs of bounded size."""
+    """Yield the marshalled values in slices of bounded size."""
     items: list[bytes] = []
     size = 0
-    for place, value in enumerate(values):
+    for index, value in enumerate(values):
         try:
             item = marshal.dumps(value)
         except ValueError as error:
-            bad = BadValue(f"this is nested too deeply: {error}")
-            bad.place = place
-            raise bad from None
+            raise BadValue(f"this is nested too deeply: {error}", index) from None
         if items and (size + len(item) > SLICE_BYTES or len(items) == SLICE_ITEMS):
             yield items
             items, size = [], 0

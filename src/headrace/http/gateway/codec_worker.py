@@ -1,11 +1,11 @@
-"""The process that writes and reads values by strangers' schemas, within bounds of CPU time and memory.
+"""The process that encodes and decodes values by clients' schemas, with limits on CPU time and memory.
 
     python -P -m headrace.http.gateway.codec_worker CPU_S      jobs on stdin, results on stdout: see `Job`
 
-fastavro, jsonschema_rs and protobuf are C and Rust that hold the interpreter's lock and know no bounds: five
-bytes of Avro are a list of a billion nulls, a chain of Avro records overflows the stack, a value can be tried
-against a recursive JSON schema in 2^n ways. In the gateway's process any of these would be the end of it.
-Here the kernel ends the process, and only the job that was too much is refused.
+fastavro, jsonschema_rs and protobuf are C and Rust code that holds the GIL and has no limits: five bytes of
+Avro can be a list of a billion nulls, a chain of Avro records can overflow the stack, and a recursive JSON
+schema can be tried against a value in 2^n ways. Each of these would kill the gateway's process. Here the
+kernel kills the worker, and only the job that exceeded the limits is refused.
 """
 
 import marshal
@@ -13,41 +13,44 @@ import os
 import resource
 import signal
 import sys
-from collections import OrderedDict
 from collections.abc import Mapping
 from struct import Struct
 from typing import IO, Any, Final, Literal, NamedTuple
 
+from cachetools import LRUCache
+
 from headrace.registry.formats import InvalidSchema, Reference, Schema, SchemaType, parse
 
-JOB_CPU_S: Final = 2.0  # to encode up to a MiB of values
-DECODE_SHARE: Final = 0.25  # of that, to decode one value
-MOST_MEMORY: Final = 1 << 30
-MOST_DECODED_BYTES: Final = 32 * 1024 * 1024  # of one value
+JOB_CPU_S: Final = 2.0  # for encoding up to a MiB of values
+DECODE_SHARE: Final = 0.25  # of that, for decoding one value
+MAX_MEMORY: Final = 1 << 30
+MAX_DECODED_BYTES: Final = 32 * 1024 * 1024  # of one value
 KEPT: Final = 100  # codecs
 _LENGTH: Final = Struct(">Q")
 
 SchemaParts = tuple[str, str, tuple[tuple[str, str, int], ...]]  # type, text, references
-Spec = tuple[SchemaParts, tuple[tuple[tuple[str, str, int], SchemaParts], ...]]  # and what it refers to
+Spec = tuple[
+    SchemaParts, tuple[tuple[tuple[str, str, int], SchemaParts], ...]
+]  # and the schemas it refers to
 
 
 class Job(NamedTuple):
-    """What to do with each item, which is a marshalled value to encode or bytes to decode.
+    """Items to encode, which are marshalled values, or to decode, which are bytes.
 
-    `spec` is None for a schema that the worker may still know by its key.
+    `spec` is None for a schema that the worker may still have in its cache under the key.
     """
 
     key: bytes
     spec: Spec | None
     what: Literal["encode", "decode", "tagged"]
     items: list[bytes]
-    most_bytes: int  # that all encoded items may have
+    max_bytes: int  # of all encoded items together
 
 
 class Result(NamedTuple):
-    """`done` has what was made of each item up to the first that failed; `outcome` says how it ended.
+    """The items up to the first that failed, in `done`, and how the job ended.
 
-    The message says why a value does not fit (`bad`) or a schema cannot be used (`invalid`).
+    The message says why a value does not fit (`bad`) or why the schema cannot be used (`invalid`).
     """
 
     outcome: Literal["done", "bad", "invalid", "unknown", "too large"]
@@ -63,7 +66,7 @@ def write_frame(stream: IO[bytes], content: tuple[Any, ...]) -> None:
 
 
 def read_frame(stream: IO[bytes]) -> tuple[Any, ...] | None:
-    """What was written, or None if the other side has ended."""
+    """Return what `write_frame` wrote, or None if the other process has ended."""
     head = stream.read(_LENGTH.size)
     if len(head) < _LENGTH.size:
         return None
@@ -76,7 +79,7 @@ def read_frame(stream: IO[bytes]) -> tuple[Any, ...] | None:
 
 
 def spec_of(schema: Schema, referenced: Mapping[Reference, Schema]) -> Spec:
-    """A schema and all that it refers to, as a job has it."""
+    """Return a schema and all schemas that it refers to in the form of a job."""
     return _parts(schema), tuple((_named(each), _parts(other)) for each, other in referenced.items())
 
 
@@ -89,15 +92,15 @@ def _named(reference: Reference) -> tuple[str, str, int]:
 
 
 def _schema(parts: SchemaParts) -> Schema:
-    kind, text, references = parts
-    return Schema(SchemaType(kind), text, tuple(Reference(*each) for each in references))
+    type_, text, references = parts
+    return Schema(SchemaType(type_), text, tuple(Reference(*each) for each in references))
 
 
 class Worker:
-    """Does one job after the other, and keeps the codecs of the schemas that it was given last."""
+    """Does one job after the other, and caches the codecs of the last schemas."""
 
     def __init__(self) -> None:
-        self._codecs: OrderedDict[bytes, Any] = OrderedDict()
+        self._codecs: LRUCache[bytes, Any] = LRUCache(KEPT)
 
     def do(self, job: Job) -> Result:
         from headrace.http.gateway.encoding import BadValue  # noqa: PLC0415  after the limits are set
@@ -107,7 +110,7 @@ class Worker:
             codec = self._codec(job)
             if codec is None:
                 return Result("unknown", [])
-            left = job.most_bytes
+            left = job.max_bytes
             for item in job.items:
                 if job.what == "encode":
                     done.append(codec.encode(marshal.loads(item)))  # noqa: S302  from our own process
@@ -125,40 +128,38 @@ class Worker:
     def _codec(self, job: Job) -> Any:
         from headrace.http.gateway.codecs import codec_of  # noqa: PLC0415
 
-        if job.key in self._codecs:
-            self._codecs.move_to_end(job.key)
-        elif job.spec is not None:
+        if job.key not in self._codecs and job.spec is not None:
             root, others = job.spec
             referenced = {Reference(*name): _schema(parts) for name, parts in others}
             self._codecs[job.key] = codec_of(parse(_schema(root), lambda each: _resolved(referenced, each)))
-            if len(self._codecs) > KEPT:
-                self._codecs.popitem(last=False)
         return self._codecs.get(job.key)
 
 
 def _resolved(referenced: Mapping[Reference, Schema], reference: Reference) -> Schema:
     if reference not in referenced:
-        raise InvalidSchema(f"the reference {reference.name} is to nothing")
+        raise InvalidSchema(f"the reference {reference.name} cannot be resolved")
     return referenced[reference]
 
 
 def _within(value: Any) -> Any:
-    """The value, unless it is larger than a value may be."""
+    """Return the value; raise BadValue if it is too large."""
     from headrace.http.gateway.encoding import BadValue  # noqa: PLC0415
 
-    if len(marshal.dumps(value)) > MOST_DECODED_BYTES:
-        raise BadValue(f"this is a value of more than {MOST_DECODED_BYTES:,} bytes")
+    if len(marshal.dumps(value)) > MAX_DECODED_BYTES:
+        raise BadValue(f"the decoded value has more than {MAX_DECODED_BYTES:,} bytes")
     return value
 
 
 def main() -> None:
-    """Work until the gateway closes our stdin."""
-    resource.setrlimit(resource.RLIMIT_AS, (MOST_MEMORY, MOST_MEMORY))
+    """Do jobs until the gateway closes stdin."""
+    resource.setrlimit(resource.RLIMIT_AS, (MAX_MEMORY, MAX_MEMORY))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # a Ctrl-C is for the gateway, which then closes our stdin
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C stops the gateway, which closes stdin
     signal.signal(signal.SIGPROF, signal.SIG_DFL)
     cpu_s = float(sys.argv[1])
-    os.nice(5)  # the gateway's event loop goes first
+    os.nice(5)  # the gateway's event loop has priority
+    import headrace.http.gateway.codecs  # noqa: F401, PLC0415  its CPU time is not that of the first job
+
     worker = Worker()
     while (frame := read_frame(sys.stdin.buffer)) is not None:
         job = Job(*frame)

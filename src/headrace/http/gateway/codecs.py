@@ -1,4 +1,4 @@
-"""Values to bytes and back, by a schema: what stands after the schema's id in a record."""
+"""Codecs of schemas: they encode and decode what comes after the schema's id in a record."""
 
 import base64
 import io
@@ -27,7 +27,7 @@ from headrace.registry.formats.json_schema import JsonSchema
 from headrace.registry.formats.limits import MAX_EXPANSION
 from headrace.registry.formats.protobuf import ProtobufSchema
 
-_WRONG: Final = (
+_FASTAVRO_ERRORS: Final = (
     ArithmeticError,
     AttributeError,
     EOFError,
@@ -37,35 +37,35 @@ _WRONG: Final = (
     TypeError,
     ValueError,
 )
-"""What fastavro makes of values and bytes that do not fit a schema."""
-_BASE: Final = "json-schema:///"  # what names of documents are relative to, if nothing else is said
+"""What fastavro raises for values and bytes that do not fit a schema."""
+_BASE: Final = "json-schema:///"  # the base of relative names of documents
 
 
 class Codec(Protocol):
-    """Writes and reads values of one schema."""
+    """Encodes and decodes values of one schema."""
 
     format: str  # avro, jsonschema or protobuf
 
     @property
     def name(self) -> str:
-        """What the schema calls its values; "" if it does not."""
+        """The name of the record or message in the schema, or an empty string."""
         ...
 
     def encode(self, value: Any) -> bytes:
-        """BadValue if the schema has no place for it."""
+        """Return the bytes of a value; raise BadValue if it does not fit the schema."""
         ...
 
     def decode(self, data: bytes, *, tagged: bool = False) -> Any:
-        """The value as JSON has it; with `tagged` as the format's own JSON does. BadValue if it is none."""
+        """Return the value as JSON, or with `tagged` in the format's own JSON encoding; raise BadValue."""
         ...
 
     def is_linear(self, data: bytes) -> bool:
-        """Whether decoding these bytes takes time and memory in proportion to their number."""
+        """Return whether decoding takes time and memory in proportion to the number of bytes."""
         ...
 
 
 def codec_of(schema: Parsed) -> Codec:
-    """What writes and reads by a schema; BadValue if it is one that we only keep."""
+    """Return the codec of a schema; raise BadValue if the schema cannot be used to encode."""
     if isinstance(schema, AvroSchema):
         return AvroCodec(schema)
     if isinstance(schema, JsonSchema):
@@ -75,7 +75,7 @@ def codec_of(schema: Parsed) -> Codec:
 
 
 class AvroCodec:
-    """Avro. JSON is taken as Avro has it, with unions as {"string": "x"}, or plainly where that is clear."""
+    """Avro. Values may be Avro's JSON encoding, with unions as {"string": "x"}, or plain JSON."""
 
     format = "avro"
 
@@ -96,29 +96,29 @@ class AvroCodec:
     def encode(self, value: Any) -> bytes:
         try:
             fitting = self._fitting(value)
-        except _WRONG as error:
+        except _FASTAVRO_ERRORS as error:
             if not self._fits(value):
                 raise BadValue(f"this does not fit the Avro schema: {error}") from None
             fitting = value
         written = io.BytesIO()
         try:
             fastavro.schemaless_writer(written, self._schema, fitting)
-        except _WRONG as error:
+        except _FASTAVRO_ERRORS as error:
             raise BadValue(f"this does not fit the Avro schema: {error}") from None
         return written.getvalue()
 
     def _fitting(self, value: Any) -> Any:
-        """The value as fastavro has it, from Avro's JSON."""
+        """Return a value of Avro's JSON encoding as fastavro's Python value."""
         text = write_json(value).decode()
         (found,) = fastavro.json_reader(io.StringIO(text), self._schema)
         if not self._fits(found):
-            raise ValueError(f"{text[:100]} is something else")
+            raise ValueError(f"{text[:100]} is of another type")
         return found
 
     def _fits(self, value: Any) -> bool:
         try:
             return bool(fastavro.validate(value, self._schema, raise_errors=False))
-        except _WRONG:
+        except _FASTAVRO_ERRORS:
             return False
 
     def decode(self, data: bytes, *, tagged: bool = False) -> Any:
@@ -128,8 +128,8 @@ class AvroCodec:
             if stream.read(1):
                 raise BadValue("there are bytes after the value")
             return self._tagged(value) if tagged else plain(value)
-        except _WRONG as error:
-            raise BadValue(f"this is not what the Avro schema says: {error}") from None
+        except _FASTAVRO_ERRORS as error:
+            raise BadValue(f"this does not fit the Avro schema: {error}") from None
 
     def _tagged(self, value: Any) -> Any:
         written = io.StringIO()
@@ -138,15 +138,15 @@ class AvroCodec:
 
 
 class JsonCodec:
-    """JSON that a schema has been asked about."""
+    """JSON that a JSON schema validates before it is encoded."""
 
     format = "jsonschema"
 
     def __init__(self, schema: JsonSchema) -> None:
         if expansion(schema.resources) > MAX_EXPANSION:
             raise BadValue(
-                f"the schema cannot be used here: with its references it asks more than {MAX_EXPANSION:,} "
-                "schemas about one value"
+                f"the schema cannot be used here: with its references it has more than {MAX_EXPANSION:,} "
+                "subschemas for one value"
             )
         self._schema = schema
 
@@ -182,7 +182,7 @@ class JsonCodec:
             raise BadValue(str(error)) from None
 
     def decode(self, data: bytes, *, tagged: bool = False) -> Any:
-        del tagged  # there is no other form
+        del tagged  # there is no other encoding
         try:
             return read_json(data)
         except NotJson as error:
@@ -190,7 +190,7 @@ class JsonCodec:
 
 
 def plain(value: Any) -> Any:
-    """What fastavro has read, in terms of JSON: times as ISO has them, decimals as text, bytes as base64."""
+    """Return a value of fastavro as JSON: times in ISO 8601, decimals as text, bytes as base64."""
     match value:
         case dict():
             return {str(name): plain(each) for name, each in value.items()}

@@ -1,4 +1,4 @@
-"""Keys and values of records for people to read: by their schema, as JSON, as text, or as base64."""
+"""Keys and values of records in readable form: by their schema, as JSON, as text, or as base64."""
 
 import base64
 from collections.abc import Callable
@@ -7,8 +7,8 @@ from typing import Any, Final
 
 from headrace.http.gateway.plain_json import NotJson, read_json
 
-MAGIC: Final = 0  # the first byte of what was written with a schema
-ID_BYTES: Final = 5  # and the schema's id after it
+MAGIC: Final = 0  # the first byte of data that was encoded by a schema
+ID_BYTES: Final = 5  # the magic byte and the schema's id
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,11 +21,11 @@ class Decoded:
 
 
 BySchema = Callable[[bytes], Decoded | None]
-"""What the registry makes of bytes; None if nothing."""
+"""Decodes bytes by the schema whose id is in them; returns None if it cannot."""
 
 
 def decode(data: bytes | None, by_schema: BySchema | None = None) -> Decoded:
-    """The best that can be made of it. Text that is a JSON object or list is shown as one."""
+    """Return the data in its most readable form. Text that is a JSON object or list is decoded as JSON."""
     if data is None:
         return Decoded(value=None, encoding="null")
     if by_schema is not None and len(data) > ID_BYTES and data[0] == MAGIC:
@@ -40,20 +40,20 @@ def decode(data: bytes | None, by_schema: BySchema | None = None) -> Decoded:
 
 
 def cut(data: bytes | None, most: int, by_schema: BySchema | None = None) -> tuple[Decoded, bool]:
-    """The same, and whether only the first `most` bytes of it were looked at."""
+    """Return `decode` of the first `most` bytes, and whether the data has more."""
     if data is None or len(data) <= most:
         return decode(data, by_schema), False
     beginning = data[:most]
     try:
         return Decoded(value=beginning.decode(), encoding="text"), True
     except UnicodeDecodeError as error:
-        if error.start >= most - 3:  # in the middle of a character
+        if error.start >= most - 3:  # the cut is in the middle of a character
             return Decoded(value=beginning[: error.start].decode(), encoding="text"), True
         return _base64(beginning), True
 
 
 def _structure(text: str) -> Decoded | None:
-    """The object or list that the text is, if it is one."""
+    """Return the JSON object or list in the text, if it is one."""
     if text[:1] not in {"{", "["}:
         return None
     try:

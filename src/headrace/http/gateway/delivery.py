@@ -1,7 +1,6 @@
-"""Producers that all requests share, and awaiting what becomes of the records of one request.
+"""Producers that all requests share, one for each setting of acks.
 
-There is a producer for each setting of acks, with one thread that hears of its deliveries: a request waits
-on the event loop, however many there are.
+Each has one thread that polls for delivery reports; any number of requests wait for theirs on the event loop.
 """
 
 import asyncio
@@ -17,21 +16,21 @@ from headrace.background import BackgroundThread
 from headrace.client.errors import ClientError, Unreachable, translate
 from headrace.client.records.one_by_one import ANY_PARTITION, Record
 
-DELIVERY_S: Final = 30.0  # then a record has failed; a new leader is found in less
-QUEUED: Final = 100_000  # records on their way at a time
+DELIVERY_S: Final = 30.0  # after which a record has failed; an election takes less
+QUEUED: Final = 100_000  # records in flight at a time
 QUEUED_KBYTES: Final = 256 * 1024
-_FULL_S: Final = 0.01  # between two looks at whether there is room again
-_TURN: Final = 500  # records after which other requests have their turn
+_FULL_S: Final = 0.01  # between two attempts while the queue is full
+_TURN: Final = 500  # records after which other requests have their turn on the event loop
 _POLL_S: Final = 0.1
-_SILENCE_MS: Final = 5000  # after which a broker is not waited for any more
-_REFRESH_MS: Final = 5000  # between two questions who leads
+_SILENCE_MS: Final = 5000  # after which a broker counts as hung
+_REFRESH_MS: Final = 5000  # between two refreshes of metadata
 
 Acks = Literal["all", "1", "0"]
 
 
 @dataclass(frozen=True, slots=True)
 class Delivered:
-    """Where a record is; with acks=0 nobody says at which offset."""
+    """Partition and offset of a record; with acks=0 the offset is not known."""
 
     partition: int
     offset: int | None
@@ -40,7 +39,7 @@ class Delivered:
 
 @dataclass(frozen=True, slots=True)
 class Failed:
-    """Why a record was not acknowledged, and whether to try again makes sense."""
+    """Why a record was not acknowledged, and whether the error is retriable."""
 
     error: ClientError
     retriable: bool
@@ -50,7 +49,7 @@ Outcome = Delivered | Failed
 
 
 class Producers:
-    """Made when they are first needed."""
+    """The producers of a gateway, each created when it is first needed."""
 
     def __init__(self, bootstrap: Callable[[], str]) -> None:
         self._bootstrap = bootstrap
@@ -58,7 +57,7 @@ class Producers:
         self._by_acks: dict[Acks, _Shared] = {}
 
     async def send(self, topic: str, records: Sequence[Record], acks: Acks = "all") -> list[Outcome]:
-        """What has become of each record, in their order."""
+        """Return the outcome of each record, in order."""
         if not records:
             return []
         return await self._producer(acks).send(topic, records)
@@ -84,7 +83,7 @@ class _Shared:
     """One producer and its thread."""
 
     def __init__(self, bootstrap: str, acks: Acks) -> None:
-        self.is_broken = False  # for good: an idempotent producer may come to that
+        self.is_broken = False  # by a fatal error, which an idempotent producer can have
         self._bootstrap = bootstrap
         self._closed = threading.Event()
         self._producer = Producer(
@@ -94,21 +93,22 @@ class _Shared:
                 "client.id": "headrace-gateway",
                 "acks": acks,
                 "enable.idempotence": acks == "all",
-                "partitioner": "murmur2_random",  # as Kafka's own producer: a key has one partition for all
+                "partitioner": "murmur2_random",  # as the Java client: a key has the same partition
                 "linger.ms": 1,
                 "delivery.timeout.ms": int(DELIVERY_S * 1000),
-                # A broker that hangs keeps its connections: records are to go to the next leader.
+                # The connections of a hung broker stay open: without these, records wait for it, not for the
+                # next leader.
                 "socket.timeout.ms": _SILENCE_MS,
                 "api.version.request.timeout.ms": _SILENCE_MS,
                 "topic.metadata.refresh.interval.ms": _REFRESH_MS,
-                "allow.auto.create.topics": False,  # or asking again about a deleted one would bring it back
+                "allow.auto.create.topics": False,  # or a metadata refresh would recreate a deleted topic
                 "topic.metadata.propagation.max.ms": 5000,
-                "message.max.bytes": 1_000_000_000,  # the topic's limit is the one that counts
+                "message.max.bytes": 1_000_000_000,  # the topic's own limit applies
                 "queue.buffering.max.messages": QUEUED,
                 "queue.buffering.max.kbytes": QUEUED_KBYTES,
             }
         )
-        self._thread = BackgroundThread(self._hear, name=f"gateway-producer-{acks}", stop=self._closed.set)
+        self._thread = BackgroundThread(self._poll, name=f"gateway-producer-{acks}", stop=self._closed.set)
         self._thread.start()
 
     async def send(self, topic: str, records: Sequence[Record]) -> list[Outcome]:
@@ -118,11 +118,11 @@ class _Shared:
                 await asyncio.sleep(0)
             await self._put(topic, record, number, waiting)
         outcomes = await waiting.done
-        self.is_broken |= waiting.saw_the_end
+        self.is_broken |= waiting.fatal
         return outcomes
 
     async def _put(self, topic: str, record: Record, number: int, waiting: "_Waiting") -> None:
-        """Have a record sent, as soon as there is room for it."""
+        """Queue a record as soon as there is room for it."""
         options: dict[str, Any] = {}
         if record.timestamp_ms is not None:
             options["timestamp"] = record.timestamp_ms
@@ -140,7 +140,7 @@ class _Shared:
                 )
             except BufferError:
                 if asyncio.get_running_loop().time() > deadline:
-                    busy = Unreachable("too many records are on their way, and the brokers take none")
+                    busy = Unreachable("the queue is full, and the brokers acknowledge no record")
                     waiting.settle(number, Failed(busy, retriable=True))
                     return
                 await asyncio.sleep(_FULL_S)
@@ -151,24 +151,24 @@ class _Shared:
                 return
 
     def retire(self) -> None:
-        """Its thread ends soon; nobody waits for that."""
+        """End the thread without waiting for it."""
         self._closed.set()
 
     def close(self) -> None:
         self._closed.set()
         self._thread.join()
 
-    def _hear(self) -> None:
+    def _poll(self) -> None:
         while not self._closed.is_set():
             self._producer.poll(_POLL_S)
         self._producer.flush(1)
 
 
 class _Waiting:
-    """The outcomes of one request's records: they come in from the producer's thread."""
+    """The outcomes of one request's records, which the producer's thread reports."""
 
     def __init__(self, count: int, topic: str, bootstrap: str) -> None:
-        self.saw_the_end = False  # of the producer
+        self.fatal = False  # whether an error has broken the producer
         self._loop = asyncio.get_running_loop()
         self.done: asyncio.Future[list[Outcome]] = self._loop.create_future()
         self._topic = topic
@@ -187,9 +187,9 @@ class _Waiting:
         self.settle(number, Delivered(partition, message.offset(), timestamp_ms if kind else None))
 
     def fail(self, number: int, error: KafkaError, partition: int | None) -> None:
-        self.saw_the_end |= error.fatal()
+        self.fatal |= error.fatal()
         why = translate(error, self._topic, self._bootstrap)
-        if error.code() == KafkaError._UNKNOWN_PARTITION:  # noqa: SLF001  librdkafka's codes begin so
+        if error.code() == KafkaError._UNKNOWN_PARTITION:  # noqa: SLF001  librdkafka's own error codes
             why = ClientError(f"{self._topic} has no partition {partition}")
         self.settle(number, Failed(why, retriable=error.retriable() or isinstance(why, Unreachable)))
 
@@ -203,5 +203,5 @@ class _Waiting:
             self._loop.call_soon_threadsafe(self._finish)
 
     def _finish(self) -> None:
-        if not self.done.done():  # or the client has gone meanwhile
+        if not self.done.done():  # unless the client has disconnected
             self.done.set_result([each for each in self._outcomes if each is not None])

@@ -1,4 +1,4 @@
-"""What people write into a request, as the bytes of a key or value."""
+"""Encoding of the keys and values in a request as bytes."""
 
 import base64
 import binascii
@@ -8,23 +8,25 @@ from headrace.http.gateway.plain_json import NotJson, store_json
 
 
 class BadValue(ValueError):
-    """What was given cannot be written that way; the sentence says why, `place` which of several it is."""
+    """A value cannot be encoded or decoded; `index` says which of several values it is."""
 
-    place = 0
+    def __init__(self, message: str, index: int = 0) -> None:
+        super().__init__(message)
+        self.index = index
 
 
 class TooCostly(BadValue):
-    """Writing or reading it by its schema takes too much time or memory."""
+    """Encoding or decoding a value by its schema takes too much CPU time or memory."""
 
 
 def as_json(value: Any) -> bytes | None:
-    """JSON's null is no bytes at all: a tombstone."""
+    """Encode as JSON; null becomes None, a tombstone."""
     if value is None:
         return None
     try:
         return store_json(value)
     except NotJson as error:
-        raise BadValue(f"this is no JSON that can be written: {error}") from None
+        raise BadValue(f"this cannot be written as JSON: {error}") from None
 
 
 def as_text(value: Any) -> bytes | None:
@@ -35,11 +37,11 @@ def as_text(value: Any) -> bytes | None:
     try:
         return value.encode()
     except UnicodeEncodeError:
-        raise BadValue("there is half a surrogate pair in it, which is no text") from None
+        raise BadValue("this has a lone surrogate in it, which is not text") from None
 
 
 def as_binary(value: Any) -> bytes | None:
-    """From base64, in either alphabet."""
+    """Decode base64, in the standard or the URL-safe alphabet."""
     if value is None:
         return None
     if not isinstance(value, str):
@@ -51,7 +53,7 @@ def as_binary(value: Any) -> bytes | None:
 
 
 def as_given(value: Any) -> bytes | None:
-    """A string is text, null is nothing, all else is JSON."""
+    """Encode a string as text, null as None, and anything else as JSON."""
     return as_text(value) if isinstance(value, str) else as_json(value)
 
 

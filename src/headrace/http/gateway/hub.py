@@ -1,4 +1,4 @@
-"""What the requests to a gateway share: producers, consumers, tails, and what is known of topics."""
+"""The objects that the gateway's requests share: producers, consumers, tails, and a cache of topics."""
 
 from collections.abc import Callable, Sequence
 from functools import cached_property
@@ -6,90 +6,93 @@ from http import HTTPStatus
 from typing import Annotated, Final, TypeVar
 
 from anyio import CapacityLimiter, to_thread
-from fastapi import Depends, FastAPI, Request
+from fastapi import Depends, Request
 
 from headrace.client.errors import ClientError
 from headrace.client.records.one_by_one import Record
 from headrace.http.gateway.codec_processes import CodecProcesses
 from headrace.http.gateway.delivery import Failed, Outcome, Producers
 from headrace.http.gateway.instances import Instances
-from headrace.http.gateway.known_topics import KnownTopics
 from headrace.http.gateway.schemas import Schemas
-from headrace.http.gateway.tailing import Tails
-from headrace.http.gateway.validating import Validation
+from headrace.http.gateway.tails import Tails
+from headrace.http.gateway.topic_cache import KnownTopics
+from headrace.http.gateway.validation import Validation
 from headrace.http.problems import Problem
 from headrace.http.reach import Reach
+from headrace.http.registry.registry import Registry
 
 SEARCHES: Final = 4  # at a time: each has a thread, a consumer, and what it has read and found
-WAITING: Final = 32  # for one of those to end
+WAITING: Final = 32  # searches that wait for one of those to end
 READING: Final = 64  # reads of consumers at a time: each waits in a thread for records
-CONSUMING: Final = 64  # what else is asked of consumers
+CONSUMING: Final = 64  # other calls of consumers at a time
 
 Answer = TypeVar("Answer")
 
 
 class Hub:
-    """There is one in a gateway; nothing in it costs anything before it is used."""
+    """A gateway has one. Nothing in it connects to a broker before it is used."""
 
-    def __init__(self, app: FastAPI, reach: Reach) -> None:
-        self._app = app
+    def __init__(self, reach: Reach, registry: Registry) -> None:
         self.reach = reach
-        self.cluster_id: str | None = None  # once it has been asked for
+        self.cluster_id: str | None = None  # once a request has read it
         self.topics = KnownTopics(reach)
         self.producers = Producers(lambda: reach.bootstrap)
-        self.validation = Validation(reach, lambda: app.state.registry)
         self.tails = Tails(lambda: reach.bootstrap)
-        self._searching = CapacityLimiter(SEARCHES)
-        self._searches = 0  # under way or waiting
         self.instances = Instances(lambda: reach.bootstrap)
         self.reading = CapacityLimiter(READING)
-        self.consuming = CapacityLimiter(CONSUMING)
-        reach.at_close(self.producers.close)
-        reach.at_close(self.tails.close)
-        reach.at_close(self.instances.close)
+        self._consuming = CapacityLimiter(CONSUMING)
+        self._searching = CapacityLimiter(SEARCHES)
+        self._searches = 0  # running or waiting
+        self._registry = registry
+        self._validation = Validation(reach, registry)
+        for part in (self.producers, self.tails, self.instances):
+            reach.at_close(part.close)
 
     async def send(self, topic: str, records: Sequence[Record]) -> list[Outcome]:
-        """What has become of each record, in their order; those that lack a schema are not even sent."""
-        refused = await self.validation.refused(topic, records)
-        good = [each for place, each in enumerate(records) if place not in refused]
-        sent = iter(await self.producers.send(topic, good))
+        """Return the outcome of each record, in order; records without a required schema are not sent."""
+        refused = await self._validation.refused(topic, records)
+        valid = [each for index, each in enumerate(records) if index not in refused]
+        sent = iter(await self.producers.send(topic, valid))
         return [
-            _refused(topic, refused[place]) if place in refused else next(sent)
-            for place in range(len(records))
+            Failed(ClientError(f"{topic}: {refused[index]}"), retriable=False)
+            if index in refused
+            else next(sent)
+            for index in range(len(records))
         ]
 
     def end_streams(self) -> None:
-        """Have tails and reads that wait come to an end soon: the gateway is about to stop."""
+        """End tails and waiting reads soon, because the gateway is about to stop."""
         self.tails.end()
         self.instances.interrupt()
 
     async def search(self, work: Callable[[], Answer]) -> Answer:
-        """What comes of a search, in a thread; Problem if many wait for others already."""
+        """Run a search in a thread; raise a Problem (429) if WAITING searches already wait."""
         if self._searches >= SEARCHES + WAITING:
-            said = f"{SEARCHES} searches are under way and {WAITING} wait for them: try again later"
-            raise Problem(HTTPStatus.TOO_MANY_REQUESTS, 42902, said)
+            why = f"{SEARCHES} searches are running and {WAITING} are waiting: try again later"
+            raise Problem(HTTPStatus.TOO_MANY_REQUESTS, 42902, why)
         self._searches += 1
         try:
             return await to_thread.run_sync(work, limiter=self._searching)
         finally:
             self._searches -= 1
 
-    def check_room_to_read(self) -> None:
-        """Problem if as many reads wait for records as may: there is no telling when one ends."""
+    async def consume(self, call: Callable[[], Answer]) -> Answer:
+        """Call what waits for brokers in one of the threads that are only for consumers."""
+        return await to_thread.run_sync(call, limiter=self._consuming)
+
+    async def read(self, call: Callable[[], Answer]) -> Answer:
+        """Call what waits for records in a thread for reads; raise a Problem (429) if none is free."""
         if self.reading.available_tokens <= 0:
-            said = f"{READING} reads of consumers are under way, as many as there may be: try again later"
-            raise Problem(HTTPStatus.TOO_MANY_REQUESTS, 42904, said)
+            why = f"{READING} reads of consumers are waiting for records, the most at a time: try again later"
+            raise Problem(HTTPStatus.TOO_MANY_REQUESTS, 42904, why)
+        return await to_thread.run_sync(call, limiter=self.reading)
 
     @cached_property
     def schemas(self) -> Schemas:
-        """What writes and reads records by the registry's schemas."""
+        """Encodes and decodes records by the registry's schemas."""
         processes = CodecProcesses()
         self.reach.at_close(processes.close)
-        return Schemas(self._app.state.registry, processes, self.reach.settings.max_request_bytes)
-
-
-def _refused(topic: str, why: str) -> Failed:
-    return Failed(ClientError(f"{topic}: {why}"), retriable=False)
+        return Schemas(self._registry, processes, self.reach.settings.max_request_bytes)
 
 
 def hub_of(request: Request) -> Hub:
@@ -99,4 +102,4 @@ def hub_of(request: Request) -> Hub:
 
 
 Shared = Annotated[Hub, Depends(hub_of)]
-"""What a route asks for to get at it."""
+"""The dependency of a route that needs the hub."""

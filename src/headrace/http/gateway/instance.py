@@ -1,4 +1,4 @@
-"""A consumer that the gateway keeps for a client: asked by threads, one at a time."""
+"""A consumer that the gateway keeps for a client. Any thread may call it; calls run one at a time."""
 
 import threading
 import time
@@ -18,8 +18,8 @@ from headrace.client.records.one_by_one import Record, record_of
 from headrace.http.problems import Problem
 from headrace.protocol.ids import TopicPartition
 
-ANSWER_S: Final = 10.0  # for the brokers to answer what is not a read
-MOST_BYTES: Final = 64 * 1024 * 1024  # of the records in an answer, or little more
+ANSWER_S: Final = 10.0  # for the brokers to answer anything but a read
+MAX_BYTES: Final = 64 * 1024 * 1024  # of the records in a response, or little more
 NO_INSTANCE, ILLEGAL, UNREADABLE = 40403, 40903, 42203
 _POLL_S: Final = 0.1
 _BATCH: Final = 500  # messages taken from librdkafka at a time
@@ -28,12 +28,12 @@ Answer = TypeVar("Answer")
 
 
 class Unreadable(Exception):
-    """A record is not in the format that the consumer was made for."""
+    """A record is not in the format that the consumer was created with."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wanted:
-    """What an instance is made with."""
+class ConsumerOptions:
+    """The options that a client creates a consumer with."""
 
     format: str = "binary"
     auto_offset_reset: str = "latest"
@@ -43,29 +43,29 @@ class Wanted:
 
 
 class Instance:
-    """One consumer of one client's."""
+    """One client's consumer."""
 
-    def __init__(self, bootstrap: str, group: str, name: str, wanted: Wanted) -> None:
-        self.wanted = wanted
+    def __init__(self, bootstrap: str, group: str, name: str, options: ConsumerOptions) -> None:
+        self.options = options
         self.used_s = time.monotonic()
         self._group = group
         self._bootstrap = bootstrap
         self._lock = threading.Lock()
         self._closing = threading.Event()
-        self._ahead: deque[Message] = deque()  # what has come and was not given to the client yet
-        self._handed_over: dict[TopicPartition, int] = {}  # the next offset of each partition
+        self._ahead: deque[Message] = deque()  # received, but not yet returned to the client
+        self._returned: dict[TopicPartition, int] = {}  # the next offset after what the client has got
         self._subscribed = self._assigned = False
-        self._topics: set[str] = set()  # that were subscribed to by name
+        self._topics: set[str] = set()  # subscribed to by name
         self._consumer = Consumer(
             {
                 "bootstrap.servers": bootstrap,
                 "log_level": 0,
                 "group.id": group,
                 "client.id": name,
-                "auto.offset.reset": wanted.auto_offset_reset,
-                "enable.auto.commit": wanted.auto_commit,
-                "enable.partition.eof": True,  # which is how we know that a partition can be moved
-                "enable.auto.offset.store": False,  # only what a client was sent counts as read
+                "auto.offset.reset": options.auto_offset_reset,
+                "enable.auto.commit": options.auto_commit,
+                "enable.partition.eof": True,  # Moves needs it: then a partition can seek
+                "enable.auto.offset.store": False,  # only what the client has got counts as read
                 "queued.min.messages": 10_000,
                 "queued.max.messages.kbytes": 16 * 1024,
             }
@@ -73,7 +73,7 @@ class Instance:
         self._moves = Moves(self._consumer)
 
     def interrupt(self) -> None:
-        """A read that waits comes to an end; there will be no other."""
+        """End a waiting read, and refuse later ones."""
         self._closing.set()
 
     def close(self) -> None:
@@ -81,103 +81,110 @@ class Instance:
         with self._lock:
             self._consumer.close()
 
-    # -- what is read --------------------------------------------------------------------------
+    # -- subscription and assignment -----------------------------------------------------------
 
     def subscribe(self, topics: Iterable[str], pattern: str | None) -> None:
         if self._assigned:
-            raise Problem(HTTPStatus.CONFLICT, ILLEGAL, "partitions are assigned: there is no subscribing")
-        named = set(topics) if pattern is None else set()
-        wanted = sorted(named) if pattern is None else [pattern if pattern.startswith("^") else f"^{pattern}"]
-        self._call(lambda: self._consumer.subscribe(wanted, on_assign=self._gained, on_revoke=self._revoked))
-        self._subscribed, self._topics = True, named
+            raise _illegal("partitions are assigned by hand: the consumer cannot subscribe")
+        names = set(topics) if pattern is None else set()
+        wanted = sorted(names) if pattern is None else [pattern if pattern.startswith("^") else f"^{pattern}"]
+        self._call(
+            lambda: self._consumer.subscribe(wanted, on_assign=self._on_assign, on_revoke=self._on_revoke)
+        )
+        self._subscribed, self._topics = True, names
 
     def unsubscribe(self) -> None:
-        self._call(self._let_go)
+        def unsubscribe() -> None:
+            self._consumer.unsubscribe()
+            self._consumer.unassign()
+            self._subscribed = self._assigned = False
+            self._topics = set()
+            self._start_over()
 
-    def _let_go(self) -> None:
-        self._consumer.unsubscribe()
-        self._consumer.unassign()
-        self._subscribed = self._assigned = False
-        self._topics = set()
-        self._moves = Moves(self._consumer)
-        self._ahead.clear()
-        self._handed_over.clear()
+        self._call(unsubscribe)
 
-    def assign(self, places: Iterable[TopicPartition]) -> None:
+    def assign(self, partitions: Iterable[TopicPartition]) -> None:
         if self._subscribed:
-            raise Problem(HTTPStatus.CONFLICT, ILLEGAL, "topics are subscribed to: there is no assigning")
-        wanted = [RdkafkaPartition(*place) for place in places]
-        self._call(lambda: self._begin(wanted))
+            raise _illegal("the consumer has subscribed: partitions cannot be assigned by hand")
+        wanted = [RdkafkaPartition(*each) for each in partitions]
 
-    def _begin(self, wanted: list[RdkafkaPartition]) -> None:
-        self._consumer.assign(wanted)
-        self._assigned = True
+        def assign() -> None:
+            self._consumer.assign(wanted)
+            self._assigned = True
+            self._start_over()
+            self._moves.assigned(places_of(wanted))
+
+        self._call(assign)
+
+    def _start_over(self) -> None:
         self._ahead.clear()
-        self._handed_over.clear()
+        self._returned.clear()
         self._moves = Moves(self._consumer)
-        self._moves.assigned(places_of(wanted))
 
-    def _gained(self, _consumer: object, partitions: list[RdkafkaPartition]) -> None:
+    def _on_assign(self, _consumer: object, partitions: list[RdkafkaPartition]) -> None:
         self._moves.assigned(places_of(partitions))
 
-    def _revoked(self, _consumer: object, partitions: list[RdkafkaPartition]) -> None:
+    def _on_revoke(self, _consumer: object, partitions: list[RdkafkaPartition]) -> None:
         self._moves.unassigned(places_of(partitions))
-        for place in places_of(partitions):
-            # Whoever has it next commits it: an older offset of ours would take them back.
-            self._handed_over.pop(place, None)
+        for each in places_of(partitions):
+            # The next member commits this partition: an older offset of ours would set it back.
+            self._returned.pop(each, None)
 
     def assignment(self) -> list[TopicPartition]:
         found = self._call(self._consumer.assignment)
         return sorted(TopicPartition(each.topic, each.partition) for each in found)
 
     def subscription(self) -> list[str]:
-        """The topics that were subscribed to; of a pattern, those that it has led to."""
+        """Return the topics of the subscription; for a pattern, those of the assigned partitions."""
         if not self._subscribed:
             return []
-        return sorted(self._topics or {place.topic for place in self.assignment()})
+        return sorted(self._topics or {each.topic for each in self.assignment()})
 
     def seek(self, offsets: Mapping[TopicPartition, int]) -> None:
-        """Read on there; below zero are Kafka's words for beginning and end."""
+        """Continue at these offsets; OFFSET_BEGINNING and OFFSET_END are allowed."""
 
-        def move() -> None:
-            there = {(each.topic, each.partition) for each in self._consumer.assignment()}
-            for place in offsets:
-                if tuple(place) not in there:
-                    raise Problem(HTTPStatus.CONFLICT, ILLEGAL, f"{place} is not assigned to this consumer")
+        def seek() -> None:
+            assigned = {(each.topic, each.partition) for each in self._consumer.assignment()}
+            for each in offsets:
+                if tuple(each) not in assigned:
+                    raise _illegal(f"{each} is not assigned to this consumer")
             self._ahead = deque(
                 each for each in self._ahead if (each.topic(), each.partition()) not in offsets
             )
-            for place, offset in with_ends(self._consumer, offsets).items():
-                self._moves.plan(place, offset)
-                self._handed_over.pop(place, None)
+            for each, offset in with_ends(self._consumer, offsets).items():
+                self._moves.plan(each, offset)
+                self._returned.pop(each, None)
 
-        self._call(move)
+        self._call(seek)
+
+    # -- records -------------------------------------------------------------------------------
 
     def read(
-        self, timeout_ms: int | None, max_bytes: int | None, show: Callable[[Record], Answer]
+        self, timeout_ms: int | None, max_bytes: int | None, decode: Callable[[Record], Answer]
     ) -> list[Answer]:
-        """What has come, as `show` has it, waiting for some no longer than that.
+        """Return the decoded records that have arrived, after waiting for some no longer than `timeout_ms`.
 
-        A record that is Unreadable ends the answer; as the first, it is a Problem until one seeks past it.
+        A record that is Unreadable ends the list; as the first one it raises a Problem until the client
+        seeks past it.
         """
         if not self._subscribed and not self._assigned:
-            raise Problem(HTTPStatus.CONFLICT, ILLEGAL, "nothing is subscribed to or assigned")
-        most = min(max_bytes or MOST_BYTES, MOST_BYTES)
-        timeout_s = (self.wanted.timeout_ms if timeout_ms is None else timeout_ms) / 1000
-        return self._call(lambda: self._gather(time.monotonic() + timeout_s, most, show))
+            raise _illegal("the consumer has neither a subscription nor an assignment")
+        most = min(max_bytes or MAX_BYTES, MAX_BYTES)
+        timeout_s = (self.options.timeout_ms if timeout_ms is None else timeout_ms) / 1000
+        return self._call(lambda: self._gather(time.monotonic() + timeout_s, most, decode))
 
-    def _gather(self, deadline_s: float, most: int, show: Callable[[Record], Answer]) -> list[Answer]:
+    def _gather(self, deadline_s: float, most: int, decode: Callable[[Record], Answer]) -> list[Answer]:
         records: list[Record] = []
         answers: list[Answer] = []
         size = 0
         while not self._closing.is_set():
-            message = self._next(deadline_s, wait=size < self.wanted.min_bytes)
+            message = self._next(deadline_s, wait=size < self.options.min_bytes)
             if message is None:
                 break
             length = len(message.key() or b"") + len(message.value() or b"")
             record = record_of(message)
             try:
-                answer = show(record)
+                answer = decode(record)
             except Unreadable as error:
                 self._ahead.appendleft(message)
                 if not records:
@@ -189,19 +196,19 @@ class Instance:
             size += length
             records.append(record)
             answers.append(answer)
-        self._hand_over(records)
+        self._note_returned(records)
         return answers
 
     def _next(self, deadline_s: float, *, wait: bool) -> Message | None:
-        """The next message that is one, if there is any, or comes in time."""
+        """Return the next message that is a record, if there is one or one arrives in time."""
         while not self._closing.is_set():
             if not self._ahead:
                 self._moves.go()
                 left_s = deadline_s - time.monotonic() if wait else 0
                 first = self._consumer.poll(min(max(left_s, 0), _POLL_S))
                 if first is not None:
-                    come = (first, *self._consumer.consume(_BATCH, timeout=0))
-                    self._ahead.extend(each for each in come if not self._moves.passes_over(each))
+                    arrived = (first, *self._consumer.consume(_BATCH, timeout=0))
+                    self._ahead.extend(each for each in arrived if not self._moves.passes_over(each))
                 elif left_s <= 0:
                     return None
                 continue
@@ -218,44 +225,43 @@ class Instance:
                 )
         return None
 
-    def _hand_over(self, records: Iterable[Record]) -> None:
-        ours = set(places_of(self._consumer.assignment()))
+    def _note_returned(self, records: Iterable[Record]) -> None:
+        assigned = set(places_of(self._consumer.assignment()))
         for record in records:
-            place = TopicPartition(record.topic, record.partition or 0)
-            if place in ours:
-                self._handed_over[place] = record.offset + 1
-        if self.wanted.auto_commit and self._handed_over:
-            store = [RdkafkaPartition(*place, offset) for place, offset in self._handed_over.items()]
-            self._consumer.store_offsets(offsets=store)
+            partition = TopicPartition(record.topic, record.partition or 0)
+            if partition in assigned:
+                self._returned[partition] = record.offset + 1
+        if self.options.auto_commit and self._returned:
+            self._consumer.store_offsets(offsets=_with_offsets(self._returned))
 
-    # -- what is committed ---------------------------------------------------------------------
+    # -- committed offsets ---------------------------------------------------------------------
 
     def commit(self, offsets: Mapping[TopicPartition, int] | None) -> None:
-        """Commit these next offsets, or all that a client was sent."""
-        next_offsets = self._handed_over if offsets is None else offsets
-        wanted = [RdkafkaPartition(*place, offset) for place, offset in next_offsets.items()]
+        """Commit these next offsets, or those after all records that the client has got."""
+        next_offsets = self._returned if offsets is None else offsets
+        wanted = _with_offsets(next_offsets)
         if not wanted:
             return
         try:
             self._call(lambda: self._consumer.commit(offsets=wanted, asynchronous=False))
         except NoSuchTopic:
-            topics = sorted({place.topic for place in next_offsets})
+            topics = sorted({each.topic for each in next_offsets})
             if len(topics) == 1:
                 raise NoSuchTopic(topics[0]) from None
-            named = ", ".join(topics[:10])
-            raise NoSuchTopic(named, said=f"there is no topic by one of these names: {named}") from None
+            names = ", ".join(topics[:10])
+            raise NoSuchTopic(names, said=f"one of these topics does not exist: {names}") from None
 
-    def committed(self, places: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
-        """What the group has committed for these, where it has."""
-        asked = [RdkafkaPartition(*place) for place in places]
-        found = self._call(lambda: self._consumer.committed(asked, timeout=ANSWER_S)) if asked else []
+    def committed(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
+        """Return the offsets that the group has committed for these partitions, where it has."""
+        wanted = [RdkafkaPartition(*each) for each in partitions]
+        found = self._call(lambda: self._consumer.committed(wanted, timeout=ANSWER_S)) if wanted else []
         return {TopicPartition(each.topic, each.partition): each.offset for each in found if each.offset >= 0}
 
     def _call(self, what: Callable[[], Answer]) -> Answer:
         self.used_s = time.monotonic()
         with self._lock:
             if self._closing.is_set():
-                raise Problem(HTTPStatus.NOT_FOUND, NO_INSTANCE, "this consumer was deleted meanwhile")
+                raise Problem(HTTPStatus.NOT_FOUND, NO_INSTANCE, "this consumer has been deleted")
             try:
                 return what()
             except KafkaException as error:
@@ -264,7 +270,15 @@ class Instance:
                 self.used_s = time.monotonic()
 
 
+def _with_offsets(offsets: Mapping[TopicPartition, int]) -> list[RdkafkaPartition]:
+    return [RdkafkaPartition(*each, offset) for each, offset in offsets.items()]
+
+
+def _illegal(why: str) -> Problem:
+    return Problem(HTTPStatus.CONFLICT, ILLEGAL, why)
+
+
 def _unreadable(record: Record, error: Unreadable) -> Problem:
-    place = TopicPartition(record.topic, record.partition or 0)
-    said = f"{place} at offset {record.offset}: {error}; to go on, set its position to {record.offset + 1}"
-    return Problem(HTTPStatus.UNPROCESSABLE_ENTITY, UNREADABLE, said)
+    partition = TopicPartition(record.topic, record.partition or 0)
+    why = f"{partition} at offset {record.offset}: {error}; to go on, set its position to {record.offset + 1}"
+    return Problem(HTTPStatus.UNPROCESSABLE_ENTITY, UNREADABLE, why)

@@ -1,4 +1,4 @@
-"""JSON as everybody else reads it: no NaN, no numbers without end, and nested within reason."""
+"""JSON that every parser can read: no NaN, no infinite numbers, and no deep nesting."""
 
 import json
 import math
@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, Any, Final
 if TYPE_CHECKING:
     from fastapi import Response
 
-MAX_DEPTH: Final = 200  # of what is taken apart and put together again
+MAX_DEPTH: Final = 200  # of nested objects and lists
 
 
 class NotJson(ValueError):
-    """The text is no JSON, or none that can be handed on."""
+    """The text is not JSON, or JSON that other parsers refuse."""
 
 
 def read_json(text: str | bytes) -> Any:
-    """What the text says; NotJson if that is not JSON."""
+    """Return the value of JSON text; raise NotJson if it is not JSON."""
     try:
         value = json.loads(text, parse_float=_finite, parse_constant=_finite)
     except NotJson:
@@ -31,9 +31,9 @@ def read_json(text: str | bytes) -> Any:
 
 
 def store_json(value: Any) -> bytes:
-    """The bytes of a record: in UTF-8, as other producers write them, so that equal keys are equal.
+    """Return the value as compact JSON in UTF-8, as other producers write it, so that equal keys are equal.
 
-    NotJson also for what could not be read again.
+    Raise NotJson for what `read_json` would refuse.
     """
     if is_deep(value):
         raise NotJson(f"it is nested more than {MAX_DEPTH} deep")
@@ -44,7 +44,7 @@ def store_json(value: Any) -> bytes:
 
 
 def write_json(value: Any) -> bytes:
-    """The value as compact JSON in ASCII: half a surrogate pair, for which UTF-8 has no bytes, is escaped."""
+    """Return the value as compact JSON in ASCII, with lone surrogates escaped, which UTF-8 cannot encode."""
     return _dumped(value, ensure_ascii=True)
 
 
@@ -60,14 +60,14 @@ def _dumped(value: Any, *, ensure_ascii: bool) -> bytes:
 
 
 def json_answer(value: Any, status: int = HTTPStatus.OK, media_type: str = "application/json") -> "Response":
-    """An answer that holds whatever was in somebody's records."""
-    from fastapi import Response  # noqa: PLC0415  the codecs' processes need JSON, and nothing of HTTP
+    """Return a JSON response that may contain anything that is in records."""
+    from fastapi import Response  # noqa: PLC0415  codec_worker does without FastAPI
 
     return Response(write_json(value), status, media_type=media_type)
 
 
 def is_deep(value: Any) -> bool:
-    """Whether it is nested more than `MAX_DEPTH` deep; asked without recursion."""
+    """Return whether the value is nested more than MAX_DEPTH deep, without recursion."""
     level = [value]
     for _ in range(MAX_DEPTH):
         level = [inner for each in level for inner in _inside(each)]
@@ -87,5 +87,5 @@ def _inside(value: Any) -> list[Any]:
 def _finite(text: str) -> float:
     number = float(text)
     if not math.isfinite(number):
-        raise NotJson(f"{text} is no number in JSON")
+        raise NotJson(f"{text} is not a number in JSON")
     return number

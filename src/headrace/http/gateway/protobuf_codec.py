@@ -1,7 +1,7 @@
-"""Protobuf: which message of a schema, as numbers, and then the message.
+"""Protobuf: the indexes of a message type in its schema, and then the message.
 
-[1, 0] is the first message inside the second of the file. The list stands before the message, its length and
-numbers as zigzag varints; for [0], which is nearly all there are, a single 0 does.
+[1, 0] is the first message type inside the second of the file. The indexes come before the message: their
+count and each of them as a zigzag varint. [0], which is the most frequent, is written as a single 0.
 """
 
 from collections.abc import Sequence
@@ -15,12 +15,12 @@ from google.protobuf.message_factory import GetMessageClass  # type: ignore[impo
 from headrace.http.gateway.encoding import BadValue
 from headrace.registry.formats.protobuf import ProtobufSchema
 
-_MOST = 100  # messages inside messages
-_LINEAR = 200_000  # fields that are shown, with those that are not there
+_MAX_NESTING = 100  # message types inside message types
+_LINEAR = 200_000  # fields of a decoded message, unset ones included
 
 
 class ProtobufCodec:
-    """The messages of one schema; the first is what is written."""
+    """Decodes all message types of a schema, and encodes the first."""
 
     format = "protobuf"
 
@@ -30,7 +30,7 @@ class ProtobufCodec:
         self._most_fields = _most_fields(schema)
 
     def is_linear(self, data: bytes) -> bool:
-        """A message in a message has two bytes at least, and all its fields are shown, set or not."""
+        """A nested message has two bytes at least, and all its fields are decoded, set or not."""
         return len(data) * self._most_fields <= _LINEAR
 
     @property
@@ -39,7 +39,7 @@ class ProtobufCodec:
 
     def encode(self, value: Any) -> bytes:
         if not isinstance(value, dict):
-            raise BadValue("a Protobuf message is a JSON object")
+            raise BadValue("expected a JSON object for a Protobuf message")
         try:
             message = json_format.ParseDict(value, self._class((0,))(), descriptor_pool=self._schema.pool)
         except (json_format.ParseError, ValueError, TypeError, RecursionError) as error:
@@ -47,7 +47,7 @@ class ProtobufCodec:
         return b"\0" + bytes(message.SerializeToString())
 
     def decode(self, data: bytes, *, tagged: bool = False) -> Any:
-        del tagged  # there is no other form
+        del tagged  # there is no other encoding
         indexes, position = _indexes(data)
         try:
             message = self._class(indexes).FromString(data[position:])
@@ -58,7 +58,7 @@ class ProtobufCodec:
                 descriptor_pool=self._schema.pool,
             )
         except (DecodeError, json_format.Error, ValueError, TypeError, RecursionError) as error:
-            raise BadValue(f"this is not what the Protobuf schema says: {error}") from None
+            raise BadValue(f"this does not fit the Protobuf schema: {error}") from None
 
     def _class_of(self, indexes: tuple[int, ...]) -> Any:
         return GetMessageClass(self._schema.pool.FindMessageTypeByName(self._full_name(indexes)))
@@ -75,7 +75,7 @@ class ProtobufCodec:
 
 
 def _most_fields(schema: ProtobufSchema) -> int:
-    """Of the message, wherever it is in the files, that has the most."""
+    """Return the number of fields of the largest message type in the schema's files."""
     most = 1
     waiting = [message for file in schema.files for message in file.message_type]
     while waiting:
@@ -86,17 +86,17 @@ def _most_fields(schema: ProtobufSchema) -> int:
 
 
 def _indexes(data: bytes) -> tuple[tuple[int, ...], int]:
-    """Which message it is, and where it begins."""
+    """Return the indexes of the message type, and where the message begins."""
     count, position = _varint(data, 0)
     if count == 0:
         return (0,), position
-    if not 0 < count <= _MOST:
-        raise BadValue(f"no message is {count} deep")
+    if not 0 < count <= _MAX_NESTING:
+        raise BadValue(f"a message type cannot have {count} indexes")
     indexes = []
     for _ in range(count):
         index, position = _varint(data, position)
         if index < 0:
-            raise BadValue("there is no message before the first")
+            raise BadValue("a message index is negative")
         indexes.append(index)
     return tuple(indexes), position
 
@@ -110,4 +110,4 @@ def _varint(data: bytes, position: int) -> tuple[int, int]:
         if byte < 0x80:
             return (value >> 1) ^ -(value & 1), position
         shift += 7
-    raise BadValue("the list of message indexes is broken")
+    raise BadValue("the message indexes are truncated or too long")

@@ -1,16 +1,17 @@
-"""Records that are written by schemas of the registry: a zero byte, the schema's id in four, the value.
+"""Records encoded by schemas of the registry: a zero byte, the schema's id in four bytes, the value.
 
-What is here may wait for brokers: it is for threads.
+Calls may wait for brokers, so they are for threads.
 """
 
-import time
-from collections import OrderedDict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from hashlib import sha256
 from http import HTTPStatus
 from struct import Struct
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Final
+
+from cachetools import LRUCache, TTLCache
 
 from headrace.client.errors import ClientError
 from headrace.http.gateway.codec_processes import CodecProcesses, TooLarge
@@ -27,17 +28,17 @@ from headrace.registry.refusals import Incompatible, Invalid, Refusal
 if TYPE_CHECKING:
     from headrace.http.gateway.codecs import Codec
 
-KEPT: Final = 1000  # codecs, and ids that are no schema's
-KEPT_BY_TEXT: Final = 20  # codecs of schemas that records bring along: a batch has the same again and again
-STRANGE_S: Final = 5.0  # how long an id that is no schema's is not asked for again
-COSTLY: Final = 1000  # values whose reading was too costly, and is not tried again
+KEPT: Final = 1000  # codecs by id, and unknown ids
+KEPT_BY_TEXT: Final = 20  # codecs of schemas in requests: a batch has the same again and again
+UNKNOWN_S: Final = 5.0  # for which an unknown id is not looked up again
+COSTLY: Final = 1000  # values of a schema that were too costly to decode, and are not tried again
 INVALID: Final = 42205
 TYPES: Final = {"avro": SchemaType.AVRO, "jsonschema": SchemaType.JSON, "protobuf": SchemaType.PROTOBUF}
 _HEAD: Final = Struct(">bI")
 
 
 class SchemaCodec:
-    """Writes and reads by one schema: in a process where the cost cannot be told in advance."""
+    """Encodes and decodes by one schema: in a worker process if the cost cannot be known in advance."""
 
     def __init__(
         self,
@@ -45,70 +46,67 @@ class SchemaCodec:
         schema: Schema,
         others: Mapping[Reference, Schema],
         processes: CodecProcesses,
-        most_bytes: int,
+        max_bytes: int,
     ) -> None:
-        """`others` are what the schema refers to; values encoded together have `most_bytes` at most."""
+        """`others` are the references of `schema`; values encoded together have `max_bytes` at most."""
         self.format = codec.format
         self._codec = codec
         self._spec = spec_of(schema, others)
         self._key = sha256(repr(self._spec).encode("utf-8", "surrogatepass")).digest()
         self._processes = processes
-        self._most_bytes = most_bytes
-        self._costly: OrderedDict[bytes, None] = OrderedDict()  # digests of values
+        self._max_bytes = max_bytes
+        self._lock = Lock()
+        self._costly: LRUCache[bytes, None] = LRUCache(COSTLY)  # digests of values
 
     def encode(self, values: Sequence[Any]) -> list[bytes]:
-        """Every value; BadValue if one does not fit, a Problem if all of them are too large together."""
+        """Return every value as bytes; raise BadValue if one does not fit, a Problem (413) if too large."""
         try:
-            return self._processes.encode(self._key, self._spec, values, self._most_bytes)
+            return self._processes.encode(self._key, self._spec, values, self._max_bytes)
         except TooLarge as error:
             raise Problem(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, 413, str(error)) from None
 
     def decode(self, data: bytes, *, tagged: bool = False) -> Any:
-        """The value; BadValue if the bytes are none. Bytes that were too costly once are not tried again."""
+        """Return the value; raise BadValue if the bytes do not fit the schema, or TooCostly."""
         if self._codec.is_linear(data):
             return self._codec.decode(data, tagged=tagged)
         digest = sha256(data).digest()
         if digest in self._costly:
-            raise TooCostly("this took too much time or memory by its schema before")
+            raise TooCostly("decoding this took too much CPU time or memory before")
         try:
             return self._processes.decode(self._key, self._spec, data, tagged=tagged)
         except TooCostly:
-            self._costly[digest] = None
-            if len(self._costly) > COSTLY:
-                self._costly.popitem(last=False)
+            with self._lock:
+                self._costly[digest] = None
             raise
 
 
 class Schemas:
-    """The registry's schemas, as what writes and reads by them."""
+    """The codecs of the registry's schemas."""
 
-    def __init__(self, registry: Registry, processes: CodecProcesses, most_bytes: int) -> None:
+    def __init__(self, registry: Registry, processes: CodecProcesses, max_bytes: int) -> None:
         self._registry = registry
         self._processes = processes
-        self._most_bytes = most_bytes
+        self._max_bytes = max_bytes
         self._lock = Lock()
-        self._codecs: OrderedDict[int, SchemaCodec] = OrderedDict()
-        self._by_text: OrderedDict[Schema, SchemaCodec] = OrderedDict()
-        self._strange: OrderedDict[int, float] = OrderedDict()  # until when
+        self._codecs: LRUCache[int, SchemaCodec] = LRUCache(KEPT)
+        self._by_text: LRUCache[Schema, SchemaCodec] = LRUCache(KEPT_BY_TEXT)
+        self._unknown: TTLCache[int, None] = TTLCache(KEPT, UNKNOWN_S)
 
-    # -- reading -------------------------------------------------------------------------------
+    # -- decoding ------------------------------------------------------------------------------
 
     def show(self, data: bytes) -> Decoded | None:
-        """What bytes say by the schema whose id is in them; None if there is none, or they say nothing."""
+        """Return data decoded by the schema whose id is in it, or None if that is not possible."""
         schema_id = _id_of(data)
-        if schema_id is None:
-            return None
-        codec = self._known(schema_id)
+        codec = None if schema_id is None else self._known(schema_id)
         if codec is None:
             return None
         try:
-            value = codec.decode(data[ID_BYTES:])
+            return Decoded(value=codec.decode(data[ID_BYTES:]), encoding=codec.format, schema_id=schema_id)
         except BadValue:
             return None
-        return Decoded(value=value, encoding=codec.format, schema_id=schema_id)
 
     def read(self, data: bytes | None) -> Any:
-        """The value, as the REST proxy has it; BadValue if it was not written by a schema."""
+        """Return the value in the REST proxy's JSON; raise BadValue if it was not encoded by a schema."""
         if data is None:
             return None
         schema_id = _id_of(data)
@@ -120,104 +118,92 @@ class Schemas:
         return codec.decode(data[ID_BYTES:], tagged=True)
 
     def _known(self, schema_id: int) -> SchemaCodec | None:
-        now_s = time.monotonic()
         with self._lock:
-            if schema_id in self._codecs:
-                self._codecs.move_to_end(schema_id)
-                return self._codecs[schema_id]
-            if self._strange.get(schema_id, now_s) > now_s:
+            if schema_id in self._unknown:
                 return None
         try:
-            return self.codec(schema_id)
+            return self._codec(schema_id)
         except (Refusal, Problem, ClientError):
             with self._lock:
-                self._strange[schema_id] = now_s + STRANGE_S
-                if len(self._strange) > KEPT:
-                    self._strange.popitem(last=False)
+                self._unknown[schema_id] = None
             return None
 
-    # -- writing -------------------------------------------------------------------------------
+    # -- encoding ------------------------------------------------------------------------------
 
     def by_id(self, schema_id: int, subject: str) -> SchemaCodec:
-        """What writes by a schema that is the subject's; a Problem if it is not."""
-        try:
+        """Return the codec of a schema that is registered for the subject; raise a Problem if it is not."""
+        with _as_problem():
             self._registry.of_subject(schema_id, subject)
-            return self.codec(schema_id)
-        except Refusal as error:
-            raise as_problem(error) from None
+            return self._codec(schema_id)
 
     def by_text(self, embedded: str, text: str) -> SchemaCodec:
-        """What writes by a schema that nobody may have registered yet; a Problem if it is none."""
+        """Return the codec of a schema that may not be registered yet; raise a Problem if it is invalid."""
         schema = Schema(TYPES[embedded], text)
         with self._lock:
-            found = self._by_text.get(schema)
-        if found is not None:
-            return found
+            codec = self._by_text.get(schema)
+        if codec is not None:
+            return codec
         try:
-            found = self._made(parse(schema, _no_reference), schema, {})
+            codec = self._make(parse(schema, _no_reference), schema, {})
         except (InvalidSchema, BadValue) as error:
             raise Problem(HTTPStatus.UNPROCESSABLE_ENTITY, INVALID, str(error)) from None
         with self._lock:
-            self._by_text[schema] = found
-            if len(self._by_text) > KEPT_BY_TEXT:
-                self._by_text.popitem(last=False)
-        return found
+            self._by_text[schema] = codec
+        return codec
 
     def registered(self, subject: str, embedded: str, text: str) -> SchemaValue:
-        """The schema as a version of the subject, which it becomes if it is none."""
-        try:
+        """Return the schema's version of the subject, which is registered if it is new."""
+        with _as_problem():
             return self._registry.register(subject, Schema(TYPES[embedded], text))
-        except Refusal as error:
-            raise as_problem(error) from None
 
     def version(self, subject: str, version: int | None) -> SchemaValue:
-        """A version of a subject, or its newest."""
-        try:
+        """Return a version of a subject, or its latest."""
+        with _as_problem():
             if version is None:
                 return self._registry.latest(subject)
             return self._registry.ask(
                 lambda state, _: state.version(state.settings.resolve_alias(subject), version)
             )
-        except Refusal as error:
-            raise as_problem(error) from None
 
-    def codec(self, schema_id: int) -> SchemaCodec:
-        """What writes and reads by a schema; a Refusal if there is none."""
+    def _codec(self, schema_id: int) -> SchemaCodec:
+        """Return the codec of a schema; raise a Refusal if there is none."""
         with self._lock:
-            found = self._codecs.get(schema_id)
-        if found is None:
+            codec = self._codecs.get(schema_id)
+        if codec is None:
             value = self._registry.by_id(schema_id)
             others = self._registry.recall(lambda state, _: referenced(state, value))
             try:
-                found = self._made(self._registry.understood(value), value.schema, others)
+                codec = self._make(self._registry.understood(value), value.schema, others)
             except BadValue as error:
                 raise Invalid(str(error)) from None
             with self._lock:
-                self._codecs[schema_id] = found
-                if len(self._codecs) > KEPT:
-                    self._codecs.popitem(last=False)
-        return found
+                self._codecs[schema_id] = codec
+        return codec
 
-    def _made(self, parsed: Parsed, schema: Schema, others: Mapping[Reference, Schema]) -> SchemaCodec:
-        from headrace.http.gateway.codecs import codec_of  # noqa: PLC0415  three libraries, for who has schemas
+    def _make(self, parsed: Parsed, schema: Schema, others: Mapping[Reference, Schema]) -> SchemaCodec:
+        from headrace.http.gateway.codecs import codec_of  # noqa: PLC0415  three libraries that few need
 
-        return SchemaCodec(codec_of(parsed), schema, others, self._processes, self._most_bytes)
+        return SchemaCodec(codec_of(parsed), schema, others, self._processes, self._max_bytes)
 
 
 def framed(schema_id: int, data: bytes) -> bytes:
-    """What a record has: the id of the schema, and what was written by it."""
+    """Return data with the id of its schema before it, as records have it."""
     return _HEAD.pack(MAGIC, schema_id) + data
 
 
 def _no_reference(reference: Reference) -> Schema:
-    raise InvalidSchema(f"{reference.name} is referred to, which only a registered schema can do")
+    raise InvalidSchema(f"only a registered schema can have references, such as {reference.name}")
 
 
-def as_problem(error: Refusal) -> Problem:
-    """A registry's refusal, in the REST proxy's numbers."""
-    if isinstance(error, Incompatible):
-        return Problem(HTTPStatus.CONFLICT, 409, str(error))
-    return Problem(HTTPStatus.UNPROCESSABLE_ENTITY, INVALID, str(error))
+@contextmanager
+def _as_problem() -> Iterator[None]:
+    """Turn the registry's refusals into Problems with the REST proxy's error codes."""
+    try:
+        yield
+    except Incompatible as error:
+        raise Problem(HTTPStatus.CONFLICT, 409, str(error)) from None
+    except Refusal as error:
+        raise Problem(HTTPStatus.UNPROCESSABLE_ENTITY, INVALID, str(error)) from None
 
 
 def _id_of(data: bytes) -> int | None:

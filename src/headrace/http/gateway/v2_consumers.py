@@ -1,35 +1,61 @@
 """REST proxy, v2: consumers, which the gateway keeps from one request to the next.
 
-Make one, subscribe, read records again and again, delete it. It has to be asked at the gateway that made it:
-`base_uri` is its address.
+A client creates one, subscribes, reads records again and again, and deletes it. All requests have to go to
+the gateway that created the consumer: `base_uri` is its address.
 """
 
+import base64
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from http import HTTPStatus
-from typing import Annotated, Literal
+from typing import Annotated, Any, Final, Literal
 from urllib.parse import quote
 
-from fastapi import APIRouter, Depends, Request, Response
+from confluent_kafka import OFFSET_BEGINNING, OFFSET_END
+from fastapi import APIRouter, Depends, Header, Path, Query, Request, Response
 from pydantic import ConfigDict, Field, StrictInt, StrictStr
 
-from headrace.http.gateway.asking import NO_NUL, Body, GroupName, Name
-from headrace.http.gateway.hub import Shared
-from headrace.http.gateway.instance import Wanted
-from headrace.http.gateway.media import AnswerType, check_json
-from headrace.http.gateway.plain_json import json_answer
-from headrace.http.gateway.v2_answers import v2
-from headrace.http.gateway.v2_instance import ADDRESS, NO_CONTENT, REFUSALS, InstanceName, PlacesV2, in_thread
-from headrace.http.problems import Problem
+from headrace.client.records.one_by_one import Record
+from headrace.http.gateway.bodies import INT64, NO_NUL, PARTITIONS, Body, GroupName, Index, Name, Offset
+from headrace.http.gateway.encoding import BadValue
+from headrace.http.gateway.hub import Hub, Shared
+from headrace.http.gateway.instance import ConsumerOptions, Instance, Unreadable
+from headrace.http.gateway.media import PLAIN_TOO, V2JSON, V2Route, check_json, records_type
+from headrace.http.gateway.plain_json import NotJson, json_answer, read_json
+from headrace.http.problems import Problem, answers
 from headrace.http.raw_names import RawRoute
+from headrace.protocol.ids import TopicPartition
+
+
+class ConsumerRoute(V2Route, RawRoute):
+    """A route of the REST proxy, v2, with names of groups and consumers in its path."""
+
 
 router = APIRouter(
-    tags=["REST proxy v2: consumers"], dependencies=[Depends(check_json)], route_class=RawRoute
+    tags=["REST proxy v2: consumers"],
+    dependencies=[Depends(check_json)],
+    route_class=ConsumerRoute,
+    default_response_class=V2JSON,
+    responses=answers(
+        HTTPStatus.BAD_REQUEST,
+        HTTPStatus.NOT_FOUND,
+        HTTPStatus.NOT_ACCEPTABLE,
+        HTTPStatus.CONFLICT,
+        HTTPStatus.UNSUPPORTED_MEDIA_TYPE,
+        HTTPStatus.UNPROCESSABLE_ENTITY,
+        HTTPStatus.TOO_MANY_REQUESTS,
+        HTTPStatus.SERVICE_UNAVAILABLE,
+    ),
 )
+
+ADDRESS: Final = "/consumers/{group}/instances/{instance}"
+NO_CONTENT: Final = HTTPStatus.NO_CONTENT
+_NOTHING: Final[dict[str, Any]] = {"status_code": NO_CONTENT}
 
 
 class ConsumerV2(Body):
-    """A consumer to be made."""
+    """A consumer to create."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True)
 
@@ -44,48 +70,61 @@ class ConsumerV2(Body):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MadeV2:
-    """A consumer's name, and its address."""
+class CreatedV2:
+    """A consumer's name and address."""
 
     instance_id: str
     base_uri: str
 
 
-@router.post(
-    "/consumers/{group}",
-    response_model=MadeV2,
-    responses=REFUSALS | v2(HTTPStatus.TOO_MANY_REQUESTS),
-    summary="Make a consumer",
-)
+@router.post("/consumers/{group}", responses=PLAIN_TOO, summary="Create a consumer")
 async def create(
-    group: GroupName, request: Request, media_type: AnswerType, hub: Shared, asked: ConsumerV2 | None = None
-) -> Response:
-    """It is a member of the group once it subscribes, until it is deleted or not used for five minutes."""
-    given = asked or ConsumerV2()
-    wanted = Wanted(
+    group: GroupName, request: Request, hub: Shared, body: ConsumerV2 | None = None
+) -> CreatedV2:
+    """Create a consumer, which joins the group with its subscription; it is deleted after 5 idle minutes."""
+    given = body or ConsumerV2()
+    options = ConsumerOptions(
         format=given.format,
         auto_offset_reset=given.auto_offset_reset,
         auto_commit=given.auto_commit in (True, "true"),
         min_bytes=max(given.min_bytes, 1),
         timeout_ms=given.timeout_ms,
     )
-    name = await in_thread(hub, partial(hub.instances.create, group, given.name, wanted))
-    base_uri = f"{request.base_url}consumers/{quote(group, safe='')}/instances/{quote(name, safe='')}"
-    return json_answer({"instance_id": name, "base_uri": base_uri}, media_type=media_type)
+    name = await hub.consume(partial(hub.instances.create, group, given.name, options))
+    path = f"consumers/{quote(group, safe='')}/instances/{quote(name, safe='')}"
+    return CreatedV2(instance_id=name, base_uri=f"{request.base_url}{path}")
 
 
-@router.delete(ADDRESS, **NO_CONTENT, summary="Delete a consumer")
-async def delete(group: GroupName, instance: InstanceName, hub: Shared) -> Response:
-    """It leaves its group; with auto commit, what was read is committed."""
-    await in_thread(hub, partial(hub.instances.delete, group, instance))
-    return Response(status_code=HTTPStatus.NO_CONTENT)
+@dataclass(frozen=True, slots=True)
+class Consumer:
+    """The consumer that a path names; the dependency of the routes below."""
+
+    group: GroupName
+    instance: Annotated[
+        str, Path(description="The consumer's name.", min_length=1, max_length=1000, pattern=NO_NUL)
+    ]
+    hub: Shared
+
+    def get(self) -> Instance:
+        return self.hub.instances.get(self.group, self.instance)
 
 
-# -- what is read ------------------------------------------------------------------------------
+ConsumerDep = Annotated[Consumer, Depends()]
+
+
+@router.delete(ADDRESS, **_NOTHING, summary="Delete a consumer")
+async def delete(consumer: ConsumerDep) -> Response:
+    """Leave the group; with auto commit, commit the offsets of what was read."""
+    hub = consumer.hub
+    await hub.consume(partial(hub.instances.delete, consumer.group, consumer.instance))
+    return Response(status_code=NO_CONTENT)
+
+
+# -- subscription and assignment -------------------------------------------------------------------
 
 
 class SubscriptionV2(Body):
-    """Topics, or a pattern for their names."""
+    """Topics, or a pattern of topic names."""
 
     topics: Annotated[list[Name] | None, Field(min_length=1, max_length=1000)] = None
     topic_pattern: Annotated[StrictStr | None, Field(min_length=1, max_length=1000, pattern=NO_NUL)] = None
@@ -93,53 +132,217 @@ class SubscriptionV2(Body):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopicsV2:
-    """Topics by name."""
+    """Names of topics."""
 
     topics: list[str]
 
 
-@router.post(f"{ADDRESS}/subscription", **NO_CONTENT, summary="Subscribe to topics")
-async def subscribe(group: GroupName, instance: InstanceName, asked: SubscriptionV2, hub: Shared) -> Response:
-    """Or to a pattern; this takes the place of what was subscribed to before."""
-    if (asked.topics is None) == (asked.topic_pattern is None):
-        raise Problem(HTTPStatus.UNPROCESSABLE_ENTITY, 422, "give topics or topic_pattern, and not both")
-    found = hub.instances.get(group, instance)
-    await in_thread(hub, partial(found.subscribe, asked.topics or [], asked.topic_pattern))
-    return Response(status_code=HTTPStatus.NO_CONTENT)
+class PlaceV2(Body):
+    """A partition."""
+
+    topic: Name
+    partition: Index
 
 
-@router.get(
-    f"{ADDRESS}/subscription", response_model=TopicsV2, responses=REFUSALS, summary="What is subscribed to"
-)
-async def subscription(
-    group: GroupName, instance: InstanceName, media_type: AnswerType, hub: Shared
+class PlacesV2(Body):
+    """Partitions."""
+
+    partitions: Annotated[list[PlaceV2], Field(max_length=PARTITIONS)]
+
+    def topic_partitions(self) -> list[TopicPartition]:
+        return [TopicPartition(each.topic, each.partition) for each in self.partitions]
+
+
+@router.post(f"{ADDRESS}/subscription", **_NOTHING, summary="Subscribe to topics")
+async def subscribe(consumer: ConsumerDep, body: SubscriptionV2) -> Response:
+    """Subscribe to topics or to a pattern, in place of the earlier subscription."""
+    if (body.topics is None) == (body.topic_pattern is None):
+        raise Problem(HTTPStatus.UNPROCESSABLE_ENTITY, 422, "expected either topics or topic_pattern")
+    await consumer.hub.consume(partial(consumer.get().subscribe, body.topics or [], body.topic_pattern))
+    return Response(status_code=NO_CONTENT)
+
+
+@router.get(f"{ADDRESS}/subscription", responses=PLAIN_TOO, summary="Get the subscription")
+async def subscription(consumer: ConsumerDep) -> TopicsV2:
+    """Return the topics; for a pattern, those of the partitions that are assigned to the consumer."""
+    return TopicsV2(topics=await consumer.hub.consume(consumer.get().subscription))
+
+
+@router.delete(f"{ADDRESS}/subscription", **_NOTHING, summary="Unsubscribe")
+async def unsubscribe(consumer: ConsumerDep) -> Response:
+    """Unsubscribe from all topics, and drop partitions that were assigned by hand."""
+    await consumer.hub.consume(consumer.get().unsubscribe)
+    return Response(status_code=NO_CONTENT)
+
+
+@router.post(f"{ADDRESS}/assignments", **_NOTHING, summary="Assign partitions by hand")
+async def assign(consumer: ConsumerDep, body: PlacesV2) -> Response:
+    """Assign partitions, whatever the group's other members read."""
+    found = consumer.get()
+    for each in body.topic_partitions():
+        await consumer.hub.topics.check(each.topic, each.partition)
+    await consumer.hub.consume(partial(found.assign, body.topic_partitions()))
+    return Response(status_code=NO_CONTENT)
+
+
+@router.get(f"{ADDRESS}/assignments", responses=PLAIN_TOO, summary="Get the assignment")
+async def assignments(consumer: ConsumerDep) -> PlacesV2:
+    """Return the partitions that are assigned by hand or by the group."""
+    found = await consumer.hub.consume(consumer.get().assignment)
+    return PlacesV2.model_construct(partitions=[PlaceV2.model_construct(**each._asdict()) for each in found])
+
+
+# -- positions and committed offsets ---------------------------------------------------------------
+
+
+class PositionV2(PlaceV2):
+    """An offset in a partition."""
+
+    offset: Annotated[Offset, Field(lt=INT64)]  # there has to be a next one
+    metadata: StrictStr | None = None
+
+
+class PositionsV2(Body):
+    """Offsets of partitions."""
+
+    offsets: Annotated[list[PositionV2], Field(max_length=PARTITIONS)]
+
+
+class CommitV2(Body):
+    """Offsets to commit, or nothing."""
+
+    offsets: Annotated[list[PositionV2] | None, Field(max_length=PARTITIONS)] = None
+
+
+@router.post(f"{ADDRESS}/offsets", responses=PLAIN_TOO, summary="Commit offsets")
+async def commit(consumer: ConsumerDep, body: CommitV2 | None = None) -> list[Any]:
+    """Commit the offsets of the last processed records; without offsets, of all records that were read."""
+    offsets = None
+    if body is not None and body.offsets is not None:
+        offsets = {TopicPartition(each.topic, each.partition): each.offset + 1 for each in body.offsets}
+    await consumer.hub.consume(partial(consumer.get().commit, offsets))
+    return []
+
+
+@router.get(f"{ADDRESS}/offsets", responses=PLAIN_TOO, summary="Get committed offsets")
+async def committed(consumer: ConsumerDep, request: Request) -> dict[str, list[dict[str, Any]]]:
+    """Return the committed offsets of the partitions in the body, or of the assigned ones without a body.
+
+    The body is `{"partitions": [{"topic": "orders", "partition": 0}]}`. A committed offset is that of the
+    next record to read.
+    """
+    found = consumer.get()
+    body = await request.body()
+    wanted = _places(body) if body.strip() else await consumer.hub.consume(found.assignment)
+    offsets = await consumer.hub.consume(partial(found.committed, wanted))
+    return {
+        "offsets": [{**each._asdict(), "offset": offset, "metadata": ""} for each, offset in offsets.items()]
+    }
+
+
+def _places(body: bytes) -> list[TopicPartition]:
+    try:
+        return PlacesV2.model_validate(read_json(body)).topic_partitions()
+    except ValueError as error:
+        raise Problem(HTTPStatus.UNPROCESSABLE_ENTITY, 422, f"the body: {error}") from None
+
+
+@router.post(f"{ADDRESS}/positions", **_NOTHING, summary="Seek")
+async def seek(consumer: ConsumerDep, body: PositionsV2) -> Response:
+    """Read from these offsets on; the partitions have to be assigned to the consumer."""
+    offsets = {TopicPartition(each.topic, each.partition): each.offset for each in body.offsets}
+    return await _seek(consumer, offsets)
+
+
+@router.post(f"{ADDRESS}/positions/beginning", **_NOTHING, summary="Seek to the beginning")
+async def seek_to_beginning(consumer: ConsumerDep, body: PlacesV2) -> Response:
+    """Read these partitions from their beginning."""
+    return await _seek(consumer, dict.fromkeys(body.topic_partitions(), OFFSET_BEGINNING))
+
+
+@router.post(f"{ADDRESS}/positions/end", **_NOTHING, summary="Seek to the end")
+async def seek_to_end(consumer: ConsumerDep, body: PlacesV2) -> Response:
+    """Read these partitions from their end."""
+    return await _seek(consumer, dict.fromkeys(body.topic_partitions(), OFFSET_END))
+
+
+async def _seek(consumer: Consumer, offsets: dict[TopicPartition, int]) -> Response:
+    await consumer.hub.consume(partial(consumer.get().seek, offsets))
+    return Response(status_code=NO_CONTENT)
+
+
+# -- records ---------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReadV2:
+    """A record."""
+
+    topic: str
+    key: Any
+    value: Any
+    partition: int
+    offset: int
+
+
+@router.get(f"{ADDRESS}/records", response_model=list[ReadV2], responses=PLAIN_TOO, summary="Read records")
+async def records(
+    consumer: ConsumerDep,
+    *,
+    timeout: Annotated[  # noqa: ASYNC109  the REST proxy calls it so
+        int | None,
+        Query(description="Most ms to wait for records; -1 is the consumer's own setting.", ge=-1, le=30_000),
+    ] = None,
+    max_bytes: Annotated[
+        int | None, Query(description="Most bytes to return, unless one record has more.", ge=-1, le=INT64)
+    ] = None,
+    accept: Annotated[str | None, Header(include_in_schema=False)] = None,
 ) -> Response:
-    """The topics' names; of a pattern, those of which partitions are assigned to the consumer."""
-    found = hub.instances.get(group, instance)
-    return json_answer({"topics": await in_thread(hub, found.subscription)}, media_type=media_type)
+    """Return the records since the last read; an empty list if none came in time.
+
+    They have the format that the consumer was created with, which the Accept header has to allow. A record in
+    another format ends the read: the error names it, and `positions` can seek past it.
+    """
+    found = consumer.get()
+    media_type = records_type(accept, found.options.format)
+    decode = _DECODERS.get(found.options.format, partial(_by_schema, consumer.hub))
+    read = await consumer.hub.read(
+        partial(
+            found.read,
+            None if timeout is None or timeout < 0 else timeout,
+            None if max_bytes is None or max_bytes <= 0 else max_bytes,
+            partial(_record, decode),
+        )
+    )
+    return json_answer(read, media_type=media_type)
 
 
-@router.delete(f"{ADDRESS}/subscription", **NO_CONTENT, summary="Unsubscribe")
-async def unsubscribe(group: GroupName, instance: InstanceName, hub: Shared) -> Response:
-    """From everything; partitions that were assigned by hand are let go, too."""
-    await in_thread(hub, hub.instances.get(group, instance).unsubscribe)
-    return Response(status_code=HTTPStatus.NO_CONTENT)
+def _record(decode: Callable[[bytes | None], Any], record: Record) -> dict[str, Any]:
+    return {
+        "topic": record.topic,
+        "key": decode(record.key),
+        "value": decode(record.value),
+        "partition": record.partition,
+        "offset": record.offset,
+    }
 
 
-@router.post(f"{ADDRESS}/assignments", **NO_CONTENT, summary="Assign partitions by hand")
-async def assign(group: GroupName, instance: InstanceName, asked: PlacesV2, hub: Shared) -> Response:
-    """Whatever other members of the group read."""
-    found = hub.instances.get(group, instance)
-    for place in asked.places():
-        await hub.topics.check(place.topic, place.partition)
-    await in_thread(hub, partial(found.assign, asked.places()))
-    return Response(status_code=HTTPStatus.NO_CONTENT)
+def _binary(data: bytes | None) -> str | None:
+    return None if data is None else base64.b64encode(data).decode()
 
 
-@router.get(f"{ADDRESS}/assignments", response_model=PlacesV2, responses=REFUSALS, summary="What is assigned")
-async def assignments(
-    group: GroupName, instance: InstanceName, media_type: AnswerType, hub: Shared
-) -> Response:
-    """By hand, or by the group."""
-    found = await in_thread(hub, hub.instances.get(group, instance).assignment)
-    return json_answer({"partitions": [each._asdict() for each in found]}, media_type=media_type)
+def _json(data: bytes | None) -> Any:
+    try:
+        return None if data is None else read_json(data)
+    except NotJson as error:
+        raise Unreadable(f"it is not JSON: {error}") from None
+
+
+def _by_schema(hub: Hub, data: bytes | None) -> Any:
+    try:
+        return hub.schemas.read(data)
+    except BadValue as error:
+        raise Unreadable(str(error)) from None
+
+
+_DECODERS: dict[str, Callable[[bytes | None], Any]] = {"binary": _binary, "json": _json}

@@ -6,101 +6,42 @@ from fastapi import APIRouter, Request
 from starlette.concurrency import run_in_threadpool
 
 from headrace.client.cluster.reading import read_partitions
-from headrace.http.gateway.asking import BrokerId
+from headrace.http.gateway.bodies import BrokerId
 from headrace.http.gateway.hub import Shared
-from headrace.http.gateway.v3_envelope import (
-    REFUSALS,
+from headrace.http.gateway.v3_resources import (
     Collection,
     Fields,
     Linked,
     Links,
     Resource,
     V3Route,
-    own_id,
+    get_broker,
+    read_cluster_id,
+    v3_router,
 )
-from headrace.http.gateway.v3_partitions import replica
-from headrace.http.problems import Problem, answers
-from headrace.http.reach import SILENCE_S, Reach, Reached
-from headrace.protocol.schema.metadata import MetadataResponse, MetadataResponseBroker
+from headrace.http.gateway.v3_topics import replica
+from headrace.http.problems import answers
+from headrace.http.reach import Reached
+from headrace.protocol.schema.metadata import MetadataResponseBroker
 
 clusters_router = APIRouter(prefix="/v3", tags=["REST proxy v3"], route_class=V3Route)
-router = APIRouter(prefix="/v3/clusters/{cluster_id}", tags=["REST proxy v3"], route_class=V3Route)
+router = v3_router()
 
 
 @clusters_router.get(
-    "/clusters",
-    response_model=Collection,
-    responses=answers(HTTPStatus.SERVICE_UNAVAILABLE),
-    summary="The clusters: one",
+    "/clusters", responses=answers(HTTPStatus.SERVICE_UNAVAILABLE), summary="List clusters: one"
 )
-async def clusters(request: Request, hub: Shared, reach: Reached) -> Fields:
-    """The cluster behind this gateway."""
-    links = Links(str(request.base_url), await own_id(hub))
+async def clusters(request: Request, hub: Shared, reach: Reached) -> Collection:
+    """Return the gateway's cluster in a list."""
+    links = Links(str(request.base_url), await read_cluster_id(hub))
     return links.clusters([await run_in_threadpool(cluster, links, reach)])
 
 
-@router.get("", response_model=Resource, responses=REFUSALS, summary="The cluster")
-def cluster(links: Linked, reach: Reached) -> Fields:
-    """With the addresses of all that is in it."""
-    found = _metadata(reach)
-    return _cluster(links, found.controller_id if found.controller_id >= 0 else None)
-
-
-@router.get("/brokers", response_model=Collection, responses=REFUSALS, summary="Its brokers")
-def brokers(links: Linked, reach: Reached) -> Fields:
-    """Those that are alive."""
-    found = sorted(_metadata(reach).brokers, key=lambda each: each.node_id)
-    return links.collection("Broker", ["brokers"], (_broker(links, each) for each in found))
-
-
-@router.get(
-    "/brokers/{broker_id}",
-    response_model=Resource,
-    responses=REFUSALS,
-    summary="A broker",
-)
-def broker(broker_id: BrokerId, links: Linked, reach: Reached) -> Fields:
-    """Where it listens."""
-    return _broker(links, the_broker(_metadata(reach), broker_id))
-
-
-@router.get(
-    "/brokers/{broker_id}/partition-replicas",
-    response_model=Collection,
-    responses=REFUSALS,
-    summary="What is on a broker",
-)
-def partition_replicas(broker_id: BrokerId, links: Linked, reach: Reached) -> Fields:
-    """Its replicas, by topic and partition."""
-    found = _metadata(reach)
-    the_broker(found, broker_id)
-    held = [each for each in read_partitions(found) if broker_id in each.replicas]
-    return links.collection(
-        "Replica",
-        ["brokers", broker_id, "partition-replicas"],
-        (
-            replica(links, each.topic_partition, broker_id, leader=each.leader, in_sync=each.in_sync)
-            for each in held
-        ),
-    )
-
-
-def the_broker(found: MetadataResponse, broker_id: int) -> MetadataResponseBroker:
-    """A broker that is alive; a Problem if it is none of these."""
-    there = {each.node_id: each for each in found.brokers}
-    if broker_id not in there:
-        said = f"there is no broker {broker_id}, only {', '.join(map(str, sorted(there)))}"
-        raise Problem(HTTPStatus.NOT_FOUND, 40404, said)
-    return there[broker_id]
-
-
-def _metadata(reach: Reach) -> MetadataResponse:
-    with reach.brokers(SILENCE_S) as asked:
-        return asked.metadata()
-
-
-def _cluster(links: Links, controller: int | None) -> Fields:
-    fields: Fields = {} if controller is None else {"controller": links.related("brokers", controller)}
+@router.get("", summary="Get the cluster")
+def cluster(links: Linked, reach: Reached) -> Resource:
+    """Return the addresses of the cluster's brokers, topics, groups and settings."""
+    controller = reach.metadata().controller_id
+    fields: Fields = {"controller": links.related("brokers", controller)} if controller >= 0 else {}
     relations = {
         "brokers": ["brokers"],
         "broker_configs": ["broker-configs"],
@@ -113,7 +54,36 @@ def _cluster(links: Links, controller: int | None) -> Fields:
     )
 
 
-def _broker(links: Links, found: MetadataResponseBroker) -> Fields:
+@router.get("/brokers", summary="List brokers")
+def brokers(links: Linked, reach: Reached) -> Collection:
+    """Return the brokers that are alive."""
+    found = sorted(reach.metadata().brokers, key=lambda each: each.node_id)
+    return links.collection("Broker", ["brokers"], (_broker(links, each) for each in found))
+
+
+@router.get("/brokers/{broker_id}", summary="Get a broker")
+def broker(broker_id: BrokerId, links: Linked, reach: Reached) -> Resource:
+    """Return host and port of the broker."""
+    return _broker(links, get_broker(reach.metadata(), broker_id))
+
+
+@router.get("/brokers/{broker_id}/partition-replicas", summary="List the replicas of a broker")
+def partition_replicas(broker_id: BrokerId, links: Linked, reach: Reached) -> Collection:
+    """Return the broker's replicas, by topic and partition."""
+    metadata = reach.metadata()
+    get_broker(metadata, broker_id)
+    held = [each for each in read_partitions(metadata) if broker_id in each.replicas]
+    return links.collection(
+        "Replica",
+        ["brokers", broker_id, "partition-replicas"],
+        (
+            replica(links, each.topic_partition, broker_id, leader=each.leader, in_sync=each.in_sync)
+            for each in held
+        ),
+    )
+
+
+def _broker(links: Links, found: MetadataResponseBroker) -> Resource:
     at = ["brokers", found.node_id]
     return links.resource(
         "Broker",

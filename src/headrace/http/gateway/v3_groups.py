@@ -1,138 +1,134 @@
-"""REST proxy, v3: consumer groups, their members, and how far they are."""
+"""REST proxy, v3: consumer groups, their members, and their lag."""
 
 import re
 from http import HTTPStatus
 from typing import Annotated
 
-from fastapi import APIRouter, Path
+from fastapi import Depends, Path
 
 from headrace.client.groups.group import Group, Member, Progress
-from headrace.http.gateway.asking import GROUP, NO_NUL, PartitionId, TopicName
-from headrace.http.gateway.v3_envelope import (
-    REFUSALS,
-    Collection,
-    Fields,
-    Linked,
-    Links,
-    Resource,
-    V3Route,
-)
+from headrace.http.gateway.bodies import GROUP, NO_NUL, PartitionId, TopicName
+from headrace.http.gateway.v3_resources import Collection, Fields, Linked, Links, Resource, v3_router
 from headrace.http.problems import Problem
-from headrace.http.reach import Reach, Reached
+from headrace.http.reach import Reached
 
-router = APIRouter(
-    prefix="/v3/clusters/{cluster_id}/consumer-groups", tags=["REST proxy v3"], route_class=V3Route
-)
+router = v3_router("/consumer-groups")
 
-GroupId = Annotated[
-    str,
-    Path(
-        alias="consumer_group_id",
-        description="A group's name.",
-        min_length=1,
-        max_length=GROUP,
-        pattern=NO_NUL,
-    ),
-]
-ConsumerId = Annotated[
-    str, Path(alias="consumer_id", description="A member's id.", min_length=1, max_length=1000)
-]
 _GROUP = "/{consumer_group_id}"
+_CONSUMER = f"{_GROUP}/consumers/{{consumer_id}}"
 
 
-@router.get("", response_model=Collection, responses=REFUSALS, summary="Every group")
-def groups(links: Linked, reach: Reached) -> Fields:
-    """By name."""
+def described(
+    name: Annotated[
+        str,
+        Path(
+            alias="consumer_group_id",
+            description="The group.",
+            min_length=1,
+            max_length=GROUP,
+            pattern=NO_NUL,
+        ),
+    ],
+    reach: Reached,
+) -> Group:
+    return reach.groups.describe([name])[0]
+
+
+Described = Annotated[Group, Depends(described)]
+
+
+def member_of(
+    group: Described,
+    member_id: Annotated[
+        str, Path(alias="consumer_id", description="The member's id.", min_length=1, max_length=1000)
+    ],
+) -> Member:
+    """Return the member that a path names; raise a Problem (404) if the group does not have it."""
+    for each in group.members:
+        if each.member_id == member_id:
+            return each
+    raise Problem(HTTPStatus.NOT_FOUND, 404, f"group {group.name} has no member {member_id}")
+
+
+MemberDep = Annotated[Member, Depends(member_of)]
+
+
+@router.get("", summary="List groups")
+def groups(links: Linked, reach: Reached) -> Collection:
+    """Return all groups by name."""
     names = [each.name for each in reach.groups.list_groups()]
     found = reach.groups.describe(names) if names else []
     return links.collection("ConsumerGroup", ["consumer-groups"], (_group(links, each) for each in found))
 
 
-@router.get(_GROUP, response_model=Resource, responses=REFUSALS, summary="A group")
-def group(name: GroupId, links: Linked, reach: Reached) -> Fields:
-    """Its state, and who coordinates it."""
-    return _group(links, _described(reach, name))
+@router.get(_GROUP, summary="Get a group")
+def group(links: Linked, found: Described) -> Resource:
+    """Return the group's state and coordinator."""
+    return _group(links, found)
 
 
-@router.get(f"{_GROUP}/consumers", response_model=Collection, responses=REFUSALS, summary="A group's members")
-def consumers(name: GroupId, links: Linked, reach: Reached) -> Fields:
-    """Each with the address of what is assigned to it."""
-    found = _described(reach, name)
-    at = ["consumer-groups", name, "consumers"]
-    return links.collection("Consumer", at, (_consumer(links, name, each) for each in found.members))
+@router.get(f"{_GROUP}/consumers", summary="List the members of a group")
+def consumers(links: Linked, found: Described) -> Collection:
+    """Return each member with the address of its assignment."""
+    at = ["consumer-groups", found.name, "consumers"]
+    return links.collection("Consumer", at, (_consumer(links, found.name, each) for each in found.members))
 
 
-@router.get(
-    f"{_GROUP}/consumers/{{consumer_id}}", response_model=Resource, responses=REFUSALS, summary="A member"
-)
-def consumer(name: GroupId, member_id: ConsumerId, links: Linked, reach: Reached) -> Fields:
-    """By its member id."""
-    return _consumer(links, name, _member(reach, name, member_id))
+@router.get(_CONSUMER, summary="Get a member")
+def consumer(links: Linked, found: Described, member: MemberDep) -> Resource:
+    """Return the member with this member id."""
+    return _consumer(links, found.name, member)
 
 
-@router.get(
-    f"{_GROUP}/consumers/{{consumer_id}}/assignments",
-    response_model=Collection,
-    responses=REFUSALS,
-    summary="What is assigned to a member",
-)
-def assignments(name: GroupId, member_id: ConsumerId, links: Linked, reach: Reached) -> Fields:
-    """Partition by partition."""
-    found = _member(reach, name, member_id)
-    at = ["consumer-groups", name, "consumers", member_id, "assignments"]
-    places = [(each.topic, index) for each in found.assignment for index in each.partitions]
+@router.get(f"{_CONSUMER}/assignments", summary="List the partitions of a member")
+def assignments(links: Linked, found: Described, member: MemberDep) -> Collection:
+    """Return each partition that is assigned to the member."""
+    at = ["consumer-groups", found.name, "consumers", member.member_id, "assignments"]
+    places = [(each.topic, index) for each in member.assignment for index in each.partitions]
     return links.collection(
         "ConsumerAssignment",
         at,
-        (_assignment(links, name, member_id, topic, index) for topic, index in places),
+        (_assignment(links, found.name, member.member_id, topic, index) for topic, index in places),
     )
 
 
-@router.get(f"{_GROUP}/lags", response_model=Collection, responses=REFUSALS, summary="A group's lags")
-def lags(name: GroupId, links: Linked, reach: Reached) -> Fields:
-    """Of the partitions for which it has committed an offset."""
-    found = _described(reach, name)
-    known = [each for each in found.partitions if each.lag is not None]
-    return links.collection(
-        "ConsumerLag", ["consumer-groups", name, "lags"], (_lag(links, found, each) for each in known)
-    )
+@router.get(f"{_GROUP}/lags", summary="List the lags of a group")
+def lags(links: Linked, found: Described) -> Collection:
+    """Return the lag of each partition that the group has committed an offset for."""
+    at = ["consumer-groups", found.name, "lags"]
+    return links.collection("ConsumerLag", at, (_lag(links, found, each) for each in _lagging(found)))
 
 
 @router.get(
-    f"{_GROUP}/lags/{{topic_name}}/partitions/{{partition_id}}",
-    response_model=Resource,
-    responses=REFUSALS,
-    summary="A group's lag in a partition",
+    f"{_GROUP}/lags/{{topic_name}}/partitions/{{partition_id}}", summary="Get a group's lag in a partition"
 )
-def lag(
-    name: GroupId, topic_name: TopicName, partition_id: PartitionId, links: Linked, reach: Reached
-) -> Fields:
-    """What is committed, what is there, and the difference."""
-    found = _described(reach, name)
-    for each in found.partitions:
-        if (each.topic, each.partition) == (topic_name, partition_id) and each.lag is not None:
+def lag(links: Linked, found: Described, topic_name: TopicName, partition_id: PartitionId) -> Resource:
+    """Return the committed offset, the log end offset, and the difference."""
+    for each in _lagging(found):
+        if (each.topic, each.partition) == (topic_name, partition_id):
             return _lag(links, found, each)
-    said = f"group {name} has committed nothing for {topic_name}-{partition_id}"
-    raise Problem(HTTPStatus.NOT_FOUND, 404, said)
+    why = f"group {found.name} has committed no offset for {topic_name}-{partition_id}"
+    raise Problem(HTTPStatus.NOT_FOUND, 404, why)
 
 
-@router.get(
-    f"{_GROUP}/lag-summary", response_model=Resource, responses=REFUSALS, summary="A group's lag in one"
-)
-def lag_summary(name: GroupId, links: Linked, reach: Reached) -> Fields:
-    """The sum, and where it is largest."""
-    found = _described(reach, name)
-    known = [each for each in found.partitions if each.lag is not None]
+@router.get(f"{_GROUP}/lag-summary", summary="Get a group's total lag")
+def lag_summary(links: Linked, found: Described) -> Resource:
+    """Return the sum, and the partition with the largest lag."""
+    known = _lagging(found)
     if not known:
-        raise Problem(HTTPStatus.NOT_FOUND, 404, f"group {name} has committed nothing")
+        raise Problem(HTTPStatus.NOT_FOUND, 404, f"group {found.name} has committed no offset")
     worst = max(known, key=lambda each: each.lag or 0)
     member = _owner(found, worst)
+    related: Fields = {}
+    if member is not None:
+        at = links.related("consumer-groups", found.name, "consumers", member.member_id)
+        related = {"max_lag_consumer": at}
     return links.resource(
         "ConsumerGroupLagSummary",
-        ["consumer-groups", name, "lag-summary"],
-        f"consumer-group={name}/lag-summary",
+        ["consumer-groups", found.name, "lag-summary"],
+        f"consumer-group={found.name}/lag-summary",
         {
-            "consumer_group_id": name,
+            "consumer_group_id": found.name,
             "max_lag_consumer_id": member.member_id if member else "",
             "max_lag_instance_id": member.instance_id if member else None,
             "max_lag_client_id": member.client_id if member else "",
@@ -140,35 +136,23 @@ def lag_summary(name: GroupId, links: Linked, reach: Reached) -> Fields:
             "max_lag_partition_id": worst.partition,
             "max_lag": worst.lag,
             "total_lag": found.total_lag,
-            **_max_lag_consumer(links, name, member),
+            **related,
             "max_lag_partition": links.related("topics", worst.topic, "partitions", worst.partition),
         },
     )
 
 
-def _max_lag_consumer(links: Links, group: str, member: Member | None) -> Fields:
-    """Its address; nothing where nobody reads the partition."""
-    if member is None:
-        return {}
-    return {"max_lag_consumer": links.related("consumer-groups", group, "consumers", member.member_id)}
-
-
-def _described(reach: Reach, name: str) -> Group:
-    return reach.groups.describe([name])[0]
-
-
-def _member(reach: Reach, group: str, member_id: str) -> Member:
-    for each in _described(reach, group).members:
-        if each.member_id == member_id:
-            return each
-    raise Problem(HTTPStatus.NOT_FOUND, 404, f"group {group} has no member {member_id}")
+def _lagging(group: Group) -> list[Progress]:
+    """Return the partitions whose lag is known."""
+    return [each for each in group.partitions if each.lag is not None]
 
 
 def _owner(group: Group, progress: Progress) -> Member | None:
+    """Return the member that a partition is assigned to."""
     return next((each for each in group.members if each.member_id == progress.member_id), None)
 
 
-def _group(links: Links, found: Group) -> Fields:
+def _group(links: Links, found: Group) -> Resource:
     at = ["consumer-groups", found.name]
     return links.resource(
         "ConsumerGroup",
@@ -188,14 +172,14 @@ def _group(links: Links, found: Group) -> Fields:
     )
 
 
-def _consumer(links: Links, group: str, found: Member) -> Fields:
-    at = ["consumer-groups", group, "consumers", found.member_id]
+def _consumer(links: Links, group_name: str, found: Member) -> Resource:
+    at = ["consumer-groups", group_name, "consumers", found.member_id]
     return links.resource(
         "Consumer",
         at,
-        f"consumer-group={group}/consumer={found.member_id}",
+        f"consumer-group={group_name}/consumer={found.member_id}",
         {
-            "consumer_group_id": group,
+            "consumer_group_id": group_name,
             "consumer_id": found.member_id,
             "instance_id": found.instance_id,
             "client_id": found.client_id,
@@ -204,14 +188,14 @@ def _consumer(links: Links, group: str, found: Member) -> Fields:
     )
 
 
-def _assignment(links: Links, group: str, member_id: str, topic: str, index: int) -> Fields:
-    at = ["consumer-groups", group]
+def _assignment(links: Links, group_name: str, member_id: str, topic: str, index: int) -> Resource:
+    at = ["consumer-groups", group_name]
     return links.resource(
         "ConsumerAssignment",
         [*at, "consumers", member_id, "assignments", topic, "partitions", index],
-        f"consumer-group={group}/consumer={member_id}/assignment={topic}/partition={index}",
+        f"consumer-group={group_name}/consumer={member_id}/assignment={topic}/partition={index}",
         {
-            "consumer_group_id": group,
+            "consumer_group_id": group_name,
             "consumer_id": member_id,
             "topic_name": topic,
             "partition_id": index,
@@ -221,19 +205,19 @@ def _assignment(links: Links, group: str, member_id: str, topic: str, index: int
     )
 
 
-def _lag(links: Links, group: Group, found: Progress) -> Fields:
-    member = _owner(group, found)
+def _lag(links: Links, found: Group, progress: Progress) -> Resource:
+    member = _owner(found, progress)
     return links.resource(
         "ConsumerLag",
-        ["consumer-groups", group.name, "lags", found.topic, "partitions", found.partition],
-        f"consumer-group={group.name}/lag={found.topic}/partition={found.partition}",
+        ["consumer-groups", found.name, "lags", progress.topic, "partitions", progress.partition],
+        f"consumer-group={found.name}/lag={progress.topic}/partition={progress.partition}",
         {
-            "consumer_group_id": group.name,
-            "topic_name": found.topic,
-            "partition_id": found.partition,
-            "current_offset": found.committed,
-            "log_end_offset": found.log_end,
-            "lag": found.lag,
+            "consumer_group_id": found.name,
+            "topic_name": progress.topic,
+            "partition_id": progress.partition,
+            "current_offset": progress.committed,
+            "log_end_offset": progress.log_end,
+            "lag": progress.lag,
             "consumer_id": member.member_id if member else "",
             "instance_id": member.instance_id if member else None,
             "client_id": member.client_id if member else "",

@@ -1,4 +1,4 @@
-"""REST proxy, v3: a record as a request has it, the record that is written, and the answer about it."""
+"""REST proxy, v3: a record of a request, encoded plainly or by a schema, and the report about it."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -10,13 +10,14 @@ from pydantic import AwareDatetime, Field, StrictInt, StrictStr, ValidationError
 
 from headrace.client.errors import ClientError, NoSuchTopic
 from headrace.client.records.one_by_one import Record
-from headrace.http.gateway.asking import INT32, Body, Index, example
+from headrace.http.gateway.bodies import INT32, Body, Index, example
 from headrace.http.gateway.delivery import Delivered
 from headrace.http.gateway.encoding import BadValue, TooCostly, as_binary, as_json, as_text
 from headrace.http.gateway.plain_json import NotJson, read_json
-from headrace.http.problems import Problem, code_of
+from headrace.http.gateway.schemas import TYPES, Schemas, framed
+from headrace.http.problems import Problem, code_of, printable
 
-HEADERS: Final = 1000  # of a record
+HEADERS: Final = 1000  # most headers of a record
 BAD_PAYLOAD: Final = 42206
 TOO_COSTLY: Final = 42210
 _PLAIN: Final[Mapping[str, Callable[[Any], bytes | None]]] = {
@@ -24,10 +25,12 @@ _PLAIN: Final[Mapping[str, Callable[[Any], bytes | None]]] = {
     "JSON": as_json,
     "STRING": as_text,
 }
+_FORMATS: Final = {"AVRO": "avro", "JSONSCHEMA": "jsonschema", "PROTOBUF": "protobuf"}
+_TYPE_NAMES: Final = {format_: name for name, format_ in _FORMATS.items()}
 
 
 class DataV3(Body):
-    """A key or value, and how it is written: plainly, or by a schema."""
+    """A key or value, and its type: plain, or with a schema."""
 
     type: Literal["BINARY", "JSON", "STRING", "AVRO", "JSONSCHEMA", "PROTOBUF"] | None = None
     data: Any = None
@@ -46,7 +49,7 @@ class HeaderV3(Body):
 
 
 class RecordV3(Body):
-    """A record to be written."""
+    """A record to produce."""
 
     model_config = example(key={"type": "STRING", "data": "alice"}, value={"type": "JSON", "data": {"n": 1}})
 
@@ -58,56 +61,49 @@ class RecordV3(Body):
 
 
 @dataclass(frozen=True, slots=True)
-class Written:
-    """A key or value as bytes, and what the answer says of it."""
+class EncodedData:
+    """A key or value as bytes, and what the report says of it."""
 
     data: bytes | None
-    said: dict[str, Any] | None
+    report: dict[str, Any] | None
 
 
-Draft = Callable[[], Written]
-"""What has been found to fit, and is registered, if it is to be, when it is called."""
-
-BySchema = Callable[[DataV3, str, bool], Draft]
-"""Writes data by its schema, for a topic, as a key or not."""
+Draft = Callable[[], EncodedData]
+"""A key or value that fits its schema; calling it registers the schema, if it is new."""
 
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """A record to be sent, and what the answer will say of its key and value."""
+    """A record to send, and what the report will say of its key and value."""
 
     record: Record
-    said: dict[str, Any]
+    report: dict[str, Any]
 
 
 def read_record(text: bytes) -> RecordV3:
-    """The record in a request; a Problem says what is wrong with it."""
+    """Return the record in a request; raise a Problem (400) if it is invalid."""
     try:
         return RecordV3.model_validate(read_json(text))
     except NotJson as error:
-        raise Problem(HTTPStatus.BAD_REQUEST, 400, f"this is not JSON: {error}") from None
+        raise _bad(f"this is not JSON: {error}") from None
     except ValidationError as error:
-        raise Problem(HTTPStatus.BAD_REQUEST, 400, invalid(error)) from None
+        errors = error.errors(include_url=False)[:5]
+        raise _bad(
+            "; ".join(f"{'.'.join(map(str, each['loc']))}: {each['msg']}" for each in errors)
+        ) from None
 
 
-def invalid(error: ValidationError) -> str:
-    """What is wrong, as people write it."""
-    return "; ".join(
-        f"{'.'.join(map(str, each['loc']))}: {each['msg']}" for each in error.errors(include_url=False)[:5]
-    )
+def has_schema(record: RecordV3) -> bool:
+    """Return whether a schema is needed to encode the record."""
+    return any(each is not None and each.type not in _PLAIN for each in (record.key, record.value))
 
 
-def has_schema(asked: RecordV3) -> bool:
-    """Whether the registry has to be asked about it."""
-    return any(each is not None and each.type not in _PLAIN for each in (asked.key, asked.value))
-
-
-def prepare(asked: RecordV3, topic: str, by_schema: BySchema) -> Prepared:
-    """The record, as bytes; a Problem if it cannot be written so."""
+def prepare(given: RecordV3, topic: str, schemas: Callable[[], Schemas]) -> Prepared:
+    """Return the encoded record; raise a Problem if that fails. With a schema, it waits for brokers."""
     try:
-        key_draft = _draft(asked.key, topic, by_schema, is_key=True)
-        value_draft = _draft(asked.value, topic, by_schema, is_key=False)
-        headers = [(_name(each), as_binary(each.value)) for each in asked.headers]
+        key_draft = _draft(given.key, f"{topic}-key", schemas)
+        value_draft = _draft(given.value, f"{topic}-value", schemas)
+        headers = [(_header_name(each), as_binary(each.value)) for each in given.headers]
     except TooCostly as error:
         raise Problem(HTTPStatus.UNPROCESSABLE_ENTITY, TOO_COSTLY, str(error)) from None
     except BadValue as error:
@@ -117,42 +113,94 @@ def prepare(asked: RecordV3, topic: str, by_schema: BySchema) -> Prepared:
         key=key.data,
         value=value.data,
         headers=headers,
-        partition=asked.partition_id,
-        timestamp_ms=None if asked.timestamp is None else _ms(asked.timestamp),
+        partition=given.partition_id,
+        timestamp_ms=None if given.timestamp is None else _ms(given.timestamp),
     )
-    said = {name: each.said for name, each in (("key", key), ("value", value)) if each.said is not None}
-    return Prepared(record, said)
+    reports = {
+        name: each.report for name, each in (("key", key), ("value", value)) if each.report is not None
+    }
+    return Prepared(record, reports)
 
 
-def _draft(asked: DataV3 | None, topic: str, by_schema: BySchema, *, is_key: bool) -> Draft:
-    if asked is None:
-        return lambda: Written(None, None)
-    encode = _PLAIN.get(asked.type or "")
+def _draft(given: DataV3 | None, subject: str, schemas: Callable[[], Schemas]) -> Draft:
+    if given is None:
+        return lambda: EncodedData(None, None)
+    encode = _PLAIN.get(given.type or "")
     if encode is None:
-        return by_schema(asked, topic, is_key)
-    if asked.schema_id or asked.schema_version or asked.schema_text or asked.subject:
-        raise BadValue(f"{asked.type} data has no schema")
-    data = encode(asked.data)
-    return lambda: Written(data, {"type": asked.type, "size": len(data or b"")})
+        return _by_schema(schemas(), given, subject)
+    if given.schema_id or given.schema_version or given.schema_text or given.subject:
+        raise BadValue(f"{given.type} data has no schema")
+    data = encode(given.data)
+    return lambda: EncodedData(data, {"type": given.type, "size": len(data or b"")})
 
 
-def _name(header: HeaderV3) -> str:
-    as_text(header.name)
+def _header_name(header: HeaderV3) -> str:
+    as_text(header.name)  # BadValue if it cannot be encoded
     return header.name
 
 
 def _ms(at: datetime) -> int:
     since = at - datetime(1970, 1, 1, tzinfo=UTC)
     if since.days < 0:
-        raise Problem(HTTPStatus.BAD_REQUEST, 400, f"{at.isoformat()} is before 1970")
+        raise _bad(f"{at.isoformat()} is before 1970")
     return (since.days * 86_400 + since.seconds) * 1000 + since.microseconds // 1000
 
 
-# -- answers -----------------------------------------------------------------------------------
+def _bad(why: str) -> Problem:
+    return Problem(HTTPStatus.BAD_REQUEST, 400, why)
 
 
-def reported(outcome: Delivered, prepared: Prepared, cluster_id: str, topic: str) -> dict[str, Any]:
-    """The answer about a record that was written, which has an error_code, too."""
+# -- by a schema -----------------------------------------------------------------------------------
+
+
+def _by_schema(schemas: Schemas, given: DataV3, default_subject: str) -> Draft:
+    """Encode data by the schema in the request, by one that it names, or by the subject's latest."""
+    subject = given.subject or default_subject
+    if given.subject is None and given.subject_name_strategy not in {None, "TOPIC_NAME"}:
+        raise _bad(f"{given.subject_name_strategy} is not supported: name the subject")
+    if given.schema_text is not None:
+        return _by_text(schemas, given, given.schema_text, subject)
+    version: dict[str, Any] = {}
+    schema_id = given.schema_id
+    if schema_id is None:
+        found = schemas.version(subject, given.schema_version)
+        schema_id, version = found.id, {"subject": found.subject, "schema_version": found.version}
+    elif given.schema_version is not None:
+        raise _bad("schema_id and schema_version exclude each other")
+    codec = schemas.by_id(schema_id, subject)
+    type_ = _TYPE_NAMES[codec.format]
+    if given.type not in {None, type_}:
+        raise _bad(f"schema {schema_id} is {TYPES[codec.format]}, but the type says {given.type}")
+    data = None if given.data is None else codec.encode([given.data])[0]
+    return lambda: _encoded(data, type_, schema_id, version)
+
+
+def _by_text(schemas: Schemas, given: DataV3, text: str, subject: str) -> Draft:
+    """Encode by the schema in the request, which is only registered if the data fits."""
+    if given.type is None or given.schema_id or given.schema_version:
+        raise _bad("a schema needs its type, and excludes schema_id and schema_version")
+    type_: str = given.type
+    data = None if given.data is None else schemas.by_text(_FORMATS[type_], text).encode([given.data])[0]
+
+    def register() -> EncodedData:
+        found = schemas.registered(subject, _FORMATS[type_], text)
+        version = {"subject": found.subject, "schema_version": found.version}
+        return _encoded(data, type_, found.id, version)
+
+    return register
+
+
+def _encoded(data: bytes | None, type_: str, schema_id: int, version: dict[str, Any]) -> EncodedData:
+    whole = None if data is None else framed(schema_id, data)
+    report = {"type": type_, **version, "schema_id": schema_id, "size": len(whole or b"")}
+    return EncodedData(whole, report)
+
+
+# -- reports ---------------------------------------------------------------------------------------
+
+
+def report_of(outcome: Delivered, prepared: Prepared, cluster_id: str, topic: str) -> dict[str, Any]:
+    """Return the report about a record that was produced, which has the error_code 200."""
     return {
         "error_code": 200,
         "cluster_id": cluster_id,
@@ -160,22 +208,19 @@ def reported(outcome: Delivered, prepared: Prepared, cluster_id: str, topic: str
         "partition_id": outcome.partition,
         **({} if outcome.offset is None else {"offset": outcome.offset}),
         **_timestamp(outcome),
-        **prepared.said,
+        **prepared.report,
     }
 
 
-def refused(error: Problem | ClientError) -> dict[str, Any]:
-    """The answer about a record that was not written."""
-    code = error.code if isinstance(error, Problem) else _code(error)
-    return {"error_code": code, "message": str(error).encode("utf-8", "backslashreplace").decode()}
-
-
-def status_of(error: Problem | ClientError) -> int:
-    return error.status if isinstance(error, Problem) else code_of(error)[0]
-
-
-def _code(error: ClientError) -> int:
-    return 40403 if isinstance(error, NoSuchTopic) else code_of(error)[1]
+def failure_of(error: Problem | ClientError) -> tuple[int, dict[str, Any]]:
+    """Return the status and the report about a record that was not produced."""
+    if isinstance(error, Problem):
+        status, code = error.status, error.code
+    else:
+        status, code = code_of(error)
+        if isinstance(error, NoSuchTopic):
+            code = 40403
+    return status, {"error_code": code, "message": printable(str(error))}
 
 
 def _timestamp(outcome: Delivered) -> dict[str, str]:

@@ -1,1 +1,1 @@
-"""What Prometheus scrapes, and whether the gateway is well."""
+"""Metrics for Prometheus, health checks, and the rates that the console draws."""

@@ -1,66 +1,93 @@
-"""What the brokers of a cluster have counted, asked of all at once: one that hangs delays nobody for long."""
+"""The metrics of all brokers and the state of all groups, read at the same time."""
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import TimeoutError as FutureTimeout
 from functools import partial
-from typing import Final, TypeVar
+from threading import Lock
+from typing import Final
 
+from headrace.client.errors import ClientError
+from headrace.client.groups.group import Group
 from headrace.client.wire.brokers import Brokers
 from headrace.client.wire.connection import Connection, NoAnswer
 from headrace.client.wire.requests import metadata_request, nodes_of
-from headrace.http.reach import Reach
+from headrace.http.reach import CLIENT_ID, Reach
 from headrace.protocol.broker_metrics import BrokerMetricsRequest, BrokerMetricsResponse
 from headrace.protocol.schema.metadata import MetadataResponse
 
-WITHIN_S: Final = 3.0
+TIMEOUT_S: Final = 3.0
 THREADS: Final = 4
 
 logger = logging.getLogger(__name__)
 
 Counted = Mapping[int, BrokerMetricsResponse]
-Answer = TypeVar("Answer")
+"""The metrics of brokers, by broker id."""
 
 
 class Counters:
-    """Asks with little patience, and remembers who is silent: a scrape is not to wait for the same twice."""
+    """Reads metrics with a short timeout; `Brokers` remember hung brokers and wait less for them."""
 
     def __init__(self, reach: Reach) -> None:
-        self._brokers = Brokers(reach.bootstrap, answer_s=WITHIN_S, client_id="headrace-gateway")
+        self._reach = reach
+        self._brokers = Brokers(reach.bootstrap, answer_s=TIMEOUT_S, client_id=CLIENT_ID)
         self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="metrics")
+        self._lock = Lock()
+        self._groups: Future[list[Group]] | None = None
 
     def metadata(self) -> MetadataResponse:
-        """Who is there, and all topics; Unreachable if nobody says so in time."""
-        return self._brokers.any_metadata(None, WITHIN_S)
+        """Return the brokers and all topics; raise Unreachable if no broker answers in time."""
+        return self._brokers.any_metadata(None, TIMEOUT_S)
 
     def count(
-        self, found: MetadataResponse, prefixes: Sequence[str] = (), *, only: int | None = None
+        self, metadata: MetadataResponse, prefixes: Sequence[str] = (), *, only: int | None = None
     ) -> Counted:
-        """The answers of the brokers that give one in time, by broker."""
-        talk = partial(_counted, BrokerMetricsRequest(prefixes=list(prefixes)))
-        asked = {node: talk for node in nodes_of(found) if only is None or node.id == only}
+        """Return the metrics of all brokers, or of `only` one, that answer in time."""
+        read = partial(_read_metrics, BrokerMetricsRequest(prefixes=list(prefixes)))
+        reads = {node: read for node in nodes_of(metadata) if only is None or node.id == only}
         answers: dict[int, BrokerMetricsResponse] = {}
-        for node, answer in self._brokers.each(asked, WITHIN_S).items():
+        for node, answer in self._brokers.each(reads, TIMEOUT_S).items():
             if isinstance(answer, NoAnswer):
-                logger.info("broker %d counts nothing: %s", node.id, answer)
+                logger.info("no metrics of broker %d: %s", node.id, answer)
             else:
                 answers[node.id] = answer
         return answers
 
-    def begin(self, work: "Callable[[], Answer]") -> "Future[Answer]":
-        """Have something done by one of these threads."""
-        return self._threads.submit(work)
+    def begin_groups(self) -> "Future[list[Group]]":
+        """Start to describe all groups in a thread, unless a thread already does, so that a scrape waits for
+        brokers and groups at the same time.
+        """
+        with self._lock:
+            if self._groups is None or self._groups.done():
+                self._groups = self._threads.submit(self._describe_groups)
+            return self._groups
+
+    def _describe_groups(self) -> list[Group]:
+        groups = self._reach.groups
+        return groups.describe_there(each.name for each in groups.list_groups())
 
     def close(self) -> None:
         self._threads.shutdown(wait=False, cancel_futures=True)
         self._brokers.close()
 
 
-def _counted(request: BrokerMetricsRequest, at: Connection) -> BrokerMetricsResponse:
-    """What a broker has counted; nothing if it is Apache Kafka's, which hangs up when it is asked that."""
-    at.ask(metadata_request())
+def groups_in_time(described: "Future[list[Group]]") -> list[Group] | None:
+    """Return the groups, or None if describing them fails or takes longer than TIMEOUT_S."""
     try:
-        answer: BrokerMetricsResponse = at.ask(request)
+        return described.result(TIMEOUT_S)
+    except FutureTimeout:
+        logger.info("no metrics of groups: describing them takes more than %g s", TIMEOUT_S)
+    except ClientError as error:
+        logger.info("no metrics of groups: %s", error)
+    return None
+
+
+def _read_metrics(request: BrokerMetricsRequest, connection: Connection) -> BrokerMetricsResponse:
+    """Return a broker's metrics, or none if the broker is Apache Kafka, which closes the connection."""
+    connection.ask(metadata_request())
+    try:
+        answer: BrokerMetricsResponse = connection.ask(request)
     except NoAnswer as error:
         if error.timed_out:
             raise

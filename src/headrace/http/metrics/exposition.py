@@ -1,87 +1,64 @@
-"""Numbers in Prometheus' text format. Pure."""
+"""Metric families in Prometheus' text format. Pure."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Final
+from collections.abc import Iterable, Mapping, Sequence
 
-from headrace.protocol.broker_metrics import GAUGE, HISTOGRAM, BrokerMetricsResponse, Family, Sample
+from prometheus_client import CONTENT_TYPE_PLAIN_0_0_4 as CONTENT_TYPE
+from prometheus_client import generate_latest
+from prometheus_client.core import GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
 
-CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
-SUM: Final = "sum"  # stands among a histogram's bounds
+from headrace.protocol.broker_metrics import COUNTER, HISTOGRAM, BrokerMetricsResponse
 
-_LABEL: Final = str.maketrans({"\\": r"\\", '"': r"\"", "\n": r"\n"})
-_HELP: Final = str.maketrans({"\\": r"\\", "\n": r"\n"})
+__all__ = ["CONTENT_TYPE", "SUM", "brokers_families", "exposition", "gauge"]
 
-
-def exposition(counted: Mapping[int, BrokerMetricsResponse], more: Iterable[Family] = ()) -> str:
-    """All of it: what brokers have counted, each with its number as a label, and families of our own."""
-    return "".join(f"{line}\n" for line in _lines([*merged(counted), *more]))
+SUM = "sum"  # the sample of a broker's histogram that has this as its `le` is the sum
 
 
-def merged(counted: Mapping[int, BrokerMetricsResponse]) -> list[Family]:
-    """Families of the same name together, with the label `broker` before their own."""
-    found: dict[str, tuple[Family, list[Sample]]] = {}
+class _Families(Collector):
+    def __init__(self, families: Iterable[Metric]) -> None:
+        self._families = families
+
+    def collect(self) -> Iterable[Metric]:
+        return (each for each in self._families if each.samples)
+
+
+def exposition(families: Iterable[Metric]) -> bytes:
+    """Return the families that have samples as text."""
+    return generate_latest(_Families(families))
+
+
+def brokers_families(counted: Mapping[int, BrokerMetricsResponse]) -> list[Metric]:
+    """Return the families that brokers have counted, with the broker's id as the label `broker`."""
+    metrics: dict[str, Metric] = {}
     for broker_id, answer in sorted(counted.items()):
         for family in answer.families:
-            _, samples = found.setdefault(family.name, (family, []))
-            samples += [
-                Sample(labels=[str(broker_id), *each.labels], value=each.value) for each in family.samples
-            ]
-    return [
-        Family(
-            name=family.name,
-            kind=family.kind,
-            help=family.help,
-            labels=["broker", *family.labels],
-            samples=samples,
-        )
-        for family, samples in found.values()
-    ]
+            name = family.name.removesuffix("_total") if family.kind == COUNTER else family.name
+            metric = metrics.setdefault(name, Metric(name, family.help, family.kind))
+            for sample in family.samples:
+                named = zip(family.labels, sample.labels, strict=True)
+                labels = {"broker": str(broker_id)} | {label: value for label, value in named if value}
+                if family.kind == HISTOGRAM:
+                    _add_to_histogram(metric, labels, sample.value)
+                else:
+                    metric.add_sample(family.name, labels, sample.value)
+    return list(metrics.values())
+
+
+def _add_to_histogram(metric: Metric, labels: dict[str, str], value: float) -> None:
+    bound = labels.pop("le")
+    if bound == SUM:
+        metric.add_sample(f"{metric.name}_sum", labels, value)
+        return
+    metric.add_sample(f"{metric.name}_bucket", labels | {"le": bound}, value)
+    if bound == "+Inf":
+        metric.add_sample(f"{metric.name}_count", labels, value)
 
 
 def gauge(
     name: str, help_: str, labels: Sequence[str], samples: Iterable[tuple[Sequence[str], float]]
-) -> Family:
-    """A family of numbers that go up and down."""
-    return Family(
-        name=name,
-        kind=GAUGE,
-        help=help_,
-        labels=labels,
-        samples=[Sample(labels=values, value=value) for values, value in samples],
-    )
-
-
-def _lines(families: Iterable[Family]) -> Iterator[str]:
-    for family in families:
-        if not family.samples:
-            continue
-        yield f"# HELP {family.name} {family.help.translate(_HELP)}"
-        yield f"# TYPE {family.name} {family.kind}"
-        for sample in family.samples:
-            yield _histogram_line(family, sample) if family.kind == HISTOGRAM else _line(family, sample)
-
-
-def _line(family: Family, sample: Sample) -> str:
-    return f"{family.name}{_labels(family.labels, sample.labels)} {_number(sample.value)}"
-
-
-def _histogram_line(family: Family, sample: Sample) -> str:
-    """A bucket, or the sum; the bucket of everything is said again as the count."""
-    *values, bound = sample.labels
-    alone = _labels(family.labels[:-1], values)
-    if bound == SUM:
-        return f"{family.name}_sum{alone} {_number(sample.value)}"
-    line = f"{family.name}_bucket{_labels(family.labels, sample.labels)} {_number(sample.value)}"
-    return line if bound != "+Inf" else f"{line}\n{family.name}_count{alone} {_number(sample.value)}"
-
-
-def _labels(names: Sequence[str], values: Sequence[str]) -> str:
-    """`{topic="orders"}`; a label without a value is left out, as if it were not there."""
-    said = ",".join(
-        f'{name}="{value.translate(_LABEL)}"' for name, value in zip(names, values, strict=True) if value
-    )
-    return f"{{{said}}}" if said else ""
-
-
-def _number(value: float) -> str:
-    return str(int(value)) if value == int(value) else repr(value)
+) -> Metric:
+    """Return a gauge with these samples, each of which has its label values in the order of `labels`."""
+    family = GaugeMetricFamily(name, help_, labels=labels)
+    for values, value in samples:
+        family.add_metric(values, value)
+    return family

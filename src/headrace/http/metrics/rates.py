@@ -1,4 +1,4 @@
-"""How much goes in and out of a cluster, sampled while somebody looks: for the console's charts."""
+"""The throughput of a cluster, sampled while the console's charts are open."""
 
 import logging
 import threading
@@ -13,9 +13,9 @@ from headrace.client.errors import ClientError
 from headrace.http.metrics.counters import Counted, Counters
 
 EVERY_S: Final = 2.0
-FIRST_S: Final = 0.5  # so that somebody who has just come sees something
-KEPT: Final = 300  # samples: ten minutes
-INTEREST_S: Final = 600.0  # after the last look
+FIRST_S: Final = 0.5  # until the second sample, so that a chart has a first point soon
+KEPT: Final = 300  # points: ten minutes
+INTEREST_S: Final = 600.0  # sampling stops so long after the last request
 _COUNTERS: Final = {
     "kafka_server_brokertopicmetrics_messagesin_total": "messages_in",
     "kafka_server_brokertopicmetrics_bytesin_total": "bytes_in",
@@ -27,7 +27,7 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Rate:
-    """A second's worth."""
+    """Messages and bytes per second."""
 
     messages_in: float = 0.0
     bytes_in: float = 0.0
@@ -43,48 +43,44 @@ class Rate:
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """What went on between two samples: of each broker that answered both times, and of topics in use."""
+    """The rates between two samples: of each broker that answered both times, and of topics with traffic."""
 
     at_ms: int
     brokers: Mapping[int, Rate]
     topics: Mapping[str, Rate]
 
-    def shown(self, topic: str | None) -> dict[str, Any]:
-        """For JSON: all brokers, and of topics the one that is asked for."""
-        found = {
-            "at_ms": self.at_ms,
-            "brokers": {str(id_): asdict(rate) for id_, rate in self.brokers.items()},
-        }
-        if topic is not None:
-            found["topic"] = asdict(self.topics.get(topic, Rate()))
-        return found
+    def as_json(self, topic: str | None) -> dict[str, Any]:
+        """Return the rates of all brokers, and of `topic` if it is given."""
+        brokers = {str(broker_id): asdict(rate) for broker_id, rate in self.brokers.items()}
+        point: dict[str, Any] = {"at_ms": self.at_ms, "brokers": brokers}
+        return point if topic is None else point | {"topic": asdict(self.topics.get(topic, Rate()))}
 
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """What all brokers have counted at one time, by a clock that nobody can set."""
+    """The counters of all brokers at one time of the monotonic clock."""
 
     at_s: float
     counts: Mapping[tuple[int, str], Mapping[str, float]] = field(default_factory=dict)
-    """By broker and topic; the topic "" is all of them."""
+    """By broker and topic; the topic "" has the totals."""
 
 
 class Rates:
-    """Samples in a thread of its own, which ends when nobody has looked for a while."""
+    """Samples in a thread of its own, which ends INTEREST_S after the last call of `points`."""
 
     def __init__(self, counters: Counters) -> None:
         self._counters = counters
         self._points: deque[Point] = deque(maxlen=KEPT)
         self._last: Sample | None = None
-        self._looked = 0.0
+        self._requested_s = 0.0
         self._lock = threading.Lock()
         self._stop = threading.Event()
         self._thread: BackgroundThread | None = None
 
     def points(self) -> list[Point]:
-        """The last ten minutes, as far as somebody looked."""
+        """Return the points of the last ten minutes, and keep sampling."""
         with self._lock:
-            self._looked = time.monotonic()
+            self._requested_s = time.monotonic()
             if self._thread is None or not self._thread.is_alive():
                 self._last = None
                 self._thread = BackgroundThread(self._run, name="rates", stop=self._stop.set)
@@ -95,7 +91,7 @@ class Rates:
         self._stop.set()
 
     def _run(self) -> None:
-        while time.monotonic() - self._looked < INTEREST_S:
+        while time.monotonic() - self._requested_s < INTEREST_S:
             self._take()
             if self._stop.wait(EVERY_S if self._points else FIRST_S):
                 return
@@ -105,7 +101,7 @@ class Rates:
             counted = self._counters.count(self._counters.metadata(), list(_COUNTERS))
         except ClientError as error:
             logger.info("no rates: %s", error)
-            self._last = None  # a gap in the chart, not a slope
+            self._last = None  # the chart has a gap here instead of an interpolated line
             return
         sample = Sample(time.monotonic(), _counts(counted))
         if self._last is not None:
@@ -116,7 +112,7 @@ class Rates:
 
 
 def between(before: Sample, after: Sample, *, at_ms: int) -> Point:
-    """What the difference of two samples is a second; a broker that has started anew is left out once."""
+    """Return the rates between two samples, without brokers that have restarted in between."""
     seconds = after.at_s - before.at_s
     brokers: dict[int, Rate] = {}
     topics: dict[str, Rate] = {}
@@ -124,7 +120,7 @@ def between(before: Sample, after: Sample, *, at_ms: int) -> Point:
         then = before.counts.get((broker_id, topic))
         if then is None:
             if not topic:
-                continue  # it was not there
+                continue  # the broker did not answer the first time
             then = dict.fromkeys(now, 0.0)
         grown = {name: (value - then.get(name, 0.0)) / seconds for name, value in now.items()}
         if min(grown.values()) < 0:
@@ -138,9 +134,9 @@ def between(before: Sample, after: Sample, *, at_ms: int) -> Point:
 
 
 def _counts(counted: Counted) -> dict[tuple[int, str], dict[str, float]]:
-    found: dict[tuple[int, str], dict[str, float]] = {}
+    counts: dict[tuple[int, str], dict[str, float]] = {}
     for broker_id, answer in counted.items():
         for family in answer.families:
             for sample in family.samples:
-                found.setdefault((broker_id, sample.labels[0]), {})[_COUNTERS[family.name]] = sample.value
-    return found
+                counts.setdefault((broker_id, sample.labels[0]), {})[_COUNTERS[family.name]] = sample.value
+    return counts

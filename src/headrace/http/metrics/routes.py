@@ -1,73 +1,81 @@
 """/metrics, /healthz and /readyz, and the rates that the console draws."""
 
+from collections.abc import Iterator
 from http import HTTPStatus
 from typing import Annotated, Any
 
-from fastapi import APIRouter, FastAPI, Query, Request
+from fastapi import APIRouter, Query, Request
 from fastapi.responses import PlainTextResponse
+from prometheus_client.core import Metric
 
-from headrace.http.metrics.counters import Counters
-from headrace.http.metrics.derived import of_requests
-from headrace.http.metrics.exposition import CONTENT_TYPE, exposition
-from headrace.http.metrics.lags import Lags
+from headrace.client.cluster.reading import read_partitions
+from headrace.http.metrics import derived
+from headrace.http.metrics.counters import Counters, groups_in_time
+from headrace.http.metrics.exposition import CONTENT_TYPE, brokers_families, exposition
 from headrace.http.metrics.rates import EVERY_S, Rates
 from headrace.http.problems import Problem, answers
-from headrace.http.reach import SILENCE_S, Reached
+from headrace.http.reach import Reached
 
 router = APIRouter(tags=["health"], responses=answers(HTTPStatus.SERVICE_UNAVAILABLE))
 
 
-@router.get("/healthz", summary="Is the gateway there?")
+@router.get("/healthz", summary="Is the gateway running?")
 async def healthz() -> dict[str, str]:
-    """That the gateway runs."""
+    """Return ok while the gateway runs."""
     return {"status": "ok"}
 
 
-@router.get("/readyz", summary="Does it reach the cluster?")
+@router.get("/readyz", summary="Does the gateway reach the cluster?")
 def readyz(reach: Reached) -> dict[str, str]:
-    """That it reaches the cluster."""
-    with reach.brokers(SILENCE_S) as brokers:
-        brokers.metadata()
+    """Return ready if a broker answers."""
+    reach.metadata()
     return {"status": "ready"}
 
 
 @router.get(
     "/metrics",
-    summary="Figures for Prometheus",
+    summary="Metrics for Prometheus",
     response_class=PlainTextResponse,
     responses=answers(HTTPStatus.NOT_FOUND),
 )
 def metrics(
     request: Request,
-    broker: Annotated[int | None, Query(ge=0, le=2**31 - 1, description="Only of this broker.")] = None,
+    broker: Annotated[int | None, Query(ge=0, le=2**31 - 1, description="Only this broker.")] = None,
 ) -> PlainTextResponse:
-    """What Prometheus scrapes: every broker's counters, topics, and groups with their lag.
+    """Return the metrics of every broker, of topics, and of groups with their lag.
 
-    One gateway tells of the whole cluster. Where each broker has a gateway and each is scraped, `?broker=ID`
-    leaves out the others, and what is not a broker's own. A broker that does not answer within seconds is not
-    waited for, and `headrace_broker_up` is 0 for it.
+    One gateway has the metrics of the whole cluster. Where each broker has a gateway and each is scraped,
+    `?broker=ID` returns that broker's own metrics only. A broker that does not answer within seconds is left
+    out, and its `headrace_broker_up` is 0.
     """
     counters: Counters = request.app.state.counters
-    lags: Lags = request.app.state.lags
-    looking = lags.begin() if broker is None else None
-    found = counters.metadata()
-    counted = counters.count(found, only=broker)
+    return PlainTextResponse(exposition(_families(counters, broker)), media_type=CONTENT_TYPE)
+
+
+def _families(counters: Counters, broker: int | None) -> Iterator[Metric]:
+    described = counters.begin_groups() if broker is None else None
+    metadata = counters.metadata()
+    counted = counters.count(metadata, only=broker)
     if broker is not None and broker not in counted:
-        raise Problem(HTTPStatus.NOT_FOUND, 40404, f"there is no broker {broker} that answers")
-    more = () if looking is None else lags.families(found, counted, looking)
-    return PlainTextResponse(exposition(counted, [*of_requests(counted), *more]), media_type=CONTENT_TYPE)
+        raise Problem(HTTPStatus.NOT_FOUND, 40404, f"broker {broker} does not exist or does not answer")
+    yield from brokers_families(counted)
+    yield derived.of_requests(counted)
+    if described is None:
+        return
+    partitions = read_partitions(metadata)
+    yield from derived.of_brokers(metadata, partitions, counted)
+    yield from derived.of_partitions(partitions, counted)
+    yield derived.of_followers(partitions, counted)
+    groups = groups_in_time(described)
+    if groups is not None:
+        yield from derived.of_groups(groups, counted)
 
 
 @router.get("/api/v1/rates", tags=["cluster"], summary="Throughput of the last ten minutes")
 def rates(
     request: Request,
-    topic: Annotated[str | None, Query(description="Of this topic, besides those of the brokers.")] = None,
+    topic: Annotated[str | None, Query(description="Also return the rates of this topic.")] = None,
 ) -> dict[str, Any]:
-    """Messages and bytes a second in the last ten minutes, from when somebody first asked for them."""
+    """Return messages and bytes per second in the last ten minutes, sampled since the first such request."""
     sampled: Rates = request.app.state.rates
-    return {"interval_s": EVERY_S, "points": [point.shown(topic) for point in sampled.points()]}
-
-
-def install(app: FastAPI) -> None:
-    """Add this part to the gateway."""
-    app.include_router(router)
+    return {"interval_s": EVERY_S, "points": [point.as_json(topic) for point in sampled.points()]}

@@ -1,1 +1,1 @@
-"""The schema registry's REST API."""
+"""The schema registry's REST API, as Confluent's registry has it."""

@@ -1,4 +1,4 @@
-"""What is sent to the registry, and what it sends: Confluent's names, in JSON."""
+"""Bodies and parameters of the registry's requests and responses, with Confluent's names."""
 
 from typing import Annotated, Any, Final
 
@@ -6,7 +6,7 @@ from fastapi import Path, Query
 from pydantic import BaseModel, ConfigDict, Field, StrictInt, field_validator
 
 from headrace.registry.fingerprints import guid
-from headrace.registry.formats import Parsed, Reference, Schema, SchemaType
+from headrace.registry.formats import Reference, Schema, SchemaType
 from headrace.registry.records import SchemaValue
 from headrace.registry.refusals import Invalid, InvalidVersion, NotPermitted
 from headrace.registry.registration import SubmittedSchema
@@ -14,8 +14,8 @@ from headrace.registry.state import LATEST
 
 _MAX_INT: Final = 2**31 - 1
 
-# What is `json_schema_extra` here is said to readers of the OpenAPI page. What does not keep to it is refused
-# by the registry itself, with the numbers that its clients know.
+# `json_schema_extra` is only for readers of the OpenAPI document: the registry itself refuses what does not
+# match it, with the error codes that its clients know.
 PRINTABLE: Final = {"pattern": r"^[^\x00-\x1f\x7f-\x9f]+$"}
 Subject = Annotated[
     str,
@@ -26,24 +26,22 @@ Subject = Annotated[
 VersionOf = Annotated[
     str,
     Path(
-        description="A version: its number, or `latest`",
+        description="The number of a version, or `latest`",
         examples=["latest"],
         json_schema_extra={"pattern": "^(latest|-1|[1-9][0-9]{0,8})$"},
     ),
 ]
-Deleted = Annotated[bool, Query(description="Whether what is deleted, but not for good, is meant too")]
-Normalize = Annotated[
-    bool, Query(description="Whether differences that mean nothing are to be resolved first")
-]
+Deleted = Annotated[bool, Query(description="Include what is soft-deleted")]
+Normalize = Annotated[bool, Query(description="Normalize schemas before they are compared")]
 Format = Annotated[
-    str, Query(alias="format", description="`resolved`, `serialized` …: what the format of the schema knows")
+    str, Query(alias="format", description="The output format, such as `resolved` or `serialized`")
 ]
-Offset = Annotated[int, Query(ge=0, description="How many to leave out")]
-Limit = Annotated[int, Query(description="How many at most; all of them if it is negative")]
+Offset = Annotated[int, Query(ge=0, description="How many entries to skip")]
+Limit = Annotated[int, Query(description="The most entries to return; all if negative")]
 
 
 class ReferenceBody(BaseModel):
-    """What the schema's text calls another schema; version -1 is the newest there is at the time."""
+    """The name by which a schema refers to a version of a subject; version -1 is the latest."""
 
     name: str
     subject: str
@@ -51,7 +49,7 @@ class ReferenceBody(BaseModel):
 
 
 class SchemaBody(BaseModel):
-    """A schema, as somebody brings it. `id` and `version` are for mode IMPORT."""
+    """A schema that a client submits. `id` and `version` are for mode IMPORT."""
 
     model_config = ConfigDict(populate_by_name=True)
 
@@ -73,19 +71,18 @@ class SchemaBody(BaseModel):
     @field_validator("metadata")
     @classmethod
     def _has_maps(cls, metadata: dict[str, Any] | None) -> dict[str, Any] | None:
-        said = [(name, (metadata or {}).get(name)) for name in ("properties", "tags")]
-        if wrong := [name for name, value in said if not isinstance(value, dict | None)]:
+        given = [(name, (metadata or {}).get(name)) for name in ("properties", "tags")]
+        if wrong := [name for name, value in given if not isinstance(value, dict | None)]:
             raise ValueError(f"{', '.join(wrong)}: an object is expected")
         return metadata
 
-    def wanted(self) -> SubmittedSchema:
-        """The same in the registry's words; a Refusal if it cannot be meant."""
+    def submitted(self) -> SubmittedSchema:
+        """Return the schema in the registry's types; raise a Refusal if that is not possible."""
         if self.tags_to_add or self.tags_to_remove:
             raise NotPermitted("schemaTagsToAdd and schemaTagsToRemove are not supported")
+        references = tuple(_reference(each) for each in self.references or ())
         return SubmittedSchema(
-            Schema(
-                _schema_type(self.type), self.text, tuple(_reference(each) for each in self.references or ())
-            ),
+            Schema(_schema_type(self.type), self.text, references),
             self.metadata,
             self.rule_set,
             _number(self.id, least=0),
@@ -94,7 +91,7 @@ class SchemaBody(BaseModel):
 
 
 class SchemaAnswer(BaseModel):
-    """A schema that is there. What is not said is not there: `schemaType` is AVRO then."""
+    """A version of a subject. A missing `schemaType` is AVRO."""
 
     subject: str | None = None
     version: int | None = None
@@ -120,7 +117,7 @@ class ContextId(BaseModel):
 
 
 class Registered(BaseModel):
-    """Where a schema has come to be."""
+    """Id, version and guid of a registered schema."""
 
     id: int
     version: int
@@ -128,26 +125,26 @@ class Registered(BaseModel):
 
 
 class Compatibility(BaseModel):
-    """Whether a schema may follow; `messages` say why not, if asked for."""
+    """Whether a schema is compatible; with `verbose`, `messages` say why it is not."""
 
     is_compatible: bool
     messages: list[str] | None = None
 
 
-def answered(value: SchemaValue, *, text: str | None = None) -> SchemaAnswer:
-    """A version, all of it."""
+def schema_answer(value: SchemaValue, *, text: str | None = None) -> SchemaAnswer:
+    """Return a version, with `text` in place of the schema's own text if it is given."""
     schema = value.schema
+    references = [
+        ReferenceBody(name=each.name, subject=each.subject, version=each.version)
+        for each in schema.references
+    ]
     return SchemaAnswer(
         subject=value.subject,
         version=value.version,
         id=value.id,
         guid=guid(value),
         type=None if schema.type is SchemaType.AVRO else str(schema.type),
-        references=[
-            ReferenceBody(name=each.name, subject=each.subject, version=each.version)
-            for each in schema.references
-        ]
-        or None,
+        references=references or None,
         metadata=None if value.metadata is None else dict(value.metadata),
         rule_set=None if value.rule_set is None else dict(value.rule_set),
         text=schema.text if text is None else text,
@@ -155,31 +152,26 @@ def answered(value: SchemaValue, *, text: str | None = None) -> SchemaAnswer:
     )
 
 
-def text_of(value: SchemaValue, parsed: Parsed | None, how: str) -> str:
-    """The schema as `?format=` wants it: only what is to be changed has to be understood."""
-    return value.schema.text if parsed is None or not how.strip() else parsed.formatted(how.strip())
-
-
-def version_number(said: str) -> int:
-    """A version as it stands in a path."""
-    text = said.strip().lower()
+def version_number(given: str) -> int:
+    """Return the version that a path names; raise InvalidVersion if it is not a version."""
+    text = given.strip().lower()
     if text in {"latest", "-1"}:
         return LATEST
     if not (text.isascii() and text.isdigit()) or not 1 <= int(text[:11]) <= _MAX_INT:
-        raise InvalidVersion(said)
+        raise InvalidVersion(given)
     return int(text[:11])
 
 
 def page(found: list[Any], offset: int, limit: int) -> list[Any]:
-    """A part of a long list."""
+    """Return `limit` entries of a list from `offset` on, or all if `limit` is negative."""
     return found[offset:] if limit < 0 else found[offset : offset + limit]
 
 
-def _schema_type(said: str | None) -> SchemaType:
+def _schema_type(given: str | None) -> SchemaType:
     try:
-        return SchemaType(said or SchemaType.AVRO)
+        return SchemaType(given or SchemaType.AVRO)
     except ValueError:
-        raise Invalid(f"Invalid schema type {said}") from None
+        raise Invalid(f"Invalid schema type {given}") from None
 
 
 def _reference(body: ReferenceBody) -> Reference:
@@ -188,10 +180,10 @@ def _reference(body: ReferenceBody) -> Reference:
     return Reference(body.name, body.subject, body.version)
 
 
-def _number(said: int | None, *, least: int) -> int | None:
-    """An id or a version; clients that want none say 0 or -1."""
-    if said is None or said < least:
+def _number(given: int | None, *, least: int) -> int | None:
+    """Return an id or a version, or None for 0 and -1, which clients send for none."""
+    if given is None or given < least:
         return None
-    if said > _MAX_INT:
-        raise InvalidVersion(said)
-    return said
+    if given > _MAX_INT:
+        raise InvalidVersion(given)
+    return given

@@ -1,65 +1,74 @@
-"""How the registry speaks HTTP: its media type, names with slashes in them, refusals in its own words."""
+"""How the registry speaks HTTP: its media type, contexts in paths, names with slashes, and error codes.
 
+A client may have a context as part of the registry's URL:
+
+/contexts/.billing/subjects/orders/versions   is   /subjects/:.billing:orders/versions
+/contexts/.billing/schemas/ids/1              is   /schemas/ids/1?subject=:.billing:
+/contexts/.billing/config                     is   /config/:.billing:
+"""
+
+import re
 from collections.abc import Callable, Coroutine
 from http import HTTPStatus
-from typing import Any, Final
-from urllib.parse import unquote
+from typing import Any, Final, NamedTuple
+from urllib.parse import parse_qsl, unquote, urlencode
 
-from fastapi import Request
+from fastapi import APIRouter, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse, Response
-from fastapi.routing import APIRoute
 from starlette.exceptions import HTTPException
 from starlette.routing import Match
 from starlette.types import Scope
 
 from headrace.client.errors import ClientError
-from headrace.http.problems import Problem, code_of, retry_after
-from headrace.http.registry.threads import in_its_threads
-from headrace.http.registry.within import unfolded
+from headrace.http.problems import Problem, answers, code_of, retry_after
+from headrace.http.raw_names import RawRoute, raw_path
+from headrace.http.registry.threads import run_in_registry_thread
 from headrace.registry import names
 from headrace.registry.refusals import Refusal
 
 MEDIA_TYPE: Final = "application/vnd.schemaregistry.v1+json"
 _JSON: Final = "application/json"
-_STATUS: Final = {status.value: status for status in HTTPStatus}
+_CONTEXT_PATH: Final = re.compile(
+    r"/contexts/([^/]+)(/(?:subjects|schemas|config|mode|compatibility)(?:/.*)?)"
+)
+_SETTINGS: Final = {"/config", "/mode"}
+_LISTS: Final = {"/subjects": "subjectPrefix", "/schemas": "subjectPrefix"}
 
 
 class RegistryJSON(JSONResponse):
-    """JSON, by the name that clients of registries expect."""
+    """JSON with the registry's media type."""
 
     media_type = MEDIA_TYPE
 
 
 class RegistryText(Response):
-    """A schema as it is, be it JSON or not: by the same name, as Confluent's registry has it."""
+    """The text of a schema, JSON or not, with the same media type as in Confluent's registry."""
 
     media_type = MEDIA_TYPE
 
 
-class RegistryRoute(APIRoute):
-    """A route whose names are taken apart before they are decoded: `a%2Fb` is one name, and has a slash.
+class RegistryRoute(RawRoute):
+    """A route of the registry. A plain `def` runs in the registry's own threads.
 
-    A slash at the end says nothing: clients that are asked for the settings of no subject say `/config/`.
-    A body is JSON, whatever its content type says: half of all curl commands say it is a form. What is a
-    plain `def` runs in the registry's own threads.
+    Slashes at the end are ignored: clients request `/config/` for the global settings. A body is parsed as
+    JSON whatever its content type is: many curl commands send the content type of a form.
     """
 
-    def __init__(self, path: str, endpoint: Callable[..., Any], **more: Any) -> None:
-        super().__init__(path, in_its_threads(endpoint), **more)
+    def __init__(self, path: str, endpoint: Callable[..., Any], **options: Any) -> None:
+        super().__init__(path, run_in_registry_thread(endpoint), **options)
 
     def matches(self, scope: Scope) -> tuple[Match, Scope]:
-        raw = scope.get("raw_path")
-        if scope["type"] != "http" or raw is None:
+        path = raw_path(scope)
+        if path is None:
             return super().matches(scope)
-        path = raw.decode("latin-1").partition("?")[0].removesuffix("/")
-        asked = unfolded(path, scope["query_string"])
-        match, found = super().matches({**scope, "path": asked.path})
+        target = resolve_context(path, scope["query_string"])
+        match, found = self.match_raw(scope, target.path)
         if match is not Match.NONE:
-            parts = {name: _decoded(value) for name, value in found["path_params"].items()}
-            if "subject" in parts and asked.context != names.DEFAULT_CONTEXT:
-                parts["subject"] = asked.qualified(parts["subject"])
-            found.update(path_params=parts, query_string=asked.query)
+            names_in_path = found["path_params"]
+            if "subject" in names_in_path and target.context != names.DEFAULT_CONTEXT:
+                names_in_path["subject"] = target.qualified(names_in_path["subject"])
+            found["query_string"] = target.query
         return match, found
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
@@ -68,17 +77,15 @@ class RegistryRoute(APIRoute):
         async def handler(request: Request) -> Response:
             try:
                 answer = await handle(_with_json_body(request))
-            except Refusal as error:
-                answer = _refused(error.status, error.code, str(error))
-            except Problem as error:
+            except (Refusal, Problem) as error:
                 answer = _refused(error.status, error.code, str(error))
             except ClientError as error:
                 answer = _refused(*code_of(error), str(error))
             except RequestValidationError as error:
                 answer = _invalid(error)
-            except HTTPException as error:  # FastAPI's 400 is for a body that is no JSON
+            except HTTPException as error:  # FastAPI's 400 is for a body that is not JSON
                 status = 422 if error.status_code == HTTPStatus.BAD_REQUEST else error.status_code
-                answer = _refused(_STATUS[status], status, str(error.detail))
+                answer = _refused(status, status, str(error.detail))
             accepted = request.headers.get("accept", "")
             if _JSON in accepted and "schemaregistry" not in accepted and isinstance(answer, RegistryJSON):
                 answer.headers["content-type"] = _JSON
@@ -87,8 +94,16 @@ class RegistryRoute(APIRoute):
         return handler
 
 
-def _decoded(value: Any) -> Any:
-    return unquote(value, errors="surrogateescape") if isinstance(value, str) else value
+def registry_router(tag: str) -> APIRouter:
+    """Return a router for a part of the registry's API."""
+    return APIRouter(
+        tags=[tag],
+        route_class=RegistryRoute,
+        default_response_class=RegistryJSON,
+        responses=answers(
+            HTTPStatus.NOT_FOUND, HTTPStatus.UNPROCESSABLE_ENTITY, HTTPStatus.SERVICE_UNAVAILABLE
+        ),
+    )
 
 
 def _with_json_body(request: Request) -> Request:
@@ -98,15 +113,49 @@ def _with_json_body(request: Request) -> Request:
 
 
 def _refused(status: int, code: int, message: str) -> RegistryJSON:
-    printable = message.encode(errors="replace").decode()
-    content = {"error_code": code, "message": printable}
-    return RegistryJSON(content, _STATUS[int(status)], headers=retry_after(status))
+    content = {"error_code": code, "message": message.encode(errors="replace").decode()}
+    return RegistryJSON(content, HTTPStatus(status), headers=retry_after(status))
 
 
 def _invalid(error: RequestValidationError) -> RegistryJSON:
-    if any(each["loc"][0] == "path" for each in error.errors()):  # an id that is no number is nowhere
+    if any(each["loc"][0] == "path" for each in error.errors()):  # such as an id that is not a number
         return _refused(HTTPStatus.NOT_FOUND, 404, "HTTP 404 Not Found")
-    said = "; ".join(
-        f"{'.'.join(str(part) for part in each['loc'])}: {each['msg']}" for each in error.errors()[:5]
-    )
-    return _refused(HTTPStatus.UNPROCESSABLE_ENTITY, 422, said)
+    message = "; ".join(f"{'.'.join(map(str, each['loc']))}: {each['msg']}" for each in error.errors()[:5])
+    return _refused(HTTPStatus.UNPROCESSABLE_ENTITY, 422, message)
+
+
+# -- contexts in paths -----------------------------------------------------------------------------
+
+
+class Target(NamedTuple):
+    """A path and a query without a context in front, and that context."""
+
+    path: str
+    query: bytes
+    context: str
+
+    def qualified(self, subject: str) -> str:
+        """Return the subject in this context, unless it names another context."""
+        return names.qualified(f":{self.context}:", subject)
+
+
+def resolve_context(path: str, query: bytes) -> Target:
+    """Return the target of a path that is not decoded yet."""
+    match = _CONTEXT_PATH.fullmatch(path)
+    if match is None:
+        return Target(path, query, names.DEFAULT_CONTEXT)
+    context, rest = unquote(match[1]).strip(":"), match[2]
+    if not context.startswith(".") or context == names.DEFAULT_CONTEXT:
+        return Target(rest, query, names.DEFAULT_CONTEXT)
+    if rest in _SETTINGS:
+        return Target(f"{rest}/:{context}:", query, context)
+    parameter = _LISTS.get(rest, "subject" if rest.startswith("/schemas/ids/") else None)
+    target = Target(rest, query, context)
+    return target if parameter is None else target._replace(query=_narrowed(target, parameter))
+
+
+def _narrowed(target: Target, parameter: str) -> bytes:
+    """Return the query with a parameter that restricts it to the context."""
+    given = dict(parse_qsl(target.query.decode("latin-1"), keep_blank_values=True))
+    subject = given.get(parameter, "").removeprefix(names.EVERYWHERE)
+    return urlencode({**given, parameter: target.qualified(subject)}).encode()

@@ -1,11 +1,11 @@
-"""The schema registry of a gateway: asked by any thread, one after the other.
+"""The schema registry of a gateway, for any thread; calls run one at a time.
 
     app.state.registry.schema(7).canonical
     app.state.registry.register("orders-value", Schema(SchemaType.AVRO, '"string"')).id
 
-Whatever is asked, all that was acknowledged by any gateway before is known; but for schemas by id. What an
-id means never changes, so one that is known is answered from memory, also when no broker answers. That it
-has been deleted for good, by another gateway, may take FRESH_S to be noticed.
+A call first reads the schemas topic to its end, so it knows what any gateway was acknowledged before. Schemas
+by id are an exception: they never change, so known ones are cached for FRESH_S, and longer if no broker
+answers. A permanent deletion by another gateway may take that long to be noticed.
 """
 
 import time
@@ -20,7 +20,7 @@ from fastapi import Depends, Request
 from headrace.client.errors import ClientError, Unreachable
 from headrace.http.problems import Problem
 from headrace.http.reach import Reach
-from headrace.http.registry.store import Overtaken, Store
+from headrace.http.registry.store import ConcurrentWrite, Store
 from headrace.registry import names
 from headrace.registry.comparison import NotCompared, Verdicts
 from headrace.registry.formats import Parsed, Reference, Schema
@@ -31,116 +31,110 @@ from headrace.registry.registration import SubmittedSchema, lookup, register
 from headrace.registry.state import State
 
 FRESH_S: Final = 5.0
-ATTEMPTS: Final = 100  # to be the first to write what was decided, while others write too
-_KNOWN: Final = 10_000
+ATTEMPTS: Final = 100  # to write a decision while other gateways write, too
+_CACHED: Final = 10_000
 
 Answer = TypeVar("Answer")
 
 
 class Registry:
-    """What a gateway's routes ask."""
+    """The registry's state, read from the schemas topic, and the way to change it."""
 
     def __init__(self, reach: Reach) -> None:
         self._store = Store(reach)
         self._lock = Lock()
-        self._begun = 0  # how often reading has begun, and
-        self._done = 0  # which of those was the last to succeed, and
-        self._failed = 0  # which to fail
+        self._started = 0  # number of the last read of the topic
+        self._succeeded = 0  # number of the last read that succeeded
+        self._failed = 0  # number of the last read that failed
         self._failure: Exception | None = None
-        self._read_at = float("-inf")
-        self._known: dict[tuple[str, int | str, str], SchemaValue] = {}  # by what was asked, and of what
-        self._known_by = self._store.state, 0
+        self._read_at_s = float("-inf")
+        self._cache: dict[tuple[str, int | str, str], SchemaValue] = {}
+        self._cache_state = self._store.state, 0
 
-    # -- for everybody in the gateway ----------------------------------------------------------
+    # -- schemas -------------------------------------------------------------------------------
 
     def schema(self, schema_id: int, subject: str = "") -> Parsed:
-        """The schema of an id, understood; NoSuchSchema if there is none."""
+        """Return the parsed schema of an id; raise NoSuchSchema if there is none."""
         return self.understood(self.by_id(schema_id, subject))
 
     def understood(self, value: SchemaValue) -> Parsed:
-        """A schema that is there, understood."""
+        """Return the parsed schema of a version."""
         with self._lock:
             return self._store.library.parsed_version(value)
 
     def register(self, subject: str, schema: Schema, *, normalize: bool = False) -> SchemaValue:
-        """The version that the schema is or becomes, with its id; a Refusal if it may not be one."""
+        """Return the schema's version of the subject, new or not; raise a Refusal if it is not allowed."""
         self.understand(subject, schema)
+        submitted = SubmittedSchema(schema)
         return self.change(
             lambda state, library: register(
-                state,
-                library,
-                state.settings.resolve_alias(subject),
-                SubmittedSchema(schema),
-                normalize=normalize,
+                state, library, state.settings.resolve_alias(subject), submitted, normalize=normalize
             )
         )
 
     def lookup(self, subject: str, schema: Schema, *, normalize: bool = False) -> SchemaValue:
-        """The version of the subject that says the same; a Refusal if there is none."""
+        """Return the version of the subject with the same schema; raise a Refusal if there is none."""
         self.understand(subject, schema)
+        submitted = SubmittedSchema(schema)
         return self.ask(
             lambda state, library: lookup(
-                state,
-                library,
-                state.settings.resolve_alias(subject),
-                SubmittedSchema(schema),
-                normalize=normalize,
+                state, library, state.settings.resolve_alias(subject), submitted, normalize=normalize
             )
         )
 
     def latest(self, subject: str) -> SchemaValue:
-        """The newest version of a subject."""
-        return self.ask(lambda state, _: state.version(state.settings.resolve_alias(subject), -1))
+        """Return the latest version of a subject."""
+        return self.read(lambda state: state.version(state.settings.resolve_alias(subject), -1))
 
     def by_id(self, schema_id: int, subject: str = "") -> SchemaValue:
-        """The schema of an id, as it is kept."""
-        return self._kept(("by id", schema_id, subject), lambda state: state.by_id(schema_id, subject))
+        """Return the version with this id."""
+        return self._cached(("by id", schema_id, subject), lambda state: state.by_id(schema_id, subject))
 
     def of_subject(self, schema_id: int, subject: str) -> SchemaValue:
-        """The same, as a version of the subject; Invalid if it is none of its versions."""
+        """Return the subject's version with this id; raise Invalid if the subject does not have it."""
 
         def find(state: State) -> SchemaValue:
-            meant = names.normal(state.settings.resolve_alias(subject))
-            value = state.by_id(schema_id, meant)
-            if value.subject != meant:
-                raise Invalid(f"schema {schema_id} is none of subject {subject!r}: register it there first")
+            resolved = names.normal(state.settings.resolve_alias(subject))
+            value = state.by_id(schema_id, resolved)
+            if value.subject != resolved:
+                raise Invalid(f"schema {schema_id} is not registered for subject {subject!r}")
             return value
 
-        return self._kept(("of subject", schema_id, subject), find)
+        return self._cached(("of subject", schema_id, subject), find)
 
     def by_guid(self, guid: str) -> SchemaValue:
-        """The schema that is called so in every registry."""
-        return self._kept(("by guid", guid, ""), lambda state: state.by_guid(guid))
+        """Return a version with this guid, which is the same in every registry."""
+        return self._cached(("by guid", guid, ""), lambda state: state.by_guid(guid))
 
-    def _kept(self, which: tuple[str, int | str, str], find: Callable[[State], SchemaValue]) -> SchemaValue:
-        known = self._known.get(which)
-        if known is not None and time.monotonic() - self._read_at < FRESH_S:
-            return known
+    def _cached(self, key: tuple[str, int | str, str], find: Callable[[State], SchemaValue]) -> SchemaValue:
+        cached = self._cache.get(key)
+        if cached is not None and time.monotonic() - self._read_at_s < FRESH_S:
+            return cached
 
-        def found(state: State) -> SchemaValue:
-            self._known[which] = value = find(state)
+        def find_and_cache(state: State) -> SchemaValue:
+            self._cache[key] = value = find(state)
             return value
 
         try:
-            return self.ask(lambda state, _: found(state))
+            return self.read(find_and_cache)
         except Unreachable:
             with self._lock, suppress(NoSuchSchema):
-                return found(self._store.state)
+                return find_and_cache(self._store.state)
             raise
 
-    # -- for the routes ------------------------------------------------------------------------
+    # -- questions and changes -----------------------------------------------------------------
 
     def understand(self, subject: str, schema: Schema) -> None:
-        """Have a schema understood before it is asked about; Invalid if it is none.
+        """Parse a schema before it is needed under the lock; raise Invalid if it is not valid.
 
-        That may take a while, for it is a stranger's, and meanwhile nobody else is to wait.
+        A client's schema may take long to parse, and other requests should not wait for it.
         """
         if schema.references:
-            self.ask(lambda _state, _library: None)  # so that what it refers to is there
+            self.read(lambda _: None)  # so that the references are known
         with self._lock:
             state, library = self._store.state, self._store.library
             schema = library.pinned(subject, schema)
-            forgotten = state.permanent_deletions
+            deletions = state.permanent_deletions
             if library.cached(subject, schema) is not None:
                 return
 
@@ -150,52 +144,56 @@ class Registry:
 
         parsed = parse_or_refuse(schema, resolve)
         with self._lock:
-            if state.permanent_deletions == forgotten:
+            if state.permanent_deletions == deletions:
                 library.cache(subject, schema, parsed)
 
+    def read(self, question: Callable[[State], Answer]) -> Answer:
+        """Return what `question` finds in the state that includes everything written before the call."""
+        return self.ask(lambda state, _: question(state))
+
     def ask(self, question: Callable[[State, Library], Answer]) -> Answer:
-        """The answer by all that was written before it was asked."""
+        """Like `read`, for a question that also needs parsed schemas."""
         return self._with_comparisons(lambda known: self._ask(question, known))
 
     def recall(self, question: Callable[[State, Library], Answer]) -> Answer:
-        """The answer by what has been read so far, which may be nothing; no broker is asked."""
+        """Return what `question` finds in the state as it was last read, without a request to a broker."""
         with self._lock:
             return question(self._store.state, self._store.library)
 
     def _ask(self, question: Callable[[State, Library], Answer], known: Verdicts) -> Answer:
-        asked = self._begun
+        called_at = self._started
         with self._lock:
-            self._catch_up_since(asked)
+            self._catch_up_since(called_at)
             with self._store.library.comparisons.only(known):
                 return question(self._store.state, self._store.library)
 
     def change(self, decide: Callable[[State, Library], Decision[Answer]]) -> Answer:
-        """Carry out what is decided, by all that was written before; whoever is overtaken decides again."""
+        """Write what `decide` decides by the newest state; after a concurrent write, decide again."""
         return self._with_comparisons(lambda known: self._change(decide, known))
 
     def _change(self, decide: Callable[[State, Library], Decision[Answer]], known: Verdicts) -> Answer:
-        asked = self._begun
+        called_at = self._started
         with self._lock:
             for _ in range(ATTEMPTS):
-                self._catch_up_since(asked)
-                asked = self._begun
+                self._catch_up_since(called_at)
+                called_at = self._started
                 with self._store.library.comparisons.only(known):
                     decision = decide(self._store.state, self._store.library)
                 if not decision.records:
                     return decision.answer
                 try:
                     self._store.write(decision.records)
-                except Overtaken:
+                except ConcurrentWrite:
                     continue
-                self._note()
+                self._expire_cache()
                 return decision.answer
         raise _busy()
 
     @staticmethod
     def _with_comparisons(attempt: Callable[[Verdicts], Answer]) -> Answer:
-        """What comes of it, once the comparisons that it needs are made: while nobody waits for us.
+        """Repeat `attempt` until all comparisons of schemas that it needs are made, outside of the lock.
 
-        If what was compared with is not what there is by then, it is compared again.
+        If the schemas to compare with have changed meanwhile, it needs other comparisons.
         """
         known: Verdicts = {}
         for _ in range(ATTEMPTS):
@@ -205,34 +203,34 @@ class Registry:
                 known[error.comparison] = error.comparison.messages()
         raise _busy()
 
-    def _catch_up_since(self, asked: int) -> None:
-        """Read, unless somebody has begun to since then: what came of that holds for us as well.
+    def _catch_up_since(self, called_at: int) -> None:
+        """Read the topic, unless another thread has started to since the call: its result is as good.
 
-        So those who wait for a cluster that does not answer wait side by side, not one after the other.
+        So threads that wait for a cluster that does not answer wait at the same time, not one after another.
         """
-        if self._done > asked:
+        if self._succeeded > called_at:
             return
-        if self._failed > asked and self._failure is not None:
+        if self._failed > called_at and self._failure is not None:
             raise self._failure
-        self._begun += 1
-        began_s = time.monotonic()
+        self._started += 1
+        started_s = time.monotonic()
         try:
             self._store.catch_up()
         except (ClientError, Problem) as error:
-            self._failed, self._failure = self._begun, error
+            self._failed, self._failure = self._started, error
             raise
-        self._done, self._read_at, self._failure = self._begun, began_s, None
-        self._note()
+        self._succeeded, self._read_at_s, self._failure = self._started, started_s, None
+        self._expire_cache()
 
-    def _note(self) -> None:
-        """What was deleted for good is not known any more."""
-        known_by = self._store.state, self._store.state.permanent_deletions
-        if self._known_by != known_by or len(self._known) > _KNOWN:
-            self._known, self._known_by = {}, known_by
+    def _expire_cache(self) -> None:
+        """Clear the cache after a permanent deletion, or if it is full."""
+        state = self._store.state, self._store.state.permanent_deletions
+        if self._cache_state != state or len(self._cache) > _CACHED:
+            self._cache, self._cache_state = {}, state
 
 
 def _busy() -> Problem:
-    why = "others write to the registry all the time: try again"
+    why = f"other gateways wrote to the registry during {ATTEMPTS} attempts: try again"
     return Problem(HTTPStatus.SERVICE_UNAVAILABLE, 50301, why)
 
 
@@ -242,5 +240,5 @@ async def registry_of(request: Request) -> Registry:
     return registry
 
 
-Asked = Annotated[Registry, Depends(registry_of)]
-"""What a route asks for to get at the registry:  def subjects(registry: Asked) -> …"""
+RegistryDep = Annotated[Registry, Depends(registry_of)]
+"""The dependency of a route that needs the registry: def subjects(registry: RegistryDep) -> …"""

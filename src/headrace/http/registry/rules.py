@@ -1,13 +1,11 @@
-"""/compatibility, /config, /mode: what may follow what, and what may be done at all."""
+"""/compatibility, /config and /mode."""
 
 from collections.abc import Callable
-from http import HTTPStatus
-from typing import Annotated, Any, Final
+from typing import Annotated, Any
 
-from fastapi import APIRouter, Path, Query
+from fastapi import Path, Query
 from pydantic import BaseModel, ConfigDict, Field, StrictBool
 
-from headrace.http.problems import answers
 from headrace.http.registry.bodies import (
     PRINTABLE,
     Compatibility,
@@ -17,9 +15,9 @@ from headrace.http.registry.bodies import (
     VersionOf,
     version_number,
 )
-from headrace.http.registry.media import RegistryJSON, RegistryRoute
-from headrace.http.registry.registry import Asked, Registry
-from headrace.http.registry.subjects import INVALID, NOT_THERE, named
+from headrace.http.registry.media import registry_router
+from headrace.http.registry.registry import Registry, RegistryDep
+from headrace.http.registry.subjects import resolved
 from headrace.registry import names
 from headrace.registry.configuration import (
     delete_config,
@@ -38,10 +36,10 @@ from headrace.registry.refusals import Invalid, NoConfig, NoMode, NoSuchSubject,
 from headrace.registry.registration import compatible
 from headrace.registry.state import LATEST, State
 
-router = APIRouter(tags=["rules"], route_class=RegistryRoute, default_response_class=RegistryJSON)
+router = registry_router("rules")
 
-Verbose = Annotated[bool, Query(description="Whether to say why not")]
-Owner = Annotated[
+Verbose = Annotated[bool, Query(description="Also return the reasons")]
+Scope = Annotated[
     str,
     Path(
         alias="subject",
@@ -51,13 +49,88 @@ Owner = Annotated[
     ),
 ]
 DefaultToGlobal = Annotated[
-    bool, Query(alias="defaultToGlobal", description="Whether what holds is meant, whoever set it")
+    bool,
+    Query(
+        alias="defaultToGlobal", description="Return the value in force if the subject has none of its own"
+    ),
 ]
-UNAVAILABLE: Final = answers(HTTPStatus.UNPROCESSABLE_ENTITY, HTTPStatus.SERVICE_UNAVAILABLE)
+Force = Annotated[bool, Query(description="Switch to IMPORT although there are schemas")]
+
+
+# -- compatibility ---------------------------------------------------------------------------------
+
+
+@router.post("/compatibility/subjects/{subject}/versions/{version}", response_model_exclude_none=True)
+def check_against_version(
+    registry: RegistryDep,
+    subject: Subject,
+    version: VersionOf,
+    body: SchemaBody,
+    *,
+    verbose: Verbose = False,
+    normalize: Normalize = False,
+) -> Compatibility:
+    """Return whether a schema is compatible with a version, by the subject's compatibility level."""
+    number = version_number(version)
+
+    def olds(state: State) -> list[SchemaValue]:
+        try:
+            return [state.version(resolved(state, subject), number)]
+        except NoSuchSubject:
+            if number == LATEST:
+                return []
+            raise NoSuchVersion(number) from None
+
+    return _check(registry, subject, body, olds, verbose=verbose, normalize=normalize)
+
+
+@router.post("/compatibility/subjects/{subject}/versions", response_model_exclude_none=True)
+def check_against_all(
+    registry: RegistryDep,
+    subject: Subject,
+    body: SchemaBody,
+    *,
+    verbose: Verbose = False,
+    normalize: Normalize = False,
+) -> Compatibility:
+    """Return whether a schema could be registered, by the subject's compatibility level."""
+
+    def olds(state: State) -> list[SchemaValue]:
+        return state.versions(resolved(state, subject))
+
+    return _check(registry, subject, body, olds, verbose=verbose, normalize=normalize)
+
+
+def _check(
+    registry: Registry,
+    subject: str,
+    body: SchemaBody,
+    olds: Callable[[State], list[SchemaValue]],
+    *,
+    verbose: bool,
+    normalize: bool,
+) -> Compatibility:
+    submitted = body.submitted()
+
+    def check(state: State, library: Library) -> list[str]:
+        versions = olds(state)
+        return compatible(state, library, resolved(state, subject), submitted, versions, normalize=normalize)
+
+    try:
+        registry.understand(names.normal(subject), submitted.schema)
+        messages = registry.ask(check)
+    except Invalid as error:
+        if not verbose:
+            raise
+        messages = [str(error)]
+    return Compatibility(is_compatible=not messages, messages=messages if verbose else None)
+
+
+# -- config ----------------------------------------------------------------------------------------
 
 
 class ConfigBody(BaseModel):
-    """Settings; what is not named stays as it is."""
+    """Settings; those that are not named stay as they are."""
 
     model_config = ConfigDict(populate_by_name=True, extra="allow")
 
@@ -70,13 +143,71 @@ class ConfigBody(BaseModel):
     group: str | None = Field(default=None, alias="compatibilityGroup")
 
     def changes(self) -> dict[str, Any]:
-        """What is to be set; NotPermitted if that has no effect here."""
+        """Return the settings to change; raise NotPermitted for settings that have no effect here."""
         unknown = [name for name, value in (self.model_extra or {}).items() if value not in (None, False)]
         if unknown:
             raise NotPermitted(f"{', '.join(sorted(unknown))}: such settings are not supported")
-        said = self.compatibility if self.compatibility is not None else self.level
+        level = self.compatibility if self.compatibility is not None else self.level
         changes = self.model_dump(include={"alias", "normalize", "group"}, exclude_unset=True, by_alias=True)
-        return changes if said is None else {**changes, "compatibilityLevel": str(parse_level(said))}
+        return changes if level is None else {**changes, "compatibilityLevel": str(parse_level(level))}
+
+
+@router.get("/config")
+def get_global_config(registry: RegistryDep) -> dict[str, Any]:
+    """Return the global settings."""
+    return config_document(registry.read(lambda state: state.settings.config_in_force(None)))
+
+
+@router.put("/config")
+def set_global_config(registry: RegistryDep, body: ConfigBody) -> dict[str, Any]:
+    """Change the global settings, for all subjects without their own."""
+    return _set_config(registry, None, body)
+
+
+@router.delete("/config")
+def delete_global_config(registry: RegistryDep) -> dict[str, Any]:
+    """Reset the global compatibility level to BACKWARD, and return the previous settings."""
+    return _delete_config(registry, None)
+
+
+@router.get("/config/{subject}")
+def get_config(
+    registry: RegistryDep, subject: Scope, *, default_to_global: DefaultToGlobal = False
+) -> dict[str, Any]:
+    """Return the settings of a subject or a context."""
+    scope = settings_scope(subject)
+
+    def find(state: State) -> ConfigValue:
+        if state.settings.config(scope) is None and scope is not None and not default_to_global:
+            raise NoConfig(scope)
+        return state.settings.config_in_force(scope)
+
+    return config_document(registry.read(find))
+
+
+@router.put("/config/{subject}")
+def set_subject_config(registry: RegistryDep, subject: Scope, body: ConfigBody) -> dict[str, Any]:
+    """Change the settings of a subject or a context."""
+    return _set_config(registry, settings_scope(subject), body)
+
+
+@router.delete("/config/{subject}")
+def delete_subject_config(registry: RegistryDep, subject: Scope) -> dict[str, Any]:
+    """Delete a subject's own settings, so that the global ones apply, and return the previous settings."""
+    return _delete_config(registry, settings_scope(subject))
+
+
+def _set_config(registry: Registry, scope: str | None, body: ConfigBody) -> dict[str, Any]:
+    changes = body.changes()
+    made = registry.change(lambda state, _: set_config(state, scope, changes))
+    return config_document(made, level="compatibility")
+
+
+def _delete_config(registry: Registry, scope: str | None) -> dict[str, Any]:
+    return config_document(registry.change(lambda state, _: delete_config(state, scope)))
+
+
+# -- mode ------------------------------------------------------------------------------------------
 
 
 class ModeBody(BaseModel):
@@ -85,192 +216,61 @@ class ModeBody(BaseModel):
     mode: str = Field(examples=["READWRITE"], json_schema_extra={"enum": [*Mode]})
 
 
-# -- compatibility ---------------------------------------------------------------------------------
-
-
-@router.post(
-    "/compatibility/subjects/{subject}/versions/{version}",
-    response_model_exclude_none=True,
-    responses=NOT_THERE,
-)
-def check_against_version(
-    registry: Asked,
-    subject: Subject,
-    version: VersionOf,
-    body: SchemaBody,
-    *,
-    verbose: Verbose = False,
-    normalize: Normalize = False,
-) -> Compatibility:
-    """Whether a schema may follow this version, by what is set for the subject."""
-    number = version_number(version)
-
-    def olds(state: State) -> list[SchemaValue]:
-        try:
-            return [state.version(named(state, subject), number)]
-        except NoSuchSubject:
-            if number == LATEST:
-                return []
-            raise NoSuchVersion(number) from None
-
-    return _checked(registry, subject, body, olds, verbose=verbose, normalize=normalize)
-
-
-@router.post(
-    "/compatibility/subjects/{subject}/versions", response_model_exclude_none=True, responses=INVALID
-)
-def check_against_all(
-    registry: Asked,
-    subject: Subject,
-    body: SchemaBody,
-    *,
-    verbose: Verbose = False,
-    normalize: Normalize = False,
-) -> Compatibility:
-    """Whether a schema could be registered: as far as other versions go that the subject's level looks at."""
-    return _checked(
-        registry,
-        subject,
-        body,
-        lambda state: state.versions(named(state, subject)),
-        verbose=verbose,
-        normalize=normalize,
-    )
-
-
-def _checked(
-    registry: Registry,
-    subject: str,
-    body: SchemaBody,
-    olds: Callable[[State], list[SchemaValue]],
-    *,
-    verbose: bool,
-    normalize: bool,
-) -> Compatibility:
-    wanted = body.wanted()
-
-    def check(state: State, library: Library) -> list[str]:
-        versions = olds(state)
-        return compatible(state, library, named(state, subject), wanted, versions, normalize=normalize)
-
-    try:
-        registry.understand(names.normal(subject), wanted.schema)
-        messages = registry.ask(check)
-    except Invalid as error:
-        if not verbose:
-            raise
-        messages = [str(error)]
-    return Compatibility(is_compatible=not messages, messages=messages if verbose else None)
-
-
-# -- config ----------------------------------------------------------------------------------------
-
-
-@router.get("/config", responses=UNAVAILABLE)
-def get_global_config(registry: Asked) -> dict[str, Any]:
-    """What is set for all subjects that have nothing of their own."""
-    return registry.ask(lambda state, _: config_document(state.settings.config_in_force(None)))
-
-
-@router.put("/config", responses=INVALID)
-def set_global_config(registry: Asked, body: ConfigBody) -> dict[str, Any]:
-    """Set the compatibility of all subjects that have none of their own."""
-    return _set_config(registry, None, body)
-
-
-@router.delete("/config", responses=UNAVAILABLE)
-def delete_global_config(registry: Asked) -> dict[str, Any]:
-    """Back to BACKWARD; the answer is what it was."""
-    return config_document(registry.change(lambda state, _: delete_config(state, None)))
-
-
-@router.get("/config/{subject}", responses=NOT_THERE)
-def get_config(
-    registry: Asked, subject: Owner, *, default_to_global: DefaultToGlobal = False
-) -> dict[str, Any]:
-    """What is set for a subject."""
-    owner = settings_scope(subject)
-
-    def find(state: State) -> ConfigValue:
-        if state.settings.config(owner) is None and owner is not None and not default_to_global:
-            raise NoConfig(owner)
-        return state.settings.config_in_force(owner)
-
-    return config_document(registry.ask(lambda state, _: find(state)))
-
-
-@router.put("/config/{subject}", responses=INVALID)
-def set_subject_config(registry: Asked, subject: Owner, body: ConfigBody) -> dict[str, Any]:
-    """Set the compatibility of a subject, or of a context."""
-    return _set_config(registry, settings_scope(subject), body)
-
-
-@router.delete("/config/{subject}", responses=NOT_THERE)
-def delete_subject_config(registry: Asked, subject: Owner) -> dict[str, Any]:
-    """Have what is set for all hold again; the answer is what it was."""
-    owner = settings_scope(subject)
-    return config_document(registry.change(lambda state, _: delete_config(state, owner)))
-
-
-def _set_config(registry: Registry, owner: str | None, body: ConfigBody) -> dict[str, Any]:
-    changes = body.changes()
-    made = registry.change(lambda state, _: set_config(state, owner, changes))
-    return config_document(made, level="compatibility")
-
-
-# -- mode ------------------------------------------------------------------------------------------
-
-Force = Annotated[bool, Query(description="Whether to go to IMPORT although there are schemas")]
-
-
 class ModeAnswer(BaseModel):
     mode: Mode
 
 
-@router.get("/mode", responses=UNAVAILABLE)
-def get_global_mode(registry: Asked) -> ModeAnswer:
-    """What may be done where nothing else is set."""
-    return ModeAnswer(mode=registry.ask(lambda state, _: state.settings.mode_in_force(None)))
+@router.get("/mode")
+def get_global_mode(registry: RegistryDep) -> ModeAnswer:
+    """Return the global mode."""
+    return ModeAnswer(mode=registry.read(lambda state: state.settings.mode_in_force(None)))
 
 
-@router.put("/mode", responses=INVALID)
-def set_global_mode(registry: Asked, body: ModeBody, *, force: Force = False) -> ModeAnswer:
-    """Say what may be done where nothing else is set."""
+@router.put("/mode")
+def set_global_mode(registry: RegistryDep, body: ModeBody, *, force: Force = False) -> ModeAnswer:
+    """Set the global mode, for all subjects without their own."""
     return _set_mode(registry, None, body, force=force)
 
 
-@router.delete("/mode", responses=UNAVAILABLE)
-def delete_global_mode(registry: Asked) -> ModeAnswer:
-    """Back to READWRITE; the answer is what it was."""
-    return ModeAnswer(mode=registry.change(lambda state, _: delete_mode(state, None)))
+@router.delete("/mode")
+def delete_global_mode(registry: RegistryDep) -> ModeAnswer:
+    """Reset the global mode to READWRITE, and return the previous mode."""
+    return _delete_mode(registry, None)
 
 
-@router.get("/mode/{subject}", responses=NOT_THERE)
-def get_mode(registry: Asked, subject: Owner, *, default_to_global: DefaultToGlobal = False) -> ModeAnswer:
-    """What may be done to a subject."""
-    owner = settings_scope(subject)
+@router.get("/mode/{subject}")
+def get_mode(
+    registry: RegistryDep, subject: Scope, *, default_to_global: DefaultToGlobal = False
+) -> ModeAnswer:
+    """Return the mode of a subject or a context."""
+    scope = settings_scope(subject)
 
     def find(state: State) -> Mode:
-        if state.settings.mode(owner) is None and owner is not None and not default_to_global:
-            raise NoMode(owner)
-        return state.settings.mode_in_force(owner)
+        if state.settings.mode(scope) is None and scope is not None and not default_to_global:
+            raise NoMode(scope)
+        return state.settings.mode_in_force(scope)
 
-    return ModeAnswer(mode=registry.ask(lambda state, _: find(state)))
+    return ModeAnswer(mode=registry.read(find))
 
 
-@router.put("/mode/{subject}", responses=INVALID)
-def set_subject_mode(registry: Asked, subject: Owner, body: ModeBody, *, force: Force = False) -> ModeAnswer:
-    """Say what may be done to a subject, or in a context."""
+@router.put("/mode/{subject}")
+def set_subject_mode(
+    registry: RegistryDep, subject: Scope, body: ModeBody, *, force: Force = False
+) -> ModeAnswer:
+    """Set the mode of a subject or a context."""
     return _set_mode(registry, settings_scope(subject), body, force=force)
 
 
-@router.delete("/mode/{subject}", responses=NOT_THERE)
-def delete_subject_mode(registry: Asked, subject: Owner) -> ModeAnswer:
-    """Have what is set for all hold again; the answer is what it was."""
-    owner = settings_scope(subject)
-    return ModeAnswer(mode=registry.change(lambda state, _: delete_mode(state, owner)))
+@router.delete("/mode/{subject}")
+def delete_subject_mode(registry: RegistryDep, subject: Scope) -> ModeAnswer:
+    """Delete a subject's own mode, so that the global one applies, and return the previous mode."""
+    return _delete_mode(registry, settings_scope(subject))
 
 
-def _set_mode(registry: Registry, owner: str | None, body: ModeBody, *, force: bool) -> ModeAnswer:
+def _set_mode(registry: Registry, scope: str | None, body: ModeBody, *, force: bool) -> ModeAnswer:
     mode = parse_mode(body.mode)
-    return ModeAnswer(mode=registry.change(lambda state, _: set_mode(state, owner, mode, force=force)))
+    return ModeAnswer(mode=registry.change(lambda state, _: set_mode(state, scope, mode, force=force)))
+
+
+def _delete_mode(registry: Registry, scope: str | None) -> ModeAnswer:
+    return ModeAnswer(mode=registry.change(lambda state, _: delete_mode(state, scope)))

@@ -1,11 +1,9 @@
-"""/schemas: by id, by fingerprint, or all of them."""
+"""/schemas: by id, by guid, or all of them."""
 
-from http import HTTPStatus
-from typing import Annotated, Final
+from typing import Annotated
 
-from fastapi import APIRouter, Path, Query
+from fastapi import Path, Query
 
-from headrace.http.problems import answers
 from headrace.http.registry.bodies import (
     ContextId,
     Deleted,
@@ -14,12 +12,12 @@ from headrace.http.registry.bodies import (
     Offset,
     SchemaAnswer,
     SubjectVersion,
-    answered,
     page,
+    schema_answer,
 )
-from headrace.http.registry.media import RegistryJSON, RegistryRoute, RegistryText
-from headrace.http.registry.registry import Asked, Registry
-from headrace.http.registry.subjects import INVALID, NOT_THERE, shown
+from headrace.http.registry.media import RegistryText, registry_router
+from headrace.http.registry.registry import Registry, RegistryDep
+from headrace.http.registry.subjects import shown
 from headrace.registry import names
 from headrace.registry.fingerprints import read_guid
 from headrace.registry.formats import SchemaType
@@ -27,27 +25,26 @@ from headrace.registry.records import SchemaValue
 from headrace.registry.refusals import NoSuchSchema
 from headrace.registry.state import State
 
-router = APIRouter(tags=["schemas"], route_class=RegistryRoute, default_response_class=RegistryJSON)
+router = registry_router("schemas")
 
-UNAVAILABLE: Final = answers(HTTPStatus.SERVICE_UNAVAILABLE)
-Id = Annotated[int, Path(description="The id of a schema, as messages carry it", examples=[1])]
-Guid = Annotated[str, Path(description="A fingerprint, as headers of messages carry it")]
+Id = Annotated[int, Path(description="The id of a schema, as records carry it", examples=[1])]
+Guid = Annotated[str, Path(description="The guid of a schema, as record headers carry it")]
 In = Annotated[str, Query(alias="subject", description="A subject that has it, or a context: `:.billing:`")]
 
 
-@router.get("/schemas", response_model_exclude_none=True, responses=INVALID)
+@router.get("/schemas", response_model_exclude_none=True)
 def list_schemas(
-    registry: Asked,
+    registry: RegistryDep,
     *,
-    subject_prefix: Annotated[
-        str, Query(alias="subjectPrefix", description="What their subjects begin with")
-    ] = "",
-    latest_only: Annotated[bool, Query(alias="latestOnly", description="Only a subject's newest")] = False,
+    subject_prefix: Annotated[str, Query(alias="subjectPrefix", description="Prefix of the subjects")] = "",
+    latest_only: Annotated[
+        bool, Query(alias="latestOnly", description="Only the latest of each subject")
+    ] = False,
     deleted: Deleted = False,
     offset: Offset = 0,
     limit: Limit = -1,
 ) -> list[SchemaAnswer]:
-    """All versions of all subjects."""
+    """Return all versions of all subjects."""
     show = shown(deleted=deleted)
 
     def find(state: State) -> list[SchemaValue]:
@@ -57,46 +54,48 @@ def list_schemas(
             found += versions[-1:] if latest_only else versions
         return found
 
-    return [answered(each) for each in page(registry.ask(lambda state, _: find(state)), offset, limit)]
+    return [schema_answer(each) for each in page(registry.read(find), offset, limit)]
 
 
-@router.get("/schemas/types", responses=UNAVAILABLE)
+@router.get("/schemas/types")
 def list_types() -> list[str]:
-    """The formats that there are."""
+    """Return the types of schemas."""
     return [str(each) for each in (SchemaType.JSON, SchemaType.PROTOBUF, SchemaType.AVRO)]
 
 
-@router.get("/schemas/ids/{schema_id}", response_model_exclude_none=True, responses=NOT_THERE)
+@router.get("/schemas/ids/{schema_id}", response_model_exclude_none=True)
 def get_schema(
-    registry: Asked,
+    registry: RegistryDep,
     schema_id: Id,
     subject: In = "",
-    how: Format = "",
+    format_: Format = "",
     fetch_max_id: Annotated[
-        bool, Query(alias="fetchMaxId", description="Whether to say which is the highest id")
+        bool, Query(alias="fetchMaxId", description="Also return the highest id")
     ] = False,
 ) -> SchemaAnswer:
-    """The schema of an id. It is found as long as any version has it, deleted (softly) or not."""
+    """Return the schema of an id, as long as a version with it exists, soft-deleted or not."""
     value = registry.by_id(schema_id, names.normal(subject))
-    answer = answered(value, text=_text(registry, value, how))
+    answer = schema_answer(value, text=_text(registry, value, format_))
     if not subject:
         answer.subject = answer.version = None
     answer.id = answer.deleted = None
     if fetch_max_id:
         context = names.context_of(value.subject)
-        answer.max_id = registry.ask(lambda state, _: state.max_id(context))
+        answer.max_id = registry.read(lambda state: state.max_id(context))
     return answer
 
 
-@router.get("/schemas/ids/{schema_id}/schema", response_class=RegistryText, responses=NOT_THERE)
-def get_schema_text(registry: Asked, schema_id: Id, subject: In = "", how: Format = "") -> RegistryText:
-    """The schema of an id, as it is."""
-    return RegistryText(_text(registry, registry.by_id(schema_id, names.normal(subject)), how))
+@router.get("/schemas/ids/{schema_id}/schema", response_class=RegistryText)
+def get_schema_text(
+    registry: RegistryDep, schema_id: Id, subject: In = "", format_: Format = ""
+) -> RegistryText:
+    """Return the text of the schema of an id."""
+    return RegistryText(_text(registry, registry.by_id(schema_id, names.normal(subject)), format_))
 
 
-@router.get("/schemas/ids/{schema_id}/subjects", responses=NOT_THERE)
+@router.get("/schemas/ids/{schema_id}/subjects")
 def get_subjects_of_id(
-    registry: Asked,
+    registry: RegistryDep,
     *,
     schema_id: Id,
     subject: In = "",
@@ -104,14 +103,14 @@ def get_subjects_of_id(
     offset: Offset = 0,
     limit: Limit = -1,
 ) -> list[str]:
-    """The subjects that have this schema."""
-    found = _places(registry, schema_id, subject, deleted=deleted)
+    """Return the subjects that have this schema."""
+    found = _versions(registry, schema_id, subject, deleted=deleted)
     return page(list(dict.fromkeys(each.subject for each in found)), offset, limit)
 
 
-@router.get("/schemas/ids/{schema_id}/versions", responses=NOT_THERE)
+@router.get("/schemas/ids/{schema_id}/versions")
 def get_versions_of_id(
-    registry: Asked,
+    registry: RegistryDep,
     *,
     schema_id: Id,
     subject: In = "",
@@ -119,43 +118,41 @@ def get_versions_of_id(
     offset: Offset = 0,
     limit: Limit = -1,
 ) -> list[SubjectVersion]:
-    """The subjects that have this schema, and as which version."""
-    found = _places(registry, schema_id, subject, deleted=deleted)
+    """Return the subjects and versions that have this schema."""
+    found = _versions(registry, schema_id, subject, deleted=deleted)
     return page([SubjectVersion(subject=each.subject, version=each.version) for each in found], offset, limit)
 
 
-@router.get("/schemas/guids/{guid}", response_model_exclude_none=True, responses=NOT_THERE)
-def get_schema_by_guid(registry: Asked, guid: Guid, how: Format = "") -> SchemaAnswer:
-    """The schema of a fingerprint, which is the same in every registry."""
+@router.get("/schemas/guids/{guid}", response_model_exclude_none=True)
+def get_schema_by_guid(registry: RegistryDep, guid: Guid, format_: Format = "") -> SchemaAnswer:
+    """Return the schema of a guid, which is the same in every registry."""
     value = registry.by_guid(guid)
-    answer = answered(value, text=_text(registry, value, how))
+    answer = schema_answer(value, text=_text(registry, value, format_))
     answer.subject = answer.version = answer.deleted = None
     return answer
 
 
-@router.get("/schemas/guids/{guid}/ids", responses=UNAVAILABLE)
-def get_ids_of_guid(registry: Asked, guid: Guid) -> list[ContextId]:
-    """The ids that a fingerprint has here, in one context or in several."""
+@router.get("/schemas/guids/{guid}/ids")
+def get_ids_of_guid(registry: RegistryDep, guid: Guid) -> list[ContextId]:
+    """Return the ids of a guid in all contexts."""
     wanted = read_guid(guid)
-    found = [] if wanted is None else registry.ask(lambda state, _: state.versions_with_fingerprint(wanted))
+    found = [] if wanted is None else registry.read(lambda state: state.versions_with_fingerprint(wanted))
     ids = dict.fromkeys((names.context_of(each.subject), each.id) for each in found)
     return [ContextId(context=context, id=schema_id) for context, schema_id in ids]
 
 
-def _text(registry: Registry, value: SchemaValue, how: str) -> str:
-    if not how.strip():
-        return value.schema.text
-    return registry.understood(value).formatted(how.strip())
+def _text(registry: Registry, value: SchemaValue, format_: str) -> str | None:
+    return registry.understood(value).formatted(format_.strip()) if format_.strip() else value.schema.text
 
 
-def _places(registry: Registry, schema_id: int, subject: str, *, deleted: bool) -> list[SchemaValue]:
+def _versions(registry: Registry, schema_id: int, subject: str, *, deleted: bool) -> list[SchemaValue]:
     show = shown(deleted=deleted)
 
     def find(state: State) -> list[SchemaValue]:
-        home = names.context_of(state.by_id(schema_id, names.normal(subject)).subject)
-        found = state.versions_with_id(schema_id, home)
+        context = names.context_of(state.by_id(schema_id, names.normal(subject)).subject)
+        found = state.versions_with_id(schema_id, context)
         if not found:
             raise NoSuchSchema(schema_id)
         return [each for each in found if show.has(deleted=each.deleted)]
 
-    return registry.ask(lambda state, _: find(state))
+    return registry.read(find)

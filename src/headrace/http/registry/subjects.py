@@ -1,9 +1,9 @@
-"""/subjects: names, versions; a schema is registered, looked up and deleted."""
+"""/subjects: names and versions; schemas are registered, looked up and deleted."""
 
 from http import HTTPStatus
-from typing import Annotated, Final
+from typing import Annotated
 
-from fastapi import APIRouter, Query
+from fastapi import Query
 
 from headrace.http.problems import answers
 from headrace.http.registry.bodies import (
@@ -17,13 +17,12 @@ from headrace.http.registry.bodies import (
     SchemaBody,
     Subject,
     VersionOf,
-    answered,
     page,
-    text_of,
+    schema_answer,
     version_number,
 )
-from headrace.http.registry.media import RegistryJSON, RegistryRoute, RegistryText
-from headrace.http.registry.registry import Asked, Registry
+from headrace.http.registry.media import RegistryText, registry_router
+from headrace.http.registry.registry import Registry, RegistryDep
 from headrace.registry import names
 from headrace.registry.deletion import delete_subject, delete_version
 from headrace.registry.fingerprints import guid
@@ -33,12 +32,12 @@ from headrace.registry.refusals import NoSuchSchema, NoSuchSubject
 from headrace.registry.registration import lookup, register
 from headrace.registry.state import Show, State
 
-NOT_THERE: Final = answers(
-    HTTPStatus.NOT_FOUND, HTTPStatus.UNPROCESSABLE_ENTITY, HTTPStatus.SERVICE_UNAVAILABLE
-)
-INVALID: Final = answers(HTTPStatus.UNPROCESSABLE_ENTITY, HTTPStatus.SERVICE_UNAVAILABLE)
+router = registry_router("subjects")
 
-router = APIRouter(tags=["subjects"], route_class=RegistryRoute, default_response_class=RegistryJSON)
+DeletedOnly = Annotated[bool, Query(alias="deletedOnly", description="Only what is soft-deleted")]
+Permanent = Annotated[
+    bool, Query(description="Delete permanently, with the id, what has been soft-deleted before")
+]
 
 
 def shown(*, deleted: bool, deleted_only: bool = False) -> Show:
@@ -47,48 +46,49 @@ def shown(*, deleted: bool, deleted_only: bool = False) -> Show:
     return Show.ALL if deleted else Show.LIVE
 
 
-def named(state: State, subject: str) -> str:
-    """The subject that is meant: by its one spelling, and not an alias."""
+def resolved(state: State, subject: str) -> str:
+    """Return the normalized name of a subject, with aliases resolved."""
     return state.settings.resolve_alias(names.normal(subject))
 
 
-@router.get("/subjects", responses=INVALID)
+@router.get("/subjects")
 def list_subjects(
-    registry: Asked,
+    registry: RegistryDep,
     *,
     subject_prefix: Annotated[
-        str, Query(alias="subjectPrefix", description="What they begin with; `:*:` is any context")
+        str, Query(alias="subjectPrefix", description="Prefix of the subjects; `:*:` is any context")
     ] = names.EVERYWHERE,
     deleted: Deleted = False,
-    deleted_only: Annotated[bool, Query(alias="deletedOnly", description="Only what is deleted")] = False,
+    deleted_only: DeletedOnly = False,
     offset: Offset = 0,
     limit: Limit = -1,
 ) -> list[str]:
-    """The names of subjects."""
+    """Return the names of subjects."""
     show = shown(deleted=deleted, deleted_only=deleted_only)
-    return page(registry.ask(lambda state, _: state.subjects(subject_prefix, show)), offset, limit)
+    return page(registry.read(lambda state: state.subjects(subject_prefix, show)), offset, limit)
 
 
-@router.get("/subjects/{subject}/versions", responses=NOT_THERE)
+@router.get("/subjects/{subject}/versions")
 def list_versions(
-    registry: Asked,
+    registry: RegistryDep,
     *,
     subject: Subject,
     deleted: Deleted = False,
-    deleted_only: Annotated[bool, Query(alias="deletedOnly", description="Only what is deleted")] = False,
+    deleted_only: DeletedOnly = False,
     deleted_as_negative: Annotated[
-        bool, Query(alias="deletedAsNegative", description="All of them; those that are deleted below zero")
+        bool,
+        Query(alias="deletedAsNegative", description="Include soft-deleted versions as negative numbers"),
     ] = False,
     offset: Offset = 0,
     limit: Limit = -1,
 ) -> list[int]:
-    """The numbers of a subject's versions."""
+    """Return the numbers of a subject's versions."""
     show = shown(
         deleted=deleted or deleted_as_negative, deleted_only=deleted_only and not deleted_as_negative
     )
 
     def numbers(state: State) -> list[int]:
-        name = named(state, subject)
+        name = resolved(state, subject)
         if not state.versions(name, Show.ALL if deleted or deleted_only else Show.LIVE):
             raise NoSuchSubject(name)
         return [
@@ -96,94 +96,102 @@ def list_versions(
             for each in state.versions(name, show)
         ]
 
-    return page(registry.ask(lambda state, _: numbers(state)), offset, limit)
+    return page(registry.read(numbers), offset, limit)
 
 
-@router.post(
-    "/subjects/{subject}/versions",
-    responses=INVALID | answers(HTTPStatus.CONFLICT),
-)
+@router.post("/subjects/{subject}/versions", responses=answers(HTTPStatus.CONFLICT))
 def register_schema(
-    registry: Asked, subject: Subject, body: SchemaBody, *, normalize: Normalize = False
+    registry: RegistryDep, subject: Subject, body: SchemaBody, *, normalize: Normalize = False
 ) -> Registered:
-    """Register a schema: it is there already, or may follow what is there and becomes the next version."""
-    wanted = body.wanted()
-    registry.understand(names.normal(subject), wanted.schema)
+    """Register a schema as the next version of a subject, unless it is registered already."""
+    submitted = body.submitted()
+    registry.understand(names.normal(subject), submitted.schema)
     made = registry.change(
-        lambda state, library: register(state, library, named(state, subject), wanted, normalize=normalize)
+        lambda state, library: register(
+            state, library, resolved(state, subject), submitted, normalize=normalize
+        )
     )
     return Registered(id=made.id, version=made.version, guid=guid(made))
 
 
-@router.post("/subjects/{subject}", response_model_exclude_none=True, responses=NOT_THERE)
+@router.post("/subjects/{subject}", response_model_exclude_none=True)
 def look_up_schema(
-    registry: Asked,
+    registry: RegistryDep,
     subject: Subject,
     body: SchemaBody,
     *,
     normalize: Normalize = False,
     deleted: Deleted = False,
-    how: Format = "",
+    format_: Format = "",
 ) -> SchemaAnswer:
-    """The version of a subject that is this schema."""
-    wanted = body.wanted()
-    registry.understand(names.normal(subject), wanted.schema)
-
+    """Return the version of a subject that has this schema."""
+    submitted = body.submitted()
+    registry.understand(names.normal(subject), submitted.schema)
     show = shown(deleted=deleted)
 
-    def find(state: State, library: Library) -> tuple[SchemaValue, str]:
-        value = lookup(state, library, named(state, subject), wanted, normalize=normalize, show=show)
-        return value, text_of(value, library.parsed_version(value) if how else None, how)
+    def find(state: State, library: Library) -> SchemaAnswer:
+        name = resolved(state, subject)
+        value = lookup(state, library, name, submitted, normalize=normalize, show=show)
+        return formatted_answer(value, library, format_)
 
-    value, text = registry.ask(find)
-    return answered(value, text=text)
+    return registry.ask(find)
 
 
-@router.get("/subjects/{subject}/metadata", response_model_exclude_none=True, responses=NOT_THERE)
+@router.get("/subjects/{subject}/metadata", response_model_exclude_none=True)
 def latest_with_metadata(
-    registry: Asked,
+    registry: RegistryDep,
     subject: Subject,
     key: Annotated[list[str], Query(description="Names of properties")] = [],  # noqa: B006
-    value: Annotated[list[str], Query(description="What those are to be, in the same order")] = [],  # noqa: B006
+    value: Annotated[list[str], Query(description="Their values, in the same order")] = [],  # noqa: B006
     *,
     deleted: Deleted = False,
-    how: Format = "",
+    format_: Format = "",
 ) -> SchemaAnswer:
-    """The newest version whose metadata have these properties."""
+    """Return the latest version whose metadata have these properties."""
     wanted = dict(zip(key, value, strict=False))
 
-    def find(state: State) -> int:
-        name = named(state, subject)
+    def find(state: State, library: Library) -> SchemaAnswer:
+        name = resolved(state, subject)
         versions = state.versions(name, shown(deleted=deleted))
         if not versions:
             raise NoSuchSubject(name)
         for each in reversed(versions):
-            if all(each.metadata_property(name) == said for name, said in wanted.items()):
-                return each.version
+            if all(each.metadata_property(name) == wanted[name] for name in wanted):
+                return formatted_answer(each, library, format_)
         raise NoSuchSchema
 
-    return _version(registry, subject, registry.ask(lambda state, _: find(state)), how, deleted=deleted)
+    return registry.ask(find)
 
 
-@router.get("/subjects/{subject}/versions/{version}", response_model_exclude_none=True, responses=NOT_THERE)
+@router.get("/subjects/{subject}/versions/{version}", response_model_exclude_none=True)
 def get_version(
-    registry: Asked, subject: Subject, version: VersionOf, *, deleted: Deleted = False, how: Format = ""
+    registry: RegistryDep,
+    subject: Subject,
+    version: VersionOf,
+    *,
+    deleted: Deleted = False,
+    format_: Format = "",
 ) -> SchemaAnswer:
-    """One version of a subject."""
-    return _version(registry, subject, version_number(version), how, deleted=deleted)
+    """Return a version of a subject."""
+    return _version(registry, subject, version, format_, deleted=deleted)
 
 
-@router.get("/subjects/{subject}/versions/{version}/schema", response_class=RegistryText, responses=NOT_THERE)
+@router.get("/subjects/{subject}/versions/{version}/schema", response_class=RegistryText)
 def get_version_text(
-    registry: Asked, subject: Subject, version: VersionOf, *, deleted: Deleted = False, how: Format = ""
+    registry: RegistryDep,
+    subject: Subject,
+    version: VersionOf,
+    *,
+    deleted: Deleted = False,
+    format_: Format = "",
 ) -> RegistryText:
-    """The schema of one version, as it is."""
-    return RegistryText(_version(registry, subject, version_number(version), how, deleted=deleted).text)
+    """Return the text of a version's schema."""
+    return RegistryText(_version(registry, subject, version, format_, deleted=deleted).text)
 
 
-@router.get("/subjects/{subject}/versions/{version}/referencedby", responses=NOT_THERE)
+@router.get("/subjects/{subject}/versions/{version}/referencedby")
 def get_referrers(
-    registry: Asked,
+    registry: RegistryDep,
     *,
     subject: Subject,
     version: VersionOf,
@@ -191,43 +199,47 @@ def get_referrers(
     offset: Offset = 0,
     limit: Limit = -1,
 ) -> list[int]:
-    """The ids of the schemas that refer to this one."""
+    """Return the ids of the schemas that refer to this version."""
     number = version_number(version)
 
     def ids(state: State) -> list[int]:
-        value = state.version(named(state, subject), number, Show.ALL)
+        value = state.version(resolved(state, subject), number, Show.ALL)
         referrers = state.referrers(SchemaKey(value.subject, value.version), shown(deleted=deleted))
         return sorted({each.id for each in referrers})
 
-    return page(registry.ask(lambda state, _: ids(state)), offset, limit)
+    return page(registry.read(ids), offset, limit)
 
 
-Permanent = Annotated[
-    bool, Query(description="Whether what has been deleted before is to go for good, its id included")
-]
-
-
-@router.delete("/subjects/{subject}", responses=NOT_THERE)
-def remove_subject(registry: Asked, subject: Subject, *, permanent: Permanent = False) -> list[int]:
-    """Delete a subject; the answer is which versions it had."""
-    return registry.change(lambda state, _: delete_subject(state, named(state, subject), permanent=permanent))
-
-
-@router.delete("/subjects/{subject}/versions/{version}", responses=NOT_THERE)
-def remove_version(
-    registry: Asked, subject: Subject, version: VersionOf, *, permanent: Permanent = False
-) -> int:
-    """Delete one version of a subject."""
-    number = version_number(version)
+@router.delete("/subjects/{subject}")
+def remove_subject(registry: RegistryDep, subject: Subject, *, permanent: Permanent = False) -> list[int]:
+    """Delete a subject, and return the numbers of its versions."""
     return registry.change(
-        lambda state, _: delete_version(state, named(state, subject), number, permanent=permanent)
+        lambda state, _: delete_subject(state, resolved(state, subject), permanent=permanent)
     )
 
 
-def _version(registry: Registry, subject: str, version: int, how: str, *, deleted: bool) -> SchemaAnswer:
-    def find(state: State, library: Library) -> tuple[SchemaValue, str]:
-        value = state.version(named(state, subject), version, shown(deleted=deleted))
-        return value, text_of(value, library.parsed_version(value) if how else None, how)
+@router.delete("/subjects/{subject}/versions/{version}")
+def remove_version(
+    registry: RegistryDep, subject: Subject, version: VersionOf, *, permanent: Permanent = False
+) -> int:
+    """Delete a version of a subject, and return its number."""
+    number = version_number(version)
+    return registry.change(
+        lambda state, _: delete_version(state, resolved(state, subject), number, permanent=permanent)
+    )
 
-    value, text = registry.ask(find)
-    return answered(value, text=text)
+
+def formatted_answer(value: SchemaValue, library: Library, format_: str) -> SchemaAnswer:
+    """Return a version with its text in an output format; a schema is only parsed if one is given."""
+    text = library.parsed_version(value).formatted(format_.strip()) if format_.strip() else None
+    return schema_answer(value, text=text)
+
+
+def _version(registry: Registry, subject: str, version: str, format_: str, *, deleted: bool) -> SchemaAnswer:
+    number = version_number(version)
+
+    def find(state: State, library: Library) -> SchemaAnswer:
+        value = state.version(resolved(state, subject), number, shown(deleted=deleted))
+        return formatted_answer(value, library, format_)
+
+    return registry.ask(find)

@@ -1,7 +1,7 @@
-"""The threads in which requests wait for the registry: its own, so that others' do not run out.
+"""Threads for requests that wait for the registry, apart from the threads of other routes.
 
-Whoever asks the registry waits for its lock, and that may be for a cluster that does not answer. A plain
-`def` runs in one of forty threads that all routes share; forty who wait would be all of them.
+A request of the registry waits for its lock, perhaps while a cluster does not answer. FastAPI runs every
+plain `def` in one of forty threads; forty requests that wait for the registry would block all other routes.
 """
 
 from collections.abc import Callable, Coroutine
@@ -17,16 +17,16 @@ THREADS: Final = 40
 P = ParamSpec("P")
 Answer = TypeVar("Answer")
 
-_limiter: RunVar[CapacityLimiter] = RunVar("registry threads")  # an event loop has one
+_limiter: RunVar[CapacityLimiter] = RunVar("registry threads")  # one for each event loop
 
 
-async def in_registry_thread(what: Callable[[], Answer]) -> Answer:
-    """What comes of it, in a thread that only those share who ask the registry."""
-    return await to_thread.run_sync(what, limiter=registry_threads())
+async def in_registry_thread(call: Callable[[], Answer]) -> Answer:
+    """Return the result of `call` in one of the registry's threads."""
+    return await to_thread.run_sync(call, limiter=registry_threads())
 
 
 def registry_threads() -> CapacityLimiter:
-    """How many there are, and who waits for one."""
+    """Return the limiter of the registry's threads in this event loop."""
     try:
         return _limiter.get()
     except LookupError:
@@ -35,13 +35,13 @@ def registry_threads() -> CapacityLimiter:
         return limiter
 
 
-def in_its_threads(endpoint: Callable[P, Any]) -> Callable[P, Coroutine[Any, Any, Any]]:
-    """The same, but that FastAPI does not choose the thread."""
+def run_in_registry_thread(endpoint: Callable[P, Any]) -> Callable[P, Coroutine[Any, Any, Any]]:
+    """Return a route's function as a coroutine that runs in one of the registry's threads."""
     if iscoroutinefunction(endpoint):
         return endpoint
 
     @wraps(endpoint)
-    async def asked(*args: P.args, **kwargs: P.kwargs) -> Any:
+    async def run(*args: P.args, **kwargs: P.kwargs) -> Any:
         return await in_registry_thread(partial(endpoint, *args, **kwargs))
 
-    return asked
+    return run

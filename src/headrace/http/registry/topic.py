@@ -1,15 +1,14 @@
-"""The topic that schemas are kept in: who leads it, whether it is as it should be, making it on first use."""
+"""The schemas topic: its leader, its settings, and its creation by the first write."""
 
 import logging
 from http import HTTPStatus
 from typing import Final
 
 from headrace.client.errors import ClientError, NoSuchTopic, Retriable, TopicExists
-from headrace.client.wire.brokers import Brokers
 from headrace.client.wire.requests import NO_LEADER, addresses_by_id, leaders_of
 from headrace.http.problems import Problem
 from headrace.http.reach import Reach
-from headrace.http.registry.asking import Led, ensure_all_is_shown
+from headrace.http.registry.leader import Leader, check_high_watermark
 from headrace.protocol.errors import ErrorCode
 from headrace.protocol.ids import TopicPartition
 from headrace.protocol.schema.metadata import MetadataResponse
@@ -17,97 +16,96 @@ from headrace.protocol.schema.metadata import MetadataResponse
 logger = logging.getLogger(__name__)
 
 COMPARE_AND_APPEND: Final = "headrace.append.expected.offset"
-"""While a topic has this setting, a batch says which offset it expects, and is refused if it gets another."""
+"""With this setting, a batch carries the offset that it expects, and is refused if it would get another."""
 
 _REPLICAS: Final = 3
 
 
 class SchemasTopic:
-    """`_schemas`, or what else it is called."""
+    """The topic `_schemas`, or whatever name is configured."""
 
     def __init__(self, reach: Reach) -> None:
         self._reach = reach
         self.name = reach.settings.schemas_topic
-        self._led: Led | None = None
-        self._checked: bytes | None = None  # the topic whose settings are known
-        self._complaint: str | None = None
+        self._leader: Leader | None = None
+        self._checked: bytes | None = None  # id of the topic whose settings are known
+        self._fault: str | None = None  # why the topic must not be written to
         self._partitions = 1
         self.compares = False
 
-    def look_again(self) -> None:
-        """Its settings may have been changed."""
+    def refresh(self) -> None:
+        """Read the topic's settings again before the next use."""
         self._checked = None
         self.forget_leader()
 
     def forget_leader(self) -> None:
-        self._led = None
+        self._leader = None
 
-    def led(self, brokers: Brokers) -> Led | None:
-        """Who leads it; None if there is no such topic, Retriable if it has no leader just now."""
-        if self._led is None:
-            led = self._look(brokers.metadata())
-            if led is not None:
-                ensure_all_is_shown(brokers, led, self.name)
-                if led.topic_id != self._checked:
-                    self._check(led)
-            self._led = led
-        return self._led
+    def leader(self) -> Leader | None:
+        """Return the leader, or None if the topic does not exist; raise Retriable if it has no leader now."""
+        if self._leader is None:
+            leader = self._find_leader(self._reach.metadata())
+            if leader is not None:
+                check_high_watermark(self._reach.brokers, leader, self.name)
+                if leader.topic_id != self._checked:
+                    self._check_settings(leader)
+            self._leader = leader
+        return self._leader
 
     def ensure_writable(self) -> None:
-        """A Problem if what is written here would be lost some day."""
-        if self._complaint is not None and self._led is not None:
-            self._check(self._led)  # somebody may have put it right
-        if self._complaint is not None:
-            raise Problem(HTTPStatus.INTERNAL_SERVER_ERROR, 50001, self._complaint)
+        """Raise a Problem if the topic would lose records some day."""
+        if self._fault is not None and self._leader is not None:
+            self._check_settings(self._leader)  # an operator may have fixed it
+        if self._fault is not None:
+            raise Problem(HTTPStatus.INTERNAL_SERVER_ERROR, 50001, self._fault)
 
-    def create(self, brokers: Brokers) -> None:
-        """Make it, unless somebody else just has."""
-        replicas = min(_REPLICAS, len(brokers.metadata().brokers))
-        configs = {"cleanup.policy": "compact", COMPARE_AND_APPEND: "true"}
+    def create(self) -> None:
+        """Create the topic, unless another gateway just has."""
+        replicas = min(_REPLICAS, len(self._reach.metadata().brokers))
+        configs = {"cleanup.policy": "compact"}
         if replicas == _REPLICAS:
             configs["min.insync.replicas"] = "2"
         try:
-            self._create(replicas, configs)
+            self._create(replicas, configs | {COMPARE_AND_APPEND: "true"})
         except ClientError as error:
             if error.error_code != ErrorCode.INVALID_CONFIG:
                 raise
-            del configs[COMPARE_AND_APPEND]  # Apache Kafka's brokers do not have it
-            self._create(replicas, configs)
+            self._create(replicas, configs)  # Apache Kafka does not know the setting
 
     def _create(self, replicas: int, configs: dict[str, str]) -> None:
         try:
             self._reach.admin.create_topic(self.name, partitions=1, replicas=replicas, configs=configs)
         except TopicExists:
-            logger.info("another gateway has made the topic %s", self.name)
+            logger.info("another gateway has created the topic %s", self.name)
         except NoSuchTopic:
-            logger.info("the topic %s is made, and not every broker knows it yet", self.name)
+            logger.info("the topic %s is created, but not every broker knows it yet", self.name)
 
-    def _look(self, found: MetadataResponse) -> Led | None:
-        for topic in found.topics:
+    def _find_leader(self, metadata: MetadataResponse) -> Leader | None:
+        for topic in metadata.topics:
             if topic.name == self.name:
-                leader = leaders_of(found).get(TopicPartition(self.name, 0), NO_LEADER)
-                address = addresses_by_id(found).get(leader)
+                leader_id = leaders_of(metadata).get(TopicPartition(self.name, 0), NO_LEADER)
+                address = addresses_by_id(metadata).get(leader_id)
                 if address is None:
                     raise Retriable(f"the topic {self.name} has no leader (LEADER_NOT_AVAILABLE)")
                 self._partitions = len(topic.partitions)
-                return Led(topic.topic_id, address)
+                return Leader(topic.topic_id, address)
         return None
 
-    def _check(self, led: Led) -> None:
-        """What the topic's settings mean for whoever writes to it, once for each topic."""
+    def _check_settings(self, leader: Leader) -> None:
+        """Read the settings that matter to a writer, once for each topic id."""
         try:
             configs = {each.name: each.value for each in self._reach.topics.configs(self.name)}
         except NoSuchTopic as error:
             raise Retriable(str(error)) from error
-        self._complaint = None
-        self._checked = led.topic_id
+        self._fault = None
+        self._checked = leader.topic_id
         self.compares = configs.get(COMPARE_AND_APPEND) == "true"
         policy = configs.get("cleanup.policy") or ""
         if policy != "compact":
-            put_right = f"headrace config set topic {self.name} cleanup.policy=compact"
-            self._complain(f"its cleanup.policy is {policy}, which would lose them; `{put_right}` helps")
+            fix = f"headrace config set topic {self.name} cleanup.policy=compact"
+            self._set_fault(f"its cleanup.policy is {policy}, which would delete them; fix it with `{fix}`")
         if self._partitions > 1:
-            self._complain(f"it has {self._partitions} partitions, and should have one")
+            self._set_fault(f"it has {self._partitions} partitions, expected one")
         if not self.compares:
             logger.warning(
                 "the topic %s does not have %s: only one gateway, and no other registry, may write to it",
@@ -115,6 +113,6 @@ class SchemasTopic:
                 COMPARE_AND_APPEND,
             )
 
-    def _complain(self, what: str) -> None:
-        self._complaint = f"the topic {self.name} cannot keep schemas: {what}"
-        logger.warning("%s", self._complaint)
+    def _set_fault(self, why: str) -> None:
+        self._fault = f"the topic {self.name} cannot keep schemas: {why}"
+        logger.warning("%s", self._fault)

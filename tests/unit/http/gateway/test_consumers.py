@@ -10,7 +10,7 @@ from starlette.testclient import TestClient
 from headrace.http.app import create_app
 from headrace.http.gateway import instances as module
 from headrace.http.gateway.hub import READING, Hub
-from headrace.http.gateway.instance import Instance, Wanted
+from headrace.http.gateway.instance import ConsumerOptions, Instance
 from headrace.http.gateway.instances import Instances
 from headrace.http.problems import Problem
 from headrace.http.settings import GatewaySettings
@@ -23,7 +23,7 @@ class Stuck(Instance):
     """One whose brokers do not answer when it leaves its group."""
 
     def __init__(self) -> None:
-        super().__init__(NOWHERE, "g", "i", Wanted())
+        super().__init__(NOWHERE, "g", "i", ConsumerOptions())
         self.leaving = threading.Event()
         self.answered = threading.Event()
 
@@ -48,7 +48,7 @@ def app() -> FastAPI:
 
 def test_a_consumer_is_gone_though_its_brokers_do_not_answer(stuck: Stuck) -> None:
     instances = Instances(lambda: NOWHERE, closing_s=0)
-    instances._there["g", "i"] = stuck
+    instances._instances["g", "i"] = stuck
 
     instances.delete("g", "i")
 
@@ -59,20 +59,20 @@ def test_a_consumer_is_gone_though_its_brokers_do_not_answer(stuck: Stuck) -> No
 
 
 def test_one_that_is_being_closed_still_counts(stuck: Stuck, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "MOST", 1)
+    monkeypatch.setattr(module, "MAX_INSTANCES", 1)
     monkeypatch.setattr(module, "check_reachable", lambda _: None)
     instances = Instances(lambda: NOWHERE, closing_s=0)
-    instances._there["g", "i"] = stuck
+    instances._instances["g", "i"] = stuck
     instances.delete("g", "i")
 
-    with pytest.raises(Problem, match="as many as there may be"):
-        instances.create("g", "another", Wanted())
+    with pytest.raises(Problem, match="the most at a time"):
+        instances.create("g", "another", ConsumerOptions())
 
 
 def test_reads_that_wait_leave_room_for_all_else(app: FastAPI) -> None:
     hub = app.state.hub
     assert isinstance(hub, Hub)
-    hub.instances._there["g", "i"] = Instance(NOWHERE, "g", "i", Wanted())
+    hub.instances._instances["g", "i"] = Instance(NOWHERE, "g", "i", ConsumerOptions())
     with TestClient(app) as client:
         assert client.portal is not None
         assert client.post(f"{ADDRESS}/subscription", json={"topics": ["t"]}).status_code == 204

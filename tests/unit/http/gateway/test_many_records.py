@@ -6,15 +6,15 @@ from contextlib import closing
 from threading import Event
 
 import pytest
-from fastapi import FastAPI
 
 from headrace.http.gateway.hub import SEARCHES, WAITING, Hub
-from headrace.http.gateway.known_topics import KnownTopics
-from headrace.http.gateway.v3_envelope import Links
+from headrace.http.gateway.topic_cache import KnownTopics
 from headrace.http.gateway.v3_produce import Prepared, read_record
-from headrace.http.gateway.v3_records import HELD_BYTES, TURN, Producing
+from headrace.http.gateway.v3_records import MAX_HELD_BYTES, TURN, RecordProducer
+from headrace.http.gateway.v3_resources import Links
 from headrace.http.problems import Problem, retry_after
 from headrace.http.reach import Reach
+from headrace.http.registry.registry import Registry
 from headrace.http.settings import GatewaySettings
 
 
@@ -23,20 +23,17 @@ class Topics(KnownTopics):
 
     def __init__(self, reach: Reach) -> None:
         super().__init__(reach)
-        self.asked = 0
+        self.reads = 0
 
-    def ask(self, topic: str) -> int:
-        self.asked += 1
-        self._keep(topic, 1)
+    def _read(self, _topic: str) -> int:
+        self.reads += 1
         return 1
 
 
 @pytest.fixture
 def hub() -> Iterator[Hub]:
-    app = FastAPI()
-    app.state.registry = None
     with closing(Reach(GatewaySettings(bootstrap="127.0.0.1:1"))) as reach:
-        hub = Hub(app, reach)
+        hub = Hub(reach, Registry(reach))
         hub.topics = Topics(reach)
         yield hub
 
@@ -52,12 +49,12 @@ def test_others_have_their_turn_while_records_are_prepared(hub: Hub) -> None:
 
     async def prepare() -> list[Prepared | Exception]:
         beside = asyncio.create_task(others())
-        producing = Producing(hub, Links("http://gateway/", "cluster"), "t")
+        producer = RecordProducer(hub, Links("http://gateway/", "cluster"), "t")
         texts = [b'{"value":{"type":"JSON","data":1}}'] * (10 * TURN)
         await hub.topics.partitions("t")
         nonlocal turns
         turns = 0
-        prepared = [each async for part in producing.prepare(texts, read_record) for each in part]
+        prepared = [each async for part in producer.prepare(texts, read_record) for each in part]
         beside.cancel()
         return [*prepared]
 
@@ -69,24 +66,24 @@ def test_others_have_their_turn_while_records_are_prepared(hub: Hub) -> None:
 
 def test_partitions_that_are_not_there_are_asked_for_once_in_a_request(hub: Hub) -> None:
     async def prepare() -> list[Prepared | Exception]:
-        producing = Producing(hub, Links("http://gateway/", "cluster"), "t")
+        producer = RecordProducer(hub, Links("http://gateway/", "cluster"), "t")
         texts = [b'{"partition_id":%d}' % number for number in range(100)]
-        return [each async for part in producing.prepare(texts, read_record) for each in part]
+        return [each async for part in producer.prepare(texts, read_record) for each in part]
 
     first, *others = asyncio.run(prepare())
 
     assert isinstance(first, Prepared)
     assert all(isinstance(each, Problem) and each.code == 40402 for each in others)
     assert isinstance(hub.topics, Topics)
-    assert hub.topics.asked == 2  # how many there are, and whether some were added
+    assert hub.topics.reads == 2  # how many there are, and whether some were added
 
 
 def test_records_that_are_large_as_they_are_written_are_sent_before_more_are_prepared(hub: Hub) -> None:
-    text = b'{"value":{"type":"STRING","data":"%b"}}' % (b"x" * (HELD_BYTES // 4))
+    text = b'{"value":{"type":"STRING","data":"%b"}}' % (b"x" * (MAX_HELD_BYTES // 4))
 
     async def prepare() -> list[int]:
-        producing = Producing(hub, Links("http://gateway/", "cluster"), "t")
-        return [len(part) async for part in producing.prepare([text] * 12, read_record)]
+        producer = RecordProducer(hub, Links("http://gateway/", "cluster"), "t")
+        return [len(part) async for part in producer.prepare([text] * 12, read_record)]
 
     assert asyncio.run(prepare()) == [5, 5, 2]
 

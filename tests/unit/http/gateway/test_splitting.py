@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headrace.http.gateway.splitting import NotAnObject, Splitter
+from headrace.http.gateway.splitter import NotAnObject, Splitter
 
 VALUES: Any = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text('{}[]"\\, \u00fc\n', max_size=8),

@@ -4,7 +4,7 @@ import asyncio
 import threading
 
 from headrace.client.records.one_by_one import Record
-from headrace.http.gateway.tailing import Tail
+from headrace.http.gateway.tails import Tail
 
 RECORDS = [Record(value=b"v", partition=0, offset=offset) for offset in range(3)]
 

@@ -10,7 +10,7 @@ from headrace.client.cluster.status import UP
 from headrace.http.admin import brokers
 from headrace.http.console.pages import PageRoute, page
 from headrace.http.console.tables import Table, table_of
-from headrace.http.gateway.asking import BrokerId
+from headrace.http.gateway.bodies import BrokerId
 from headrace.http.reach import Reached
 
 router = APIRouter(route_class=PageRoute, include_in_schema=False)

@@ -100,5 +100,5 @@ def needing_care(status: ClusterStatus) -> list[Care]:
 
 def _disk(reach: Reach, up: Container[int]) -> dict[int, int]:
     """How many bytes each broker keeps. One that has just not answered is not waited for once more."""
-    found = read_log_dirs(reach.live, [each for each in reach.live.nodes() if each.id in up])
+    found = read_log_dirs(reach.brokers, [each for each in reach.brokers.nodes() if each.id in up])
     return {broker: sum(each.size_bytes for each in directories) for broker, directories in found.items()}

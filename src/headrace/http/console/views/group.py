@@ -10,7 +10,7 @@ from pydantic import BaseModel
 from headrace.http.console.pages import PageRoute, page
 from headrace.http.console.sampling import EVERY_S, LagSampler, Sample
 from headrace.http.console.tables import table_of
-from headrace.http.gateway.asking import GROUP, GroupName
+from headrace.http.gateway.bodies import GROUP, GroupName
 from headrace.http.problems import answers
 from headrace.http.raw_names import RawRoute
 from headrace.http.reach import Reached

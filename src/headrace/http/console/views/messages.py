@@ -13,14 +13,14 @@ from headrace.client.errors import ClientError, NoSuchTopic, Unreachable
 from headrace.client.records.following import written
 from headrace.client.records.scanning import Scan
 from headrace.http.admin import topics
-from headrace.http.admin.searching import Search
+from headrace.http.admin.search import Search
 from headrace.http.admin.topics import TopicAnswer
 from headrace.http.console import asked as asking
 from headrace.http.console.asked import LIMITS, SCANNED, Asked
 from headrace.http.console.pages import PageRoute
 from headrace.http.console.tables import path_of
 from headrace.http.console.views.topic import topic_page
-from headrace.http.gateway.asking import TopicName
+from headrace.http.gateway.bodies import TopicName
 from headrace.http.gateway.hub import Hub, Shared
 from headrace.http.reach import Reached
 

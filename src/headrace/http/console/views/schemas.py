@@ -11,7 +11,7 @@ from headrace.http.console.diff import differences, readable
 from headrace.http.console.pages import PageRoute, page
 from headrace.http.console.tables import table_of
 from headrace.http.problems import Problem
-from headrace.http.registry.registry import Asked
+from headrace.http.registry.registry import RegistryDep
 from headrace.registry.formats import Level
 from headrace.registry.records import SchemaKey, SchemaValue
 from headrace.registry.state import Show, State
@@ -45,7 +45,7 @@ _COLUMNS = {
 
 
 @router.get("/ui/schemas")
-def schemas(request: Request, registry: Asked) -> Response:
+def schemas(request: Request, registry: RegistryDep) -> Response:
     deleted = "deleted" in request.query_params
     base = f"{request.url.scheme}://{request.url.netloc}"
     found = registry.ask(lambda state, _: _subjects(state, Show.ALL if deleted else Show.LIVE))
@@ -96,7 +96,7 @@ Number = Annotated[int | None, Query(ge=1, le=2**31 - 1)]
 def subject(
     request: Request,
     name: Annotated[str, Path(min_length=1, max_length=1000)],
-    registry: Asked,
+    registry: RegistryDep,
     version: Number = None,
     against: Number = None,
 ) -> Response:

@@ -14,7 +14,7 @@ from headrace.http.console.pages import PageRoute, page
 from headrace.http.console.tables import table_of
 from headrace.http.console.views.broker import settings_table
 from headrace.http.console.views.groups import described
-from headrace.http.gateway.asking import TopicName
+from headrace.http.gateway.bodies import TopicName
 from headrace.http.reach import Reach, Reached
 
 router = APIRouter(route_class=PageRoute, include_in_schema=False)

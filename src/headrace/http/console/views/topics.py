@@ -31,10 +31,10 @@ def topics(request: Request, reach: Reached) -> Response:
     """Topics whose names begin with `_` are those that programs keep for themselves."""
     console: Console = request.app.state.console
     hidden = "internal" not in request.query_params
-    listed = console.topics.get(request, lambda: read_list(reach.live))
+    listed = console.topics.get(request, lambda: read_list(reach.brokers))
     lines = listed.lines
     shown = [each for each in lines if not (hidden and each.name.startswith("_"))]
-    table = _page(request, console, reach.live, listed, shown)
+    table = _page(request, console, reach.brokers, listed, shown)
     return page(
         request,
         "topics.html",

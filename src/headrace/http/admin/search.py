@@ -1,6 +1,6 @@
-"""Searching the messages of a topic: by offset, by time, the newest, by key, by what is in them."""
+"""Search of the messages of a topic: by offset, time, key or text, or the newest."""
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import partial
 from http import HTTPStatus
 from typing import Annotated, Final, Literal
@@ -10,22 +10,22 @@ from fastapi import APIRouter, Depends, Query, Response
 from headrace.client.records.following import read_positions, written
 from headrace.client.records.one_by_one import Record, Start
 from headrace.client.records.scanning import Bounds, Scan, scan
-from headrace.http.admin.showing import Matches, Message, shown
-from headrace.http.gateway.asking import INT64, PartitionQuery, TopicName
+from headrace.http.admin.display import Message, RecordFilter, message_of
+from headrace.http.gateway.bodies import INT64, PartitionQuery, TopicName
 from headrace.http.gateway.hub import Hub, Shared
 from headrace.http.gateway.plain_json import write_json
-from headrace.http.problems import Problem, answers
+from headrace.http.problems import answers, bad_request
 
 router = APIRouter(tags=["messages"])
 
-SCANNED_BYTES: Final = 256 * 1024 * 1024  # that one search looks at
-SHOWN_BYTES: Final = 8 * 1024 * 1024  # after which an answer has no further message
-MOST_VALUE_BYTES: Final = 16 * 1024 * 1024
+SCANNED_BYTES: Final = 256 * 1024 * 1024  # most bytes that a search scans
+SHOWN_BYTES: Final = 8 * 1024 * 1024  # of JSON, after which a response has no further message
+MAX_VALUE_BYTES: Final = 16 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scanned:
-    """What was looked at for an answer."""
+    """How much was scanned for a response."""
 
     messages: int
     size_bytes: int
@@ -34,10 +34,10 @@ class Scanned:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MessagesAnswer:
-    """What was found, why the search ended, and where it goes on.
+    """The messages found, why the search ended, and where it can continue.
 
-    `stopped_by` is `end` if all was looked at, else the bound that was reached: `limit`, `records`, `bytes`
-    or `time`. The same request with `from` set to `next` goes on; with `last`, further back.
+    `stopped_by` is `end` if everything was scanned, else the bound that was reached: `limit`, `records`,
+    `bytes` or `time`. The same request with `from` set to `next` continues; with `last`, further back.
     """
 
     topic: str
@@ -55,38 +55,39 @@ class Search:
         *,
         partition: PartitionQuery = None,
         offset: Annotated[
-            int | None, Query(description="Begin here in each partition.", ge=0, le=INT64)
+            int | None, Query(description="Start at this offset of each partition.", ge=0, le=INT64)
         ] = None,
         time: Annotated[
-            int | None, Query(description="Begin at the first message since then, in ms.", ge=0, le=INT64)
+            int | None, Query(description="Start at the first message since this time in ms.", ge=0, le=INT64)
         ] = None,
         last: Annotated[
             int | None,
             Query(
-                description="Look at this many before each partition's end, or `from`; newest first.",
+                description="Scan this many before each partition's end, or before `from`; newest first.",
                 ge=1,
                 le=10**6,
             ),
         ] = None,
         from_: Annotated[
             str | None,
-            Query(alias="from", description="Go on here: `next` of an answer.", examples=["0:120,1:88"]),
+            Query(alias="from", description="Continue here: `next` of a response.", examples=["0:120,1:88"]),
         ] = None,
-        limit: Annotated[int, Query(description="At most so many messages.", ge=1, le=1000)] = 50,
+        limit: Annotated[int, Query(description="Most messages to return.", ge=1, le=1000)] = 50,
         key: Annotated[
             str | None, Query(description="Only messages with this key, as text or as a JSON string.")
         ] = None,
         text: Annotated[
-            str | None, Query(description="Only with this in key, value or a header, in any case.")
+            str | None,
+            Query(description="Only messages with this in key, value or a header; case does not matter."),
         ] = None,
-        scan: Annotated[int, Query(description="Look at so many at most.", ge=1, le=10**7)] = 200_000,
-        timeout_ms: Annotated[int, Query(description="Look for so long at most.", ge=1, le=30_000)] = 5_000,
+        scan: Annotated[int, Query(description="Most messages to scan.", ge=1, le=10**7)] = 200_000,
+        timeout_ms: Annotated[int, Query(description="Longest time to scan.", ge=1, le=30_000)] = 5_000,
         max_value_bytes: Annotated[
-            int, Query(description="Cut what is longer.", ge=0, le=MOST_VALUE_BYTES)
+            int, Query(description="Cut keys and values that are longer.", ge=0, le=MAX_VALUE_BYTES)
         ] = 64 * 1024,
     ) -> None:
         if sum(each is not None for each in (offset, time, last)) > 1:
-            raise Problem(HTTPStatus.BAD_REQUEST, 40002, "offset, time and last exclude each other")
+            raise bad_request("offset, time and last exclude each other")
         self.start = Start(offset=offset, time_ms=time, last=last) if from_ is None else Start(last=last)
         self.positions = None if from_ is None else read_positions(from_)
         self.partition = partition
@@ -96,16 +97,16 @@ class Search:
         self.max_value_bytes = max_value_bytes
 
     def run(self, hub: Hub, topic: str) -> Scan[bytes]:
-        """Every message that is found, as JSON; for a thread.
+        """Return every message found, as JSON. It blocks, so it is for a thread.
 
-        What is found is written at once, and counted so: a record is not cut, and the value that a few bytes
-        stand for may be large.
+        Messages become JSON at once, and their size is counted as such: a few bytes may decode to a large
+        value.
         """
         written_bytes = 0
 
-        def keep(record: Record) -> bytes:
+        def to_json(record: Record) -> bytes:
             nonlocal written_bytes
-            message = write_json(shown(record, self.max_value_bytes, hub.schemas.show))
+            message = write_json(message_of(record, self.max_value_bytes, hub.schemas.show))
             written_bytes += len(message)
             return message
 
@@ -113,8 +114,8 @@ class Search:
             hub.reach.bootstrap,
             topic,
             self.start,
-            fits=Matches(self.key, self.text, hub.schemas.show),
-            keep=keep,
+            fits=RecordFilter(self.key, self.text, hub.schemas.show),
+            keep=to_json,
             is_full=lambda: written_bytes >= SHOWN_BYTES,
             bounds=self.bounds,
             partitions=self.partitions,
@@ -134,9 +135,9 @@ class Search:
     summary="Search messages",
 )
 async def messages(name: TopicName, search: Annotated[Search, Depends()], hub: Shared) -> Response:
-    """By offset, by time, the newest, by key, by what is in them; without any of these, from the beginning.
+    """Search by offset, time, key or text, or return the newest; by default, from the beginning on.
 
-    The search is bounded in messages, bytes and time: the answer says how far it got and how to go on.
+    Messages, bytes and time of a search are bounded: the response says where it ended and how to continue.
     """
     await hub.topics.check(name, search.partition)
     found = await hub.search(partial(_answer, hub, name, search))
@@ -145,11 +146,10 @@ async def messages(name: TopicName, search: Annotated[Search, Depends()], hub: S
 
 def _answer(hub: Hub, topic: str, search: Search) -> bytes:
     found = search.run(hub, topic)
+    scanned = {"messages": found.records, "size_bytes": found.size_bytes, "took_ms": found.took_ms}
     about = {
         "topic": topic,
-        "scanned": asdict(
-            Scanned(messages=found.records, size_bytes=found.size_bytes, took_ms=found.took_ms)
-        ),
+        "scanned": scanned,
         "stopped_by": found.stopped_by,
         "next": written(found.next_offsets),
     }

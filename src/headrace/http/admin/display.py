@@ -1,4 +1,4 @@
-"""A record as people see it, and whether it is one that they look for."""
+"""Records as JSON messages, and the filter of a search or a tail."""
 
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -7,13 +7,13 @@ from headrace.client.records.one_by_one import Record
 from headrace.http.gateway.decoding import BySchema, cut, decode
 from headrace.http.gateway.plain_json import NotJson, read_json, write_json
 
-MOST_HEADER_BYTES = 8 * 1024  # of one header's value that are shown
-MOST_HEADERS = 1000  # of a message that are shown
+MAX_HEADER_BYTES = 8 * 1024  # of one header's value
+MAX_HEADERS = 1000  # of a message
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Header:
-    """A header; one name may be there several times."""
+    """A header; several may have the same name."""
 
     name: str
     value: Any
@@ -22,8 +22,8 @@ class Header:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Message:
-    """A message. Key and value are decoded; the encoding says how: `null`, `json`, `text`, `base64`, or by
-    their schema `avro`, `jsonschema` or `protobuf`. What is cut is `truncated`.
+    """A message. Key and value are decoded; their encoding is `null`, `json`, `text` or `base64`, or with a
+    schema `avro`, `jsonschema` or `protobuf`. `truncated` says whether something is cut.
     """
 
     partition: int
@@ -41,8 +41,8 @@ class Message:
     headers: tuple[Header, ...]
 
 
-def shown(record: Record, most: int, by_schema: BySchema | None = None) -> dict[str, Any]:
-    """The message that a record is, with no more than `most` bytes of its key and of its value."""
+def message_of(record: Record, most: int, by_schema: BySchema | None = None) -> dict[str, Any]:
+    """Return a record as a Message, with at most `most` bytes of its key and of its value."""
     key, key_cut = cut(record.key, most, by_schema)
     value, value_cut = cut(record.value, most, by_schema)
     assert record.partition is not None, record
@@ -59,30 +59,19 @@ def shown(record: Record, most: int, by_schema: BySchema | None = None) -> dict[
             value_encoding=value.encoding,
             value_schema_id=value.schema_id,
             value_size=len(record.value or b""),
-            truncated=key_cut or value_cut or len(record.headers) > MOST_HEADERS,
-            headers=tuple(_header(name, data) for name, data in record.headers[:MOST_HEADERS]),
+            truncated=key_cut or value_cut or len(record.headers) > MAX_HEADERS,
+            headers=tuple(_header(name, data) for name, data in record.headers[:MAX_HEADERS]),
         )
     )
 
 
 def _header(name: str, data: bytes | None) -> Header:
-    decoded, _ = cut(data, MOST_HEADER_BYTES)
+    decoded, _ = cut(data, MAX_HEADER_BYTES)
     return Header(name=name, value=decoded.value, encoding=decoded.encoding)
 
 
-def _json_text(data: bytes) -> str | None:
-    """The string whose JSON this is, as the REST proxy writes keys; None if it is something else."""
-    if not data.startswith(b'"'):
-        return None
-    try:
-        found = read_json(data)
-    except NotJson:
-        return None
-    return found if isinstance(found, str) else None
-
-
-class Matches:
-    """Whether a record is looked for: it has this key, plainly or as JSON, and this text somewhere in it."""
+class RecordFilter:
+    """Returns whether a record has this key, as text or as JSON, and this text in key, value or a header."""
 
     def __init__(self, key: str | None, text: str | None, by_schema: BySchema | None = None) -> None:
         self._key = key
@@ -99,7 +88,7 @@ class Matches:
             return data is not None and not key
         if data == key.encode("utf-8", "replace"):
             return True
-        return self._readable(data) == key or _json_text(data) == key
+        return self._readable(data) == key or _json_string(data) == key
 
     def _has_text(self, record: Record, text: str) -> bool:
         everything = [record.key, record.value, *(value for _, value in record.headers)]
@@ -108,7 +97,7 @@ class Matches:
         )
 
     def _readable(self, data: bytes) -> str:
-        """The text in it: as it is shown, where a schema says how to read it."""
+        """Return the data as text, decoded by its schema if it has one."""
         if data[0] or self._by_schema is None:
             return data.decode("utf-8", "replace")
         decoded = decode(data, self._by_schema)
@@ -117,3 +106,14 @@ class Matches:
         if isinstance(decoded.value, str):
             return decoded.value
         return write_json(decoded.value).decode()
+
+
+def _json_string(data: bytes) -> str | None:
+    """Return the string if the data is a JSON string, as which the REST proxy writes keys."""
+    if not data.startswith(b'"'):
+        return None
+    try:
+        found = read_json(data)
+    except NotJson:
+        return None
+    return found if isinstance(found, str) else None

@@ -1,7 +1,7 @@
-"""Following a topic live: a thread reads, the event loop hands on, a slow client costs its buffer at most.
+"""Tails: a thread reads a topic into a bounded buffer, from which the event loop sends to the client.
 
-What a client is behind with when it comes is read no faster than it takes it. What comes while it is too slow
-pushes the oldest out of the buffer, and the client is told how many.
+Records before the log end offset at the start are read no faster than the client takes them. Later ones push
+the oldest out of the buffer of a client that is too slow, and the client gets the number of skipped records.
 """
 
 import asyncio
@@ -16,29 +16,29 @@ from headrace.client.errors import ClientError
 from headrace.client.records.following import Follower
 from headrace.client.records.one_by_one import Record, Start
 
-MOST: Final = 32  # tails at a time: each has a thread and a consumer
-BUFFERED: Final = 1000  # records of a tail that its client has not taken yet
+MAX_TAILS: Final = 32  # at a time: each has a thread and a consumer
+BUFFERED: Final = 1000  # records in the buffer of a tail
 BUFFERED_BYTES: Final = 16 * 1024 * 1024
-_STEP_S: Final = 0.2  # how soon a thread notices that its client has gone
-_CHECKED: Final = 10  # steps without a record, after which one asks whether the topic is still there
+_STEP_S: Final = 0.2  # how soon a thread notices a disconnect
+_CHECKED: Final = 10  # steps without a record, after which it checks that the topic still exists
 _OPTIONS: Final = {"fetch.wait.max.ms": 500, "queued.min.messages": 1000, "queued.max.messages.kbytes": 4096}
 
 
 class TooMany(Exception):
-    """There are as many tails as there may be."""
+    """MAX_TAILS tails are open."""
 
 
 class Taken(NamedTuple):
-    """What has come since the last time, and how many records were passed over before it."""
+    """The records since the last call, and how many were skipped before them."""
 
     records: list[Record]
     skipped: int
-    begun: Mapping[int, int]  # where the tail began
-    positions: Mapping[int, int]  # where the tail is after these records
+    begun: Mapping[int, int]  # next offsets at the start of the tail
+    positions: Mapping[int, int]  # next offsets after these records
 
 
 class Tails:
-    """The tails of a gateway, at most `MOST` at a time."""
+    """The tails of a gateway, at most MAX_TAILS at a time."""
 
     def __init__(self, bootstrap: Callable[[], str]) -> None:
         self._bootstrap = bootstrap
@@ -46,7 +46,7 @@ class Tails:
         self._open: set[Tail] = set()
 
     def __len__(self) -> int:
-        """How many there are: one counts until its consumer is closed."""
+        """Return the number of tails; one counts until its consumer is closed."""
         return len(self._open)
 
     async def open(
@@ -58,10 +58,10 @@ class Tails:
         positions: Mapping[int, int] | None = None,
         fits: Callable[[Record], bool] = lambda _: True,
     ) -> "Tail":
-        """Begin to follow; ClientError if the topic is not there, TooMany if there is no room."""
+        """Start a tail; raise ClientError if the topic does not exist, TooMany if MAX_TAILS are open."""
         tail = Tail(fits, self._ended)
         with self._lock:
-            if len(self._open) >= MOST:
+            if len(self._open) >= MAX_TAILS:
                 raise TooMany
             self._open.add(tail)
         ready: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -82,7 +82,7 @@ class Tails:
         return tail
 
     def end(self) -> list["Tail"]:
-        """Have all of them end soon; those that were open."""
+        """Stop all tails, and return them."""
         with self._lock:
             tails = list(self._open)
         for tail in tails:
@@ -99,7 +99,7 @@ class Tails:
 
 
 class Tail:
-    """One client's. `take` is for its event loop, `run` for its thread."""
+    """The tail of one client. `take` is for the event loop, `run` for the thread."""
 
     def __init__(self, fits: Callable[[Record], bool], at_end: "Callable[[Tail], None]") -> None:
         self.failure: ClientError | None = None
@@ -119,7 +119,7 @@ class Tail:
     # -- on the loop ---------------------------------------------------------------------------
 
     async def take(self, timeout_s: float) -> Taken | None:
-        """What has come, waiting no longer than that for it; None once there will be nothing more."""
+        """Return the records that have arrived, waiting up to `timeout_s` for some; None after the end."""
         try:
             await asyncio.wait_for(self._news.wait(), timeout_s)
         except TimeoutError:
@@ -134,7 +134,7 @@ class Tail:
         return None if over else taken
 
     def stop(self) -> None:
-        """The client has gone, or the gateway goes; the consumer is closed in a moment."""
+        """End the tail soon: the client has disconnected, or the gateway stops."""
         with self._room:
             self._stopped = True
             self._room.notify()
@@ -146,8 +146,8 @@ class Tail:
             with connect() as follower:
                 self._skipped = follower.lost
                 self._begun, self._positions = dict(follower.positions), dict(follower.positions)
-                self._tell(partial(_settle, ready, None))
-                self._tell(self._news.set)
+                self._call_on_loop(partial(_settle, ready, None))
+                self._call_on_loop(self._news.set)
                 idle = 0
                 while not self._stopped:
                     records = follower.step(_STEP_S)
@@ -157,12 +157,12 @@ class Tail:
                         follower.check()
         except ClientError as error:
             self.failure = error
-            self._tell(partial(_settle, ready, error))
+            self._call_on_loop(partial(_settle, ready, error))
         finally:
             self.stop()
             self.ended.set()
             self._at_end(self)
-            self._tell(self._news.set)
+            self._call_on_loop(self._news.set)
 
     def _add(self, records: Sequence[Record], ends: Mapping[int, int]) -> None:
         if not records:
@@ -171,14 +171,14 @@ class Tail:
             if self._stopped:
                 return
             assert record.partition is not None, record
-            fits = self._fits(record)  # may ask the registry, and the event loop waits for no lock that long
+            fits = self._fits(record)  # it may wait for the registry, so not under the lock
             with self._room:
                 self._add_one(record, fits=fits, is_behind=record.offset < ends[record.partition])
-        self._tell(self._news.set)
+        self._call_on_loop(self._news.set)
 
     def _add_one(self, record: Record, *, fits: bool, is_behind: bool) -> None:
         while is_behind and self._is_full() and not self._stopped:
-            self._tell(self._news.set)
+            self._call_on_loop(self._news.set)
             self._room.wait(_STEP_S)
         assert record.partition is not None, record
         self._positions[record.partition] = record.offset + 1
@@ -195,15 +195,15 @@ class Tail:
     def _is_over_full(self) -> bool:
         return len(self._records) > BUFFERED or (self._bytes > BUFFERED_BYTES and len(self._records) > 1)
 
-    def _tell(self, what: Callable[[], object]) -> None:
+    def _call_on_loop(self, what: Callable[[], object]) -> None:
         try:
             self._loop.call_soon_threadsafe(what)
-        except RuntimeError:  # the loop is gone, and the client with it
+        except RuntimeError:  # the event loop has ended, and the client with it
             self._stopped = True
 
 
 def _settle(ready: "asyncio.Future[None]", error: ClientError | None) -> None:
-    if ready.done():  # or the client has gone meanwhile
+    if ready.done():  # the client has disconnected
         return
     if error is None:
         ready.set_result(None)

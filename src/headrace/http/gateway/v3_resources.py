@@ -1,0 +1,145 @@
+"""Resources of the REST proxy, v3: each has a kind, its own address and the addresses of related ones."""
+
+from collections.abc import Callable, Coroutine, Iterable
+from http import HTTPStatus
+from typing import Annotated, Any
+from urllib.parse import quote
+
+from fastapi import APIRouter, Depends, Path, Request, Response
+from pydantic import BaseModel, ConfigDict, Field
+from starlette.concurrency import run_in_threadpool
+
+from headrace.client.errors import NoSuchGroup, NoSuchTopic, TopicExists
+from headrace.http.gateway.hub import Hub, Shared
+from headrace.http.problems import Problem, answers, bad_request
+from headrace.http.raw_names import RawRoute
+from headrace.protocol.schema.metadata import MetadataResponse, MetadataResponseBroker
+
+Fields = dict[str, Any]
+
+
+class V3Route(RawRoute):
+    """A route with the error codes of v3."""
+
+    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+        handle = super().get_route_handler()
+
+        async def handle_in_v3(request: Request) -> Response:
+            try:
+                return await handle(request)
+            except NoSuchTopic as error:
+                raise Problem(HTTPStatus.NOT_FOUND, 40403, str(error)) from None
+            except NoSuchGroup as error:
+                raise Problem(HTTPStatus.NOT_FOUND, 40405, str(error)) from None
+            except TopicExists as error:
+                raise bad_request(str(error)) from None
+
+        return handle_in_v3
+
+
+def v3_router(path: str = "") -> APIRouter:
+    """Return a router for resources of the cluster under `path`."""
+    return APIRouter(
+        prefix=f"/v3/clusters/{{cluster_id}}{path}",
+        tags=["REST proxy v3"],
+        route_class=V3Route,
+        responses=answers(HTTPStatus.BAD_REQUEST, HTTPStatus.NOT_FOUND, HTTPStatus.SERVICE_UNAVAILABLE),
+    )
+
+
+class Metadata(BaseModel):
+    """A resource's address and name."""
+
+    self: str
+    resource_name: str | None = None
+
+
+class Resource(BaseModel):
+    """A resource, with the fields of its kind."""
+
+    model_config = ConfigDict(extra="allow")
+
+    kind: str
+    metadata: Metadata
+
+
+class ListMetadata(BaseModel):
+    """A list's address; there is never a next page."""
+
+    self: str
+    next: str | None = None
+
+
+class Collection(BaseModel):
+    """Resources of one kind."""
+
+    kind: str
+    metadata: ListMetadata
+    data: Annotated[list[Resource], Field(default_factory=list)]
+
+
+class Links:
+    """Makes resources with their addresses under /v3 of this gateway."""
+
+    def __init__(self, base: str, cluster_id: str) -> None:
+        self._base = f"{base}v3"
+        self.cluster_id = cluster_id
+
+    def to(self, *path: object) -> str:
+        """Return the address of something in the cluster; without a path, of the cluster."""
+        parts = ["clusters", self.cluster_id, *path]
+        return "/".join([self._base, *(quote(str(part), safe=":") for part in parts)])
+
+    def related(self, *path: object) -> dict[str, str]:
+        return {"related": self.to(*path)}
+
+    def resource(self, kind: str, path: Iterable[object], name: str, fields: Fields) -> Resource:
+        """Return a resource; `name` is the end of its resource name, such as topic=orders/partition=0."""
+        full = f"crn:///kafka={self.cluster_id}" + (f"/{name}" if name else "")
+        metadata = {"self": self.to(*path), "resource_name": full}
+        return Resource.model_validate(
+            {"kind": f"Kafka{kind}", "metadata": metadata, "cluster_id": self.cluster_id, **fields}
+        )
+
+    def collection(self, kind: str, path: Iterable[object], data: Iterable[Resource]) -> Collection:
+        return _collection(kind, self.to(*path), data)
+
+    def clusters(self, data: Iterable[Resource]) -> Collection:
+        return _collection("Cluster", f"{self._base}/clusters", data)
+
+
+def _collection(kind: str, address: str, data: Iterable[Resource]) -> Collection:
+    return Collection.model_construct(
+        kind=f"Kafka{kind}List", metadata=ListMetadata.model_validate({"self": address}), data=list(data)
+    )
+
+
+async def links_of(
+    request: Request,
+    hub: Shared,
+    cluster_id: Annotated[str, Path(description="The cluster's id.", max_length=200)],
+) -> Links:
+    """Return the links of the cluster; raise a Problem (404) if the path names another cluster."""
+    ours = await read_cluster_id(hub)
+    if cluster_id != ours:
+        raise Problem(HTTPStatus.NOT_FOUND, 404, f"there is no cluster {cluster_id} here, only {ours}")
+    return Links(str(request.base_url), ours)
+
+
+async def read_cluster_id(hub: Hub) -> str:
+    """Return the id of the gateway's cluster, which is read once."""
+    if hub.cluster_id is None:
+        hub.cluster_id = (await run_in_threadpool(hub.reach.metadata)).cluster_id or ""
+    return hub.cluster_id
+
+
+Linked = Annotated[Links, Depends(links_of)]
+
+
+def get_broker(metadata: MetadataResponse, broker_id: int) -> MetadataResponseBroker:
+    """Return a broker that is alive; raise a Problem if there is none with that id."""
+    by_id = {each.node_id: each for each in metadata.brokers}
+    if broker_id not in by_id:
+        ids = ", ".join(map(str, sorted(by_id)))
+        raise Problem(HTTPStatus.NOT_FOUND, 40404, f"there is no broker {broker_id}, only {ids}")
+    return by_id[broker_id]
