@@ -1,7 +1,7 @@
 """The real broker on a simulated world: its own code, but for sockets, files, threads and kazoo.
 
-Membership, the controller, channels, replicas, fetchers, proposals, sessions and handlers are the ones that
-are shipped. What stands in for the rest has the same face: `Peer`, `SimSession`, `SimLogs`, `SimLog`.
+Registration, election, the controller, channels, replicas, fetchers, proposals, sessions and handlers are the
+ones that are shipped. `Peer`, `SimSession`, `SimLogs` and `SimLog` replace the rest, with the same interface.
 """
 
 import asyncio
@@ -58,10 +58,10 @@ def simulated() -> Iterator[None]:
         perf_counter=lambda: asyncio.get_running_loop().time(),
     )
     with (
-        patch("headrace.broker.membership.Peer", Peer),
+        patch("headrace.broker.peer.Peer", Peer),
         patch("headrace.broker.lease.time", clock),
-        patch("headrace.broker.membership.own_process", own_process),
-        patch("headrace.broker.membership.has_exited", has_exited),
+        patch("headrace.broker.registration.own_process", own_process),
+        patch("headrace.broker.registration.has_exited", has_exited),
         patch("headrace.broker.exited_brokers.ExitWatch", SimExitWatch),
         patch("headrace.broker.partition.time", clock),
         patch("headrace.broker.slices.time", clock),
@@ -99,7 +99,7 @@ class SimBroker(Broker):
         self.process.host.accept = self._accept
         self.process.host.listener = self.process
         try:
-            await self.membership.join()
+            await self._join_cluster()
         except BaseException:
             await asyncio.to_thread(self.logs.close)
             await self._stop_listening()

@@ -141,8 +141,8 @@ class Checks:
         new = PartitionState.decode(id_.topic, id_.partition, node.data, version=node.version)
         old = self.states.get(id_)
         self.states[id_] = new
-        office = self._zookeeper.tree.get(ControllerEpoch.path)
-        if office is not None and ControllerEpoch.decode(office.data).epoch != new.controller_epoch:
+        current = self._zookeeper.tree.get(ControllerEpoch.path)
+        if current is not None and ControllerEpoch.decode(current.data).epoch != new.controller_epoch:
             raise Violation(f"{id_}: a controller of epoch {new.controller_epoch} writes, which is past")
         if new.leader != -1 and new.leader not in new.isr:
             raise Violation(f"{id_}: {new.leader} leads and is not in sync: {new}")

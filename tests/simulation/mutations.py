@@ -11,14 +11,14 @@ from typing import Any
 from unittest.mock import patch
 
 from headrace.broker.isr_changes import IsrChanges
-from headrace.broker.membership import Membership
+from headrace.broker.lease import Lease
 from headrace.broker.partition import ANY_EPOCH, Partition
 from headrace.broker.replicas import Replicas
 from headrace.controller import model, store
 from headrace.controller.handover import Handover
 from headrace.controller.model import ClusterModel
 from headrace.controller.runner import Controller
-from headrace.controller.store import Office
+from headrace.controller.store import ElectedEpoch
 from headrace.coordination.session import ANY_VERSION, Check
 from headrace.coordination.znodes import ControllerEpoch, PartitionState
 from headrace.protocol.ids import TopicPartition
@@ -229,7 +229,7 @@ def a_leader_that_is_alive_is_replaced_without_being_asked() -> Iterator[None]:
 
 @_mutation
 def a_leader_serves_after_its_lease() -> Iterator[None]:
-    with patch.object(Membership, "ensure_lease", lambda _self, _partition: None):
+    with patch.object(Lease, "ensure", lambda _self, _partition: None):
         yield
 
 
@@ -264,9 +264,9 @@ def a_leader_does_not_look_at_the_epoch_of_a_fetch() -> Iterator[None]:
 
 
 @_mutation
-def a_controller_writes_whoever_is_in_office() -> Iterator[None]:
+def a_controller_writes_after_another_was_elected() -> Iterator[None]:
     anybody = Check(ControllerEpoch.path, ANY_VERSION)
-    with patch.object(Office, "check", property(lambda _self: anybody)):
+    with patch.object(ElectedEpoch, "check", property(lambda _self: anybody)):
         yield
 
 

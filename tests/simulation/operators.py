@@ -56,7 +56,7 @@ class Operators:
 
     def _change(self, decide: Callable[[ClusterModel], Changes]) -> None:
         for machine in self._machines:
-            controller = None if machine.broker is None else machine.broker.membership.controller
+            controller = None if machine.broker is None else machine.broker.controller
             if controller is not None and machine.process is not None:
                 machine.process.run(_try(controller, decide))
                 return

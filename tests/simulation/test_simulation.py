@@ -22,7 +22,7 @@ REPRESENTATIVE = (  # soon noticed; `make simulate ARGS=--mutations` takes longe
     "a_broker_that_refuses_connections_counts_as_dead",
     "a_leader_that_is_alive_is_replaced_without_being_asked",
     "a_leader_serves_after_its_lease",
-    "a_controller_writes_whoever_is_in_office",
+    "a_controller_writes_after_another_was_elected",
     "a_leader_does_not_notice_that_a_log_has_parted",
     "a_producer_that_repeats_itself_is_not_noticed",
 )

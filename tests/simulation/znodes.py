@@ -85,12 +85,12 @@ class Tree:
             if isinstance(operation, Create):
                 parent = path.rpartition("/")[0] or "/"
                 if path in self._nodes or (parent not in self._nodes and parent not in made):
-                    raise Conflict(f"{path} exists, or has no parent")
+                    raise Conflict(f"{path} exists, or has no parent", path)
                 made.add(path)
                 continue
             node = self._nodes.get(path)
             if node is None or operation.version not in {ANY_VERSION, node.version}:
-                raise Conflict(f"{path} is not at version {operation.version}")
+                raise Conflict(f"{path} is not at version {operation.version}", path)
 
     def _create(self, path: str, data: bytes, owner: int) -> None:
         self._nodes[path] = _Node(data, self.zxid, self.zxid, owner)

@@ -37,7 +37,7 @@ def test_a_new_topic_costs_the_same_next_to_many_others(
     async def story() -> None:
         async with running_brokers(tmp_path, 1) as (broker,):
             await create(broker, [f"old-{number}" for number in range(existing)])
-            controller = broker.membership.controller
+            controller = broker.controller
             assert controller is not None
             await controller.settle()
             monkeypatch.setattr(model, "elect", counted)

@@ -108,7 +108,7 @@ def test_a_leader_that_refuses_connections_is_not_named_for_a_moment_and_not_rep
     async def story() -> None:
         async with running_brokers(tmp_path, 2) as (first, second):
             index = await create_topic_led_by(second, first)
-            assert first.membership.controller is not None
+            assert first.controller is not None
             for server in second._servers:
                 server.close()
             hang_up(second)

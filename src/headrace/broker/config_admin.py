@@ -120,7 +120,7 @@ class ConfigAdmin:
                 break
         change = ConfigChange(entity=config.path.removeprefix("/config/"))
         await self._broker.session.create(ConfigChange.prefix, change.encode(), sequence=True)
-        await self._broker.membership.view.load_config(config.kind, config.name)
+        await self._broker.view.load_config(config.kind, config.name)
 
     async def _write(self, config: Config, version: int | None) -> None:
         """Replace the settings that were found at `version`; None: there were none."""

@@ -247,7 +247,7 @@ class Connection(asyncio.BufferedProtocol):
         """Wait until this broker knows its cluster; what is the controller's to answer goes to it."""
         await self._broker.ready.wait()
         if handler.on_controller and not self._broker.is_answering(handler):
-            return await self._broker.forward(request, context)
+            return await self._broker.controller_client.forward(request, context)
         return await completed(call(handler, request, context))
 
     def _answer(self, reply: Any, header: RequestHeader) -> None:

@@ -133,7 +133,7 @@ class Housekeeping:
         self._broker.replicas.isr_changes.look_at_all()
 
     async def _prefer_leaders(self) -> None:
-        config, controller = self._broker.config, self._broker.membership.controller
+        config, controller = self._broker.config, self._broker.controller
         if controller is not None and config.flag("auto.leader.rebalance.enable"):
             await controller.balance(config.integer("leader.imbalance.per.broker.percentage"))
 

@@ -168,7 +168,7 @@ def _api(key: int) -> str:
 
 
 def _of_controller(broker: "Broker", _wanted: tuple[str, ...]) -> Iterator[Family]:
-    controller = broker.membership.controller
+    controller = broker.controller
     name = "kafka_controller_kafkacontroller_"
     yield _gauge(
         f"{name}activecontrollercount", "Whether this broker is the controller.", controller is not None

@@ -1,12 +1,14 @@
-"""A connection from this broker to another one: requests out, responses back, in order."""
+"""Connections from this broker to the brokers of its cluster: requests out, responses back, in order."""
 
 import asyncio
 import logging
 from collections import deque
+from collections.abc import Awaitable, Callable
 from itertools import count
 from typing import Any, cast
 
 from headrace.controller.channel import PeerGone
+from headrace.coordination.znodes import BrokerRegistration
 from headrace.protocol.api import response_class
 from headrace.protocol.buffer_pool import BufferPool
 from headrace.protocol.errors import ProtocolError
@@ -22,7 +24,9 @@ CONNECT_TIMEOUT_S = 3.0
 logger = logging.getLogger(__name__)
 
 
-class _Asked:
+class _Pending:
+    """A request whose response has not arrived yet."""
+
     __slots__ = ("correlation_id", "future", "key", "version")
 
     def __init__(self, key: int, version: int, correlation_id: int, future: "asyncio.Future[Any]") -> None:
@@ -30,12 +34,12 @@ class _Asked:
 
 
 class Peer(asyncio.BufferedProtocol):
-    """One connection. Several requests may be under way; answers come in the order of the questions."""
+    """One connection. Several requests may be in flight; responses arrive in the order of the requests."""
 
     def __init__(self, client_id: str, pool: BufferPool | None = None) -> None:
         self._client_id = client_id
         self._frames = FrameBuffer(MAX_RESPONSE_BYTES, pool)
-        self._asked: deque[_Asked] = deque()
+        self._pending: deque[_Pending] = deque()
         self._ids = count(1)
         self._transport: asyncio.Transport | None = None
         self._loop = asyncio.get_running_loop()
@@ -48,13 +52,13 @@ class Peer(asyncio.BufferedProtocol):
             raise PeerGone(f"{endpoint}: {endpoint.security_protocol.name} is not supported yet")
         loop = asyncio.get_running_loop()
         try:
-            # Not `wait_for`: in Python 3.11 it may lose the cancellation of whoever waits.
+            # Not `wait_for`: in Python 3.11 it may swallow the cancellation of its caller.
             async with asyncio.timeout(CONNECT_TIMEOUT_S):
                 _, peer = await loop.create_connection(
                     lambda: cls(client_id, pool), endpoint.host, endpoint.port
                 )
         except (OSError, TimeoutError) as error:
-            raise PeerGone(f"{endpoint} cannot be reached: {error or 'no answer'}") from error
+            raise PeerGone(f"{endpoint} cannot be reached: {error or 'connection timed out'}") from error
         return peer
 
     @property
@@ -70,7 +74,7 @@ class Peer(asyncio.BufferedProtocol):
             self._transport.abort()
 
     async def ask(self, request: Message, version: int, *, timeout_s: float | None = None) -> Any:
-        """The response to `request`; PeerGone if the connection ends before it comes, or in `timeout_s`."""
+        """Return the response to `request`; PeerGone if the connection ends first, or after `timeout_s`."""
         if self._transport is None:
             raise PeerGone("the connection has ended")
         key = request.__api_key__
@@ -83,7 +87,7 @@ class Peer(asyncio.BufferedProtocol):
             client_id=self._client_id,
         )
         future: asyncio.Future[Any] = self._loop.create_future()
-        self._asked.append(_Asked(key, version, correlation_id, future))
+        self._pending.append(_Pending(key, version, correlation_id, future))
         self._transport.writelines(encode_frame(encode_request_header(header), request.encode(version)))
         if timeout_s is None:
             return await future
@@ -95,10 +99,10 @@ class Peer(asyncio.BufferedProtocol):
 
     def _give_up(self, future: "asyncio.Future[Any]", timeout_s: float) -> None:
         if not future.done():
-            future.set_exception(PeerGone(f"no answer within {timeout_s} s"))
-            self.close()  # answers come in order: one that is late would be taken for the next
+            future.set_exception(PeerGone(f"no response within {timeout_s} s"))
+            self.close()  # responses come in order: a late one would be matched to the next request
 
-    # -- what the event loop calls -------------------------------------------------------------
+    # -- called by the event loop --------------------------------------------------------------
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast("asyncio.Transport", transport)
@@ -108,10 +112,10 @@ class Peer(asyncio.BufferedProtocol):
         self._frames.release()
         if not self._gone.done():
             self._gone.set_result(None)
-        for asked in self._asked:
-            if not asked.future.done():
-                asked.future.set_exception(PeerGone(f"the connection has ended: {exc or 'closed'}"))
-        self._asked.clear()
+        for pending in self._pending:
+            if not pending.future.done():
+                pending.future.set_exception(PeerGone(f"the connection has ended: {exc or 'closed'}"))
+        self._pending.clear()
 
     def get_buffer(self, sizehint: int) -> memoryview:
         return self._frames.get_buffer(sizehint)
@@ -119,17 +123,51 @@ class Peer(asyncio.BufferedProtocol):
     def buffer_updated(self, nbytes: int) -> None:
         try:
             for frame in self._frames.received(nbytes):
-                self._answer(frame)
+                self._respond(frame)
             self._frames.settle()
         except (ProtocolError, IndexError) as error:
-            logger.warning("closing a connection to another broker: %s", error)
+            logger.warning("closing the connection to another broker: %s", error)
             self.close()
 
-    def _answer(self, frame: memoryview) -> None:
-        asked = self._asked.popleft()
-        correlation_id, body = decode_response_header(asked.key, asked.version, frame)
-        if correlation_id != asked.correlation_id:
-            raise ProtocolError(f"response {correlation_id} to request {asked.correlation_id}")
-        response = response_class(asked.key).decode(body, asked.version)
-        if not asked.future.done():
-            asked.future.set_result(response)
+    def _respond(self, frame: memoryview) -> None:
+        pending = self._pending.popleft()
+        correlation_id, body = decode_response_header(pending.key, pending.version, frame)
+        if correlation_id != pending.correlation_id:
+            raise ProtocolError(f"response {correlation_id} to request {pending.correlation_id}")
+        response = response_class(pending.key).decode(body, pending.version)
+        if not pending.future.done():
+            pending.future.set_result(response)
+
+
+class Peers:
+    """Connects this broker to the inter-broker listeners of others."""
+
+    def __init__(self, client_id: str, listener: str, pool: BufferPool) -> None:
+        self._client_id = client_id
+        self._listener = listener
+        self._pool = pool
+
+    async def connect(self, registration: BrokerRegistration) -> Peer:
+        """Connect to another broker; PeerGone if it cannot be reached."""
+        endpoint = registration.endpoint(self._listener)
+        if endpoint is None:
+            raise PeerGone(f"broker {registration.broker_id} has no listener {self._listener}")
+        return await Peer.connect(endpoint, self._client_id, self._pool)
+
+
+class LocalLink:
+    """The controller's connection to its own broker: it calls the handlers directly."""
+
+    def __init__(self, handle_locally: Callable[[Message, int], Awaitable[Any]]) -> None:
+        self._handle_locally = handle_locally
+
+    async def ask(self, request: Message, version: int, *, timeout_s: float | None = None) -> Any:
+        del timeout_s  # no network is involved that could delay the response
+        await asyncio.sleep(0)  # a series of updates must not keep the event loop from other work
+        return await self._handle_locally(request, version)
+
+    async def closed(self) -> None:
+        await asyncio.get_running_loop().create_future()
+
+    def close(self) -> None:
+        """Do nothing: there is no connection to close."""

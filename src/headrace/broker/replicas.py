@@ -69,7 +69,7 @@ class Replicas:
         if update.type == FULL:
             self._drop_unknown({state.topic_name for state in update.topic_states})
         image.version += 1
-        broker.membership.told()
+        broker.lease.updated()
         broker.ready.set()
         return ErrorCode.NONE
 

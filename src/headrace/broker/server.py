@@ -5,29 +5,24 @@ import errno
 import logging
 import time
 from collections import Counter
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Mapping
 from dataclasses import replace
 from typing import Any
 
 from headrace.addresses import reachable
 from headrace.broker.broker_settings import BROKER_SETTINGS
-from headrace.broker.cluster import prepare
+from headrace.broker.cluster import ClusterView, prepare
 from headrace.broker.config import BrokerConfig
 from headrace.broker.config_admin import ConfigAdmin
 from headrace.broker.config_resources import ALL_BROKERS
 from headrace.broker.connection import Connection
+from headrace.broker.controller_client import ControllerClient
+from headrace.broker.controller_election import ControllerElection
 from headrace.broker.coordinator_runtime import CoordinatorHost, CoordinatorRuntime
 from headrace.broker.descriptors import raise_limit, room_for_connections
-from headrace.broker.dispatch import HANDLERS, Context, Encoded, Handler, HangUp, load_handlers
-from headrace.broker.envelopes import ENVELOPE_VERSION, opened, sealed
-from headrace.broker.errors import (
-    NotController,
-    NotLeader,
-    RefusedByController,
-    StartRefused,
-    UnknownTopicId,
-    UnknownTopicOrPartition,
-)
+from headrace.broker.dispatch import HANDLERS, Context, Handler, load_handlers
+from headrace.broker.errors import NotLeader, StartRefused, UnknownTopicId, UnknownTopicOrPartition
+from headrace.broker.exited_brokers import ExitedBrokers
 from headrace.broker.fetch_sessions import FetchSessions
 from headrace.broker.finishing import Finishing
 from headrace.broker.group_configs import consumer_timeouts
@@ -36,32 +31,29 @@ from headrace.broker.housekeeping import Housekeeping
 from headrace.broker.image import ClusterImage
 from headrace.broker.inspections import Inspections
 from headrace.broker.internal_topics import InternalTopic
-from headrace.broker.membership import Membership
+from headrace.broker.lease import Lease
 from headrace.broker.meters import Meters
 from headrace.broker.opening import OpeningLogs
 from headrace.broker.partition import Partition
-from headrace.broker.peer import Peer
+from headrace.broker.peer import LocalLink, Peer, Peers
 from headrace.broker.producer_ids import ProducerIds
+from headrace.broker.registration import Registration
 from headrace.broker.replicas import Replicas
 from headrace.broker.schemas import Schemas
 from headrace.broker.settings import InvalidSetting, Scope
 from headrace.broker.slices import completed
-from headrace.broker.topic_admin import BROKER_DEFAULT, TopicAdmin
+from headrace.broker.topic_admin import TopicAdmin
 from headrace.broker.transactions import Transactions
-from headrace.controller.channel import PeerGone
+from headrace.controller.channel import Link, PeerGone
+from headrace.controller.runner import Controller
+from headrace.controller.store import TopicRules
 from headrace.coordination.session import ZooKeeperSession
+from headrace.coordination.znodes import BrokerRegistration
 from headrace.protocol.buffer_pool import BufferPool
-from headrace.protocol.errors import ErrorCode
 from headrace.protocol.fields import Buffer
 from headrace.protocol.frame import CHUNK_BYTES
 from headrace.protocol.ids import TopicPartition
 from headrace.protocol.message import Message
-from headrace.protocol.schema.create_topics import (
-    CreatableTopic,
-    CreatableTopicConfig,
-    CreatableTopicResult,
-    CreateTopicsRequest,
-)
 from headrace.security.authorization import ALLOW_ALL, Authorizer
 from headrace.security.listeners import Endpoint
 from headrace.security.principals import ANONYMOUS
@@ -69,9 +61,7 @@ from headrace.storage.directory import LogDirectory
 from headrace.storage.errors import LogOffline
 from headrace.storage.identity import Identity
 
-_FORWARD_S = 60.0
-_RETRY_S = 0.05  # after a broker that is no longer the controller has answered
-_CREATE_TOPICS_VERSION = 7
+_JOIN_TIMEOUT_S = 60.0
 _FINISHING_S = 2.0  # for changes to the cluster that are under way when a broker is told to stop
 
 _QUIET_S = 1.0  # after which a connection is without a receive buffer until its client sends something
@@ -120,7 +110,15 @@ class Broker:
         self.schemas = Schemas(self)
         self.inspections = Inspections(self.schemas)
         self.replicas = Replicas(self)
-        self.membership = Membership(self)
+        self.lease = Lease()
+        self.peers = Peers(f"broker-{self.broker_id}", config.inter_broker_listener, self.buffers)
+        self.election: ControllerElection | None = None  # from `start` on
+        self.controller_client = ControllerClient(
+            self.peers,
+            broker_id=self.broker_id,
+            is_controller=lambda: self.is_controller,
+            handle_locally=self.handle_locally,
+        )
         host = CoordinatorHost(
             self.broker_id,
             lambda: self.image,
@@ -135,7 +133,7 @@ class Broker:
             OFFSETS_TOPIC_SETTINGS,
             config=lambda: self.config,
             image=lambda: self.image,
-            create_topic=self.create_topic,
+            create_topic=self.controller_client.create_topic,
         )
 
     @property
@@ -148,14 +146,13 @@ class Broker:
 
     @property
     def broker_epoch(self) -> int:
-        """The zxid of this broker's registration: what tells this life of it from an earlier one."""
-        return self.membership.broker_epoch
+        """The zxid of this broker's registration, which distinguishes it from earlier registrations."""
+        return self.lease.broker_epoch
 
     @property
-    def controller_epoch(self) -> int:
-        """Of this broker's term as the controller; 0 while another is."""
-        controller = self.membership.controller
-        return 0 if controller is None else controller.office.epoch
+    def controller(self) -> Controller | None:
+        """The controller, while this broker is elected."""
+        return None if self.election is None else self.election.controller
 
     def now_ms(self) -> int:
         return now_ms()
@@ -201,12 +198,68 @@ class Broker:
         await self._listen()
         for server in self._servers:  # the controller has to get through; clients wait until we are ready
             await server.start_serving()
-        await self.membership.join()
+        await self._join_cluster()
         self._housekeeping.start()
+
+    async def _join_cluster(self) -> None:
+        """Register this broker and return when the controller has sent it the state of the cluster."""
+        self.view = view = ClusterView(self.session, self.config_changed)
+        self._exited_brokers = ExitedBrokers(self.session)
+        self.election = ControllerElection(
+            self.session,
+            view,
+            broker_id=self.broker_id,
+            is_registered=lambda: self._registration.is_current,
+            rules=self._topic_rules,
+            connect=self._connect_as_controller,
+            now_ms=self.now_ms,
+            on_elected=self.topic_admin.finish_deletions,
+            on_brokers=self.offsets_topic.raise_replicas,
+        )
+        self._registration = Registration(
+            self.session,
+            self.lease,
+            broker_id=self.broker_id,
+            endpoints=self.endpoints,
+            rack=self.config.rack,
+            may_have_lost=lambda: self.logs.may_have_lost,
+            now_ms=self.now_ms,
+            on_registered=view.load,
+            on_reconnected=view.refresh,
+            on_lost=self.election.resign,
+        )
+        view.on_brokers += [self._exited_brokers.watch, self.election.brokers_changed]
+        view.on_controller += [self.controller_client.controller_changed, self.election.controller_changed]
+        await self._registration.join()
+        self.controller_client.start(view.registrations)
+        try:
+            async with asyncio.timeout(_JOIN_TIMEOUT_S):
+                await self.ready.wait()
+        except TimeoutError:
+            raise StartRefused(
+                "the controller has not sent the state of the cluster: is it running?"
+            ) from None
+
+    def _leave_cluster(self) -> None:
+        self._registration.stop()
+        if self.election is not None:
+            self.election.resign(logging.INFO)
+        self.controller_client.stop()
+        self._exited_brokers.close()
+        self.view.close()
+
+    def _topic_rules(self, configs: Mapping[str, str]) -> TopicRules:
+        return TopicRules(self.config.min_insync_replicas(configs), self.config.unclean_allowed(configs))
+
+    async def _connect_as_controller(self, broker_id: int, registration: BrokerRegistration) -> Link:
+        if broker_id == self.broker_id:
+            return LocalLink(self.handle_locally)
+        return await self.peers.connect(registration)
 
     async def stop(self) -> None:
         """Stop cleanly: leaders moved, no new requests, logs flushed and marked, the registration gone."""
-        await self.membership.leave()
+        if len(self.image.brokers) > 1:
+            await self.controller_client.controlled_shutdown(self.broker_epoch)
         self._housekeeping.stop()
         await self._stop_listening()
         await self.finishing.finished(_FINISHING_S)
@@ -214,7 +267,7 @@ class Broker:
         self.stop_coordinators()
         self.schemas.stop()
         self.replicas.stop()
-        self.membership.stop()
+        self._leave_cluster()
         await self._housekeeping.stopped()
         await asyncio.to_thread(self.logs.close)
         await self.session.close()
@@ -410,8 +463,8 @@ class Broker:
         if topic is not None:
             self.image.topic_configs[name] = values
             self.replicas.use(topic)
-        if self.membership.controller is not None:
-            self.membership.controller.configure_topic(name, values)
+        if self.controller is not None:
+            self.controller.configure_topic(name, values)
 
     def _use(self, config: BrokerConfig) -> None:
         self.config = config
@@ -435,77 +488,20 @@ class Broker:
 
     @property
     def is_controller(self) -> bool:
-        return self.membership.controller is not None
-
-    async def forward(self, request: Message, context: Context) -> Encoded:
-        """Return the controller's response to a client's request, which keeps its principal and address."""
-        envelope = sealed(request, context)
-        deadline = self._loop.time() + _FORWARD_S
-        while True:
-            try:
-                response = await self.ask_controller(envelope, ENVELOPE_VERSION, timeout_s=_FORWARD_S)
-            except (PeerGone, NotController) as error:
-                raise HangUp(f"the controller cannot be reached: {error}") from error
-            if response.error_code != ErrorCode.NOT_CONTROLLER:
-                return opened(response, request, context.version)
-            if self._loop.time() > deadline:
-                raise HangUp("the controller cannot be reached (NOT_CONTROLLER)")
-            await asyncio.sleep(_RETRY_S)
+        return self.controller is not None
 
     async def ask_controller(self, request: Message, version: int, *, timeout_s: float) -> Any:
-        return await self.membership.ask_controller(request, version, timeout_s=timeout_s)
-
-    async def create_topic(
-        self,
-        name: str,
-        *,
-        partitions: int = BROKER_DEFAULT,
-        replicas: int = BROKER_DEFAULT,
-        configs: Mapping[str, str] | None = None,
-    ) -> None:
-        """Have a topic made, by the controller; on return this broker knows it."""
-        topic = CreatableTopic(
-            name=name,
-            num_partitions=partitions,
-            replication_factor=replicas,
-            assignments=(),
-            configs=[
-                CreatableTopicConfig(name=setting, value=value) for setting, value in (configs or {}).items()
-            ],
-        )
-        (refused,) = await self._have_created([topic])
-        if refused.error_code:
-            raise RefusedByController(ErrorCode(refused.error_code), refused.error_message or "")
-
-    async def create_topics(self, names: Iterable[str]) -> dict[str, ErrorCode]:
-        """Have topics made as the broker's settings say, in one request; returns why some could not be."""
-        topics = [
-            CreatableTopic(
-                name=name,
-                num_partitions=BROKER_DEFAULT,
-                replication_factor=BROKER_DEFAULT,
-                assignments=(),
-                configs=(),
-            )
-            for name in names
-        ]
-        results = await self._have_created(topics)
-        return {each.name: ErrorCode(each.error_code) for each in results if each.error_code}
-
-    async def _have_created(self, topics: Sequence[CreatableTopic]) -> Sequence[CreatableTopicResult]:
-        request = CreateTopicsRequest(topics=topics, timeout_ms=0)  # who asks, asks again
-        try:
-            response = await self.ask_controller(request, _CREATE_TOPICS_VERSION, timeout_s=_FORWARD_S)
-        except PeerGone as error:
-            raise NotController(f"the controller cannot be asked: {error}") from error
-        results: Sequence[CreatableTopicResult] = response.topics
-        return results
+        return await self.controller_client.ask(request, version, timeout_s=timeout_s)
 
     async def connect_to(self, broker_id: int) -> Peer:
-        return await self.membership.connect_to(broker_id)
+        """Connect to another broker; PeerGone if it cannot be reached."""
+        registration = self.image.brokers.get(broker_id)
+        if registration is None:
+            raise PeerGone(f"broker {broker_id} is not registered")
+        return await self.peers.connect(registration)
 
     def ensure_lease(self, partition: Partition) -> None:
-        self.membership.ensure_lease(partition)
+        self.lease.ensure(partition)
 
     def disk_failed(self) -> None:
         """A log cannot be written: somebody else may have to lead."""

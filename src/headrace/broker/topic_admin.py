@@ -20,6 +20,7 @@ from headrace.broker.image import INTERNAL_TOPICS
 from headrace.broker.placement import check_assignment, spread
 from headrace.broker.settings import InvalidSetting
 from headrace.broker.topic_settings import TOPIC_SETTINGS
+from headrace.broker.translate import FAILURES
 from headrace.controller.runner import Controller
 from headrace.controller.store import (
     MAX_TRANSACTION_BYTES,
@@ -147,11 +148,14 @@ class TopicAdmin:
         await self._finish_deletion(name)
 
     async def finish_deletions(self) -> None:
-        """Go on with what a crash has interrupted, before anybody sees half a topic."""
-        async with self._lock:
-            for name in await self._broker.session.children(DELETED_TOPICS):
-                logger.info("the deletion of topic %s was interrupted and goes on", name)
-                await self._finish_deletion(name)
+        """Resume the deletions that an earlier controller began; those that fail are left to the next one."""
+        try:
+            async with self._lock:
+                for name in await self._broker.session.children(DELETED_TOPICS):
+                    logger.info("resuming the deletion of topic %s", name)
+                    await self._finish_deletion(name)
+        except FAILURES as error:
+            logger.warning("could not resume the deletion of topics: %s", error)
 
     async def _finish_deletion(self, name: str) -> None:
         """Remove the topic that is marked, and last of all the mark. A topic with another id stays."""
@@ -171,7 +175,7 @@ class TopicAdmin:
             controller.remove_topic(name)
         # The mark keeps it from being read again; nobody else has to wait for what follows.
         await self._broker.session.delete_tree(Config.path_of("topics", name))
-        await delete_topic(self._broker.session, controller.office, name)
+        await delete_topic(self._broker.session, controller.elected, name)
         await controller.told(_TOLD_S)
 
     def _checked_configs(self, configs: Mapping[str, str | None]) -> dict[str, str]:
@@ -238,7 +242,7 @@ class TopicAdmin:
         try:
             await self._write(operations)
         except Conflict as error:
-            if ControllerEpoch.path in str(error):
+            if error.path == ControllerEpoch.path:
                 raise NotController("another broker is the controller") from error
             raise TopicAlreadyExists(f"topic {topic.topic!r} exists already") from error
 
@@ -247,7 +251,7 @@ class TopicAdmin:
 
         The first holds what makes the topic exist; a controller that begins makes up for the others.
         """
-        check = self._controller.office.check
+        check = self._controller.elected.check
         part: list[Operation] = [check]
         room = MAX_TRANSACTION_BYTES
         for operation in operations:
@@ -261,7 +265,7 @@ class TopicAdmin:
 
     @property
     def _controller(self) -> Controller:
-        controller = self._broker.membership.controller
+        controller = self._broker.controller
         if controller is None:
             raise NotController("another broker is the controller")
         return controller
@@ -276,7 +280,7 @@ class TopicAdmin:
                 leader=members[0],
                 leader_epoch=0,
                 isr=tuple(members),
-                controller_epoch=self._controller.office.epoch,
+                controller_epoch=self._controller.epoch,
             )
             operations.append(Create(state.path.removesuffix("/state"), b""))
             operations.append(Create(state.path, state.encode()))

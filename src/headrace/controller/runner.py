@@ -20,7 +20,7 @@ from headrace.controller.model import (
     TopicModel,
 )
 from headrace.controller.store import (
-    Office,
+    ElectedEpoch,
     Rules,
     first_state,
     member_of,
@@ -76,20 +76,23 @@ class NotController(Exception):
 
 
 class Controller:
-    """One term of office. What it knows is read when it begins, and again when a write did not go well."""
+    """The controller of one controller epoch.
+
+    It reads its model when it begins, and again after a write whose outcome is not known.
+    """
 
     def __init__(
         self,
         session: ZooKeeperSession,
         broker_id: int,
-        office: Office,
+        elected: ElectedEpoch,
         *,
         rules: Rules,
         connect: Callable[[int, BrokerRegistration], Awaitable[Link]],
         on_resigned: Callable[[], None],
     ) -> None:
         self.model = ClusterModel()
-        self.office = office
+        self.elected = elected
         self._session = session
         self._broker_id = broker_id
         self._rules = rules
@@ -102,7 +105,11 @@ class Controller:
         self._resigned = False
         self._settling: asyncio.Task[None] | None = None
         self._unsettled = Unsettled()
-        self._handover = Handover(self.model, office.epoch, self._channels)
+        self._handover = Handover(self.model, elected.epoch, self._channels)
+
+    @property
+    def epoch(self) -> int:
+        return self.elected.epoch
 
     # -- beginning and ending ------------------------------------------------------------------
 
@@ -215,7 +222,7 @@ class Controller:
             self.model,
             self._registrations,
             controller_id=self._broker_id,
-            controller_epoch=self.office.epoch,
+            controller_epoch=self.epoch,
             to_broker=broker_id,
             keys=keys,
         )
@@ -328,7 +335,7 @@ class Controller:
             check_transition(self.model.find(key), partition)
         self._stale = True  # until all of it is known to be written
         try:
-            written = await write_changes(self._session, self.office, self.model, changes)
+            written = await write_changes(self._session, self.elected, self.model, changes)
         except Conflict as error:
             logger.warning("another controller has written: %s", error)
             self.resign()

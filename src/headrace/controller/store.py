@@ -43,27 +43,28 @@ Rules = Callable[[Mapping[str, str]], TopicRules]
 """What follows from what a topic sets itself."""
 
 
-class Office(NamedTuple):
-    """What it takes to write as the controller: its epoch, and the version of the znode that holds it."""
+class ElectedEpoch(NamedTuple):
+    """The controller epoch of an elected controller, and the version of the znode that holds it."""
 
     epoch: int
     version: int
 
     @property
     def check(self) -> Check:
+        """The operation that makes a transaction fail once a later controller is elected."""
         return Check(ControllerEpoch.path, self.version)
 
 
-async def take_office(session: ZooKeeperSession, controller: Controller) -> Office | None:
-    """Be the controller, with an epoch of its own, in one step; None if there is one already."""
+async def elect_controller(session: ZooKeeperSession, controller: Controller) -> ElectedEpoch | None:
+    """Elect `controller` in a new controller epoch, in one transaction; None if there is a controller."""
     found = await session.get(ControllerEpoch.path)
     if found is None:
         try:
             await session.create(ControllerEpoch.path, ControllerEpoch(epoch=0).encode())
         except Conflict:
-            return None  # somebody else is just doing the same
+            return None  # another broker is running at the same time
         found = await session.get(ControllerEpoch.path)
-        assert found is not None, "the epoch has just been made"
+        assert found is not None, "the controller epoch was just created"
     epoch = ControllerEpoch.decode(found.data).epoch + 1
     try:
         await session.multi(
@@ -73,17 +74,17 @@ async def take_office(session: ZooKeeperSession, controller: Controller) -> Offi
             ]
         )
     except Conflict:
-        return await _office_we_have(session)
-    return Office(epoch, found.version + 1)
+        return await _own_epoch(session)
+    return ElectedEpoch(epoch, found.version + 1)
 
 
-async def _office_we_have(session: ZooKeeperSession) -> Office | None:
-    """The office, if it is ours: the answer to an earlier attempt got lost."""
+async def _own_epoch(session: ZooKeeperSession) -> ElectedEpoch | None:
+    """Return the current epoch if this session was elected in it: the answer to an attempt may be lost."""
     holder = await session.get(Controller.path)
     if holder is None or holder.ephemeral_owner != session.session_id:
         return None
     found = await session.get(ControllerEpoch.path)
-    return None if found is None else Office(ControllerEpoch.decode(found.data).epoch, found.version)
+    return None if found is None else ElectedEpoch(ControllerEpoch.decode(found.data).epoch, found.version)
 
 
 # -- reading -----------------------------------------------------------------------------------
@@ -213,21 +214,21 @@ def member_of(registration: BrokerRegistration, epoch: int) -> Member:
 
 
 async def write_changes(
-    session: ZooKeeperSession, office: Office, model: ClusterModel, changes: Changes
+    session: ZooKeeperSession, elected: ElectedEpoch, model: ClusterModel, changes: Changes
 ) -> Changes:
     """Write `changes` down, in as few transactions as there is room for; they come back with their versions.
 
     Conflict: somebody else has written, so that this is not the controller any more.
     """
     written: Changes = {}
-    part: list[Operation] = [office.check]
+    part: list[Operation] = [elected.check]
     room = MAX_TRANSACTION_BYTES
     for name in dict.fromkeys(key.topic for key in changes):
         of_topic = {key: partition for key, partition in changes.items() if key.topic == name}
         operations = [
             operation
             for key, partition in of_topic.items()
-            for operation in _state_operations(key, partition, office.epoch, model.members)
+            for operation in _state_operations(key, partition, elected.epoch, model.members)
         ]
         assignment = _assignment(model, name, of_topic)
         if assignment is not None:
@@ -238,7 +239,7 @@ async def write_changes(
             size = size_of(operation)
             if size > room and not belongs_to_the_one_before(operation):
                 await session.multi(part)
-                part, room = [office.check], MAX_TRANSACTION_BYTES
+                part, room = [elected.check], MAX_TRANSACTION_BYTES
             part.append(operation)
             room -= size
         written.update(
@@ -311,12 +312,12 @@ def size_of(operation: Operation) -> int:
     return len(operation.path) + len(data) + 100
 
 
-async def delete_topic(session: ZooKeeperSession, office: Office, name: str) -> None:
+async def delete_topic(session: ZooKeeperSession, elected: ElectedEpoch, name: str) -> None:
     """Remove a topic's znodes, the topic itself last, as long as this is the controller."""
     paths = [path async for path in _tree(session, topic_path(name))]
     while paths:
         part, paths = paths[:_DELETES], paths[_DELETES:]
-        await session.multi([office.check, *(Delete(path) for path in part)])
+        await session.multi([elected.check, *(Delete(path) for path in part)])
 
 
 async def _tree(session: ZooKeeperSession, path: str) -> AsyncIterator[str]:

@@ -49,7 +49,11 @@ class NotConnected(CoordinationError):
 
 
 class Conflict(CoordinationError):
-    """Somebody else was first: the znode exists, is gone, or has another version."""
+    """Somebody else was first: the znode at `path` exists, is gone, or has another version."""
+
+    def __init__(self, message: str, path: str) -> None:
+        super().__init__(message)
+        self.path = path
 
 
 class SessionState(Enum):
@@ -266,7 +270,7 @@ class ZooKeeperSession:
             if isinstance(result, KazooException) and not isinstance(
                 result, RolledBackError | RuntimeInconsistency
             ):
-                raise Conflict(f"{type(result).__name__} at {operation.path}")
+                raise Conflict(f"{type(result).__name__} at {operation.path}", operation.path)
 
     # -- between the threads -------------------------------------------------------------------
 
@@ -324,4 +328,4 @@ async def _conflicts(call: Awaitable[Any], path: str) -> Any:
     try:
         return await call
     except (NodeExistsError, NoNodeError, BadVersionError) as error:
-        raise Conflict(f"{type(error).__name__} at {path}") from error
+        raise Conflict(f"{type(error).__name__} at {path}", path) from error

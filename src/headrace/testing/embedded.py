@@ -36,7 +36,7 @@ class EmbeddedBroker(Broker):
         await self.inspections.stop()
         self.stop_coordinators()
         self.replicas.stop()
-        self.membership.stop()
+        self._leave_cluster()
         await self._housekeeping.stopped()
         await asyncio.to_thread(self.logs.release)
         await self.session.close()

@@ -35,7 +35,7 @@ class Question(NamedTuple):
         """What the broker answers to it, or to another request in its place; maybe steps or awaitable."""
         request = self.request if request is None else request
         if self.handler.on_controller and not self.context.broker.is_answering(self.handler):
-            return self.context.broker.forward(request, self.context)
+            return self.context.broker.controller_client.forward(request, self.context)
         return self.handler.function(request, self.context)
 
     async def response(self, request: Any = None) -> Any:

@@ -47,7 +47,7 @@ class Office:
             BrokerConfig.of({"broker.id": str(HERE), "group.initial.rebalance.delay.ms": "0"})
         )
         self.broker._loop = loop
-        self.broker.membership.lease.renew(Lease.now_s(), session_timeout_s=3600)
+        self.broker.lease.renew(Lease.now_s(), session_timeout_s=3600)
         self.broker.image = ClusterImage("cluster")
         self.broker.image.put_topic(TopicImage("orders", b"orders".ljust(16), {0: [HERE]}, {}))
         config = LogConfig(compact=True, delete=False, max_message_bytes=20_000)

@@ -354,7 +354,7 @@ def offsets(office: Office) -> list[int]:
 def test_a_coordinator_without_a_lease_answers_nothing(open_office: Callable[..., Office]) -> None:
     office = open_office(HERE, THERE)
     shard = office.shard
-    office.broker.membership.lease.revoke()
+    office.broker.lease.revoke()
 
     with pytest.raises(NotCoordinator):
         _ = office.shard  # every request to a group begins with this, OffsetFetch included

@@ -28,7 +28,7 @@ def broker(tmp_path: Path) -> Iterator[Broker]:
     broker = Broker(BrokerConfig.of({"broker.id": "1"}))
     broker.image = ClusterImage("our-cluster")
     broker.logs = opened(tmp_path)
-    broker.membership.broker_epoch = THIS_LIFE
+    broker.lease.broker_epoch = THIS_LIFE
     yield broker
     broker.logs.release()
 

@@ -41,7 +41,7 @@ _CODES = {
     ApiKey.ALTER_PARTITION, range(2, 4), requires=on_cluster(Operation.CLUSTER_ACTION), inter_broker=True
 )
 async def alter_partition(request: AlterPartitionRequest, context: Context) -> AlterPartitionResponse:
-    controller = context.broker.membership.controller
+    controller = context.broker.controller
     if controller is None:
         return AlterPartitionResponse(error_code=ErrorCode.NOT_CONTROLLER, topics=[])
     member = controller.model.members.get(request.broker_id)

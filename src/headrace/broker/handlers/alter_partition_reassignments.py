@@ -39,7 +39,7 @@ _CODES = {
 async def alter_partition_reassignments(
     request: AlterPartitionReassignmentsRequest, context: Context
 ) -> AlterPartitionReassignmentsResponse:
-    controller = context.broker.membership.controller
+    controller = context.broker.controller
     if controller is None:
         return _refused(ErrorCode.NOT_CONTROLLER)
     may_change = request.allow_replication_factor_change

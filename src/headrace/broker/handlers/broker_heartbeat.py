@@ -17,7 +17,7 @@ from headrace.security.authorization import Operation
 
 @handles(ApiKey.BROKER_HEARTBEAT, range(3), requires=on_cluster(Operation.CLUSTER_ACTION), inter_broker=True)
 async def broker_heartbeat(request: BrokerHeartbeatRequest, context: Context) -> BrokerHeartbeatResponse:
-    controller = context.broker.membership.controller
+    controller = context.broker.controller
     if controller is None:
         return _refused(ErrorCode.NOT_CONTROLLER)
     if not request.want_shut_down:

@@ -40,7 +40,7 @@ _UNCLEAN_CODES = _PREFERRED_CODES | {model.NOT_AVAILABLE: ErrorCode.ELIGIBLE_LEA
 
 @handles(ApiKey.ELECT_LEADERS, range(3), requires=on_cluster(Operation.ALTER), on_controller=True)
 async def elect_leaders(request: ElectLeadersRequest, context: Context) -> ElectLeadersResponse:
-    controller = context.broker.membership.controller
+    controller = context.broker.controller
     if controller is None or request.election_type not in {_PREFERRED, _UNCLEAN}:
         code = ErrorCode.NOT_CONTROLLER if controller is None else ErrorCode.INVALID_REQUEST
         return ElectLeadersResponse(error_code=code, replica_election_results=[])

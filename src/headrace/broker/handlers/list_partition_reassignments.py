@@ -25,7 +25,7 @@ from headrace.security.authorization import Operation
 def list_partition_reassignments(
     request: ListPartitionReassignmentsRequest, context: Context
 ) -> Steps[ListPartitionReassignmentsResponse]:
-    controller = context.broker.membership.controller
+    controller = context.broker.controller
     if controller is None:
         return ListPartitionReassignmentsResponse(error_code=ErrorCode.NOT_CONTROLLER, topics=[])
     moves = controller.model.moves()

@@ -110,7 +110,7 @@ async def _create(names: Sequence[str], context: Context) -> dict[str, ErrorCode
             refused[OFFSETS_TOPIC] = error_code(error)
     others = [name for name in names if name != OFFSETS_TOPIC]
     if others:
-        refused |= await context.broker.create_topics(others)
+        refused |= await context.broker.controller_client.create_topics(others)
     return {name: code for name, code in refused.items() if code != ErrorCode.TOPIC_ALREADY_EXISTS}
 
 

@@ -14,7 +14,7 @@ from headrace.security.authorization import Operation
 
 @handles(ApiKey.UNREGISTER_BROKER, range(1), requires=on_cluster(Operation.ALTER), on_controller=True)
 def unregister_broker(request: UnregisterBrokerRequest, context: Context) -> UnregisterBrokerResponse:
-    controller = context.broker.membership.controller
+    controller = context.broker.controller
     if controller is None:
         return _refused(ErrorCode.NOT_CONTROLLER, "another broker is the controller")
     broker_id, cluster = request.broker_id, controller.model
