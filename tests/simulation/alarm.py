@@ -5,7 +5,7 @@ import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from headrace.controller.runner import NotController
+from headrace.controller.errors import NotController
 from headrace.coordination.errors import CoordinationError
 from simulation.loop import SimLoop
 from simulation.world import World

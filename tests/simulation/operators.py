@@ -2,9 +2,10 @@
 
 from collections.abc import Awaitable, Callable
 
-from headrace.controller.model import Changes, ClusterModel, Refused
-from headrace.controller.runner import Controller, NotController
+from headrace.controller.model import Changes, ClusterModel
+from headrace.controller.runner import Controller
 from headrace.coordination.errors import CoordinationError
+from headrace.protocol.errors import KafkaError
 from headrace.protocol.ids import TopicPartition
 from simulation.broker import SimBroker
 from simulation.machine import Machine
@@ -66,7 +67,7 @@ async def _try(controller: Controller, decide: Callable[[ClusterModel], Changes]
     change: Awaitable[Changes] = controller.change(decide)
     try:
         await change
-    except (Refused, NotController, CoordinationError):
+    except (KafkaError, CoordinationError):
         return
 
 

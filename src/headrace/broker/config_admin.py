@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, NamedTuple
 from headrace.broker.broker_settings import BROKER_SETTINGS
 from headrace.broker.client_metrics import CLIENT_METRICS_CONFIGS, INTERVAL_MS, check_patterns
 from headrace.broker.config_resources import ALL_BROKERS, ZNODES, ResourceType
-from headrace.broker.errors import InvalidConfig, InvalidRequest, UnknownTopicOrPartition
 from headrace.broker.group_configs import GROUP_CONFIGS, check_group_values
 from headrace.broker.settings import InvalidSetting, Kind, Scope, Settings, show
 from headrace.broker.topic_settings import TOPIC_SETTINGS
+from headrace.controller.errors import InvalidConfig, InvalidRequest, UnknownTopicOrPartition
 from headrace.coordination.session import Conflict
 from headrace.coordination.znodes import Config, ConfigChange
 from headrace.protocol.errors import KafkaError

@@ -6,7 +6,8 @@ from collections.abc import Awaitable, Callable
 
 from headrace.broker.cluster import LAST_RETRY_S, ClusterView, RegisteredBrokers
 from headrace.controller.channel import Link
-from headrace.controller.runner import Controller, NotController
+from headrace.controller.errors import NotController
+from headrace.controller.runner import Controller
 from headrace.controller.store import Rules, elect_controller
 from headrace.coordination import znodes
 from headrace.coordination.errors import CoordinationError

@@ -25,12 +25,6 @@ class NotEnoughReplicasAfterAppend(KafkaError):
     code = ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND
 
 
-class NotController(KafkaError):
-    """Another broker is the controller, or nobody is just now."""
-
-    code = ErrorCode.NOT_CONTROLLER
-
-
 class RefusedByController(KafkaError):
     """The controller has said no, with a code of its own."""
 
@@ -45,22 +39,10 @@ class TimedOut(KafkaError):
     code = ErrorCode.REQUEST_TIMED_OUT
 
 
-class UnknownTopicOrPartition(KafkaError):
-    """There is no such topic or partition here."""
-
-    code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-
-
 class UnknownTopicId(KafkaError):
     """No topic has this id."""
 
     code = ErrorCode.UNKNOWN_TOPIC_ID
-
-
-class FencedLeaderEpoch(KafkaError):
-    """The client's idea of the leader is older than ours."""
-
-    code = ErrorCode.FENCED_LEADER_EPOCH
 
 
 class UnknownLeaderEpoch(KafkaError):
@@ -73,45 +55,3 @@ class TooOldForZstd(KafkaError):
     """Clients of this version of Fetch do not know zstd, and the topic has nothing else."""
 
     code = ErrorCode.UNSUPPORTED_COMPRESSION_TYPE
-
-
-class TopicAlreadyExists(KafkaError):
-    """A topic of this name is there already."""
-
-    code = ErrorCode.TOPIC_ALREADY_EXISTS
-
-
-class InvalidPartitions(KafkaError):
-    """That number of partitions cannot be."""
-
-    code = ErrorCode.INVALID_PARTITIONS
-
-
-class InvalidReplicationFactor(KafkaError):
-    """There are not that many brokers, or the number makes no sense."""
-
-    code = ErrorCode.INVALID_REPLICATION_FACTOR
-
-
-class InvalidReplicaAssignment(KafkaError):
-    """The replicas asked for cannot be assigned so."""
-
-    code = ErrorCode.INVALID_REPLICA_ASSIGNMENT
-
-
-class InvalidConfig(KafkaError):
-    """A setting is unknown or its value cannot be."""
-
-    code = ErrorCode.INVALID_CONFIG
-
-
-class InvalidRequest(KafkaError):
-    """The request contradicts itself."""
-
-    code = ErrorCode.INVALID_REQUEST
-
-
-class PolicyViolation(KafkaError):
-    """The broker is configured not to do this."""
-
-    code = ErrorCode.POLICY_VIOLATION

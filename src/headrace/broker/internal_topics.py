@@ -8,7 +8,7 @@ from headrace.broker.config import BrokerConfig
 from headrace.broker.errors import RefusedByController
 from headrace.broker.image import ClusterImage
 from headrace.broker.translate import FAILURES
-from headrace.controller.runner import Controller, NotController
+from headrace.controller.runner import Controller
 from headrace.coordinator.errors import CoordinatorNotAvailable
 from headrace.protocol.errors import ErrorCode
 
@@ -79,5 +79,5 @@ class InternalTopic:
         if self._settings.replicas not in self._config().given:
             try:
                 await controller.raise_replicas(self.name, min(_REPLICAS, len(controller.model.live)))
-            except (NotController, *FAILURES) as error:
+            except FAILURES as error:
                 logger.warning("%s did not get more replicas: %s", self.name, error)

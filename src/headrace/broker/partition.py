@@ -8,15 +8,14 @@ from enum import IntEnum
 from typing import NamedTuple
 
 from headrace.broker.errors import (
-    FencedLeaderEpoch,
     NotEnoughReplicas,
     NotEnoughReplicasAfterAppend,
     NotLeader,
-    PolicyViolation,
     UnknownLeaderEpoch,
 )
 from headrace.broker.meters import TopicMeter
 from headrace.broker.purgatory import Commit, WaitingAcks, WaitingFetch
+from headrace.controller.errors import FencedLeaderEpoch, PolicyViolation
 from headrace.coordination.znodes import PartitionState
 from headrace.protocol.compression import Buffer
 from headrace.protocol.ids import TopicPartition

@@ -3,7 +3,7 @@
 from collections.abc import Collection, Mapping, Sequence
 from itertools import chain, zip_longest
 
-from headrace.broker.errors import InvalidPartitions, InvalidReplicaAssignment, InvalidReplicationFactor
+from headrace.controller.errors import InvalidPartitions, InvalidReplicaAssignment, InvalidReplicationFactor
 
 MAX_PARTITIONS = 10_000  # of one topic: more in one request is a mistake
 

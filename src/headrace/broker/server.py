@@ -21,7 +21,7 @@ from headrace.broker.controller_election import ControllerElection
 from headrace.broker.coordinator_runtime import CoordinatorHost, CoordinatorRuntime
 from headrace.broker.descriptors import raise_limit, room_for_connections
 from headrace.broker.dispatch import HANDLERS, Context, Handler, load_handlers
-from headrace.broker.errors import NotLeader, StartRefused, UnknownTopicId, UnknownTopicOrPartition
+from headrace.broker.errors import NotLeader, StartRefused, UnknownTopicId
 from headrace.broker.exited_brokers import ExitedBrokers
 from headrace.broker.fetch_sessions import FetchSessions
 from headrace.broker.finishing import Finishing
@@ -45,6 +45,7 @@ from headrace.broker.slices import completed
 from headrace.broker.topic_admin import TopicAdmin
 from headrace.broker.transactions import Transactions
 from headrace.controller.channel import Link, PeerGone
+from headrace.controller.errors import UnknownTopicOrPartition
 from headrace.controller.runner import Controller
 from headrace.controller.store import TopicRules
 from headrace.coordination.session import ZooKeeperSession

@@ -6,7 +6,12 @@ import secrets
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from headrace.broker.errors import (
+from headrace.broker.image import INTERNAL_TOPICS
+from headrace.broker.placement import check_assignment, spread
+from headrace.broker.settings import InvalidSetting
+from headrace.broker.topic_settings import TOPIC_SETTINGS
+from headrace.broker.translate import FAILURES
+from headrace.controller.errors import (
     InvalidConfig,
     InvalidPartitions,
     InvalidReplicaAssignment,
@@ -16,11 +21,6 @@ from headrace.broker.errors import (
     TopicAlreadyExists,
     UnknownTopicOrPartition,
 )
-from headrace.broker.image import INTERNAL_TOPICS
-from headrace.broker.placement import check_assignment, spread
-from headrace.broker.settings import InvalidSetting
-from headrace.broker.topic_settings import TOPIC_SETTINGS
-from headrace.broker.translate import FAILURES
 from headrace.controller.runner import Controller
 from headrace.controller.store import (
     MAX_TRANSACTION_BYTES,

@@ -9,6 +9,18 @@ after one of a broker, and when a controller begins, at all.
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from headrace.controller.errors import (
+    ElectionNotNeeded,
+    EligibleLeadersNotAvailable,
+    FencedLeaderEpoch,
+    IneligibleReplica,
+    InvalidReplicaAssignment,
+    InvalidRequest,
+    InvalidUpdateVersion,
+    NoReassignmentInProgress,
+    PreferredLeaderNotAvailable,
+    UnknownTopicOrPartition,
+)
 from headrace.protocol.ids import TopicPartition
 from headrace.replication.election import (
     NO_LEADER,
@@ -52,24 +64,6 @@ Survey = Mapping[TopicPartition, Mapping[int, Progress]]
 EMPTY_SURVEY: Survey = {}
 
 
-class Refused(Exception):
-    """A change that cannot be; the reason is one of `Reason`."""
-
-    def __init__(self, reason: str, message: str) -> None:
-        super().__init__(message)
-        self.reason = reason
-
-
-UNKNOWN_PARTITION = "unknown partition"
-STALE = "stale"  # somebody else leads, or the partition has changed since
-INVALID_UPDATE = "invalid update"
-NOT_NEEDED = "not needed"
-NOT_AVAILABLE = "not available"
-INVALID_REPLICAS = "invalid replicas"
-NO_MOVE = "no move"
-INELIGIBLE = "ineligible"
-
-
 @dataclass(slots=True)
 class ClusterModel:
     """Brokers, topics and their partitions. `apply` changes it; everything else only answers."""
@@ -93,7 +87,7 @@ class ClusterModel:
     def find(self, key: TopicPartition) -> Partition:
         topic = self.topics.get(key.topic)
         if topic is None or key.partition not in topic.partitions:
-            raise Refused(UNKNOWN_PARTITION, f"there is no partition {key.topic}-{key.partition}")
+            raise UnknownTopicOrPartition(f"{key} does not exist (UNKNOWN_TOPIC_OR_PARTITION)")
         return topic.partitions[key.partition]
 
     def apply(self, changes: Changes) -> None:
@@ -190,25 +184,43 @@ class ClusterModel:
         """A leader proposes a set in sync: broker ids, with the epochs of those that it knows."""
         partition = self.find(key)
         if leader_epoch != partition.leader_epoch or broker_id != partition.leader:
-            raise Refused(STALE, f"broker {partition.leader} leads at epoch {partition.leader_epoch}")
+            raise FencedLeaderEpoch(
+                f"{key}: broker {broker_id} with leader epoch {leader_epoch} is fenced, broker "
+                f"{partition.leader} leads with epoch {partition.leader_epoch} (FENCED_LEADER_EPOCH)"
+            )
         if version != partition.version:
-            raise Refused(INVALID_UPDATE, f"the partition is at version {partition.version}, not {version}")
+            raise InvalidUpdateVersion(
+                f"{key}: partition epoch {version}, current is {partition.version} (INVALID_UPDATE_VERSION)"
+            )
         if not isr or not set(isr) <= set(partition.replicas):
-            raise Refused(INVALID_REPLICAS, f"{sorted(isr)} is no set of replicas")
+            raise InvalidRequest(
+                f"{key}: the ISR {sorted(isr)} is no subset of the replicas {list(partition.replicas)}"
+            )
         for each, epoch in isr.items():
-            member = self.members.get(each)
-            gone = member is None or each in self.leaving
-            if each not in partition.isr and (gone or (epoch != -1 and member and epoch != member.epoch)):
-                raise Refused(INELIGIBLE, f"broker {each} cannot be in sync: it is not here as it was")
+            if each not in partition.isr:
+                self._ensure_can_join(each, epoch)
         wanted = accept_isr(partition, tuple(isr))
         if broker_id not in isr:  # its log has failed: it asks to be replaced
             eligible = tuple(each for each in wanted.elr if each != broker_id)
             asked = replace(wanted, leader=NO_LEADER, last_leader=broker_id, elr=eligible)
             wanted = elect(asked, self.live - self.leaving)
             if wanted.leader == NO_LEADER:
-                raise Refused(INELIGIBLE, f"nobody can lead instead of broker {broker_id}")
+                raise IneligibleReplica(f"{key}: no other replica can lead instead of broker {broker_id}")
         wanted = self._finish_move(wanted)
         return {key: wanted} if wanted != partition or not partition.is_written else {}
+
+    def _ensure_can_join(self, broker_id: int, epoch: int) -> None:
+        """Raise IneligibleReplica if a replica on this broker cannot join an ISR; epoch -1: not known."""
+        member = self.members.get(broker_id)
+        if member is None:
+            raise IneligibleReplica(f"broker {broker_id} cannot join the ISR: it is not registered")
+        if broker_id in self.leaving:
+            raise IneligibleReplica(f"broker {broker_id} cannot join the ISR: it is shutting down")
+        if epoch not in {-1, member.epoch}:
+            raise IneligibleReplica(
+                f"broker {broker_id} cannot join the ISR: stale broker epoch {epoch}, current is "
+                f"{member.epoch}"
+            )
 
     def _finish_move(self, partition: Partition) -> Partition:
         """Finish a move if the leader stays; if not, `settle` does, which waits for the leader's consent."""
@@ -222,20 +234,22 @@ class ClusterModel:
         if wanted != partition:
             return {key: wanted}
         if partition.leader == partition.replicas[0]:
-            raise Refused(NOT_NEEDED, f"broker {partition.leader} leads already")
-        raise Refused(
-            NOT_AVAILABLE, f"broker {partition.replicas[0]} is not in sync, or the controller cannot reach it"
+            raise ElectionNotNeeded(f"{key}: the preferred leader, broker {partition.leader}, leads already")
+        raise PreferredLeaderNotAvailable(
+            f"{key}: broker {partition.replicas[0]} is not in the ISR, or the controller cannot reach it"
         )
 
     def force(self, key: TopicPartition, survey: Survey = EMPTY_SURVEY) -> Changes:
         """Let any live replica lead, at the price of records that it does not have."""
         partition = self.find(key)
         if partition.leader in self.live:
-            raise Refused(NOT_NEEDED, f"broker {partition.leader} leads already")
+            raise ElectionNotNeeded(f"{key}: broker {partition.leader} leads already")
         allowed = replace(partition, unclean_allowed=True)
         wanted = elect(allowed, self.live, rank=survey.get(key, {}).get)
         if wanted.leader not in self.live:
-            raise Refused(NOT_AVAILABLE, "no replica is alive")
+            raise EligibleLeadersNotAvailable(
+                f"{key}: no replica of {list(partition.replicas)} is on a live broker"
+            )
         return {key: replace(wanted, unclean_allowed=partition.unclean_allowed)}
 
     @property
@@ -254,19 +268,22 @@ class ClusterModel:
         if target is None:
             return self._cancel(key, partition)
         if not target or len(set(target)) != len(target) or min(target) < 0:
-            raise Refused(INVALID_REPLICAS, f"{list(target)} is no list of brokers, each of them once")
+            raise InvalidReplicaAssignment(f"{key}: {list(target)} is no list of distinct broker ids")
         unknown = set(target) - set(partition.replicas) - self.members.keys()  # who has it may be away
         if unknown:
-            raise Refused(INVALID_REPLICAS, f"there are no brokers {sorted(unknown)}")
+            raise InvalidReplicaAssignment(f"{key}: brokers {sorted(unknown)} are not registered")
         wanted = self._finish_move(begin_reassignment(partition, target))
         return {key: wanted} if wanted != partition else {}
 
     def _cancel(self, key: TopicPartition, partition: Partition) -> Changes:
         if not partition.adding and not partition.removing:
-            raise Refused(NO_MOVE, f"{key.topic}-{key.partition} is not being moved")
+            raise NoReassignmentInProgress(f"{key} is not being reassigned (NO_REASSIGNMENT_IN_PROGRESS)")
         stays = cancel_reassignment(partition)
         if not stays.isr and not stays.elr:
-            raise Refused(INVALID_REPLICAS, "none of the replicas that it had is in sync: nobody could lead")
+            raise InvalidReplicaAssignment(
+                f"{key}: the reassignment cannot be cancelled, none of the original replicas "
+                f"{list(stays.replicas)} is in sync and could lead"
+            )
         if stays.leader not in stays.replicas:
             stays = elect(replace(stays, leader=NO_LEADER, last_leader=stays.leader), self.live)
         return {key: stays}

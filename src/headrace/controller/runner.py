@@ -9,16 +9,9 @@ from dataclasses import replace
 from typing import Any
 
 from headrace.controller.channel import Channel, Link, PeerGone
+from headrace.controller.errors import LeaderNotSteppedDown, NotController, StaleBrokerEpoch
 from headrace.controller.handover import Handover
-from headrace.controller.model import (
-    NOT_AVAILABLE,
-    Changes,
-    ClusterModel,
-    Member,
-    Refused,
-    Survey,
-    TopicModel,
-)
+from headrace.controller.model import Changes, ClusterModel, Member, Survey, TopicModel
 from headrace.controller.store import (
     ElectedEpoch,
     Rules,
@@ -69,10 +62,6 @@ class Unsettled:
         keys = None if self._all else self._keys
         self._keys, self._all = set(), False
         return keys
-
-
-class NotController(Exception):
-    """Another broker is the controller, or will soon be."""
 
 
 class Controller:
@@ -365,7 +354,7 @@ class Controller:
     # -- what others ask for -------------------------------------------------------------------
 
     async def change(self, decide: Callable[[ClusterModel], Changes]) -> Changes:
-        """Carry out what `decide` makes of the model as it is; Refused if it cannot be."""
+        """Write the changes that `decide` returns for the current model; KafkaError if one is refused."""
         async with self._lock:
             if self._stale:
                 await self._read()
@@ -373,10 +362,8 @@ class Controller:
             refused = await self._write(changes)
         if refused:
             key = min(refused)
-            raise Refused(
-                NOT_AVAILABLE,
-                f"{key.topic}-{key.partition}: broker {self.model.find(key).leader} leads and has not handed "
-                "leadership over",
+            raise LeaderNotSteppedDown(
+                f"{key}: the leader, broker {self.model.find(key).leader}, has not stepped down"
             )
         moving = [
             key for key, partition in self.model.some(changes) if partition.adding or partition.removing
@@ -431,7 +418,7 @@ class Controller:
         """A broker wants to leave: have others lead; True when it leads nothing that others could."""
         member = self.model.members.get(broker_id)
         if member is None or member.epoch != epoch:
-            raise Refused("stale", f"broker {broker_id} is not registered with epoch {epoch}")
+            raise StaleBrokerEpoch(f"broker {broker_id} is not registered with epoch {epoch}")
         self.model.leaving.add(broker_id)
         await self.settle()
         able = self.model.live - self.model.leaving

@@ -8,10 +8,10 @@ Versions:  v2 flexible.
 from collections import Counter
 
 from headrace.broker.dispatch import Context, handles
-from headrace.broker.errors import InvalidRequest
 from headrace.broker.requirements import config_requirements
 from headrace.broker.slices import Turns
 from headrace.broker.translate import FAILURES, error_code, error_message
+from headrace.controller.errors import InvalidRequest
 from headrace.protocol.errors import ErrorCode
 from headrace.protocol.schema.alter_configs import (
     AlterConfigsRequest,

@@ -1,7 +1,7 @@
 """AlterPartition (key 56), v2-v3: from leaders to the controller.
 
-Behaviour: who is in sync from now on, as the leader proposes it, if it still leads and nothing has changed.
-Versions:  v3 the epochs of the brokers, so that one that has restarted is not taken for its former self.
+Behaviour: the ISR becomes what the leader proposes, if it still leads and the partition epoch is current.
+Versions:  v3 broker epochs, so that a broker that has restarted since its last fetch does not join the ISR.
 """
 
 import logging
@@ -10,10 +10,8 @@ from collections.abc import Iterator
 from headrace.broker.dispatch import Context, handles
 from headrace.broker.requirements import on_cluster
 from headrace.broker.translate import FAILURES, error_code
-from headrace.controller import model
-from headrace.controller.model import Changes, ClusterModel, Refused
-from headrace.controller.runner import NotController
-from headrace.protocol.errors import ErrorCode
+from headrace.controller.model import Changes, ClusterModel
+from headrace.protocol.errors import ErrorCode, KafkaError
 from headrace.protocol.ids import TopicPartition
 from headrace.protocol.schema.alter_partition import (
     AlterPartitionRequest,
@@ -28,13 +26,6 @@ from headrace.security.authorization import Operation
 logger = logging.getLogger(__name__)
 
 _WITH_EPOCHS = 3
-_CODES = {
-    model.UNKNOWN_PARTITION: ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
-    model.STALE: ErrorCode.FENCED_LEADER_EPOCH,
-    model.INVALID_UPDATE: ErrorCode.INVALID_UPDATE_VERSION,
-    model.INELIGIBLE: ErrorCode.INELIGIBLE_REPLICA,
-    model.INVALID_REPLICAS: ErrorCode.INVALID_REQUEST,
-}
 
 
 @handles(
@@ -47,7 +38,7 @@ async def alter_partition(request: AlterPartitionRequest, context: Context) -> A
     member = controller.model.members.get(request.broker_id)
     if member is None or member.epoch != request.broker_epoch:
         return AlterPartitionResponse(error_code=ErrorCode.STALE_BROKER_EPOCH, topics=[])
-    refused: dict[TopicPartition, Refused] = {}
+    refused: dict[TopicPartition, KafkaError] = {}
 
     def decide(cluster: ClusterModel) -> Changes:
         changes: Changes = {}
@@ -60,18 +51,14 @@ async def alter_partition(request: AlterPartitionRequest, context: Context) -> A
                     version=entry.partition_epoch,
                     isr=_isr(entry, context.version),
                 )
-            except Refused as error:
+            except KafkaError as error:
                 refused[key] = error
         return changes
 
     try:
         await controller.change(decide)
-    except NotController:
-        return AlterPartitionResponse(error_code=ErrorCode.NOT_CONTROLLER, topics=[])
-    except Refused as error:  # a leader that asks to be replaced has not answered the StepDown
-        logger.info("AlterPartition of broker %d is not carried out: %s", request.broker_id, error)
-        return AlterPartitionResponse(error_code=ErrorCode.REQUEST_TIMED_OUT, topics=[])
-    except FAILURES as error:
+    except FAILURES as error:  # LeaderNotSteppedDown included: a leader may ask to be replaced
+        logger.info("AlterPartition of broker %d was not carried out: %s", request.broker_id, error)
         return AlterPartitionResponse(error_code=error_code(error), topics=[])
     answers: dict[bytes, list[AlterPartitionResponsePartitionData]] = {}
     for topic in request.topics:
@@ -101,19 +88,19 @@ def _entries(
 
 
 def _isr(entry: AlterPartitionRequestPartitionData, version: int) -> dict[int, int]:
-    """The proposed set, with the epochs that the leader knows its members by."""
+    """Return the proposed ISR with the broker epochs that the leader knows; -1: not known."""
     if version < _WITH_EPOCHS:
         return dict.fromkeys(entry.new_isr, -1)
     return {each.broker_id: each.broker_epoch for each in entry.new_isr_with_epochs}
 
 
 def _answer(
-    cluster: ClusterModel, key: TopicPartition, refused: dict[TopicPartition, Refused]
+    cluster: ClusterModel, key: TopicPartition, refused: dict[TopicPartition, KafkaError]
 ) -> AlterPartitionResponsePartitionData:
     if key in refused:
         return AlterPartitionResponsePartitionData(
             partition_index=key.partition,
-            error_code=_CODES[refused[key].reason],
+            error_code=refused[key].code,
             leader_id=-1,
             leader_epoch=-1,
             isr=[],

@@ -1,18 +1,18 @@
 """AlterPartitionReassignments (key 45), v0-v1.
 
-Behaviour: a partition moves to other brokers: it gets the new replicas, and loses the old ones when all the
-           new ones are in sync. Without replicas, a move under way is cancelled.
-Versions:  v1 may forbid another number of replicas.
+Behaviour: each partition gets the new replicas, and loses the old ones when all the new ones are in the ISR.
+           Without replicas, the reassignment in progress is cancelled.
+Versions:  v1 the client may forbid a change of the replication factor.
 """
 
 from headrace.broker.dispatch import Context, handles
 from headrace.broker.requirements import on_cluster
 from headrace.broker.slices import Turns
 from headrace.broker.translate import FAILURES, error_code, error_message
-from headrace.controller import model
-from headrace.controller.model import INVALID_REPLICAS, Changes, ClusterModel, Refused
-from headrace.controller.runner import TOLD_S, Controller, NotController
-from headrace.protocol.errors import ErrorCode
+from headrace.controller.errors import InvalidReplicationFactor, NotController
+from headrace.controller.model import Changes, ClusterModel
+from headrace.controller.runner import TOLD_S, Controller
+from headrace.protocol.errors import ErrorCode, KafkaError
 from headrace.protocol.ids import TopicPartition
 from headrace.protocol.schema.alter_partition_reassignments import (
     AlterPartitionReassignmentsRequest,
@@ -23,14 +23,6 @@ from headrace.protocol.schema.alter_partition_reassignments import (
 )
 from headrace.protocol.schema.index import ApiKey
 from headrace.security.authorization import Operation
-
-_CODES = {
-    model.UNKNOWN_PARTITION: ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
-    model.INVALID_REPLICAS: ErrorCode.INVALID_REPLICA_ASSIGNMENT,
-    model.NO_MOVE: ErrorCode.NO_REASSIGNMENT_IN_PROGRESS,
-    model.NOT_AVAILABLE: ErrorCode.REQUEST_TIMED_OUT,
-    "replication factor": ErrorCode.INVALID_REPLICATION_FACTOR,
-}
 
 
 @handles(
@@ -48,12 +40,10 @@ async def alter_partition_reassignments(
         for topic in request.topics:
             partitions = []
             for entry in topic.partitions:
-                partitions.append(await _move(controller, topic.name, entry, may_change=may_change))
+                partitions.append(await _reassign(controller, topic.name, entry, may_change=may_change))
                 await turns.next()
             responses.append(ReassignableTopicResponse(name=topic.name, partitions=partitions))
             await turns.next()
-    except NotController:
-        return _refused(ErrorCode.NOT_CONTROLLER)
     except FAILURES as error:
         return _refused(error_code(error))
     await controller.told(min(request.timeout_ms / 1000, TOLD_S))
@@ -62,7 +52,7 @@ async def alter_partition_reassignments(
     )
 
 
-async def _move(
+async def _reassign(
     controller: Controller, topic: str, entry: ReassignablePartition, *, may_change: bool
 ) -> ReassignablePartitionResponse:
     key = TopicPartition(topic, entry.partition_index)
@@ -73,15 +63,18 @@ async def _move(
             partition = cluster.find(key)
             had = len(partition.replicas) - len(partition.adding)
             if len(target) != had:
-                raise Refused("replication factor", f"{len(target)} replicas instead of {had}")
+                raise InvalidReplicationFactor(
+                    f"{key}: {len(target)} replicas instead of {had}, and the request does not allow that"
+                )
         return cluster.move(key, target)
 
     try:
         await controller.change(decide)
-    except Refused as error:
-        code = _CODES.get(error.reason, _CODES[INVALID_REPLICAS])
+    except NotController:
+        raise
+    except KafkaError as error:
         return ReassignablePartitionResponse(
-            partition_index=entry.partition_index, error_code=code, error_message=error_message(error)
+            partition_index=entry.partition_index, error_code=error.code, error_message=error_message(error)
         )
     return ReassignablePartitionResponse(partition_index=entry.partition_index)
 

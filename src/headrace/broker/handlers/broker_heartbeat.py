@@ -1,14 +1,13 @@
-"""BrokerHeartbeat (key 63), v0-v2: from a broker that is about to stop to the controller.
+"""BrokerHeartbeat (key 63), v0-v2: from a broker that is shutting down to the controller.
 
-Behaviour: others lead what the broker leads, as far as they can; it may stop when nothing is left to move.
-           That a broker is alive, its session with ZooKeeper says.
+Behaviour: other replicas become leaders of what the broker leads, as far as they can. The broker may stop
+           when it leads nothing that another replica could lead. Whether a broker is alive is decided by
+           its ZooKeeper session, not by this request.
 """
 
 from headrace.broker.dispatch import Context, handles
 from headrace.broker.requirements import on_cluster
 from headrace.broker.translate import FAILURES, error_code
-from headrace.controller.model import Refused
-from headrace.controller.runner import NotController
 from headrace.protocol.errors import ErrorCode
 from headrace.protocol.schema.broker_heartbeat import BrokerHeartbeatRequest, BrokerHeartbeatResponse
 from headrace.protocol.schema.index import ApiKey
@@ -24,10 +23,6 @@ async def broker_heartbeat(request: BrokerHeartbeatRequest, context: Context) ->
         return BrokerHeartbeatResponse(is_caught_up=True, is_fenced=False, should_shut_down=False)
     try:
         done = await controller.let_go(request.broker_id, request.broker_epoch)
-    except Refused:
-        return _refused(ErrorCode.STALE_BROKER_EPOCH)
-    except NotController:
-        return _refused(ErrorCode.NOT_CONTROLLER)
     except FAILURES as error:
         return _refused(error_code(error))
     await controller.told(1.0)

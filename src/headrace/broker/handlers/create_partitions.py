@@ -8,10 +8,10 @@ Versions:  v2 flexible.
 from collections import Counter
 
 from headrace.broker.dispatch import Context, handles
-from headrace.broker.errors import InvalidRequest
 from headrace.broker.requirements import on_topics
 from headrace.broker.slices import Turns
 from headrace.broker.translate import FAILURES, error_code, error_message
+from headrace.controller.errors import InvalidRequest
 from headrace.protocol.schema.create_partitions import (
     CreatePartitionsRequest,
     CreatePartitionsResponse,

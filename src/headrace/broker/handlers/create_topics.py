@@ -11,10 +11,10 @@ from collections import Counter
 
 from headrace.broker.describe import describe_topic
 from headrace.broker.dispatch import Context, handles
-from headrace.broker.errors import InvalidReplicaAssignment, InvalidRequest
 from headrace.broker.requirements import on_topics
 from headrace.broker.slices import Turns
 from headrace.broker.translate import FAILURES, Failure, error_code, error_message
+from headrace.controller.errors import InvalidReplicaAssignment, InvalidRequest
 from headrace.coordination.znodes import TopicAssignment
 from headrace.protocol.schema.create_topics import (
     CreatableTopic,

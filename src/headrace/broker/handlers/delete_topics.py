@@ -5,10 +5,10 @@ Versions:  v4 flexible; v5 messages; v6 topics by id.
 """
 
 from headrace.broker.dispatch import Context, handles
-from headrace.broker.errors import InvalidRequest
 from headrace.broker.requirements import on_topics
 from headrace.broker.slices import Turns
 from headrace.broker.translate import FAILURES, error_code, error_message
+from headrace.controller.errors import InvalidRequest
 from headrace.protocol.message import ZERO_UUID
 from headrace.protocol.schema.delete_topics import (
     DeletableTopicResult,

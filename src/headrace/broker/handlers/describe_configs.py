@@ -21,10 +21,10 @@ from headrace.broker.describe import (
     describe_topic,
 )
 from headrace.broker.dispatch import Context, handles
-from headrace.broker.errors import InvalidRequest, UnknownTopicOrPartition
 from headrace.broker.requirements import config_requirements
 from headrace.broker.slices import STEP, Steps
 from headrace.broker.translate import error_message
+from headrace.controller.errors import InvalidRequest, UnknownTopicOrPartition
 from headrace.protocol.errors import KafkaError
 from headrace.protocol.schema.describe_configs import (
     DescribeConfigsRequest,

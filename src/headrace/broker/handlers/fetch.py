@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from headrace.broker.dispatch import Context, Encoded, handles
-from headrace.broker.errors import TooOldForZstd, UnknownTopicId, UnknownTopicOrPartition
+from headrace.broker.errors import TooOldForZstd, UnknownTopicId
 from headrace.broker.fetch_sessions import Exists, Plan, SessionPartition
 from headrace.broker.meters import TopicMeter
 from headrace.broker.partition import Isolation, Partition, monotonic_ms
@@ -26,6 +26,7 @@ from headrace.broker.purgatory import WaitingFetch
 from headrace.broker.requirements import on_cluster, on_topics
 from headrace.broker.slices import Steps, at_once, in_slices
 from headrace.broker.translate import FAILURES, Failure, error_code
+from headrace.controller.errors import UnknownTopicOrPartition
 from headrace.protocol.batch import read_header
 from headrace.protocol.compression import Compression
 from headrace.protocol.errors import KafkaError

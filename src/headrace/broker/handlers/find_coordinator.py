@@ -10,12 +10,12 @@ Not yet:   transactional ids: CLUSTER_AUTHORIZATION_FAILED with the reason, whic
 from collections.abc import Sequence
 
 from headrace.broker.dispatch import Context, handles
-from headrace.broker.errors import InvalidRequest
 from headrace.broker.image import Node
 from headrace.broker.repeats import bounded_repeats
 from headrace.broker.requirements import on_groups, on_transactional_ids
 from headrace.broker.slices import Turns
 from headrace.broker.translate import FAILURES, Failure, error_code, error_message
+from headrace.controller.errors import InvalidRequest
 from headrace.coordinator.errors import CoordinatorNotAvailable
 from headrace.protocol.schema.find_coordinator import (
     Coordinator,

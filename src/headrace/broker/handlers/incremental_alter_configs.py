@@ -11,10 +11,10 @@ from collections import Counter
 from headrace.broker.config_admin import Change
 from headrace.broker.config_admin import Operation as ConfigOperation
 from headrace.broker.dispatch import Context, handles
-from headrace.broker.errors import InvalidRequest
 from headrace.broker.requirements import config_requirements
 from headrace.broker.slices import Turns
 from headrace.broker.translate import FAILURES, error_code, error_message
+from headrace.controller.errors import InvalidRequest
 from headrace.protocol.errors import ErrorCode
 from headrace.protocol.schema.incremental_alter_configs import (
     AlterConfigsResource,

@@ -13,11 +13,11 @@ from collections.abc import Awaitable, Sequence
 from typing import NamedTuple
 
 from headrace.broker.dispatch import Context, handles
-from headrace.broker.errors import InvalidRequest
 from headrace.broker.partition import Isolation, Partition
 from headrace.broker.requirements import on_topics
 from headrace.broker.slices import STEP, Steps
 from headrace.broker.translate import FAILURES, Failure, error_code
+from headrace.controller.errors import InvalidRequest
 from headrace.protocol.errors import ErrorCode, KafkaError
 from headrace.protocol.schema.index import ApiKey
 from headrace.protocol.schema.list_offsets import (

@@ -16,7 +16,7 @@ from collections.abc import Awaitable, Sequence
 from typing import NamedTuple
 
 from headrace.broker.dispatch import Context, HangUp, Reply, handles
-from headrace.broker.errors import InvalidRequest, TimedOut, UnknownTopicId
+from headrace.broker.errors import TimedOut, UnknownTopicId
 from headrace.broker.image import INTERNAL_TOPICS
 from headrace.broker.inspections import Outcome
 from headrace.broker.partition import Partition
@@ -24,6 +24,7 @@ from headrace.broker.purgatory import Commit
 from headrace.broker.requirements import on_topics, on_transactional_ids
 from headrace.broker.slices import STEP, Steps
 from headrace.broker.translate import FAILURES, Failure, error_code, error_message
+from headrace.controller.errors import InvalidRequest
 from headrace.protocol.errors import ErrorCode, KafkaError
 from headrace.protocol.fields import Buffer
 from headrace.protocol.schema.index import ApiKey
