@@ -18,7 +18,7 @@ from headrace.controller import model, store
 from headrace.controller.handover import Handover
 from headrace.controller.model import ClusterModel
 from headrace.controller.runner import Controller
-from headrace.controller.store import ElectedEpoch
+from headrace.controller.transactions import ElectedEpoch
 from headrace.coordination.session import ANY_VERSION, Check
 from headrace.coordination.znodes import ControllerEpoch, PartitionState
 from headrace.protocol.ids import TopicPartition

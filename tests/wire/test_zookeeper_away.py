@@ -140,11 +140,35 @@ async def running(root: Path, session_timeout_ms: int = 1000) -> AsyncIterator[S
             await other.close()
 
 
-async def configure(other: ZooKeeperSession, retention_ms: str) -> None:
-    """Change a setting of the topic `kept`, as another broker would."""
+async def configure(other: ZooKeeperSession, retention_ms: str) -> str:
+    """Change a setting of the topic `kept`, as another broker would; return the path of the notification."""
     config = Config(kind="topics", name="kept", values={"retention.ms": retention_ms})
     await other.set(config.path, config.encode())
-    await other.create(ConfigChange.prefix, ConfigChange(entity="topics/kept").encode(), sequence=True)
+    return await notify(other, "topics/kept")
+
+
+async def notify(other: ZooKeeperSession, entity: str) -> str:
+    return await other.create(ConfigChange.prefix, ConfigChange(entity=entity).encode(), sequence=True)
+
+
+def test_a_broker_reads_all_configs_again_if_notifications_were_removed_before_it_saw_them(
+    tmp_path: Path,
+) -> None:
+    async def scenario() -> None:
+        async with running(tmp_path) as setup:
+            broker, other = setup.broker, setup.other
+            await broker.topic_admin.create("kept")
+            await broker.topic_admin.told()
+            await setup.lose_session()
+            missed = await configure(other, "77")
+            await notify(other, "brokers/9")
+            await other.delete(missed)
+
+            setup.proxy.mend()
+
+            await eventually(lambda: broker.image.topic_configs["kept"] == {"retention.ms": "77"})
+
+    asyncio.run(scenario())
 
 
 def test_a_broker_joins_again_after_its_session_was_lost(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 import asyncio
 import logging
 import secrets
+from collections import defaultdict
 from collections.abc import Awaitable, Callable, Mapping
 from typing import NamedTuple
 
@@ -62,7 +63,8 @@ class ClusterView:
         self._epochs: dict[int, int] = {}
         self._session = session
         self._on_config = on_config
-        self._changes_seen: set[str] = set()
+        self._loaded_configs: defaultdict[str, set[str]] = defaultdict(set)  # the names of each kind
+        self._last_change = -1  # the sequence number of the last config change notification that was read
         self._dirty: set[str] = set()
         self._refreshing: asyncio.Task[None] | None = None
         self._loaded = False
@@ -83,10 +85,8 @@ class ClusterView:
         if self._loaded:
             await self._load_config_changes()  # those that were missed without a session
         else:
-            self._changes_seen = set(await self._session.children(CONFIG_CHANGES, self._config_changed))
-            for kind in ("brokers", "groups", "client-metrics"):
-                for name in await self._session.children(f"/config/{kind}"):
-                    await self.load_config(kind, decode_config_name(name))
+            self._last_change = max(await self._config_changes(), default=-1)
+            await self._load_configs("brokers", "groups", "client-metrics")  # topics: from the controller
             self._loaded = True
         await self.load_brokers()
         await self._load_controller()
@@ -108,18 +108,44 @@ class ClusterView:
     async def load_config(self, kind: str, name: str) -> None:
         """Read the configs of a topic, broker, group or client metrics subscription, and apply them."""
         found = await self._session.get(Config.path_of(kind, name))
-        self._on_config(kind, name, {} if found is None else Config.decode(kind, name, found.data).values)
+        values = {} if found is None else Config.decode(kind, name, found.data).values
+        if values:
+            self._loaded_configs[kind].add(name)
+        else:
+            self._loaded_configs[kind].discard(name)
+        self._on_config(kind, name, values)
 
     async def _load_config_changes(self) -> None:
-        """Apply the configs that other brokers have announced since the last call."""
-        names = set(await self._session.children(CONFIG_CHANGES, self._config_changed))
-        for name in sorted(names - self._changes_seen):
-            path = f"{CONFIG_CHANGES}/{name}"
-            found = await self._session.get(path)
+        """Apply the configs that other brokers have announced since the last call.
+
+        Old notifications are removed. A broker that was away for so long that it has missed some reads all
+        configs again.
+        """
+        changes = await self._config_changes()
+        if changes and min(changes) > self._last_change + 1:
+            await self._load_configs("topics", "brokers", "groups", "client-metrics")
+            self._last_change = max(changes)
+        for number in sorted(changes):
+            if number <= self._last_change:
+                continue
+            found = await self._session.get(changes[number])
             if found is not None:
-                kind, _, entity = ConfigChange.decode(path, found.data).entity.partition("/")
+                kind, _, entity = ConfigChange.decode(changes[number], found.data).entity.partition("/")
                 await self.load_config(kind, decode_config_name(entity))
-        self._changes_seen = names
+            self._last_change = number
+
+    async def _config_changes(self) -> dict[int, str]:
+        """Return the paths of the change notifications by their sequence numbers, and watch for new ones."""
+        names = await self._session.children(CONFIG_CHANGES, self._config_changed)
+        paths = [f"{CONFIG_CHANGES}/{name}" for name in names]
+        prefix = ConfigChange.prefix
+        return {int(path.removeprefix(prefix)): path for path in paths if path.startswith(prefix)}
+
+    async def _load_configs(self, *kinds: str) -> None:
+        for kind in kinds:
+            names = {decode_config_name(name) for name in await self._session.children(f"/config/{kind}")}
+            for name in names | self._loaded_configs[kind]:
+                await self.load_config(kind, name)
 
     def _config_changed(self) -> None:
         self._changed(CONFIG_CHANGES)

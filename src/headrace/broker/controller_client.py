@@ -9,9 +9,9 @@ from headrace.broker.dispatch import Context, Encoded, HangUp
 from headrace.broker.envelopes import ENVELOPE_VERSION, opened, sealed
 from headrace.broker.errors import RefusedByController
 from headrace.broker.peer import Peer, Peers
-from headrace.broker.topic_admin import BROKER_DEFAULT
 from headrace.controller.channel import PeerGone
 from headrace.controller.errors import NotController
+from headrace.controller.topic_admin import BROKER_DEFAULT
 from headrace.coordination.errors import CoordinationError
 from headrace.coordination.znodes import BrokerRegistration
 from headrace.protocol.errors import ErrorCode

@@ -8,7 +8,8 @@ from headrace.broker.cluster import LAST_RETRY_S, ClusterView, RegisteredBrokers
 from headrace.controller.channel import Link
 from headrace.controller.errors import NotController
 from headrace.controller.runner import Controller
-from headrace.controller.store import Rules, elect_controller
+from headrace.controller.store import Rules
+from headrace.controller.transactions import elect_controller
 from headrace.coordination import znodes
 from headrace.coordination.errors import CoordinationError
 from headrace.coordination.session import ZooKeeperSession

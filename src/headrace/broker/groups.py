@@ -6,12 +6,12 @@ from typing import Final
 
 from headrace.broker.coordinator_runtime import CoordinatorHost, CoordinatorRuntime
 from headrace.broker.coordinator_shard import CoordinatorShard
-from headrace.broker.image import INTERNAL_TOPICS
 from headrace.broker.internal_topics import InternalTopicSettings
 from headrace.coordinator.errors import CoordinatorError
 from headrace.group.coordinator import GroupCoordinator
 from headrace.group.limits import ConsumerTimeouts, GroupLimits
 from headrace.group.topics import Topic, Topics
+from headrace.storage.topics import INTERNAL_TOPICS
 
 OFFSETS_TOPIC: Final = "__consumer_offsets"
 OFFSETS_TOPIC_SETTINGS: Final = InternalTopicSettings(

@@ -5,8 +5,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from headrace.coordination.znodes import BrokerRegistration, PartitionState, TopicAssignment
-
-INTERNAL_TOPICS = frozenset({"__consumer_offsets", "__transaction_state"})
+from headrace.storage.topics import INTERNAL_TOPICS
 
 
 class Node(NamedTuple):

@@ -3,8 +3,8 @@
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
-from headrace.broker.config_resources import ResourceType as ConfigResourceType
 from headrace.broker.image import ClusterImage
+from headrace.controller.config_admin import ResourceType as ConfigResourceType
 from headrace.security.authorization import CLUSTER_NAME, Action, Operation, ResourceType
 
 Names = Callable[[Any, ClusterImage], Iterable[str]]

@@ -13,8 +13,7 @@ from headrace.addresses import reachable
 from headrace.broker.broker_settings import BROKER_SETTINGS
 from headrace.broker.cluster import ClusterView, prepare
 from headrace.broker.config import BrokerConfig
-from headrace.broker.config_admin import ConfigAdmin
-from headrace.broker.config_resources import ALL_BROKERS
+from headrace.broker.config_rules import SettingRules
 from headrace.broker.connection import Connection
 from headrace.broker.controller_client import ControllerClient
 from headrace.broker.controller_election import ControllerElection
@@ -24,7 +23,6 @@ from headrace.broker.dispatch import HANDLERS, Context, Handler, load_handlers
 from headrace.broker.errors import NotLeader, StartRefused, UnknownTopicId
 from headrace.broker.exited_brokers import ExitedBrokers
 from headrace.broker.fetch_sessions import FetchSessions
-from headrace.broker.finishing import Finishing
 from headrace.broker.group_configs import consumer_timeouts
 from headrace.broker.groups import OFFSETS_TOPIC, OFFSETS_TOPIC_SETTINGS, Groups
 from headrace.broker.housekeeping import Housekeeping
@@ -42,12 +40,13 @@ from headrace.broker.replicas import Replicas
 from headrace.broker.schemas import Schemas
 from headrace.broker.settings import InvalidSetting, Scope
 from headrace.broker.slices import completed
-from headrace.broker.topic_admin import TopicAdmin
 from headrace.broker.transactions import Transactions
 from headrace.controller.channel import Link, PeerGone
+from headrace.controller.config_admin import ALL_BROKERS, ConfigAdmin
 from headrace.controller.errors import UnknownTopicOrPartition
 from headrace.controller.runner import Controller
 from headrace.controller.store import TopicRules
+from headrace.controller.topic_admin import TopicAdmin, TopicDefaults
 from headrace.coordination.session import ZooKeeperSession
 from headrace.coordination.znodes import BrokerRegistration
 from headrace.protocol.buffer_pool import BufferPool
@@ -89,9 +88,6 @@ class Broker:
         self.ready = asyncio.Event()  # once the controller has said what there is
         self.authorizer: Authorizer = ALLOW_ALL
         self.fetch_sessions = FetchSessions(config.integer("max.incremental.fetch.session.cache.slots"))
-        self.finishing = Finishing()
-        self.topic_admin = TopicAdmin(self)
-        self.config_admin = ConfigAdmin(self)
         self.transactions = Transactions()
         self.buffers = BufferPool()
         self.long_requests = asyncio.Lock()  # of the connections, for those that take more than a slice
@@ -205,6 +201,21 @@ class Broker:
     async def _join_cluster(self) -> None:
         """Register this broker and return when the controller has sent it the state of the cluster."""
         self.view = view = ClusterView(self.session, self.config_changed)
+        rules = SettingRules(lambda: self.config)
+        self.topic_admin = TopicAdmin(
+            self.session,
+            controller=lambda: self.controller,
+            defaults=self._topic_defaults,
+            check_configs=rules.check_topic,
+        )
+        self.config_admin = ConfigAdmin(
+            self.session,
+            broker_id=self.broker_id,
+            rules=rules,
+            topic_exists=lambda name: name in self.image.topics,
+            apply=view.load_config,
+            now_ms=self.now_ms,
+        )
         self._exited_brokers = ExitedBrokers(self.session)
         self.election = ControllerElection(
             self.session,
@@ -249,6 +260,13 @@ class Broker:
         self._exited_brokers.close()
         self.view.close()
 
+    def _topic_defaults(self) -> TopicDefaults:
+        return TopicDefaults(
+            partitions=self.config.integer("num.partitions"),
+            replicas=self.config.integer("default.replication.factor"),
+            deletion_enabled=self.config.flag("delete.topic.enable"),
+        )
+
     def _topic_rules(self, configs: Mapping[str, str]) -> TopicRules:
         return TopicRules(self.config.min_insync_replicas(configs), self.config.unclean_allowed(configs))
 
@@ -263,7 +281,7 @@ class Broker:
             await self.controller_client.controlled_shutdown(self.broker_epoch)
         self._housekeeping.stop()
         await self._stop_listening()
-        await self.finishing.finished(_FINISHING_S)
+        await self.topic_admin.finished(_FINISHING_S)
         await self.inspections.stop()
         self.stop_coordinators()
         self.schemas.stop()

@@ -3,27 +3,27 @@
 import asyncio
 import logging
 from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import Any
 
+from headrace.controller import transactions
 from headrace.controller.channel import Channel, Link, PeerGone
-from headrace.controller.errors import LeaderNotSteppedDown, NotController, StaleBrokerEpoch
+from headrace.controller.errors import (
+    LeaderNotSteppedDown,
+    NotController,
+    StaleBrokerEpoch,
+    UnknownTopicOrPartition,
+)
 from headrace.controller.handover import Handover
 from headrace.controller.model import Changes, ClusterModel, Member, Survey, TopicModel
-from headrace.controller.store import (
-    ElectedEpoch,
-    Rules,
-    first_state,
-    member_of,
-    read_topics,
-    write_changes,
-)
+from headrace.controller.store import Rules, first_state, member_of, read_topics
+from headrace.controller.transactions import ElectedEpoch, state_of
 from headrace.controller.updates import compose
 from headrace.coordination.errors import CoordinationError
 from headrace.coordination.session import Conflict, ZooKeeperSession
-from headrace.coordination.znodes import BrokerRegistration
+from headrace.coordination.znodes import BrokerRegistration, Config, PartitionState, TopicAssignment
 from headrace.protocol.errors import ErrorCode
 from headrace.protocol.ids import TopicPartition
 from headrace.protocol.message import Message
@@ -134,8 +134,8 @@ class Controller:
             self._settle_soon(unwritten)
 
     @asynccontextmanager
-    async def exclusively(self) -> AsyncIterator[None]:
-        """Write topics, with nobody else writing; what does not end well is found out by reading again."""
+    async def _writing(self) -> AsyncIterator[None]:
+        """Hold the lock while topics are written; if that fails, read again what was written."""
         async with self._lock:
             if self._resigned:
                 raise NotController("this broker is not the controller any more")
@@ -145,7 +145,7 @@ class Controller:
             try:
                 yield
             except BaseException:
-                self._settle_soon(None)  # whether it was written is found out by reading
+                self._settle_soon(None)
                 raise
             self._stale = False
 
@@ -324,7 +324,7 @@ class Controller:
             check_transition(self.model.find(key), partition)
         self._stale = True  # until all of it is known to be written
         try:
-            written = await write_changes(self._session, self.elected, self.model, changes)
+            written = await transactions.write_changes(self._session, self.elected, self.model, changes)
         except Conflict as error:
             logger.warning("another controller has written: %s", error)
             self.resign()
@@ -427,29 +427,41 @@ class Controller:
             for key in self.model.led_by(broker_id)
         )
 
-    def add_topic(
-        self,
-        name: str,
-        topic_id: bytes,
-        replicas: Mapping[int, Sequence[int]],
-        configs: Mapping[str, str],
-    ) -> None:
-        """A topic has been written: lead it from now on."""
-        self.model.topics[name] = TopicModel(
-            topic_id=topic_id, version=0, partitions=self._first_states(replicas, configs), configs=configs
-        )
-        keys = [TopicPartition(name, index) for index in replicas]
-        self._tell_all(keys)
-        self._settle_soon(keys)
+    async def create_topic(self, topic: TopicAssignment, configs: Mapping[str, str]) -> None:
+        """Write a new topic, and send it to the brokers; TopicAlreadyExists if there is one of this name."""
+        config = Config(kind="topics", name=topic.topic, values=configs)
+        partitions = self._first_states(topic.replicas, configs)
+        async with self._writing():
+            states = self._states(topic.topic, partitions)
+            await transactions.create_topic(self._session, self.elected, topic, config, states)
+            self.model.topics[topic.topic] = TopicModel(
+                topic_id=topic.topic_id, version=0, partitions=partitions, configs=configs
+            )
+            self._send_new(topic.topic, partitions)
 
-    def grow_topic(self, name: str, version: int, added: Mapping[int, Sequence[int]]) -> None:
-        """Partitions have been written, with the topic's assignment at `version`."""
-        topic = self.model.topics[name]
-        topic.version = version
-        topic.partitions.update(self._first_states(added, topic.configs))
-        keys = [TopicPartition(name, index) for index in added]
-        self._tell_all(keys)
-        self._settle_soon(keys)
+    async def add_partitions(
+        self, topic: TopicAssignment, version: int, added: Mapping[int, Sequence[int]]
+    ) -> None:
+        """Write `topic`, which has the partitions `added` in addition to the assignment at `version`."""
+        async with self._writing():
+            model = self.model.topics.get(topic.topic)
+            if model is None:
+                raise UnknownTopicOrPartition(f"topic {topic.topic!r} does not exist any more")
+            partitions = self._first_states(added, model.configs)
+            states = self._states(topic.topic, partitions)
+            await transactions.add_partitions(self._session, self.elected, topic, version, states)
+            model.version = version + 1
+            model.partitions.update(partitions)
+            self._send_new(topic.topic, partitions)
+
+    async def delete_topic(self, name: str) -> None:
+        """Delete a topic that is marked for deletion: the mark keeps it from being read again."""
+        async with self._writing():
+            topic = self.model.topics.pop(name, None)
+            if topic is not None:
+                self.model.removed[name] = topic.topic_id
+                self._tell_all([TopicPartition(name, index) for index in topic.partitions])
+        await transactions.delete_topic(self._session, self.elected, name)
 
     def _first_states(
         self, replicas: Mapping[int, Sequence[int]], configs: Mapping[str, str]
@@ -457,12 +469,16 @@ class Controller:
         rules = self._rules(configs)
         return {index: first_state(tuple(members), rules) for index, members in replicas.items()}
 
-    def remove_topic(self, name: str) -> None:
-        """The topic is gone."""
-        topic = self.model.topics.pop(name, None)
-        if topic is not None:
-            self.model.removed[name] = topic.topic_id
-            self._tell_all([TopicPartition(name, index) for index in topic.partitions])
+    def _states(self, name: str, partitions: Mapping[int, Partition]) -> list[PartitionState]:
+        return [
+            state_of(TopicPartition(name, index), partition, self.epoch, self.model.members)
+            for index, partition in partitions.items()
+        ]
+
+    def _send_new(self, name: str, indexes: Iterable[int]) -> None:
+        keys = [TopicPartition(name, index) for index in indexes]
+        self._tell_all(keys)
+        self._settle_soon(keys)
 
     def configure_topic(self, name: str, configs: Mapping[str, str]) -> None:
         """A topic's settings have changed: they may let somebody lead who could not before."""

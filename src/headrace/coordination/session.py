@@ -68,6 +68,7 @@ class Znode(NamedTuple):
     created_zxid: int
     ephemeral_owner: int = 0  # the session it goes with; 0: it stays
     modified_zxid: int = 0
+    created_ms: int = 0  # by the clock of the server
 
 
 class Create(NamedTuple):
@@ -205,7 +206,7 @@ class ZooKeeperSession:
             if watch is not None and await self.exists(path, watch):
                 return await self.get(path, watch)  # it came between the two questions
             return None
-        return Znode(data, stat.version, stat.czxid, stat.ephemeralOwner, stat.mzxid)
+        return Znode(data, stat.version, stat.czxid, stat.ephemeralOwner, stat.mzxid, stat.ctime)
 
     async def exists(self, path: str, watch: Watcher | None = None) -> bool:
         return await self._call(self._client.exists_async, path, watch=self._watcher(watch)) is not None

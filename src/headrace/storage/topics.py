@@ -6,6 +6,7 @@ from headrace.protocol.ids import TopicPartition
 from headrace.storage.config import MAX_INT32
 from headrace.storage.errors import InvalidTopic
 
+INTERNAL_TOPICS = frozenset({"__consumer_offsets", "__transaction_state"})
 MAX_NAME_LENGTH = 249  # `<topic>-<partition>` with Kafka's suffixes has to be a valid file name
 _LEGAL = re.compile(r"[a-zA-Z0-9._-]+")
 _DIRECTORY = re.compile(r"(?P<topic>.+)-(?P<partition>0|[1-9][0-9]{0,9})")

@@ -3,7 +3,8 @@
 from dataclasses import replace
 
 from headrace.controller.model import Member
-from headrace.controller.store import TopicRules, _as_left_by, first_state, member_of, state_of
+from headrace.controller.store import TopicRules, _after_restarts, first_state, member_of
+from headrace.controller.transactions import state_of
 from headrace.coordination.znodes import BrokerRegistration
 from headrace.protocol.ids import TopicPartition
 from headrace.replication.election import NO_LEADER, Partition
@@ -20,7 +21,7 @@ def found(
     *members: Member, partition: Partition = PARTITION, epochs: dict[int, int] | None = None
 ) -> Partition:
     known = EPOCHS if epochs is None else epochs
-    return _as_left_by(partition, WRITTEN, {each.broker_id: each for each in members}, known)
+    return _after_restarts(partition, WRITTEN, {each.broker_id: each for each in members}, known)
 
 
 def member(broker_id: int, epoch: int, *, trusted: bool = True) -> Member:

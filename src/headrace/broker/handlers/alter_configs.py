@@ -1,11 +1,14 @@
 """AlterConfigs (key 33), v0-v2.
 
-Behaviour: replaces all settings of a topic, a broker, a group or a client metrics subscription: what is not
-           named goes back to its default. A broker also keeps settings that it does not know, as Kafka does.
+Behaviour: replaces all configs of a topic, a broker, a group or a client metrics subscription: those not in
+           the request get their default again. A broker also keeps configs that it does not know, as in
+           Kafka.
 Versions:  v2 flexible.
 """
 
 from collections import Counter
+from collections.abc import Awaitable, Callable, Sequence
+from typing import NamedTuple, Protocol, TypeVar
 
 from headrace.broker.dispatch import Context, handles
 from headrace.broker.requirements import config_requirements
@@ -23,36 +26,61 @@ from headrace.protocol.schema.index import ApiKey
 from headrace.security.authorization import Operation
 
 
+class Resource(Protocol):
+    @property
+    def resource_type(self) -> int: ...
+
+    @property
+    def resource_name(self) -> str: ...
+
+
+class Altered(NamedTuple):
+    """What became of one resource, in the fields of both APIs' responses."""
+
+    error_code: ErrorCode
+    error_message: str | None
+    resource_type: int
+    resource_name: str
+
+
+AnyResource = TypeVar("AnyResource", bound=Resource)
+
+
+async def alter_each(
+    resources: Sequence[AnyResource], alter: Callable[[AnyResource], Awaitable[None]]
+) -> list[Altered]:
+    """Alter each resource on its own; one that appears twice in the request is refused."""
+    times = Counter((each.resource_type, each.resource_name) for each in resources)
+    results, turns = [], Turns()
+    for key, resource in {(each.resource_type, each.resource_name): each for each in resources}.items():
+        code, why = ErrorCode.NONE, None
+        try:
+            if times[key] > 1:
+                raise InvalidRequest("each resource must appear at most once")
+            await alter(resource)
+        except FAILURES as error:
+            code, why = error_code(error), error_message(error)
+        results.append(Altered(code, why, *key))
+        await turns.next()
+    return results
+
+
 @handles(ApiKey.ALTER_CONFIGS, range(3), requires=config_requirements(Operation.ALTER_CONFIGS))
 async def alter_configs(request: AlterConfigsRequest, context: Context) -> AlterConfigsResponse:
-    await context.broker.session.reconnected()
-    times = Counter((each.resource_type, each.resource_name) for each in request.resources)
-    responses, turns = [], Turns()
-    for resource in {(each.resource_type, each.resource_name): each for each in request.resources}.values():
-        is_alone = times[resource.resource_type, resource.resource_name] == 1
-        responses.append(await _alter(resource, request.validate_only, context, is_alone=is_alone))
-        await turns.next()
-    return AlterConfigsResponse(responses=responses)
+    broker = context.broker
 
-
-async def _alter(
-    resource: AlterConfigsResource, validate_only: bool, context: Context, *, is_alone: bool
-) -> AlterConfigsResourceResponse:
-    code, why = ErrorCode.NONE, None
-    try:
-        if not is_alone:
-            raise InvalidRequest("each resource must appear at most once")
-        values = _values(resource)
-        await context.broker.config_admin.replace(
-            resource.resource_type, resource.resource_name, values, validate_only=validate_only
+    async def alter(resource: AlterConfigsResource) -> None:
+        await broker.config_admin.replace(
+            resource.resource_type,
+            resource.resource_name,
+            _values(resource),
+            validate_only=request.validate_only,
         )
-    except FAILURES as error:
-        code, why = error_code(error), error_message(error)
-    return AlterConfigsResourceResponse(
-        error_code=code,
-        error_message=why,
-        resource_type=resource.resource_type,
-        resource_name=resource.resource_name,
+
+    await broker.session.reconnected()
+    results = await alter_each(request.resources, alter)
+    return AlterConfigsResponse(
+        responses=[AlterConfigsResourceResponse(**each._asdict()) for each in results]
     )
 
 
@@ -63,5 +91,5 @@ def _values(resource: AlterConfigsResource) -> dict[str, str]:
             raise InvalidRequest(f"{config.name[:100]} has no value")
         values[config.name] = config.value
     if len(values) != len(resource.configs):
-        raise InvalidRequest("a setting is named twice")
+        raise InvalidRequest("a config is named twice")
     return values

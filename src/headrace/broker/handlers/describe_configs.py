@@ -11,7 +11,6 @@ Not yet:   broker loggers.
 
 from collections.abc import Iterable
 
-from headrace.broker.config_resources import ResourceType
 from headrace.broker.describe import (
     Described,
     describe_all_brokers,
@@ -24,6 +23,7 @@ from headrace.broker.dispatch import Context, handles
 from headrace.broker.requirements import config_requirements
 from headrace.broker.slices import STEP, Steps
 from headrace.broker.translate import error_message
+from headrace.controller.config_admin import ResourceType
 from headrace.controller.errors import InvalidRequest, UnknownTopicOrPartition
 from headrace.protocol.errors import KafkaError
 from headrace.protocol.schema.describe_configs import (

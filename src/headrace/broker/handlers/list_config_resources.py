@@ -8,10 +8,10 @@ Not yet:   broker loggers, which are left out.
 
 from collections.abc import Iterable
 
-from headrace.broker.config_resources import ResourceType
 from headrace.broker.dispatch import Context, handles
 from headrace.broker.image import ClusterImage
 from headrace.broker.requirements import on_cluster
+from headrace.controller.config_admin import ResourceType
 from headrace.protocol.errors import ErrorCode
 from headrace.protocol.schema.index import ApiKey
 from headrace.protocol.schema.list_config_resources import (

@@ -17,7 +17,6 @@ from typing import NamedTuple
 
 from headrace.broker.dispatch import Context, HangUp, Reply, handles
 from headrace.broker.errors import TimedOut, UnknownTopicId
-from headrace.broker.image import INTERNAL_TOPICS
 from headrace.broker.inspections import Outcome
 from headrace.broker.partition import Partition
 from headrace.broker.purgatory import Commit
@@ -39,6 +38,7 @@ from headrace.protocol.schema.produce import (
 )
 from headrace.security.authorization import Operation
 from headrace.storage.errors import InvalidTopic, StorageError
+from headrace.storage.topics import INTERNAL_TOPICS
 
 BY_ID = 13
 AT_ONCE = 256  # topics, and partitions, of one request

@@ -3,8 +3,8 @@ from collections.abc import Mapping
 
 import pytest
 
-from headrace.broker.placement import MAX_PARTITIONS, check_assignment, spread
 from headrace.controller.errors import InvalidPartitions, InvalidReplicaAssignment, InvalidReplicationFactor
+from headrace.controller.placement import MAX_PARTITIONS, check_assignment, spread
 
 
 def test_replicas_go_round_the_brokers() -> None:

@@ -2,12 +2,12 @@ import asyncio
 
 import pytest
 
-from headrace.broker.finishing import Finishing
+from headrace.controller.topic_admin import Uncancelled
 
 
 def test_work_goes_on_when_whoever_waits_for_it_is_gone() -> None:
     async def story() -> list[str]:
-        finishing, begun, go_on = Finishing(), asyncio.Event(), asyncio.Event()
+        changes, begun, go_on = Uncancelled(), asyncio.Event(), asyncio.Event()
         steps: list[str] = []
 
         async def work() -> None:
@@ -16,13 +16,13 @@ def test_work_goes_on_when_whoever_waits_for_it_is_gone() -> None:
             await go_on.wait()
             steps.append("second")
 
-        client = asyncio.create_task(finishing.run(work()))
+        client = asyncio.create_task(changes.run(work()))
         await begun.wait()
         client.cancel()
         with pytest.raises(asyncio.CancelledError):
             await client
         go_on.set()
-        await finishing.finished(timeout_s=5)
+        await changes.finished(timeout_s=5)
         return steps
 
     assert asyncio.run(story()) == ["first", "second"]
@@ -36,9 +36,9 @@ def test_whoever_waits_gets_the_result_or_the_error() -> None:
         raise ValueError("no")
 
     async def story() -> int:
-        finishing = Finishing()
+        changes = Uncancelled()
         with pytest.raises(ValueError, match="no"):
-            await finishing.run(fail())
-        return await finishing.run(answer())
+            await changes.run(fail())
+        return await changes.run(answer())
 
     assert asyncio.run(story()) == 42

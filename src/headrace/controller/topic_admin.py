@@ -1,0 +1,280 @@
+"""Creating, growing and deleting topics: requests are validated here, and written by the controller."""
+
+import asyncio
+import logging
+import secrets
+from collections.abc import Callable, Collection, Coroutine, Mapping, Sequence
+from typing import Any, NamedTuple, TypeVar
+
+from headrace.controller.errors import (
+    InvalidPartitions,
+    InvalidReplicaAssignment,
+    InvalidRequest,
+    NotController,
+    PolicyViolation,
+    TopicAlreadyExists,
+    UnknownTopicOrPartition,
+)
+from headrace.controller.placement import Racks, check_assignment, spread
+from headrace.controller.runner import TOLD_S, Controller
+from headrace.controller.transactions import mark_deleted
+from headrace.coordination.errors import CoordinationError
+from headrace.coordination.session import ZooKeeperSession
+from headrace.coordination.znodes import (
+    DELETED_TOPICS,
+    TopicAssignment,
+    deleted_topic_path,
+    encode_id,
+    topic_path,
+)
+from headrace.protocol.errors import KafkaError
+from headrace.storage.errors import InvalidTopic
+from headrace.storage.topics import INTERNAL_TOPICS, check_topic_name
+
+T = TypeVar("T")
+BROKER_DEFAULT = -1  # as a number of partitions or replicas in a request: the broker's default
+_RESERVED_ID_STARTS = {0, 0xF8, 0xF9, 0xFA, 0xFB}
+
+logger = logging.getLogger(__name__)
+
+
+class TopicDefaults(NamedTuple):
+    """The settings of the broker that concern the creation and deletion of topics."""
+
+    partitions: int
+    replicas: int
+    deletion_enabled: bool
+
+
+class TopicAdmin:
+    """Makes one change at a time; each is committed in ZooKeeper when the method returns.
+
+    `check_configs` raises InvalidConfig for configs that a topic cannot have.
+    """
+
+    def __init__(
+        self,
+        session: ZooKeeperSession,
+        *,
+        controller: Callable[[], Controller | None],
+        defaults: Callable[[], TopicDefaults],
+        check_configs: Callable[[Mapping[str, str]], None],
+    ) -> None:
+        self._session = session
+        self._get_controller = controller
+        self._defaults = defaults
+        self._check_configs = check_configs
+        self._lock = asyncio.Lock()
+        self._changes = Uncancelled()
+
+    @property
+    def _controller(self) -> Controller:
+        controller = self._get_controller()
+        if controller is None:
+            raise NotController("another broker is the controller (NOT_CONTROLLER)")
+        return controller
+
+    async def told(self) -> None:
+        """Return when every reachable broker knows all topics created so far, or after some seconds."""
+        await self._controller.told(TOLD_S)
+
+    async def finished(self, timeout_s: float) -> None:
+        """Return when no change is in progress, or after `timeout_s`."""
+        await self._changes.finished(timeout_s)
+
+    # -- creating ------------------------------------------------------------------------------
+
+    async def create(
+        self,
+        name: str,
+        *,
+        partitions: int = BROKER_DEFAULT,
+        replicas: int = BROKER_DEFAULT,
+        assignment: Mapping[int, Sequence[int]] | None = None,
+        configs: Mapping[str, str | None] | None = None,
+        validate_only: bool = False,
+    ) -> TopicAssignment:
+        """Create a topic, which clients can use once `told` returns; KafkaError if nothing was created."""
+        own = {config: value for config, value in (configs or {}).items() if value is not None}
+        self._check_configs(own)
+        async with self._lock:
+            topic = TopicAssignment(
+                topic=name,
+                topic_id=_new_topic_id(),
+                replicas=self._replicas(name, partitions, replicas, assignment),
+            )
+            if not validate_only:
+                await self._changes.run(self._create(topic, own))
+            return topic
+
+    async def _create(self, topic: TopicAssignment, configs: Mapping[str, str]) -> None:
+        if await self._session.exists(deleted_topic_path(topic.topic)):
+            await self._finish_deletion(topic.topic)  # or the new topic would count as marked
+        await self._controller.create_topic(topic, configs)
+
+    def _replicas(
+        self, name: str, partitions: int, replicas: int, assignment: Mapping[int, Sequence[int]] | None
+    ) -> Mapping[int, Sequence[int]]:
+        check_topic_name(name)
+        topics = self._controller.model.topics
+        if name in topics:
+            raise TopicAlreadyExists(f"topic {name!r} exists already (TOPIC_ALREADY_EXISTS)")
+        _check_collision(name, topics)
+        brokers = self._racks()
+        if assignment:
+            if (partitions, replicas) != (BROKER_DEFAULT, BROKER_DEFAULT):
+                raise InvalidRequest("name either an assignment or numbers of partitions and replicas")
+            check_assignment(assignment, brokers)
+            return assignment
+        defaults = self._defaults()
+        if partitions == BROKER_DEFAULT:
+            partitions = defaults.partitions
+        if replicas == BROKER_DEFAULT:
+            replicas = defaults.replicas
+        return spread(partitions, replicas, brokers, start=secrets.randbelow(max(1, len(brokers))))
+
+    def _racks(self) -> Racks:
+        return {member.broker_id: member.rack for member in self._controller.model.members.values()}
+
+    # -- growing -------------------------------------------------------------------------------
+
+    async def add_partitions(
+        self,
+        name: str,
+        count: int,
+        assignment: Sequence[Sequence[int]] | None = None,
+        *,
+        validate_only: bool = False,
+    ) -> None:
+        """Add empty partitions until the topic has `count`; the existing ones stay as they are."""
+        async with self._lock:
+            # A name that is no topic's may not even be valid in a path.
+            exists = name in self._controller.model.topics
+            found = await self._session.get(topic_path(name)) if exists else None
+            if found is None:
+                raise UnknownTopicOrPartition(f"topic {name!r} does not exist (UNKNOWN_TOPIC_OR_PARTITION)")
+            old = TopicAssignment.decode(name, found.data)
+            if name in INTERNAL_TOPICS:
+                raise InvalidPartitions(
+                    f"{name} cannot get more partitions: the hash of a group or transactional id would name "
+                    "another partition than the one with its records (INVALID_PARTITIONS)"
+                )
+            if count <= len(old.replicas):
+                raise InvalidPartitions(
+                    f"{name} has {len(old.replicas)} partitions already, which cannot become {count} "
+                    "(INVALID_PARTITIONS)"
+                )
+            added = self._added(old, count, assignment)
+            topic = TopicAssignment(
+                topic=name,
+                topic_id=old.topic_id,
+                replicas={**old.replicas, **added},
+                adding=old.adding,
+                removing=old.removing,
+            )
+            if not validate_only:
+                await self._changes.run(self._grow(topic, found.version, added))
+
+    async def _grow(self, topic: TopicAssignment, version: int, added: Mapping[int, Sequence[int]]) -> None:
+        controller = self._controller
+        await controller.add_partitions(topic, version, added)
+        await controller.told(TOLD_S)
+
+    def _added(
+        self, old: TopicAssignment, count: int, assignment: Sequence[Sequence[int]] | None
+    ) -> dict[int, Sequence[int]]:
+        """Return the replicas of the new partitions."""
+        had = len(old.replicas)
+        brokers = self._racks()
+        if assignment is not None:
+            if len(assignment) != count - had:
+                raise InvalidReplicaAssignment(
+                    f"{old.topic}: {len(assignment)} assignments for {count - had} new partitions"
+                )
+            added = dict(enumerate(assignment, start=had))
+            check_assignment(added, brokers, first=had)
+            return added
+        placed = spread(count - had, len(old.replicas[0]), brokers, start=had % max(1, len(brokers)))
+        return {had + partition: replicas for partition, replicas in placed.items()}
+
+    # -- deleting ------------------------------------------------------------------------------
+
+    async def delete(self, name: str) -> None:
+        """Delete a topic with its records and configs; once it is marked, a crash only delays that."""
+        if not self._defaults().deletion_enabled:
+            raise PolicyViolation("delete.topic.enable is false")
+        async with self._lock:
+            topic = self._controller.model.topics.get(name)
+            if topic is None:
+                raise UnknownTopicOrPartition(f"topic {name!r} does not exist (UNKNOWN_TOPIC_OR_PARTITION)")
+            await self._changes.run(self._delete(name, topic.topic_id))
+
+    async def _delete(self, name: str, topic_id: bytes) -> None:
+        await mark_deleted(self._session, name, topic_id)
+        await self._finish_deletion(name)
+
+    async def finish_deletions(self) -> None:
+        """Resume the deletions that an earlier controller began; those that fail are left to the next one."""
+        try:
+            async with self._lock:
+                for name in await self._session.children(DELETED_TOPICS):
+                    logger.info("resuming the deletion of topic %s", name)
+                    await self._finish_deletion(name)
+        except (KafkaError, CoordinationError) as error:
+            logger.warning("could not resume the deletion of topics: %s", error)
+
+    async def _finish_deletion(self, name: str) -> None:
+        """Delete the topic that is marked, and the mark last. A topic with another id than the mark stays."""
+        mark = await self._session.get(deleted_topic_path(name))
+        topic = await self._session.get(topic_path(name))
+        is_marked = topic is None or mark is None or not mark.data
+        if topic is not None and mark is not None and mark.data:
+            topic_id = TopicAssignment.decode(name, topic.data).topic_id
+            is_marked = encode_id(topic_id).encode() == mark.data
+        if is_marked:
+            controller = self._controller
+            await controller.delete_topic(name)
+            await controller.told(TOLD_S)
+        await self._session.delete_tree(deleted_topic_path(name))
+
+
+class Uncancelled:
+    """Runs changes to their end, even if the client that requested them has disconnected.
+
+    A change in several steps that stopped between two of them would be left unfinished.
+    """
+
+    def __init__(self) -> None:
+        self._tasks: set[asyncio.Task[Any]] = set()
+
+    async def run(self, change: Coroutine[Any, Any, T]) -> T:
+        """Return what `change` returns, or raise what it raises; the caller can be cancelled, it is not."""
+        task = asyncio.ensure_future(change)
+        self._tasks.add(task)
+        task.add_done_callback(self._done)
+        return await asyncio.shield(task)
+
+    def _done(self, task: asyncio.Task[Any]) -> None:
+        self._tasks.discard(task)
+        if not task.cancelled():
+            task.exception()  # marks it as retrieved: nobody may be waiting for the task any more
+
+    async def finished(self, timeout_s: float) -> None:
+        """Return when no change is in progress, or after `timeout_s`."""
+        if self._tasks:
+            await asyncio.wait(self._tasks, timeout=timeout_s)
+
+
+def _check_collision(name: str, topics: Collection[str]) -> None:
+    """Raise InvalidTopic for a name that differs from another only in '.' and '_', like their metrics."""
+    for other in topics:
+        if other.replace(".", "_") == name.replace(".", "_"):
+            raise InvalidTopic(f"topic {name!r} collides with {other!r}: '.' and '_' count as the same")
+
+
+def _new_topic_id() -> bytes:
+    """Return 16 random bytes; Kafka reserves the two smallest ids and those that begin with a dash."""
+    while True:
+        topic_id = secrets.token_bytes(16)
+        if topic_id[0] not in _RESERVED_ID_STARTS:
+            return topic_id
