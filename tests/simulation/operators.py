@@ -42,7 +42,7 @@ class Operators:
 
     def _move(self, id_: TopicPartition, target: list[int] | None) -> None:
         self._world.say("", "%s is to move to %s", id_, target)
-        self._change(lambda model: model.move(TopicPartition(*id_), target))
+        self._change(lambda model: model.reassign(TopicPartition(*id_), target))
 
     def prefer(self) -> None:
         id_ = self._world.random.choice(self._ids)

@@ -70,9 +70,9 @@ def test_a_fetch_that_waits_reads_twice_however_long_it_waits(tmp_path: Path, re
     async def story() -> None:
         async with running_broker(tmp_path) as broker:
             await broker.topic_admin.create("t", partitions=1, replicas=1)
-            await broker.topic_admin.told()
+            await broker.topic_admin.propagated()
             await broker.topic_admin.create("other", partitions=1, replicas=1)
-            await broker.topic_admin.told()
+            await broker.topic_admin.propagated()
             size = len(make_batch(1))
             writer_in, writer_out = await connect(broker)
             waiters = [await connect(broker) for _ in range(WAITERS)]
@@ -98,7 +98,7 @@ def test_clients_that_leave_while_they_wait_are_forgotten(tmp_path: Path, reads:
     async def story() -> None:
         async with running_broker(tmp_path) as broker:
             await broker.topic_admin.create("t", partitions=1, replicas=1)
-            await broker.topic_admin.told()
+            await broker.topic_admin.propagated()
             partition = broker.partition("t", 0)
             for _ in range(WAITERS):
                 _, out = await connect(broker)

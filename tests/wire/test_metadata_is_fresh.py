@@ -88,7 +88,7 @@ async def until_leader_is(leader: int, broker: Broker, index: int, error: ErrorC
 async def create_topic_led_by(leader: Broker, follower: Broker) -> int:
     """Make "t" with replicas on both, and return a partition that `leader` leads and `follower` follows."""
     await follower.topic_admin.create("t", partitions=2, replicas=2)
-    await follower.topic_admin.told()
+    await follower.topic_admin.propagated()
     await until(lambda: {each.leader for each in follower.image.topics["t"].states.values()} == {1, 2})
     states = follower.image.topics["t"].states
     index = next(each for each, state in states.items() if state.leader == leader.broker_id)
@@ -146,7 +146,7 @@ def test_metadata_behind_a_long_poll_is_that_of_when_it_is_sent(tmp_path: Path) 
     async def story() -> None:
         async with running_brokers(tmp_path, 1) as (broker,):
             await broker.topic_admin.create("t", partitions=1, replicas=1)
-            await broker.topic_admin.told()
+            await broker.topic_admin.propagated()
             partition: Any = next(iter(broker.partitions.values()))
             reader, writer = await asyncio.open_connection(broker.endpoints[0].host, broker.endpoints[0].port)
             long_poll = fetch_request("t", max_wait_ms=60_000)
@@ -154,7 +154,7 @@ def test_metadata_behind_a_long_poll_is_that_of_when_it_is_sent(tmp_path: Path) 
             await until(lambda: bool(partition._readers))
 
             await broker.topic_admin.create("later", partitions=1, replicas=1)
-            await broker.topic_admin.told()
+            await broker.topic_admin.propagated()
             other_in, other_out = await asyncio.open_connection(
                 broker.endpoints[0].host, broker.endpoints[0].port
             )

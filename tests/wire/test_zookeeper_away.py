@@ -158,7 +158,7 @@ def test_a_broker_reads_all_configs_again_if_notifications_were_removed_before_i
         async with running(tmp_path) as setup:
             broker, other = setup.broker, setup.other
             await broker.topic_admin.create("kept")
-            await broker.topic_admin.told()
+            await broker.topic_admin.propagated()
             await setup.lose_session()
             missed = await configure(other, "77")
             await notify(other, "brokers/9")
@@ -176,7 +176,7 @@ def test_a_broker_joins_again_after_its_session_was_lost(tmp_path: Path) -> None
         async with running(tmp_path) as setup:
             broker, other = setup.broker, setup.other
             await broker.topic_admin.create("kept")
-            await broker.topic_admin.told()
+            await broker.topic_admin.propagated()
             epoch = controller_epoch(broker)
             await setup.lose_session()
             await configure(other, "77")
@@ -190,7 +190,7 @@ def test_a_broker_joins_again_after_its_session_was_lost(tmp_path: Path) -> None
             assert found is not None
             assert found.ephemeral_owner == broker.session.session_id
             await broker.topic_admin.create("after")
-            await broker.topic_admin.told()
+            await broker.topic_admin.propagated()
 
     asyncio.run(scenario())
 
@@ -264,7 +264,7 @@ def test_a_broker_that_was_cut_off_for_a_moment_sees_what_it_missed(tmp_path: Pa
         async with running(tmp_path, session_timeout_ms=8000) as setup:
             broker, other = setup.broker, setup.other
             await broker.topic_admin.create("kept")
-            await broker.topic_admin.told()
+            await broker.topic_admin.propagated()
             await setup.suspend()
             await configure(other, "77")
 

@@ -1,7 +1,7 @@
-"""One broker, kept up to date by the controller: told of every change, and of everything when it comes back.
+"""The controller's channel to one broker: it sends every change, and the whole state after a reconnection.
 
-A broker that cannot be reached over its channel may be alive and serving clients: whether it is alive is
-ZooKeeper's to say, and nothing is elected because a channel has failed.
+A broker that cannot be reached over its channel may be alive and serve clients. Only ZooKeeper decides
+whether it is alive, and no leader is elected because a channel has failed.
 """
 
 import asyncio
@@ -14,16 +14,16 @@ from headrace.protocol.ids import TopicPartition
 from headrace.protocol.message import Message
 
 UPDATE_VERSION = 8
-PARTITIONS_PER_UPDATE = 8  # a broker makes the files of new partitions before it does anything else
+PARTITIONS_PER_UPDATE = 8  # a broker creates the files of new partitions before it does anything else
 _UPDATE_TIMEOUT_S = 30.0
-UNREACHABLE_AFTER = 3  # attempts in a row: a broker that restarts, or a connection that breaks, is no news
+UNREACHABLE_AFTER = 3  # failed attempts in a row: a restart or a broken connection causes fewer
 _FIRST_RETRY_S, _LAST_RETRY_S = 0.02, 0.5
 
 logger = logging.getLogger(__name__)
 
 
 class PeerGone(Exception):
-    """There is no connection to the other broker, or no more; what was asked may have been done or not."""
+    """The connection to the other broker has failed; whether it has handled the request is not known."""
 
 
 class Link(Protocol):
@@ -37,7 +37,10 @@ class Link(Protocol):
 
 
 class Channel:
-    """Tells one broker. What is to be told is a set of names; it is told as it is when a message goes out."""
+    """Updates one broker.
+
+    The queue holds the names of partitions; their state is read when an update is sent.
+    """
 
     def __init__(
         self,
@@ -56,51 +59,50 @@ class Channel:
         self._link: Link | None = None
         self._keys: dict[str, dict[TopicPartition, None]] = {}  # by topic, in the order in which they changed
         self._everything = True
-        self._wanted = 1  # how often there was something to tell
-        self._told = 0
+        self._queued = 1  # the number of the newest change
+        self._acknowledged = 0  # the number of the newest change that the broker has acknowledged
         self._wake = asyncio.Event()
         self._news = asyncio.Condition()
         self._closed = False
         self._task = asyncio.get_running_loop().create_task(self._run())
 
-    def tell(self, keys: Collection[TopicPartition]) -> None:
-        """Have the broker told of these partitions."""
+    def queue(self, keys: Collection[TopicPartition]) -> None:
+        """Queue these partitions for the broker."""
         for key in keys:
             self._keys.setdefault(key.topic, {})[key] = None
-        self._wanted += 1
+        self._queued += 1
         self._wake.set()
 
-    def tell_everything(self) -> None:
-        """Have the broker told of all there is."""
+    def queue_everything(self) -> None:
+        """Queue the whole state for the broker."""
         self._everything = True
-        self._wanted += 1
+        self._queued += 1
         self._wake.set()
 
-    async def told(self) -> None:
-        """Return when the broker knows all that it was to be told before now."""
-        wanted = self._wanted
+    async def propagated(self) -> None:
+        """Return when the broker has acknowledged everything that was queued before this call."""
+        wanted = self._queued
         async with self._news:
-            await self._news.wait_for(lambda: self._told >= wanted or self._closed)
+            await self._news.wait_for(lambda: self._acknowledged >= wanted or self._closed)
 
     @property
     def is_open(self) -> bool:
         return self._link is not None
 
     async def ask(self, request: Message, version: int) -> Any:
-        """What the broker answers; PeerGone if there is no connection."""
+        """Return the broker's response; PeerGone if there is no connection."""
         if self._link is None:
-            raise PeerGone(f"there is no connection to broker {self._broker_id}")
+            raise PeerGone(f"no connection to broker {self._broker_id}")
         return await self._link.ask(request, version)
 
     def close(self) -> None:
         self._closed = True
-        self._ending = asyncio.get_running_loop().create_task(self._let_go())
+        self._ending = asyncio.get_running_loop().create_task(self._wake_waiters())
         self._task.cancel()
         if self._link is not None:
             self._link.close()
 
-    async def _let_go(self) -> None:
-        """Nobody waits for a broker that is not told any more."""
+    async def _wake_waiters(self) -> None:
         async with self._news:
             self._news.notify_all()
 
@@ -120,8 +122,8 @@ class Channel:
                     self._on_reachable(self._broker_id, False)
                 await asyncio.sleep(delay)
                 delay = min(2 * delay, _LAST_RETRY_S)
-            except Exception:  # a channel that ended here would never be missed
-                logger.exception("telling broker %d failed and is tried again", self._broker_id)
+            except Exception:  # nobody would notice that this task has ended
+                logger.exception("could not update broker %d, retrying", self._broker_id)
                 await asyncio.sleep(_LAST_RETRY_S)
             finally:
                 if self._link is not None:
@@ -132,7 +134,7 @@ class Channel:
         closed = asyncio.ensure_future(link.closed())
         try:
             while True:
-                if self._everything or self._wanted > self._told:
+                if self._everything or self._queued > self._acknowledged:
                     await self._update(link)
                     continue
                 self._wake.clear()
@@ -150,7 +152,9 @@ class Channel:
         keys = None if self._everything else self._next_keys()
         if keys is None:
             self._keys.clear()
-        number = self._told if self._keys else self._wanted  # the last message says all that was wanted
+        number = (
+            self._acknowledged if self._keys else self._queued
+        )  # only the last update completes the queue
         self._everything = False
         try:
             response = await link.ask(
@@ -163,13 +167,13 @@ class Channel:
             self._on_replaced()
         if response.error_code:
             self._everything = True
-            raise PeerGone(f"it refuses an update with error {response.error_code}")
+            raise PeerGone(f"the broker refuses an update with error {response.error_code}")
         async with self._news:
-            self._told = number
+            self._acknowledged = number
             self._news.notify_all()
 
     def _next_keys(self) -> list[TopicPartition]:
-        """Remove and return partitions for one message: whole topics, few enough to be taken in quickly.
+        """Remove and return the partitions for one update: whole topics, few enough to be applied quickly.
 
         A topic is never split: clients would see it with fewer partitions than it has.
         """

@@ -1,8 +1,8 @@
-"""Leaders that are alive are replaced with their consent.
+"""Leaders that are alive are replaced only with their consent.
 
 A leader whose registration exists may be serving clients, whether the controller can reach it or not. Before
-another replica is written down as the leader, the old one is asked to step down: it takes no more writes,
-waits until the new one has every record, and agrees. Without its consent nothing changes.
+another replica is written as the leader, the current leader gets a StepDown request: it rejects writes from
+then on, waits until the next leader has every record, and agrees. Without its consent nothing changes.
 """
 
 import asyncio
@@ -15,27 +15,27 @@ from headrace.protocol.ids import TopicPartition
 from headrace.protocol.step_down import StepDownPartition, StepDownRequest
 
 _VERSION = 0
-_CATCH_UP_MS = 1000  # how long the old leader waits for the new one to have all of its records
+_CATCH_UP_MS = 1000  # how long the old leader waits for the next one to catch up
 _TIMEOUT_S = 1.5
 
 logger = logging.getLogger(__name__)
 
 
 class Handover:
-    """Asks leaders to step down, and knows of whom it is not certain whether they did."""
+    """Asks leaders to step down, and remembers those that may have done so in vain."""
 
     def __init__(self, model: ClusterModel, controller_epoch: int, channels: Mapping[int, Channel]) -> None:
         self._model = model
         self._controller_epoch = controller_epoch
         self._channels = channels
         self.unconfirmed: set[TopicPartition] = set()
-        """Partitions whose leaders may have stepped down in favour of a state that is not written."""
+        """Partitions whose leaders may have stepped down for a change that was not written."""
 
     async def with_consent(self, changes: Changes) -> tuple[Changes, set[TopicPartition]]:
-        """Return the changes that may be written, and the partitions whose live leaders do not step down.
+        """Return the changes that may be written, and the partitions whose leaders have not stepped down.
 
-        A leader whose answer is lost may have stepped down: its partition is written again as it is, and with
-        that later state the leader takes writes again.
+        A leader whose response is lost may have stepped down: its state is written again unchanged, and with
+        that later partition epoch the leader accepts writes again.
         """
         live = self._model.live
         leaders: dict[int, list[TopicPartition]] = {}
@@ -58,13 +58,13 @@ class Handover:
                     del allowed[key]
                 if agreed is None or key not in agreed:
                     refused.add(key)
-                    logger.info("%s-%d: broker %d leads and has not stepped down", *key, leader)
+                    logger.info("%s: the leader, broker %d, has not stepped down", key, leader)
         return allowed, refused
 
     async def ask_to_step_down(
         self, leader: int, keys: list[TopicPartition], changes: Changes
     ) -> set[TopicPartition] | None:
-        """Return the partitions that the leader agrees to hand over; None if it is not known."""
+        """Return the partitions that the leader agrees to hand over; None if its response is lost."""
         channel = self._channels.get(leader)
         if channel is None or not channel.is_open:
             return set()
@@ -87,7 +87,7 @@ class Handover:
             async with asyncio.timeout(_TIMEOUT_S):
                 response = await channel.ask(request, _VERSION)
         except (PeerGone, TimeoutError) as error:
-            logger.info("broker %d has not answered a StepDown: %s", leader, error or "it took too long")
+            logger.info("broker %d has not responded to StepDown: %s", leader, error or "timed out")
             return None
         agreed = {TopicPartition(each.topic_name, each.partition_index) for each in response.agreed}
         self.unconfirmed.difference_update(set(keys) - agreed)

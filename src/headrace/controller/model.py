@@ -1,9 +1,9 @@
-"""What the controller knows of the cluster, and what should become of it. Pure.
+"""The state of the cluster as the controller knows it, and the changes that are due. Pure.
 
-`settle` compares what is with what should be: partitions whose leader is gone, replicas in sync that are
-gone, moves that are complete. It does not matter which event made it look, or whether an earlier controller
-was halfway through: what is left to do is found again. After an event of a few partitions it looks at those;
-after one of a broker, and when a controller begins, at all.
+`settle` compares each partition with its best possible state: a dead leader is replaced, dead replicas leave
+the ISR, a reassignment is finished. It does not matter which event caused the comparison, or whether an
+earlier controller was interrupted: the changes that are left are found again. After an event of some
+partitions these are compared; after an event of a broker, and when a controller begins, all of them.
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -41,42 +41,42 @@ from headrace.replication.election import (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Member:
-    """A broker that is registered."""
+    """A registered broker."""
 
     broker_id: int
     epoch: int
     rack: str | None = None
-    trusted: bool = True  # its log has all it ever had: a clean stop, or the machine has not been down since
+    trusted: bool = True  # it has lost no records: it stopped cleanly, or its machine has not restarted since
 
 
 @dataclass(slots=True, kw_only=True)
 class TopicModel:
     topic_id: bytes
-    version: int  # of its assignment, as written
+    version: int  # of the znode with its assignment
     partitions: dict[int, Partition]
-    configs: Mapping[str, str] = field(default_factory=dict)  # what it sets itself
+    configs: Mapping[str, str] = field(default_factory=dict)  # its own, without the defaults
 
 
 Changes = dict[TopicPartition, Partition]
 Survey = Mapping[TopicPartition, Mapping[int, Progress]]
-"""How far the candidates of a partition are, by broker."""
+"""The log ends of a partition's candidates, by broker."""
 
 EMPTY_SURVEY: Survey = {}
 
 
 @dataclass(slots=True)
 class ClusterModel:
-    """Brokers, topics and their partitions. `apply` changes it; everything else only answers."""
+    """Brokers, topics and their partitions. Methods that return changes do not apply them: `apply` does."""
 
     members: dict[int, Member] = field(default_factory=dict)
-    unreachable: set[int] = field(default_factory=set)  # registered and alive, but not told of changes now
-    leaving: set[int] = field(default_factory=set)
+    unreachable: set[int] = field(default_factory=set)  # registered, but updates do not reach them
+    shutting_down: set[int] = field(default_factory=set)
     topics: dict[str, TopicModel] = field(default_factory=dict)
-    removed: dict[str, bytes] = field(default_factory=dict)  # ids of topics that went, by name
+    removed: dict[str, bytes] = field(default_factory=dict)  # the ids of deleted topics, by name
 
     @property
     def live(self) -> set[int]:
-        """Brokers whose registration exists. Whether the controller can reach them is no sign of life."""
+        """The registered brokers, whether the controller can reach them or not."""
         return set(self.members)
 
     def items(self) -> Iterator[tuple[TopicPartition, Partition]]:
@@ -91,7 +91,7 @@ class ClusterModel:
         return topic.partitions[key.partition]
 
     def apply(self, changes: Changes) -> None:
-        """Take over what has been written."""
+        """Apply changes that have been written."""
         for key, partition in changes.items():
             topic = self.topics.get(key.topic)
             if topic is None:
@@ -99,20 +99,20 @@ class ClusterModel:
             now = topic.partitions.get(key.partition, partition)
             topic.partitions[key.partition] = replace(
                 partition,
-                min_insync_replicas=now.min_insync_replicas,  # its settings may have changed meanwhile
+                min_insync_replicas=now.min_insync_replicas,  # the configs may have changed meanwhile
                 unclean_allowed=now.unclean_allowed,
             )
 
     def rewrite(self, key: TopicPartition) -> None:
-        """Have the partition's state written again, as it is: a later state settles who leads."""
+        """Have the partition's state written again unchanged: its later epoch confirms the leader."""
         topic = self.topics.get(key.topic)
         if topic is not None and key.partition in topic.partitions:
             topic.partitions[key.partition] = replace(topic.partitions[key.partition], is_written=False)
 
-    # -- what should be ------------------------------------------------------------------------
+    # -- settling ------------------------------------------------------------------------------
 
-    def some(self, keys: Collection[TopicPartition] | None) -> Iterator[tuple[TopicPartition, Partition]]:
-        """Iterate over these partitions, as far as they exist, or over all."""
+    def select(self, keys: Collection[TopicPartition] | None) -> Iterator[tuple[TopicPartition, Partition]]:
+        """Iterate over those of `keys` that exist; None: over all partitions."""
         if keys is None:
             yield from self.items()
             return
@@ -124,13 +124,15 @@ class ClusterModel:
     def to_survey(
         self, keys: Collection[TopicPartition] | None = None
     ) -> dict[TopicPartition, tuple[int, ...]]:
-        """Return the live candidates of every partition (of `keys`) that needs a leader and has a choice."""
+        """Return the live candidates of every partition of `keys` that needs a leader and has two or more."""
         live = self.live
         found = {}
-        for key, partition in self.some(keys):
-            if partition.leader in live and partition.leader not in self.leaving:
+        for key, partition in self.select(keys):
+            if partition.leader in live and partition.leader not in self.shutting_down:
                 continue
-            candidates = tuple(each for each in partition.isr if each in live and each not in self.leaving)
+            candidates = tuple(
+                each for each in partition.isr if each in live and each not in self.shutting_down
+            )
             if not candidates:
                 candidates = tuple(each for each in partition.elr if each in live)
             if not candidates and partition.unclean_allowed:
@@ -142,14 +144,14 @@ class ClusterModel:
     def settle(
         self, survey: Survey = EMPTY_SURVEY, keys: Collection[TopicPartition] | None = None
     ) -> Changes:
-        """Return what has to change for partitions to be as well off as they can be with these brokers."""
+        """Return the changes that give each partition its best possible state with the live brokers."""
         live = self.live
         changes = {}
-        for key, partition in self.some(keys):
+        for key, partition in self.select(keys):
             ranks = survey.get(key, {})
-            wanted = elect(partition, live, rank=ranks.get, avoid=self.leaving)
+            wanted = elect(partition, live, rank=ranks.get, avoid=self.shutting_down)
             wanted = shrink_isr_to_live(wanted, live)
-            for broker_id in self.leaving:
+            for broker_id in self.shutting_down:
                 wanted = shrink_isr_without(wanted, broker_id)
             wanted = clear_elr(finish_reassignment(wanted, live, rank=ranks.get))
             if wanted != partition or not partition.is_written:
@@ -157,7 +159,7 @@ class ClusterModel:
         return changes
 
     def returned(self, member: Member) -> Changes:
-        """A broker is back. If it may have lost records, nobody counts on what it had."""
+        """Return the changes for a broker that has restarted: it leaves ISRs if it may have lost records."""
         if member.trusted:
             return {}
         changes = {}
@@ -167,8 +169,8 @@ class ClusterModel:
                 changes[key] = wanted
         return changes
 
-    def is_unclean(self, changes: Changes) -> list[TopicPartition]:
-        """Those whose new leader may lack what was committed: somebody should be told."""
+    def unclean_elections(self, changes: Changes) -> list[TopicPartition]:
+        """Return the partitions whose new leader may lack committed records."""
         return [
             key
             for key, partition in changes.items()
@@ -176,12 +178,12 @@ class ClusterModel:
             and partition.leader not in (*self.find(key).isr, *self.find(key).elr)
         ]
 
-    # -- what others ask for -------------------------------------------------------------------
+    # -- requests ------------------------------------------------------------------------------
 
-    def alter(
+    def alter_isr(
         self, key: TopicPartition, *, broker_id: int, leader_epoch: int, version: int, isr: Mapping[int, int]
     ) -> Changes:
-        """A leader proposes a set in sync: broker ids, with the epochs of those that it knows."""
+        """Return the change to the ISR that a leader proposes, with broker epochs (-1: not known)."""
         partition = self.find(key)
         if leader_epoch != partition.leader_epoch or broker_id != partition.leader:
             raise FencedLeaderEpoch(
@@ -200,13 +202,13 @@ class ClusterModel:
             if each not in partition.isr:
                 self._ensure_can_join(each, epoch)
         wanted = accept_isr(partition, tuple(isr))
-        if broker_id not in isr:  # its log has failed: it asks to be replaced
+        if broker_id not in isr:  # the leader's log has failed, and it asks to be replaced
             eligible = tuple(each for each in wanted.elr if each != broker_id)
             asked = replace(wanted, leader=NO_LEADER, last_leader=broker_id, elr=eligible)
-            wanted = elect(asked, self.live - self.leaving)
+            wanted = elect(asked, self.live - self.shutting_down)
             if wanted.leader == NO_LEADER:
                 raise IneligibleReplica(f"{key}: no other replica can lead instead of broker {broker_id}")
-        wanted = self._finish_move(wanted)
+        wanted = self._finish_reassignment(wanted)
         return {key: wanted} if wanted != partition or not partition.is_written else {}
 
     def _ensure_can_join(self, broker_id: int, epoch: int) -> None:
@@ -214,7 +216,7 @@ class ClusterModel:
         member = self.members.get(broker_id)
         if member is None:
             raise IneligibleReplica(f"broker {broker_id} cannot join the ISR: it is not registered")
-        if broker_id in self.leaving:
+        if broker_id in self.shutting_down:
             raise IneligibleReplica(f"broker {broker_id} cannot join the ISR: it is shutting down")
         if epoch not in {-1, member.epoch}:
             raise IneligibleReplica(
@@ -222,13 +224,13 @@ class ClusterModel:
                 f"{member.epoch}"
             )
 
-    def _finish_move(self, partition: Partition) -> Partition:
-        """Finish a move if the leader stays; if not, `settle` does, which waits for the leader's consent."""
+    def _finish_reassignment(self, partition: Partition) -> Partition:
+        """Finish a reassignment that keeps the leader; `settle` finishes others if the leader agrees."""
         finished = finish_reassignment(partition, self.live)
         return finished if finished.leader == partition.leader else partition
 
     def prefer(self, key: TopicPartition) -> Changes:
-        """Let the preferred replica lead."""
+        """Return the election of the preferred replica."""
         partition = self.find(key)
         wanted = prefer(partition, self._able)
         if wanted != partition:
@@ -239,8 +241,8 @@ class ClusterModel:
             f"{key}: broker {partition.replicas[0]} is not in the ISR, or the controller cannot reach it"
         )
 
-    def force(self, key: TopicPartition, survey: Survey = EMPTY_SURVEY) -> Changes:
-        """Let any live replica lead, at the price of records that it does not have."""
+    def elect_unclean(self, key: TopicPartition, survey: Survey = EMPTY_SURVEY) -> Changes:
+        """Return the election of any live replica, which loses the records that it does not have."""
         partition = self.find(key)
         if partition.leader in self.live:
             raise ElectionNotNeeded(f"{key}: broker {partition.leader} leads already")
@@ -254,25 +256,27 @@ class ClusterModel:
 
     @property
     def _able(self) -> set[int]:
-        """Brokers that may replace a leader that is alive: they will hear of it."""
-        return self.live - self.leaving - self.unreachable
+        """The brokers that may replace a live leader: the update that makes them leaders reaches them."""
+        return self.live - self.shutting_down - self.unreachable
 
     def unbalanced(self) -> list[TopicPartition]:
-        """Partitions that are not led by their preferred replica although they could be."""
+        """Return the partitions that their preferred replica could lead but does not."""
         able = self._able
         return [key for key, partition in self.items() if prefer(partition, able) != partition]
 
-    def move(self, key: TopicPartition, target: Sequence[int] | None) -> Changes:
-        """Move a partition to other brokers, or, without a target, have it stay where it was."""
+    def reassign(self, key: TopicPartition, target: Sequence[int] | None) -> Changes:
+        """Return the start of a reassignment to `target`, or, without a target, its cancellation."""
         partition = self.find(key)
         if target is None:
             return self._cancel(key, partition)
         if not target or len(set(target)) != len(target) or min(target) < 0:
             raise InvalidReplicaAssignment(f"{key}: {list(target)} is no list of distinct broker ids")
-        unknown = set(target) - set(partition.replicas) - self.members.keys()  # who has it may be away
+        unknown = (
+            set(target) - set(partition.replicas) - self.members.keys()
+        )  # a broker with a replica may be down
         if unknown:
             raise InvalidReplicaAssignment(f"{key}: brokers {sorted(unknown)} are not registered")
-        wanted = self._finish_move(begin_reassignment(partition, target))
+        wanted = self._finish_reassignment(begin_reassignment(partition, target))
         return {key: wanted} if wanted != partition else {}
 
     def _cancel(self, key: TopicPartition, partition: Partition) -> Changes:
@@ -288,12 +292,12 @@ class ClusterModel:
             stays = elect(replace(stays, leader=NO_LEADER, last_leader=stays.leader), self.live)
         return {key: stays}
 
-    def moves(self) -> list[TopicPartition]:
+    def reassignments(self) -> list[TopicPartition]:
         return [key for key, partition in self.items() if partition.adding or partition.removing]
 
     def led_by(self, broker_id: int) -> list[TopicPartition]:
         return [key for key, partition in self.items() if partition.leader == broker_id]
 
-    def on(self, broker_ids: Collection[int]) -> list[TopicPartition]:
-        """Partitions with a replica on any of these brokers."""
+    def with_replica_on(self, broker_ids: Collection[int]) -> list[TopicPartition]:
+        """Return the partitions with a replica on any of these brokers."""
         return [key for key, partition in self.items() if not set(broker_ids).isdisjoint(partition.replicas)]

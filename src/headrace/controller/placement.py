@@ -1,22 +1,22 @@
-"""Which brokers get the replicas of a new topic. Pure."""
+"""Assigns the replicas of new partitions to brokers. Pure."""
 
 from collections.abc import Collection, Mapping, Sequence
 from itertools import chain, zip_longest
 
 from headrace.controller.errors import InvalidPartitions, InvalidReplicaAssignment, InvalidReplicationFactor
 
-MAX_PARTITIONS = 10_000  # of one topic: more in one request is a mistake
+MAX_PARTITIONS = 10_000  # of one topic: more of them in one request are taken for a mistake
 
 Racks = Mapping[int, str | None]
-"""The brokers there are, each with its rack."""
+"""The live brokers, each with its rack."""
 
 
 def spread(partitions: int, replicas: int, brokers: Racks, *, start: int) -> dict[int, tuple[int, ...]]:
-    """Replicas of each partition, its leader first: leaders, followers and racks all come round in turn.
+    """Return the replicas of each partition, its leader first; leaders, followers and racks take turns.
 
-    Three partitions of two replicas on brokers 1, 2, 3 from the first: 0: (1, 2), 1: (2, 3), 2: (3, 1). With
-    the next three the followers move on by one, so that no two brokers share everything they have. Every
-    rack gets a replica before any gets a second.
+    Three partitions with two replicas on brokers 1, 2, 3, starting with the first: 0: (1, 2), 1: (2, 3),
+    2: (3, 1). In the next round the followers shift by one, so that no two brokers share all their
+    partitions. Every rack gets one replica of a partition before any rack gets a second.
     """
     check_partitions(partitions)
     if not 1 <= replicas <= len(brokers):
@@ -29,7 +29,7 @@ def spread(partitions: int, replicas: int, brokers: Racks, *, start: int) -> dic
 
 
 def _alternate(brokers: Racks) -> list[int]:
-    """The brokers, neighbours in different racks as far as that goes."""
+    """Return the brokers in an order in which neighbours are in different racks where possible."""
     by_rack: dict[str | None, list[int]] = {}
     for broker_id in sorted(brokers):
         by_rack.setdefault(brokers[broker_id], []).append(broker_id)
@@ -45,7 +45,7 @@ def _replicas(count: int, order: list[int], racks: Racks, *, first: int, shift: 
     others = [order[(first + 1 + (shift + each) % (size - 1)) % size] for each in range(size - 1)]
     chosen = [leader]
     used = {racks[leader]}
-    for broker_id in others:  # a rack that has none comes first
+    for broker_id in others:  # racks without a replica come first
         if len(chosen) < count and racks[broker_id] not in used:
             chosen.append(broker_id)
             used.add(racks[broker_id])
@@ -55,13 +55,15 @@ def _replicas(count: int, order: list[int], racks: Racks, *, first: int, shift: 
 
 def check_partitions(count: int) -> None:
     if not 1 <= count <= MAX_PARTITIONS:
-        raise InvalidPartitions(f"a topic has 1 to {MAX_PARTITIONS} partitions, not {count}")
+        raise InvalidPartitions(
+            f"a topic has 1 to {MAX_PARTITIONS} partitions, not {count} (INVALID_PARTITIONS)"
+        )
 
 
 def check_assignment(
     assignment: Mapping[int, Sequence[int]], brokers: Collection[int], *, first: int = 0
 ) -> None:
-    """Refuse a manual assignment that leaves out a partition, repeats a broker or names an unknown one."""
+    """Raise InvalidReplicaAssignment if a partition is missing, or a broker is repeated or not registered."""
     if sorted(assignment) != list(range(first, first + len(assignment))):
         raise InvalidReplicaAssignment(
             f"partitions must be numbered {first}, {first + 1}, …: got {sorted(assignment)}"

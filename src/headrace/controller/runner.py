@@ -1,4 +1,4 @@
-"""The controller at work: events in, one at a time; what the model decides is written, then told."""
+"""The controller: it handles one event at a time, writes what the model decides, and updates the brokers."""
 
 import asyncio
 import logging
@@ -31,18 +31,18 @@ from headrace.protocol.schema.list_offsets import ListOffsetsPartition, ListOffs
 from headrace.replication.election import NO_LEADER, Partition, Progress, check_transition
 
 _SURVEY_VERSION, _SURVEY_TIMEOUT_S = 7, 0.5
-_ANY_REPLICA = -2  # whoever is asked answers for its own log
+_DEBUGGING_CONSUMER = -2  # as a replica id: the broker answers for its own log, whoever leads
 _LATEST = -1
 _RETRY_S = 0.2
-TOLD_S = 5.0  # how long a change waits for every broker to have heard of it
+UPDATE_WAIT_S = 5.0  # how long a change waits for every broker to acknowledge it
 _CONSENT_RETRY_S = 1.0  # after which a leader that has not stepped down is asked again
-_LOGGED = 5  # partitions a change, each in a line of its own
+_LOGGED = 5  # partitions of one write that are logged, each in a line of its own
 
 logger = logging.getLogger(__name__)
 
 
 class Unsettled:
-    """Partitions that have to be looked at: some, or all."""
+    """The partitions that `settle` has to compare again: some, or all."""
 
     def __init__(self) -> None:
         self._keys: set[TopicPartition] = set()
@@ -103,7 +103,7 @@ class Controller:
     # -- beginning and ending ------------------------------------------------------------------
 
     async def begin(self, registrations: Mapping[int, BrokerRegistration], epochs: Mapping[int, int]) -> None:
-        """Read what there is, put it in order, and tell everybody."""
+        """Read the state of the cluster, settle it, and update every broker."""
         async with self._lock:
             self._take_members(registrations, epochs)
             await self._read()
@@ -111,7 +111,7 @@ class Controller:
         self._open_channels()
 
     def resign(self) -> None:
-        """Write and tell nothing any more."""
+        """Stop writing and updating brokers."""
         if not self._resigned:
             self._resigned = True
             for channel in self._channels.values():
@@ -122,13 +122,13 @@ class Controller:
             self._on_resigned()
 
     async def _read(self) -> None:
-        """Read all topics; what brokers have been told of them may be wrong, so they are told again."""
+        """Read all topics, and send them to every broker: earlier updates may have been wrong."""
         self.model.topics = await read_topics(self._session, self.model.members, self._rules)
         self._stale = False
         for key in self._handover.unconfirmed:
             self.model.rewrite(key)
         for channel in self._channels.values():
-            channel.tell_everything()
+            channel.queue_everything()
         unwritten = [key for key, partition in self.model.items() if not partition.is_written]
         if unwritten:
             self._settle_soon(unwritten)
@@ -138,7 +138,7 @@ class Controller:
         """Hold the lock while topics are written; if that fails, read again what was written."""
         async with self._lock:
             if self._resigned:
-                raise NotController("this broker is not the controller any more")
+                raise NotController("this broker has resigned as the controller (NOT_CONTROLLER)")
             if self._stale:
                 await self._read()
             self._stale = True
@@ -154,14 +154,14 @@ class Controller:
     async def brokers_changed(
         self, registrations: Mapping[int, BrokerRegistration], epochs: Mapping[int, int]
     ) -> None:
-        """Brokers have come, gone, or come back: those that are back lead nothing until they are elected."""
+        """Handle brokers that came, left, or restarted; a restarted one leads nothing until elected."""
         async with self._lock:
             before = dict(self.model.members)
             back = {each for each, epoch in epochs.items() if each in before and before[each].epoch != epoch}
             for broker_id in (before.keys() - registrations.keys()) | back:
                 del self.model.members[broker_id]
                 self.model.unreachable.discard(broker_id)
-                self.model.leaving.discard(broker_id)
+                self.model.shutting_down.discard(broker_id)
                 self._close_channel(broker_id)
             await self._settle()
             new = self._take_members(registrations, epochs)
@@ -169,7 +169,7 @@ class Controller:
                 await self._write(self.model.returned(member))
             await self._settle()
         self._open_channels()
-        self._tell_all(())
+        self._queue_for_all(())
 
     def _take_members(
         self, registrations: Mapping[int, BrokerRegistration], epochs: Mapping[int, int]
@@ -196,15 +196,15 @@ class Controller:
             channel.close()
 
     def _reachable(self, broker_id: int, reachable: bool) -> None:
-        """Note whether changes reach a broker: if not, it does not replace a live leader."""
+        """Note whether updates reach a broker: while they do not, it does not replace a live leader."""
         if reachable == (broker_id not in self.model.unreachable):
             return
         if reachable:
             self.model.unreachable.discard(broker_id)
-            logger.info("broker %d can be reached again", broker_id)
+            logger.info("broker %d is reachable again", broker_id)
         else:
             self.model.unreachable.add(broker_id)
-            logger.warning("broker %d cannot be reached; it is registered, so it may be alive", broker_id)
+            logger.warning("broker %d is unreachable; it is registered, so it may be alive", broker_id)
 
     def _compose(self, broker_id: int, keys: Collection[TopicPartition] | None) -> Message:
         return compose(
@@ -216,10 +216,10 @@ class Controller:
             keys=keys,
         )
 
-    # -- putting things in order ---------------------------------------------------------------
+    # -- settling ------------------------------------------------------------------------------
 
     def _settle_soon(self, keys: Collection[TopicPartition] | None) -> None:
-        """Have these partitions looked at, or all, in the background."""
+        """Settle these partitions, or all, in the background."""
         self._unsettled.add(keys)
         if self._settling is None or self._settling.done():
             self._settling = asyncio.get_running_loop().create_task(self._settle_until_done())
@@ -233,13 +233,13 @@ class Controller:
             except NotController:
                 return
             except CoordinationError as error:
-                logger.warning("could not put the cluster in order, trying again: %s", error)
+                logger.warning("could not settle the cluster, retrying: %s", error)
                 await self._try_later()
-            except Exception:  # a controller that stopped here would never be missed
-                logger.exception("could not put the cluster in order, trying again")
+            except Exception:  # nobody would notice that this task has ended
+                logger.exception("could not settle the cluster, retrying")
                 await self._try_later()
             else:
-                self._tell_all(())
+                self._queue_for_all(())
 
     async def _try_later(self) -> None:
         self._stale = True
@@ -252,10 +252,11 @@ class Controller:
             keys = None
         survey = await self._survey(keys)
         changes = self.model.settle(survey, keys)
-        for key in self.model.is_unclean(changes):
+        for key in self.model.unclean_elections(changes):
             logger.error(
-                "%s-%d: no replica that was in sync is left; broker %d leads now, and records may be lost",
-                *key,
+                "%s: unclean election of broker %d, which was neither in the ISR nor in the ELR: records may "
+                "be lost",
+                key,
                 changes[key].leader,
             )
         refused = await self._write(changes)
@@ -263,7 +264,7 @@ class Controller:
             asyncio.get_running_loop().call_later(_CONSENT_RETRY_S, self._settle_soon, refused)
 
     async def _survey(self, keys: Collection[TopicPartition] | None) -> Survey:
-        """Ask candidates how far their logs go; who does not answer in time is judged by its place."""
+        """Ask the candidates for their log end offsets; those that time out are ranked by replica order."""
         wanted = self.model.to_survey(keys)
         by_broker: dict[int, list[TopicPartition]] = {}
         for key, candidates in wanted.items():
@@ -284,7 +285,7 @@ class Controller:
             entry = ListOffsetsPartition(partition_index=key.partition, timestamp=_LATEST)
             topics.setdefault(key.topic, []).append(entry)
         request = ListOffsetsRequest(
-            replica_id=_ANY_REPLICA,
+            replica_id=_DEBUGGING_CONSUMER,
             topics=[ListOffsetsTopic(name=name, partitions=entries) for name, entries in topics.items()],
         )
         try:
@@ -300,7 +301,7 @@ class Controller:
         }
 
     async def _ask(self, broker_id: int, request: Message, version: int) -> Any:
-        """What a broker answers, over its channel or, before that is open, over a connection for this."""
+        """Return a broker's response, over its channel or, before that is open, over a new connection."""
         channel = self._channels.get(broker_id)
         if channel is not None and channel.is_open:
             return await channel.ask(request, version)
@@ -311,47 +312,49 @@ class Controller:
             link.close()
 
     async def _write(self, changes: Changes) -> set[TopicPartition]:
-        """Write changes down, take them over, and have them told.
+        """Write changes, apply them to the model, and queue them for the brokers.
 
         A leader that is alive is replaced only if it agrees; return the partitions whose leaders did not.
         """
         if self._resigned:
-            raise NotController("this broker is not the controller any more")
+            raise NotController("this broker has resigned as the controller (NOT_CONTROLLER)")
         changes, refused = await self._handover.with_consent(changes)
         if not changes:
             return refused
         for key, partition in changes.items():
             check_transition(self.model.find(key), partition)
-        self._stale = True  # until all of it is known to be written
+        self._stale = True  # until everything is known to be written
         try:
             written = await transactions.write_changes(self._session, self.elected, self.model, changes)
         except Conflict as error:
-            logger.warning("another controller has written: %s", error)
+            logger.warning("a later controller has written: %s", error)
             self.resign()
-            raise NotController("another broker is the controller") from error
+            raise NotController("another broker is the controller (NOT_CONTROLLER)") from error
         self.model.apply(written)
         self._stale = False
         self._handover.unconfirmed.difference_update(written)
-        self._tell_all(written)
+        self._queue_for_all(written)
         _log(written)
         return refused
 
-    def _tell_all(self, keys: Collection[TopicPartition]) -> None:
+    def _queue_for_all(self, keys: Collection[TopicPartition]) -> None:
         for channel in self._channels.values():
-            channel.tell(keys)
+            channel.queue(keys)
 
-    async def told(self, timeout_s: float) -> None:
-        """Return when every broker that can be reached knows what has been decided so far, or time is up."""
+    async def propagated(self, timeout_s: float) -> None:
+        """Return when every reachable broker has acknowledged all changes so far, or after `timeout_s`."""
         reached = [
-            channel.told() for each, channel in self._channels.items() if each not in self.model.unreachable
+            channel.propagated()
+            for each, channel in self._channels.items()
+            if each not in self.model.unreachable
         ]
         try:
             async with asyncio.timeout(timeout_s):
                 await asyncio.gather(*reached)
         except TimeoutError:
-            logger.info("not every broker has heard of the change yet")
+            logger.info("not every broker has acknowledged the change within %g s", timeout_s)
 
-    # -- what others ask for -------------------------------------------------------------------
+    # -- requests ------------------------------------------------------------------------------
 
     async def change(self, decide: Callable[[ClusterModel], Changes]) -> Changes:
         """Write the changes that `decide` returns for the current model; KafkaError if one is refused."""
@@ -366,20 +369,20 @@ class Controller:
                 f"{key}: the leader, broker {self.model.find(key).leader}, has not stepped down"
             )
         moving = [
-            key for key, partition in self.model.some(changes) if partition.adding or partition.removing
+            key for key, partition in self.model.select(changes) if partition.adding or partition.removing
         ]
         if moving:
             self._settle_soon(moving)
         return changes
 
     async def settle(self) -> None:
-        """Put everything in order now."""
+        """Settle all partitions now."""
         async with self._lock:
             await self._settle()
-        self._tell_all(())
+        self._queue_for_all(())
 
     async def balance(self, tolerated_percent: int) -> None:
-        """Let preferred replicas lead, of brokers that lead too few of what they should."""
+        """Elect the preferred leaders of brokers that lead too few of the partitions that prefer them."""
         async with self._lock:
             if self._stale:
                 await self._read()
@@ -396,17 +399,19 @@ class Controller:
             await self._write(changes)
 
     async def raise_replicas(self, name: str, count: int) -> None:
-        """Let the partitions of a topic have `count` replicas, on the brokers that have the fewest."""
+        """Raise the replication factor of a topic to `count`, on the brokers with the fewest replicas."""
         load = Counter(each for _, partition in self.model.items() for each in partition.replicas)
 
         def decide(cluster: ClusterModel) -> Changes:
             changes: Changes = {}
             for index, partition in cluster.topics[name].partitions.items():
                 missing = count - len(partition.replicas)
-                free = sorted(cluster.live - cluster.leaving - set(partition.replicas), key=load.__getitem__)
+                free = sorted(
+                    cluster.live - cluster.shutting_down - set(partition.replicas), key=load.__getitem__
+                )
                 if missing > 0 and len(free) >= missing and not partition.adding and not partition.removing:
                     load.update(free[:missing])
-                    changes |= cluster.move(
+                    changes |= cluster.reassign(
                         TopicPartition(name, index), (*partition.replicas, *free[:missing])
                     )
             return changes
@@ -414,14 +419,14 @@ class Controller:
         if name in self.model.topics:
             await self.change(decide)
 
-    async def let_go(self, broker_id: int, epoch: int) -> bool:
-        """A broker wants to leave: have others lead; True when it leads nothing that others could."""
+    async def controlled_shutdown(self, broker_id: int, epoch: int) -> bool:
+        """Have others lead what a broker leads; True when it leads nothing that another replica could."""
         member = self.model.members.get(broker_id)
         if member is None or member.epoch != epoch:
             raise StaleBrokerEpoch(f"broker {broker_id} is not registered with epoch {epoch}")
-        self.model.leaving.add(broker_id)
+        self.model.shutting_down.add(broker_id)
         await self.settle()
-        able = self.model.live - self.model.leaving
+        able = self.model.live - self.model.shutting_down
         return not any(
             able.intersection((*self.model.find(key).isr, *self.model.find(key).elr))
             for key in self.model.led_by(broker_id)
@@ -460,7 +465,7 @@ class Controller:
             topic = self.model.topics.pop(name, None)
             if topic is not None:
                 self.model.removed[name] = topic.topic_id
-                self._tell_all([TopicPartition(name, index) for index in topic.partitions])
+                self._queue_for_all([TopicPartition(name, index) for index in topic.partitions])
         await transactions.delete_topic(self._session, self.elected, name)
 
     def _first_states(
@@ -477,11 +482,11 @@ class Controller:
 
     def _send_new(self, name: str, indexes: Iterable[int]) -> None:
         keys = [TopicPartition(name, index) for index in indexes]
-        self._tell_all(keys)
+        self._queue_for_all(keys)
         self._settle_soon(keys)
 
     def configure_topic(self, name: str, configs: Mapping[str, str]) -> None:
-        """A topic's settings have changed: they may let somebody lead who could not before."""
+        """Apply the changed configs of a topic: they may allow another replica to lead."""
         topic = self.model.topics.get(name)
         if topic is None:
             return
@@ -501,12 +506,12 @@ class Controller:
 def _log(written: Changes) -> None:
     for key, partition in list(written.items())[:_LOGGED]:
         logger.info(
-            "%s-%d: leader %d at epoch %d, in sync %s%s",
-            *key,
+            "%s: leader %d, leader epoch %d, ISR %s%s",
+            key,
             partition.leader,
             partition.leader_epoch,
             list(partition.isr),
-            "" if partition.leader != NO_LEADER else ": nobody can lead it",
+            "" if partition.leader != NO_LEADER else ": no replica can lead",
         )
     if len(written) > _LOGGED:
-        logger.info("and %d more partitions", len(written) - _LOGGED)
+        logger.info("%d more partitions were written", len(written) - _LOGGED)

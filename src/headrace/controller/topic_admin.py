@@ -16,7 +16,7 @@ from headrace.controller.errors import (
     UnknownTopicOrPartition,
 )
 from headrace.controller.placement import Racks, check_assignment, spread
-from headrace.controller.runner import TOLD_S, Controller
+from headrace.controller.runner import UPDATE_WAIT_S, Controller
 from headrace.controller.transactions import mark_deleted
 from headrace.coordination.errors import CoordinationError
 from headrace.coordination.session import ZooKeeperSession
@@ -74,9 +74,9 @@ class TopicAdmin:
             raise NotController("another broker is the controller (NOT_CONTROLLER)")
         return controller
 
-    async def told(self) -> None:
+    async def propagated(self) -> None:
         """Return when every reachable broker knows all topics created so far, or after some seconds."""
-        await self._controller.told(TOLD_S)
+        await self._controller.propagated(UPDATE_WAIT_S)
 
     async def finished(self, timeout_s: float) -> None:
         """Return when no change is in progress, or after `timeout_s`."""
@@ -178,7 +178,7 @@ class TopicAdmin:
     async def _grow(self, topic: TopicAssignment, version: int, added: Mapping[int, Sequence[int]]) -> None:
         controller = self._controller
         await controller.add_partitions(topic, version, added)
-        await controller.told(TOLD_S)
+        await controller.propagated(UPDATE_WAIT_S)
 
     def _added(
         self, old: TopicAssignment, count: int, assignment: Sequence[Sequence[int]] | None
@@ -234,7 +234,7 @@ class TopicAdmin:
         if is_marked:
             controller = self._controller
             await controller.delete_topic(name)
-            await controller.told(TOLD_S)
+            await controller.propagated(UPDATE_WAIT_S)
         await self._session.delete_tree(deleted_topic_path(name))
 
 

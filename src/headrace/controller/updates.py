@@ -1,4 +1,4 @@
-"""What the controller tells brokers: partitions, or everything, as one UpdateMetadata."""
+"""The UpdateMetadata requests of the controller: some partitions, or the whole state of the cluster."""
 
 from collections.abc import Collection, Mapping
 
@@ -28,7 +28,7 @@ def compose(
     to_broker: int,
     keys: Collection[TopicPartition] | None,
 ) -> UpdateMetadataRequest:
-    """What `to_broker` is told of `keys`, or of all that there is."""
+    """Return the request for `to_broker` with the state of `keys`; None: of all partitions."""
     wanted: Mapping[str, Collection[int]]
     if keys is None:
         wanted = {name: topic.partitions.keys() for name, topic in model.topics.items()}

@@ -35,7 +35,7 @@ def cluster(partition: Partition = LED_BY_ONE, *, members: tuple[int, ...] = (1,
 
 def alter(cluster: ClusterModel, isr: dict[int, int], **changed: int) -> Partition | None:
     asked = {"broker_id": 1, "leader_epoch": 5, "version": 9} | changed
-    return cluster.alter(KEY, isr=isr, **asked).get(KEY)
+    return cluster.alter_isr(KEY, isr=isr, **asked).get(KEY)
 
 
 # -- what should be ----------------------------------------------------------------------------
@@ -90,7 +90,7 @@ def test_nobody_is_asked_if_there_is_no_choice() -> None:
 
 def test_a_broker_that_leaves_neither_leads_nor_is_in_sync() -> None:
     model_ = cluster()
-    model_.leaving.add(1)
+    model_.shutting_down.add(1)
 
     changed = model_.settle()[KEY]
 
@@ -121,8 +121,8 @@ def test_somebody_is_told_of_a_leader_that_was_not_eligible() -> None:
     partition = replace(LED_BY_ONE, isr=(1,), unclean_allowed=True)
     model_ = cluster(partition, members=(3,))
 
-    assert model_.is_unclean(model_.settle()) == [KEY]
-    assert cluster(members=(2,)).is_unclean(cluster(members=(2,)).settle()) == []
+    assert model_.unclean_elections(model_.settle()) == [KEY]
+    assert cluster(members=(2,)).unclean_elections(cluster(members=(2,)).settle()) == []
 
 
 def test_settings_that_changed_while_a_change_was_written_stay() -> None:
@@ -179,7 +179,7 @@ def test_a_broker_that_has_restarted_since_it_fetched_is_not_in_sync() -> None:
         alter(cluster(partition), {1: 101, 2: 102, 3: 99})
 
 
-@pytest.mark.parametrize("away", ["members", "leaving"])
+@pytest.mark.parametrize("away", ["members", "shutting_down"])
 def test_a_broker_that_is_not_here_to_stay_does_not_come_into_sync(away: str) -> None:
     model_ = cluster(replace(LED_BY_ONE, isr=(1, 2)))
     if away == "members":
@@ -218,37 +218,37 @@ def test_why_the_preferred_replica_does_not_lead() -> None:
 
 def test_a_leader_can_be_forced_only_where_there_is_none() -> None:
     offline = replace(LED_BY_ONE, leader=NO_LEADER, isr=(1,))
-    forced = cluster(offline, members=(2, 3)).force(KEY)[KEY]
+    forced = cluster(offline, members=(2, 3)).elect_unclean(KEY)[KEY]
     assert (forced.leader, forced.isr, forced.unclean_allowed) == (2, (2,), False)
 
     with pytest.raises(ElectionNotNeeded):
-        cluster().force(KEY)
+        cluster().elect_unclean(KEY)
 
 
 def test_a_move_begins_and_is_listed_until_it_ends() -> None:
     model_ = cluster(members=(1, 2, 3, 4))
-    model_.apply(model_.move(KEY, (4, 2, 3)))
-    assert model_.moves() == [KEY]
+    model_.apply(model_.reassign(KEY, (4, 2, 3)))
+    assert model_.reassignments() == [KEY]
 
     model_.apply(
-        model_.alter(KEY, broker_id=1, leader_epoch=5, version=9, isr=dict.fromkeys((1, 2, 3, 4), -1))
+        model_.alter_isr(KEY, broker_id=1, leader_epoch=5, version=9, isr=dict.fromkeys((1, 2, 3, 4), -1))
     )
-    assert model_.moves() == [KEY]  # the leader is not among them, and has to agree first
+    assert model_.reassignments() == [KEY]  # the leader is not among them, and has to agree first
     model_.apply(model_.settle())
 
-    assert model_.moves() == []
+    assert model_.reassignments() == []
     assert (model_.find(KEY).replicas, model_.find(KEY).leader) == ((4, 2, 3), 4)
 
 
 @pytest.mark.parametrize("target", [(), (1, 1), (-1, 2), (1, 9)])
 def test_a_move_to_nowhere_is_refused(target: tuple[int, ...]) -> None:
     with pytest.raises(InvalidReplicaAssignment):
-        cluster().move(KEY, target)
+        cluster().reassign(KEY, target)
 
 
 def test_only_a_move_can_be_cancelled() -> None:
     with pytest.raises(NoReassignmentInProgress):
-        cluster().move(KEY, None)
+        cluster().reassign(KEY, None)
 
 
 def test_a_move_is_not_cancelled_if_only_new_replicas_are_in_sync() -> None:
@@ -258,7 +258,7 @@ def test_a_move_is_not_cancelled_if_only_new_replicas_are_in_sync() -> None:
     )
 
     with pytest.raises(InvalidReplicaAssignment):
-        model_.move(KEY, None)
+        model_.reassign(KEY, None)
 
 
 def test_an_unknown_partition_is_refused() -> None:
@@ -270,4 +270,4 @@ def test_partitions_by_broker() -> None:
     model_ = cluster()
 
     assert (model_.led_by(1), model_.led_by(2)) == ([KEY], [])
-    assert (model_.on([2]), model_.on([7])) == ([KEY], [])
+    assert (model_.with_replica_on([2]), model_.with_replica_on([7])) == ([KEY], [])

@@ -44,7 +44,7 @@ async def alter_partition(request: AlterPartitionRequest, context: Context) -> A
         changes: Changes = {}
         for key, entry in _entries(request, context):
             try:
-                changes |= cluster.alter(
+                changes |= cluster.alter_isr(
                     key,
                     broker_id=request.broker_id,
                     leader_epoch=entry.leader_epoch,

@@ -11,7 +11,7 @@ from headrace.broker.slices import Turns
 from headrace.broker.translate import FAILURES, error_code, error_message
 from headrace.controller.errors import InvalidReplicationFactor, NotController
 from headrace.controller.model import Changes, ClusterModel
-from headrace.controller.runner import TOLD_S, Controller
+from headrace.controller.runner import UPDATE_WAIT_S, Controller
 from headrace.protocol.errors import ErrorCode, KafkaError
 from headrace.protocol.ids import TopicPartition
 from headrace.protocol.schema.alter_partition_reassignments import (
@@ -46,7 +46,7 @@ async def alter_partition_reassignments(
             await turns.next()
     except FAILURES as error:
         return _refused(error_code(error))
-    await controller.told(min(request.timeout_ms / 1000, TOLD_S))
+    await controller.propagated(min(request.timeout_ms / 1000, UPDATE_WAIT_S))
     return AlterPartitionReassignmentsResponse(
         responses=responses, allow_replication_factor_change=may_change
     )
@@ -66,7 +66,7 @@ async def _reassign(
                 raise InvalidReplicationFactor(
                     f"{key}: {len(target)} replicas instead of {had}, and the request does not allow that"
                 )
-        return cluster.move(key, target)
+        return cluster.reassign(key, target)
 
     try:
         await controller.change(decide)

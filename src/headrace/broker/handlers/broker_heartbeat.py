@@ -22,10 +22,10 @@ async def broker_heartbeat(request: BrokerHeartbeatRequest, context: Context) ->
     if not request.want_shut_down:
         return BrokerHeartbeatResponse(is_caught_up=True, is_fenced=False, should_shut_down=False)
     try:
-        done = await controller.let_go(request.broker_id, request.broker_epoch)
+        done = await controller.controlled_shutdown(request.broker_id, request.broker_epoch)
     except FAILURES as error:
         return _refused(error_code(error))
-    await controller.told(1.0)
+    await controller.propagated(1.0)
     return BrokerHeartbeatResponse(is_caught_up=True, is_fenced=False, should_shut_down=done)
 
 

@@ -50,7 +50,7 @@ async def create_topics(request: CreateTopicsRequest, context: Context) -> Creat
             results.append(_made(created, topic, context))
         await turns.next()
     try:
-        await admin.told()  # once for all of them: brokers make what they hear of together
+        await admin.propagated()  # once for all of them: brokers make what they hear of together
     except FAILURES as error:
         logger.info("topics are written, and not told to all brokers yet: %s", error)
     return CreateTopicsResponse(topics=results)

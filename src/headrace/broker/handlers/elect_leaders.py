@@ -14,7 +14,7 @@ from headrace.broker.slices import STEP, Turns
 from headrace.broker.translate import FAILURES, error_code, error_message
 from headrace.controller.errors import LeaderNotSteppedDown, NotController
 from headrace.controller.model import Changes, ClusterModel
-from headrace.controller.runner import TOLD_S, Controller
+from headrace.controller.runner import UPDATE_WAIT_S, Controller
 from headrace.protocol.errors import ErrorCode, KafkaError
 from headrace.protocol.ids import TopicPartition
 from headrace.protocol.schema.elect_leaders import (
@@ -50,7 +50,7 @@ async def elect_leaders(request: ElectLeadersRequest, context: Context) -> Elect
             await turns.next()
     except FAILURES as error:
         return ElectLeadersResponse(error_code=error_code(error), replica_election_results=[])
-    await controller.told(min(request.timeout_ms / 1000, TOLD_S))
+    await controller.propagated(min(request.timeout_ms / 1000, UPDATE_WAIT_S))
     return ElectLeadersResponse(
         replica_election_results=[
             ReplicaElectionResult(topic=topic, partition_result=each) for topic, each in results.items()
@@ -78,7 +78,7 @@ def _all_that_need_election(cluster: ClusterModel, *, unclean: bool) -> list[Top
 
 async def _elect(controller: Controller, key: TopicPartition, *, unclean: bool) -> PartitionResult:
     def decide(cluster: ClusterModel) -> Changes:
-        return cluster.force(key) if unclean else cluster.prefer(key)
+        return cluster.elect_unclean(key) if unclean else cluster.prefer(key)
 
     try:
         await controller.change(decide)

@@ -28,7 +28,7 @@ def list_partition_reassignments(
     controller = context.broker.controller
     if controller is None:
         return ListPartitionReassignmentsResponse(error_code=ErrorCode.NOT_CONTROLLER, topics=[])
-    moves = controller.model.moves()
+    moves = controller.model.reassignments()
     if request.topics is not None:
         asked: set[TopicPartition] = set()
         for topic in request.topics:
