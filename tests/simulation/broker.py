@@ -15,7 +15,6 @@ from unittest.mock import patch
 from headrace.broker.config import BrokerConfig
 from headrace.broker.dispatch import load_handlers
 from headrace.broker.errors import NotLeader
-from headrace.broker.image import ClusterImage
 from headrace.broker.partition import ANY_EPOCH, Partition
 from headrace.broker.purgatory import WaitingFetch
 from headrace.broker.server import Broker
@@ -94,7 +93,7 @@ class SimBroker(Broker):
         """Join the cluster: what `Broker.start` does, without files and sockets."""
         self.session = SimSession(self.process, self.config.integer("zookeeper.session.timeout.ms") / 1000)
         await self.session.start()
-        self.image = ClusterImage("simulated")
+        self.image.cluster_id = "simulated"
         self.logs = SimLogs(self._disk, self.now_ms, self.process.world.random)
         self.process.host.accept = self._accept
         self.process.host.listener = self.process

@@ -169,7 +169,7 @@ def a_leader_that_restarts_keeps_its_epoch() -> Iterator[None]:
 
     def take_any(self: Replicas, update: UpdateMetadataRequest) -> Any:
         forged = copy(update)
-        forged.broker_epoch = self._broker.broker_epoch  # type: ignore[misc]
+        forged.broker_epoch = self._broker_epoch()  # type: ignore[misc]
         return take(self, forged)
 
     with (

@@ -11,7 +11,7 @@ from collections import deque
 from types import GeneratorType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from headrace.broker.dispatch import HANDLERS, Context, Handler
+from headrace.broker.dispatch import HANDLERS, Context, Handler, can_answer
 from headrace.broker.slices import at_once, completed
 from headrace.controller.channel import PeerGone
 from headrace.protocol.schema.list_offsets import ListOffsetsResponse
@@ -125,7 +125,7 @@ class Served:
             return NOTHING
         handler = HANDLERS[request.__api_key__]
         context = Context(self._broker, self._broker.config.listener("PLAINTEXT"), "somebody", version)
-        if (handler.on_controller or handler.when_ready) and not self._broker.is_answering(handler):
+        if (handler.on_controller or handler.when_ready) and not can_answer(handler, self._broker):
             return self._answer_when_ready(request, handler, context)
         answer = handler.function(request, context)
         return at_once(answer) if isinstance(answer, GeneratorType) else answer

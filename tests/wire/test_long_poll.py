@@ -106,7 +106,7 @@ def test_clients_that_leave_while_they_wait_are_forgotten(tmp_path: Path, reads:
                 await out.drain()
                 out.transport.abort()
 
-            await until(lambda: not partition._readers and not broker._connections)
+            await until(lambda: not partition._readers and not broker.connections.all())
             assert len(reads) <= WAITERS
 
     asyncio.run(story())

@@ -98,7 +98,7 @@ async def create_topic_led_by(leader: Broker, follower: Broker) -> int:
 
 
 def hang_up(broker: Broker) -> None:
-    for connection in tuple(broker._connections):
+    for connection in tuple(broker.connections.all()):
         connection.abort()
 
 

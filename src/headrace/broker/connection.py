@@ -4,12 +4,14 @@ import asyncio
 import inspect
 import logging
 from collections import deque
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Mapping
 from time import perf_counter
 from types import GeneratorType
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import Any, Final, cast
 
-from headrace.broker.dispatch import Context, Encoded, Handler, HangUp, Reply, call
+from headrace.broker.dispatch import Context, Encoded, Handler, HangUp, Reply, call, can_answer
+from headrace.broker.envelopes import forward
+from headrace.broker.services import BrokerServices
 from headrace.broker.slices import SLICE_S, Sliced, Steps, completed, in_slices, without_collections
 from headrace.protocol.api import decode_request, decode_request_in_slices, encode_response
 from headrace.protocol.api_versions import answer_version
@@ -22,9 +24,6 @@ from headrace.protocol.schema.index import ApiKey
 from headrace.protocol.schema.request_header import RequestHeader
 from headrace.security.listeners import Listener
 from headrace.security.principals import ANONYMOUS
-
-if TYPE_CHECKING:
-    from headrace.broker.server import Broker
 
 MAX_IN_FLIGHT = 64  # requests of one connection that may wait for their turn to be answered
 SENT_TOGETHER_BYTES = 256 * 1024  # small replies wait for one another, large ones do not
@@ -54,10 +53,11 @@ class Connection(asyncio.BufferedProtocol):
     than a slice goes on in a task, and later ones of the connection wait for it.
     """
 
-    def __init__(self, broker: "Broker", listener: Listener) -> None:
+    def __init__(self, broker: BrokerServices, handlers: Mapping[int, Handler], listener: Listener) -> None:
         self._broker = broker
+        self._connections = broker.connections
         self._listener = listener
-        self._handlers = broker.handlers
+        self._handlers = handlers
         self._frames = FrameBuffer(broker.config.integer("socket.request.max.bytes"), broker.buffers)
         self._backlog: deque[memoryview] = deque()  # frames that came in one piece with earlier ones
         self._slots: deque[_Slot] = deque()
@@ -92,28 +92,28 @@ class Connection(asyncio.BufferedProtocol):
         self._transport.set_write_buffer_limits(high=WRITE_BUFFER_BYTES)
         peer = transport.get_extra_info("peername")
         self.address = str(peer[0]) if peer else "local"
-        if not self._broker.admit(self):
+        if not self._connections.admit(self):
             self._transport.abort()
 
     def connection_lost(self, _exc: Exception | None) -> None:
         self._transport = None
         self._backlog.clear()
         self._frames.release()
-        self._broker.forget(self)
+        self._connections.forget(self)
         for task in tuple(self._tasks):
             task.cancel()
 
     def get_buffer(self, sizehint: int) -> memoryview:
         buffer = self._frames.get_buffer(sizehint)
         if self._frames.capacity != self.buffered:
-            self._broker.account(self, self._frames.capacity)
+            self._connections.account(self, self._frames.capacity)
         return buffer
 
     def rest(self) -> None:
         """Give the receive buffer back while the client is quiet."""
         if self._frames.capacity or self.buffered:
             self._frames.rest()
-            self._broker.account(self, self._frames.capacity)
+            self._connections.account(self, self._frames.capacity)
 
     def buffer_updated(self, nbytes: int) -> None:
         self.last_active = self._broker.loop.time()
@@ -137,7 +137,7 @@ class Connection(asyncio.BufferedProtocol):
                 if perf_counter() > until and self._backlog and not self._is_slicing:
                     self._let_others()
             self._send_out()
-            self._broker.account_replies(self)
+            self._connections.account_replies(self)
             self._close_if_done()
         except (ProtocolError, HangUp) as error:
             logger.warning("closing the connection of %s: %s", self.address, error)
@@ -211,7 +211,7 @@ class Connection(asyncio.BufferedProtocol):
 
     def _call(self, request: Any, handler: Handler, context: Context) -> Any:
         """What the handler returns: a reply, steps that lead to one, or something to be awaited."""
-        if (handler.on_controller or handler.when_ready) and not self._broker.is_answering(handler):
+        if (handler.on_controller or handler.when_ready) and not can_answer(handler, self._broker):
             return self._answer_elsewhere(request, handler, context)
         return call(handler, request, context)
 
@@ -246,8 +246,8 @@ class Connection(asyncio.BufferedProtocol):
     async def _answer_elsewhere(self, request: Any, handler: Handler, context: Context) -> Any:
         """Wait until this broker knows its cluster; what is the controller's to answer goes to it."""
         await self._broker.ready.wait()
-        if handler.on_controller and not self._broker.is_answering(handler):
-            return await self._broker.controller_client.forward(request, context)
+        if handler.on_controller and not can_answer(handler, self._broker):
+            return await forward(request, context)
         return await completed(call(handler, request, context))
 
     def _answer(self, reply: Any, header: RequestHeader) -> None:
@@ -310,7 +310,7 @@ class Connection(asyncio.BufferedProtocol):
             return
         self._put_out_ready()
         self._send_out()
-        self._broker.account_replies(self)
+        self._connections.account_replies(self)
         self._close_if_done()
         self._regulate()
 

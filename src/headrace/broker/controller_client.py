@@ -1,12 +1,10 @@
-"""This broker as a client of the controller, wherever that is: requests, forwarding, controlled shutdown."""
+"""This broker as a client of the controller, wherever that is: requests and controlled shutdown."""
 
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from headrace.broker.dispatch import Context, Encoded, HangUp
-from headrace.broker.envelopes import ENVELOPE_VERSION, opened, sealed
 from headrace.broker.errors import RefusedByController
 from headrace.broker.peer import Peer, Peers
 from headrace.controller.channel import PeerGone
@@ -27,8 +25,7 @@ from headrace.protocol.schema.create_topics import (
 _NO_CONTROLLER_TIMEOUT_S = 10.0  # how long a request waits for a controller to be elected
 _RECONNECT_S = 0.02
 _UNREGISTERED_RETRY_S = 0.1
-_FORWARD_TIMEOUT_S = 60.0
-_FORWARD_RETRY_S = 0.05  # after a broker that is no longer the controller has answered
+_CREATE_TIMEOUT_S = 60.0
 _SHUTDOWN_TIMEOUT_S = 10.0
 _SHUTDOWN_RETRY_S = 0.05
 _CREATE_TOPICS_VERSION = 7
@@ -117,22 +114,6 @@ class ControllerClient:
             await asyncio.sleep(_RECONNECT_S)
         raise NotController("there is no controller at the moment (NOT_CONTROLLER)")
 
-    async def forward(self, request: Message, context: Context) -> Encoded:
-        """Return the controller's response to a client's request, which keeps its principal and address."""
-        envelope = sealed(request, context)
-        loop = asyncio.get_running_loop()
-        deadline = loop.time() + _FORWARD_TIMEOUT_S
-        while True:
-            try:
-                response = await self.ask(envelope, ENVELOPE_VERSION, timeout_s=_FORWARD_TIMEOUT_S)
-            except (PeerGone, NotController) as error:
-                raise HangUp(f"the controller cannot be reached: {error}") from error
-            if response.error_code != ErrorCode.NOT_CONTROLLER:
-                return opened(response, request, context.version)
-            if loop.time() > deadline:
-                raise HangUp("the controller cannot be reached (NOT_CONTROLLER)")
-            await asyncio.sleep(_FORWARD_RETRY_S)
-
     async def create_topic(
         self,
         name: str,
@@ -173,7 +154,7 @@ class ControllerClient:
     async def _create(self, topics: Sequence[CreatableTopic]) -> Sequence[CreatableTopicResult]:
         request = CreateTopicsRequest(topics=topics, timeout_ms=0)  # the client that needs them retries
         try:
-            response = await self.ask(request, _CREATE_TOPICS_VERSION, timeout_s=_FORWARD_TIMEOUT_S)
+            response = await self.ask(request, _CREATE_TOPICS_VERSION, timeout_s=_CREATE_TIMEOUT_S)
         except PeerGone as error:
             raise NotController(f"the controller has not answered: {error} (NOT_CONTROLLER)") from error
         results: Sequence[CreatableTopicResult] = response.topics

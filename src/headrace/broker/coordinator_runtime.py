@@ -20,7 +20,7 @@ class CoordinatorHost(NamedTuple):
     """What coordinators use of their broker."""
 
     broker_id: int
-    image: Callable[[], ClusterImage]
+    image: ClusterImage
     partitions: Mapping[TopicPartition, Partition]
     ensure_lease: Callable[[Partition], None]
     """Raises NotLeader if another broker may lead the partition by now."""
@@ -85,7 +85,7 @@ class CoordinatorRuntime(Generic[Machine]):
         """Return the broker that coordinates `key`, or raise CoordinatorNotAvailable."""
         state = self._topic_image().states.get(self._partition_for(key))
         leader = -1 if state is None else state.leader
-        for node in self._host.image().nodes(listener):
+        for node in self._host.image.nodes(listener):
             if node.id == leader:
                 return node
         raise CoordinatorNotAvailable(
@@ -105,7 +105,7 @@ class CoordinatorRuntime(Generic[Machine]):
         return partition_for(key, len(self._topic_image().replicas))
 
     def _topic_image(self) -> TopicImage:
-        topic = self._host.image().topics.get(self.topic)
+        topic = self._host.image.topics.get(self.topic)
         if topic is None:
             raise CoordinatorNotAvailable(f"there is no {self.topic} yet (COORDINATOR_NOT_AVAILABLE)")
         return topic

@@ -4,9 +4,10 @@ from collections.abc import Awaitable, Callable, Sequence
 from enum import IntEnum
 from importlib import import_module
 from pkgutil import iter_modules
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from headrace.broker.requirements import Requirement
+from headrace.broker.services import BrokerServices
 from headrace.broker.slices import Steps
 from headrace.protocol.broker_metrics import BROKER_METRICS
 from headrace.protocol.fields import Buffer
@@ -17,9 +18,6 @@ from headrace.protocol.update_metadata import UPDATE_METADATA
 from headrace.security.authorization import ALLOW_ALL, NOT_REQUESTED, ResourceType
 from headrace.security.listeners import Listener
 from headrace.security.principals import ANONYMOUS, Principal
-
-if TYPE_CHECKING:
-    from headrace.broker.server import Broker
 
 
 class HangUp(Exception):
@@ -41,7 +39,7 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 class Context(NamedTuple):
     """What a handler knows besides the request itself."""
 
-    broker: "Broker"
+    broker: BrokerServices
     listener: Listener
     client_id: str | None
     version: int
@@ -105,6 +103,11 @@ def handles(
         return function
 
     return enter
+
+
+def can_answer(handler: Handler, broker: BrokerServices) -> bool:
+    """Return whether the broker can answer such a request now, without the controller."""
+    return broker.ready.is_set() and (not handler.on_controller or broker.is_controller)
 
 
 def call(handler: Handler, request: Any, context: Context) -> Any:

@@ -1,9 +1,12 @@
 """Forwarding: a client's request in Kafka's Envelope, with the principal and the address of the client."""
 
+import asyncio
 import ipaddress
 from typing import Final
 
 from headrace.broker.dispatch import Context, Encoded, HangUp
+from headrace.controller.channel import PeerGone
+from headrace.controller.errors import NotController
 from headrace.protocol.errors import ErrorCode
 from headrace.protocol.headers import decode_response_header, encode_request_header
 from headrace.protocol.message import Message
@@ -11,7 +14,28 @@ from headrace.protocol.schema.envelope import EnvelopeRequest, EnvelopeResponse
 from headrace.protocol.schema.request_header import RequestHeader
 
 ENVELOPE_VERSION: Final = 0
+_TIMEOUT_S: Final = 60.0
+_RETRY_S: Final = 0.05  # after a broker that is no longer the controller has answered
 _CORRELATION_ID: Final = 0  # of the request inside, which is the only one of its envelope
+
+
+async def forward(request: Message, context: Context) -> Encoded:
+    """Return the controller's response to a client's request, which keeps its principal and address."""
+    envelope = sealed(request, context)
+    loop = asyncio.get_running_loop()
+    deadline = loop.time() + _TIMEOUT_S
+    while True:
+        try:
+            response = await context.broker.controller_client.ask(
+                envelope, ENVELOPE_VERSION, timeout_s=_TIMEOUT_S
+            )
+        except (PeerGone, NotController) as error:
+            raise HangUp(f"the controller cannot be reached: {error}") from error
+        if response.error_code != ErrorCode.NOT_CONTROLLER:
+            return opened(response, request, context.version)
+        if loop.time() > deadline:
+            raise HangUp("the controller cannot be reached (NOT_CONTROLLER)")
+        await asyncio.sleep(_RETRY_S)
 
 
 def sealed(request: Message, context: Context) -> EnvelopeRequest:

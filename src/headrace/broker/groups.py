@@ -74,7 +74,7 @@ class Groups:
 
     def show_topics(self, coordinator: GroupCoordinator) -> None:
         """Give a coordinator the topics of the current metadata."""
-        image = self._image()
+        image = self._image
         if self._image_version != image.version:
             self._image_version = image.version
             by_name = {

@@ -6,18 +6,16 @@ import threading
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from headrace.broker.partition import Partition
+from headrace.broker.services import BrokerServices
 from headrace.protocol.errors import KafkaError
 from headrace.protocol.ids import TopicPartition
 from headrace.storage.cleaner import CompactionStopped, Throttle, install, plan_compaction, run_compaction
 from headrace.storage.compaction_filter import BYTES_PER_KEY
 from headrace.storage.errors import StorageError
 from headrace.storage.retention import enforce_retention
-
-if TYPE_CHECKING:
-    from headrace.broker.server import Broker
 
 T = TypeVar("T")
 _FLUSH_INTERVAL_S = 1.0
@@ -30,7 +28,7 @@ logger = logging.getLogger(__name__)
 class Housekeeping:
     """Tasks that run from `start` to `stop`. One that fails is logged and comes round again."""
 
-    def __init__(self, broker: "Broker") -> None:
+    def __init__(self, broker: BrokerServices) -> None:
         self._broker = broker
         self._tasks: list[asyncio.Task[None]] = []
         self._running: set[asyncio.Future[Any]] = set()
@@ -112,10 +110,10 @@ class Housekeeping:
                     await self._in_thread(partition.log.flush_closed)
 
     async def _rest_quiet(self) -> None:
-        self._broker.rest_quiet_connections()
+        self._broker.connections.rest_quiet()
 
     async def _close_idle(self) -> None:
-        self._broker.close_idle_connections()
+        self._broker.connections.close_idle()
 
     async def _retain(self) -> None:
         for partition in self._online():

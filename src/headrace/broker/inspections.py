@@ -10,16 +10,14 @@ import asyncio
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, Any, Final, Generic, ParamSpec, TypeVar
+from typing import Any, Final, Generic, ParamSpec, TypeVar
 
 from headrace.broker.errors import NotLeader, TimedOut
 from headrace.broker.partition import Partition
+from headrace.broker.schemas import Schemas
 from headrace.protocol.errors import KafkaError
 from headrace.protocol.fields import Buffer
 from headrace.storage.inspection import PreparedBatch, is_quick, prepare, reads_records
-
-if TYPE_CHECKING:
-    from headrace.broker.schemas import Schemas
 
 MAX_WAITING_BYTES: Final = 256 * 1024 * 1024  # of batches in all lines
 OVERHEAD_BYTES: Final = 1024  # of each of them
@@ -60,14 +58,37 @@ class _Waiting(Generic[T]):
             self.done.set_exception(error)
 
 
-class Inspections:
-    """The lines of one broker's partitions, and the threads that read records."""
+class InspectionThreads:
+    """The threads that read records of clients."""
 
-    def __init__(self, schemas: "Schemas") -> None:
+    def __init__(self) -> None:
+        self._threads: ThreadPoolExecutor | None = None
+        self._stopping = False
+
+    async def run(self, work: Callable[P, T], *arguments: P.args, **named: P.kwargs) -> T:
+        """Run `work`, which reads records that clients have sent, in one of the threads."""
+        assert not named, named
+        if self._stopping:
+            raise NotLeader("this broker is stopping")
+        if self._threads is None:
+            self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="inspection")
+        return await asyncio.get_running_loop().run_in_executor(self._threads, work, *arguments)
+
+    async def stop(self) -> None:
+        """Accept no more work and wait for the threads, which are done within seconds."""
+        self._stopping = True
+        if self._threads is not None:
+            await asyncio.to_thread(self._threads.shutdown, cancel_futures=True)
+
+
+class Inspections:
+    """The lines of one broker's partitions."""
+
+    def __init__(self, schemas: Schemas, threads: InspectionThreads | None = None) -> None:
         self._schemas = schemas
+        self.threads = threads or InspectionThreads()
         self._lines: dict[Partition, deque[_Waiting[Any]]] = {}
         self._tasks: set[asyncio.Task[None]] = set()
-        self._threads: ThreadPoolExecutor | None = None
         self._waiting_bytes = 0
         self._stopping = False
 
@@ -129,20 +150,11 @@ class Inspections:
                 refusal = await self._schemas.refusal(partition.id.topic, data)
                 if refusal is not None:
                     return _without_frames(refusal)
-                prepared = await self.run(prepare, data, config, partition.log.now_ms())
+                prepared = await self.threads.run(prepare, data, config, partition.log.now_ms())
                 if partition.log.config == config:
                     return prepared
         except KafkaError as error:
             return _without_frames(error)
-
-    async def run(self, work: Callable[P, T], *arguments: P.args, **named: P.kwargs) -> T:
-        """Run `work`, which reads records that clients have sent, in one of the threads."""
-        assert not named, named
-        if self._stopping:
-            raise NotLeader("this broker is stopping")
-        if self._threads is None:
-            self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="inspection")
-        return await asyncio.get_running_loop().run_in_executor(self._threads, work, *arguments)
 
     async def stop(self) -> None:
         """Refuse what is in line and wait for the threads, which are done within seconds."""
@@ -151,8 +163,7 @@ class Inspections:
             task.cancel()
         if self._tasks:
             await asyncio.wait(self._tasks)
-        if self._threads is not None:
-            await asyncio.to_thread(self._threads.shutdown, cancel_futures=True)
+        await self.threads.stop()
 
 
 def _without_frames(error: KafkaError) -> KafkaError:

@@ -33,7 +33,7 @@ class CreateTopic(Protocol):
 
 
 class InternalTopic:
-    """One such topic. `config` and `image` return what is in force now."""
+    """One such topic. `config` returns the settings that are in force now."""
 
     def __init__(
         self,
@@ -41,7 +41,7 @@ class InternalTopic:
         settings: InternalTopicSettings,
         *,
         config: Callable[[], BrokerConfig],
-        image: Callable[[], ClusterImage],
+        image: ClusterImage,
         create_topic: CreateTopic,
     ) -> None:
         self.name = name
@@ -52,12 +52,12 @@ class InternalTopic:
 
     async def ensure(self) -> None:
         """Create the topic unless it exists; raise CoordinatorNotAvailable if that is not possible now."""
-        if self.name in self._image().topics:
+        if self.name in self._image.topics:
             return
         config = self._config()
         replicas = config.integer(self._settings.replicas)
         if self._settings.replicas not in config.given:
-            replicas = min(_REPLICAS, len(self._image().brokers))
+            replicas = min(_REPLICAS, len(self._image.brokers))
             if replicas < _REPLICAS:
                 logger.warning(
                     "%s is created with %d replicas: there are no more brokers", self.name, replicas

@@ -1,13 +1,15 @@
-"""Who is in sync with the partitions led here: looked at by the clock, proposed to the controller."""
+"""Changes of the ISR: a leader proposes them to the controller with AlterPartition."""
 
 import asyncio
 import logging
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Collection, Mapping
 
 from headrace.broker.partition import Partition, monotonic_ms
+from headrace.broker.peer import AskController
 from headrace.broker.translate import FAILURES
 from headrace.controller.channel import PeerGone
 from headrace.protocol.errors import ErrorCode
+from headrace.protocol.ids import TopicPartition
 from headrace.protocol.schema.alter_partition import (
     AlterPartitionRequest,
     AlterPartitionRequestPartitionData,
@@ -18,36 +20,47 @@ from headrace.protocol.schema.alter_partition import (
 )
 from headrace.replication.leader import Leader
 
-if TYPE_CHECKING:
-    from headrace.broker.server import Broker
-
 VERSION = 3
 _TIMEOUT_S = 5.0
 _RETRY_S = 0.1
-_REFUSED_FOR_GOOD = {ErrorCode.INELIGIBLE_REPLICA, ErrorCode.INVALID_REQUEST}
-"""The controller has seen the proposal in the state that it was made for, and said no."""
+_REFUSED = {ErrorCode.INELIGIBLE_REPLICA, ErrorCode.INVALID_REQUEST}
+"""Errors that are final: the controller has seen the partition epoch that the proposal was made for."""
 
 logger = logging.getLogger(__name__)
 
 
 class IsrChanges:
-    """Proposes, one request at a time, and takes the controller's answers in."""
+    """Proposes ISR changes of the partitions that this broker leads, one request at a time."""
 
-    def __init__(self, broker: "Broker") -> None:
-        self._broker = broker
+    def __init__(
+        self,
+        broker_id: int,
+        partitions: Mapping[TopicPartition, Partition],
+        *,
+        broker_epoch: Callable[[], int],
+        max_lag_ms: Callable[[], int],
+        live_brokers: Callable[[], Collection[int]],
+        ask_controller: AskController,
+    ) -> None:
+        self._broker_id = broker_id
+        self._partitions = partitions
+        self._broker_epoch = broker_epoch
+        self._max_lag_ms = max_lag_ms
+        self._live_brokers = live_brokers
+        self._ask_controller = ask_controller
         self._candidates: set[Partition] = set()
         self._task: asyncio.Task[None] | None = None
 
     def consider(self, partition: Partition) -> None:
-        """A follower has moved: it may have come into sync."""
+        """Propose another ISR if a follower that has just fetched belongs in it."""
         if self._wanted(partition) is not None:
             self._candidates.add(partition)
             if self._task is None or self._task.done():
-                self._task = self._broker.loop.create_task(self._propose_all())
+                self._task = asyncio.get_running_loop().create_task(self._propose_all())
 
     def look_at_all(self) -> None:
-        """Time has passed: somebody may have fallen out of sync."""
-        for partition in self._broker.partitions.values():
+        """Propose to remove followers that have lagged for replica.lag.time.max.ms."""
+        for partition in self._partitions.values():
             if partition.leadership is not None and len(partition.replicas) > 1:
                 self.consider(partition)
 
@@ -58,8 +71,8 @@ class IsrChanges:
     def _wanted(self, partition: Partition) -> frozenset[int] | None:
         return partition.wanted_isr(
             now_ms=monotonic_ms(),
-            max_lag_ms=self._broker.config.integer("replica.lag.time.max.ms"),
-            live=self._broker.image.brokers.keys(),
+            max_lag_ms=self._max_lag_ms(),
+            live=self._live_brokers(),
         )
 
     async def _propose_all(self) -> None:
@@ -68,59 +81,59 @@ class IsrChanges:
             proposals: dict[Partition, frozenset[int]] = {}
             for partition in partitions:
                 if partition.leadership is not None:
-                    # What was proposed and not answered may have been done: it is asked again, as it was.
+                    # A proposal without an answer may have been accepted: it is sent again unchanged.
                     wanted = partition.leadership.proposed or self._wanted(partition)
                     if wanted is not None:
                         proposals[partition] = wanted
                         partition.leadership.propose(wanted)
             if proposals:
                 await self._propose_safely(proposals)
-                open_ = [
+                pending = [
                     each for each in proposals if each.leadership is not None and each.leadership.proposed
                 ]
-                if open_:
+                if pending:
                     await asyncio.sleep(_RETRY_S)
-                    self._candidates.update(open_)
+                    self._candidates.update(pending)
 
     async def _propose_safely(self, proposals: dict[Partition, frozenset[int]]) -> None:
         try:
             await self._propose(proposals)
-        except Exception:  # proposals that ended here would never be missed
-            logger.exception("proposing who is in sync failed and is tried again")
+        except Exception:  # otherwise this task would end, and no ISR would ever change again
+            logger.exception("an ISR change could not be proposed and is retried")
 
     async def _propose(self, proposals: dict[Partition, frozenset[int]]) -> None:
-        """Ask once. What has no answer still counts, for it may have been done, and stays proposed."""
+        """Send one request. Without an answer the proposals stay pending: they may have been accepted."""
         try:
-            response: AlterPartitionResponse = await self._broker.ask_controller(
+            response: AlterPartitionResponse = await self._ask_controller(
                 self._request(proposals), VERSION, timeout_s=_TIMEOUT_S
             )
         except (PeerGone, *FAILURES) as error:
-            logger.debug("could not propose who is in sync, trying again: %s", error)
+            logger.debug("an ISR change could not be proposed and is retried: %s", error)
             return
         if response.error_code:
-            logger.debug("the controller refuses: error %d", response.error_code)
+            logger.debug("the controller refuses ISR changes: error %d", response.error_code)
             return
-        by_place = {(each.topic_id, each.id.partition): each for each in proposals}
+        by_partition = {(each.topic_id, each.id.partition): each for each in proposals}
         for topic in response.topics:
             for answer in topic.partitions:
-                partition = by_place.get((topic.topic_id, answer.partition_index))
+                partition = by_partition.get((topic.topic_id, answer.partition_index))
                 if partition is not None:
                     self._take(partition, answer)
 
     def _take(self, partition: Partition, answer: AlterPartitionResponsePartitionData) -> None:
-        if answer.error_code in _REFUSED_FOR_GOOD:
+        if answer.error_code in _REFUSED:
             if partition.leadership is not None:
                 partition.leadership.withdraw()
             return
         if answer.error_code != ErrorCode.NONE:
-            # Somebody else leads, or the state has changed, and the update that says so is on its way; or
-            # this was a controller of the past, which does not know the state yet that we have.
-            logger.debug("%s: the set in sync was not changed: error %d", partition.id, answer.error_code)
-        # Otherwise it is written; the update that says so has all of it, and is on its way.
+            # Another broker leads, or the state has changed: an UpdateMetadata is on its way. Or a former
+            # controller has answered, which does not know the partition epoch that this leader has.
+            logger.debug("%s: the ISR was not changed: error %d", partition.id, answer.error_code)
+        # An accepted change takes effect here with the UpdateMetadata that follows.
 
     def _epoch_of(self, broker_id: int, leadership: Leader) -> int:
-        if broker_id == self._broker.broker_id:
-            return self._broker.broker_epoch
+        if broker_id == self._broker_id:
+            return self._broker_epoch()
         follower = leadership.followers.get(broker_id)
         return -1 if follower is None else follower.broker_epoch
 
@@ -141,8 +154,8 @@ class IsrChanges:
                 )
             )
         return AlterPartitionRequest(
-            broker_id=self._broker.broker_id,
-            broker_epoch=self._broker.broker_epoch,
+            broker_id=self._broker_id,
+            broker_epoch=self._broker_epoch(),
             topics=[
                 AlterPartitionRequestTopicData(topic_id=topic_id, partitions=partitions)
                 for topic_id, partitions in by_topic.items()

@@ -8,15 +8,13 @@ import resource
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import accumulate
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from headrace import __version__
 from headrace.broker.meters import RequestMeter, TopicMeter
+from headrace.broker.services import BrokerServices
 from headrace.protocol.api import request_class
 from headrace.protocol.broker_metrics import COUNTER, GAUGE, HISTOGRAM, Family, Sample
-
-if TYPE_CHECKING:
-    from headrace.broker.server import Broker
 
 _TOPICS: Final[dict[str, tuple[str, Callable[[TopicMeter], int]]]] = {
     "messagesin": ("Records that producers wrote.", lambda meter: meter.messages_in),
@@ -36,7 +34,7 @@ _SHORTEST, _LONGEST = 5, 26  # bounds of the histogram: 32 microseconds, and a m
 _PAGE: Final = os.sysconf("SC_PAGE_SIZE")
 
 
-def families(broker: "Broker", prefixes: Sequence[str] = ()) -> Iterator[Family]:
+def families(broker: BrokerServices, prefixes: Sequence[str] = ()) -> Iterator[Family]:
     """What there is now, one by one; only names that begin with one of `prefixes`, if there are any."""
     wanted = tuple(prefixes)
     for group, build in _GROUPS.items():
@@ -52,7 +50,7 @@ def _counter(name: str, help_: str, value: float) -> Family:
     return Family(name=name, kind=COUNTER, help=help_, labels=(), samples=[Sample(labels=(), value=value)])
 
 
-def _of_topics(broker: "Broker", wanted: tuple[str, ...]) -> Iterator[Family]:
+def _of_topics(broker: BrokerServices, wanted: tuple[str, ...]) -> Iterator[Family]:
     """Each topic, and all of them together without a name, as Kafka has it."""
     meters = broker.meters
     for short, (help_, read) in _TOPICS.items():
@@ -73,7 +71,7 @@ def _of_topics(broker: "Broker", wanted: tuple[str, ...]) -> Iterator[Family]:
         )
 
 
-def _of_replicas(broker: "Broker", _wanted: tuple[str, ...]) -> Iterator[Family]:
+def _of_replicas(broker: BrokerServices, _wanted: tuple[str, ...]) -> Iterator[Family]:
     partitions = broker.partitions.values()
     led = [each for each in partitions if each.leadership is not None]
     manager = "kafka_server_replicamanager_"
@@ -107,7 +105,7 @@ def _of_replicas(broker: "Broker", _wanted: tuple[str, ...]) -> Iterator[Family]
     )
 
 
-def _of_logs(broker: "Broker", _wanted: tuple[str, ...]) -> Iterator[Family]:
+def _of_logs(broker: BrokerServices, _wanted: tuple[str, ...]) -> Iterator[Family]:
     logs = [((id_.topic, str(id_.partition)), partition.log) for id_, partition in broker.partitions.items()]
 
     def family(name: str, help_: str, values: Iterable[float]) -> Family:
@@ -128,7 +126,7 @@ def _of_logs(broker: "Broker", _wanted: tuple[str, ...]) -> Iterator[Family]:
     yield family("logendoffset", "The next offset.", (log.log_end_offset for _, log in logs))
 
 
-def _of_requests(broker: "Broker", _wanted: tuple[str, ...]) -> Iterator[Family]:
+def _of_requests(broker: BrokerServices, _wanted: tuple[str, ...]) -> Iterator[Family]:
     meters = {_api(key): meter for key, meter in sorted(broker.meters.requests.items())}
     yield Family(
         name="kafka_network_requestmetrics_requests_total",
@@ -153,7 +151,7 @@ def _of_requests(broker: "Broker", _wanted: tuple[str, ...]) -> Iterator[Family]
         ],
     )
     yield _gauge(
-        "kafka_server_socket_server_metrics_connection_count", "Open connections.", broker.connection_count
+        "kafka_server_socket_server_metrics_connection_count", "Open connections.", len(broker.connections)
     )
 
 
@@ -167,7 +165,7 @@ def _api(key: int) -> str:
     return request_class(key).__name__.removesuffix("Request")
 
 
-def _of_controller(broker: "Broker", _wanted: tuple[str, ...]) -> Iterator[Family]:
+def _of_controller(broker: BrokerServices, _wanted: tuple[str, ...]) -> Iterator[Family]:
     controller = broker.controller
     name = "kafka_controller_kafkacontroller_"
     yield _gauge(
@@ -186,7 +184,7 @@ def _of_controller(broker: "Broker", _wanted: tuple[str, ...]) -> Iterator[Famil
     )
 
 
-def _of_process(broker: "Broker", _wanted: tuple[str, ...]) -> Iterator[Family]:
+def _of_process(broker: BrokerServices, _wanted: tuple[str, ...]) -> Iterator[Family]:
     used = resource.getrusage(resource.RUSAGE_SELF)
     yield _counter("process_cpu_seconds_total", "Processor time.", used.ru_utime + used.ru_stime)
     yield _gauge("process_resident_memory_bytes", "Memory.", _resident())
@@ -205,12 +203,12 @@ def _resident() -> int:
     return int(Path("/proc/self/statm").read_text().split()[1]) * _PAGE
 
 
-def _of_the_rest(broker: "Broker", wanted: tuple[str, ...]) -> Iterator[Family]:
+def _of_the_rest(broker: BrokerServices, wanted: tuple[str, ...]) -> Iterator[Family]:
     yield from _of_requests(broker, wanted)
     yield from _of_process(broker, wanted)
 
 
-_GROUPS: Final[dict[str, Callable[["Broker", tuple[str, ...]], Iterator[Family]]]] = {
+_GROUPS: Final[dict[str, Callable[[BrokerServices, tuple[str, ...]], Iterator[Family]]]] = {
     "kafka_server_brokertopicmetrics_": _of_topics,
     "kafka_server_replicamanager_": _of_replicas,
     "kafka_log_log_": _of_logs,

@@ -5,7 +5,7 @@ import logging
 from collections import deque
 from collections.abc import Awaitable, Callable
 from itertools import count
-from typing import Any, cast
+from typing import Any, Protocol, cast
 
 from headrace.controller.channel import PeerGone
 from headrace.coordination.znodes import BrokerRegistration
@@ -31,6 +31,12 @@ class _Pending:
 
     def __init__(self, key: int, version: int, correlation_id: int, future: "asyncio.Future[Any]") -> None:
         self.key, self.version, self.correlation_id, self.future = key, version, correlation_id, future
+
+
+class AskController(Protocol):
+    """Sends a request to the controller and returns its response; raises PeerGone or NotController."""
+
+    async def __call__(self, request: Message, version: int, *, timeout_s: float) -> Any: ...
 
 
 class Peer(asyncio.BufferedProtocol):

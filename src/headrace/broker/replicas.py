@@ -1,15 +1,17 @@
-"""The replicas that this broker has: made, led, followed and dropped as the controller says."""
+"""The replicas of this broker: created, led, followed and deleted as the controller says."""
 
 import asyncio
 import logging
-from collections.abc import Collection
-from typing import TYPE_CHECKING
+from collections.abc import Awaitable, Callable, Collection, Mapping
+from typing import Protocol
 
 from headrace.broker.config import BrokerConfig
-from headrace.broker.fetcher import Fetchers
-from headrace.broker.image import TopicImage
+from headrace.broker.fetcher import Fetchers, FollowerContext
+from headrace.broker.image import ClusterImage, TopicImage
 from headrace.broker.isr_changes import IsrChanges
+from headrace.broker.meters import Meters
 from headrace.broker.partition import Partition, monotonic_ms
+from headrace.broker.peer import AskController, Peer
 from headrace.broker.settings import InvalidSetting
 from headrace.coordination.znodes import BrokerRegistration, PartitionState
 from headrace.protocol.errors import ErrorCode
@@ -24,44 +26,92 @@ from headrace.protocol.update_metadata import (
 )
 from headrace.replication.rate import Rate, is_throttled
 from headrace.security.listeners import Endpoint, SecurityProtocol
+from headrace.storage.directory import LogDirectory
 from headrace.storage.errors import StorageError
-
-if TYPE_CHECKING:
-    from headrace.broker.server import Broker
 
 logger = logging.getLogger(__name__)
 
 
-class Replicas:
-    """Partitions of this broker, and who else has them."""
+class ReplicaListener(Protocol):
+    """What else of a broker depends on its replicas."""
 
-    def __init__(self, broker: "Broker") -> None:
-        self._broker = broker
+    def updated(self) -> None:
+        """The controller has told this broker the state of its cluster."""
+
+    def topic_changed(self, topic: TopicImage, own: Mapping[str, str]) -> None:
+        """The replicas of `topic` have the roles of the current metadata; `own` is its configuration."""
+
+    def topic_removed(self, name: str) -> None:
+        """A topic was deleted; its partitions are about to be."""
+
+
+class Replicas:
+    """Partitions of this broker."""
+
+    def __init__(
+        self,
+        broker_id: int,
+        image: ClusterImage,
+        meters: Meters,
+        listener: ReplicaListener,
+        *,
+        config: Callable[[], BrokerConfig],
+        logs: Callable[[], LogDirectory],
+        broker_epoch: Callable[[], int],
+        connect_to: Callable[[int], Awaitable[Peer]],
+        ask_controller: AskController,
+    ) -> None:
         self.partitions: dict[TopicPartition, Partition] = {}
-        self.fetchers = Fetchers(broker)
-        self.isr_changes = IsrChanges(broker)
-        self.rate_to_followers = Rate(_rate(broker.config, "leader"))
-        self.rate_as_follower = Rate(_rate(broker.config, "follower"))
-        self._controller_epoch = 0  # the newest that was heard of
+        self.rate_to_followers = Rate(_rate(config(), "leader"))
+        self.rate_as_follower = Rate(_rate(config(), "follower"))
+        self._broker_id = broker_id
+        self._image = image
+        self._meters = meters
+        self._listener = listener
+        self._config = config
+        self._logs = logs
+        self._broker_epoch = broker_epoch
+        self.fetchers = Fetchers(
+            FollowerContext(
+                broker_id,
+                image,
+                config,
+                broker_epoch,
+                connect_to,
+                self.note_truncation,
+                self.rate_as_follower,
+            )
+        )
+        self.isr_changes = IsrChanges(
+            broker_id,
+            self.partitions,
+            broker_epoch=broker_epoch,
+            max_lag_ms=lambda: config().integer("replica.lag.time.max.ms"),
+            live_brokers=lambda: image.brokers,
+            ask_controller=ask_controller,
+        )
+        self._controller_epoch = 0  # the newest that a message of a controller had
+        self._is_updated = False
+        self._has_deleted = False  # logs whose files are still to be removed
+        self._unlinking: asyncio.Task[None] | None = None
 
     def use_config(self, config: BrokerConfig) -> None:
-        """The broker's settings have changed."""
+        """Apply changed broker settings to every replica."""
         self.rate_to_followers.bytes_per_second = _rate(config, "leader")
         self.rate_as_follower.bytes_per_second = _rate(config, "follower")
-        for topic in self._broker.image.topics.values():
+        for topic in self._image.topics.values():
             self.use(topic)
 
-    # -- what the controller says --------------------------------------------------------------
+    # -- messages of the controller --------------------------------------------------------------
 
     def take(self, update: UpdateMetadataRequest) -> ErrorCode:
-        """Make what the controller says true here; what comes from the past changes nothing."""
-        broker = self._broker
+        """Apply an UpdateMetadata; one of a former controller, or to an earlier broker epoch, is refused."""
         stale = self.check_sender(update.controller_epoch, update.broker_epoch)
         if stale is not ErrorCode.NONE:
             return stale
-        if not broker.ready.is_set() and not self._end_doubt():
+        if not self._is_updated and not self._end_doubt():
             return ErrorCode.KAFKA_STORAGE_ERROR
-        image = broker.image
+        image = self._image
         image.controller_id = update.controller_id
         self._take_brokers(update.live_brokers)
         for state in update.topic_states:
@@ -69,34 +119,34 @@ class Replicas:
         if update.type == FULL:
             self._drop_unknown({state.topic_name for state in update.topic_states})
         image.version += 1
-        broker.lease.updated()
-        broker.ready.set()
+        self._is_updated = True
+        self._listener.updated()
         return ErrorCode.NONE
 
     def check_sender(self, controller_epoch: int, broker_epoch: int) -> ErrorCode:
-        """Return an error for a message of an earlier controller, or to an earlier life of this broker."""
+        """Return the error for a message of a former controller, or to an earlier epoch of this broker."""
         if controller_epoch < self._controller_epoch:
             return ErrorCode.STALE_CONTROLLER_EPOCH
-        if broker_epoch != self._broker.broker_epoch:
+        if broker_epoch != self._broker_epoch():
             return ErrorCode.STALE_BROKER_EPOCH
         self._controller_epoch = controller_epoch
         return ErrorCode.NONE
 
     def _end_doubt(self) -> bool:
-        """Note that the controller knows what may be missing here, before any of it is made good.
+        """Record that the controller knows that this broker may have lost records, before it fetches any.
 
-        From then on this broker comes into sync, and may be all that others count on. Were it in doubt again
-        after a crash that has cost it nothing, those would be preferred to it that lack what it has.
+        From then on this broker joins ISRs and may become the only replica with some records. If it were
+        still marked after another crash that lost nothing, replicas without those records would be preferred.
         """
         try:
-            self._broker.logs.remember_boot()
+            self._logs().remember_boot()
         except OSError as error:
-            logger.error("this broker can take on no replica: %s", error)  # noqa: TRY400  the sentence says it all
+            logger.error("this broker cannot use its replicas: %s", error)  # noqa: TRY400  the message has the reason
             return False
         return True
 
     def _take_brokers(self, live: Collection[UpdateMetadataBroker]) -> None:
-        image = self._broker.image
+        image = self._image
         before = dict(image.broker_epochs)
         image.brokers = {each.id: _registration(each) for each in live}
         image.broker_epochs = {each.id: each.broker_epoch for each in live}
@@ -105,10 +155,13 @@ class Replicas:
                 self.fetchers.leader_is_back(broker_id)
 
     def _take_topic(self, update: UpdateMetadataTopicState, *, whole: bool) -> None:
-        image, name = self._broker.image, update.topic_name
+        image, name = self._image, update.topic_name
         old = image.topics.get(name)
         if any(state.leader == TOPIC_IS_GONE for state in update.partition_states):
-            if old is None or update.topic_id in {ZERO_UUID, old.topic_id}:  # else it is of an earlier one
+            if old is None or update.topic_id in {
+                ZERO_UUID,
+                old.topic_id,
+            }:  # otherwise it was an earlier topic of this name
                 self._forget_topic(name)
             return
         if old is not None and old.topic_id != update.topic_id:
@@ -138,97 +191,94 @@ class Replicas:
         self.use(topic, [state.partition_index for state in update.partition_states])
 
     def _forget_topic(self, name: str) -> None:
-        if name in self._broker.image.topics:
-            self._broker.image.remove_topic(name)
+        if name in self._image.topics:
+            self._image.remove_topic(name)
         self.drop_topic(name)
 
     def _drop_unknown(self, known: set[str]) -> None:
-        """Topics that went while this broker was away."""
-        for name in self._broker.image.topics.keys() - known:
+        """Delete the logs of topics that were deleted while this broker was stopped."""
+        for name in self._image.topics.keys() - known:
             self._forget_topic(name)
-        for name in {id_.topic for id_ in (*self._broker.logs.logs, *self._broker.logs.failed)} - known:
-            logger.warning("topic %s was deleted while this broker was away: dropping its logs", name)
+        logs = self._logs()
+        for name in {id_.topic for id_ in (*logs.logs, *logs.failed)} - known:
+            logger.warning("topic %s was deleted while this broker was stopped: deleting its logs", name)
             self.drop_topic(name)
 
-    # -- making it true ------------------------------------------------------------------------
+    # -- replicas ------------------------------------------------------------------------
 
     def use(self, topic: TopicImage, indexes: Collection[int] | None = None) -> None:
-        """Have the replicas of `topic` that are this broker's, in their roles and with their settings."""
-        broker = self._broker
-        own = broker.image.topic_configs.get(topic.name, {})
+        """Create, configure and delete this broker's replicas of `topic`, and give them their roles."""
+        broker_config, logs = self._config(), self._logs()
+        own = self._image.topic_configs.get(topic.name, {})
         try:
-            config = broker.config.log_config(own)
+            config = broker_config.log_config(own)
         except InvalidSetting as error:
-            logger.warning("the settings of topic %s in ZooKeeper are not used: %s", topic.name, error)
+            logger.warning("the configuration of topic %s in ZooKeeper is ignored: %s", topic.name, error)
             own = {}
-            config = broker.config.log_config(own)
-        min_insync_replicas = broker.config.min_insync_replicas(own)
-        leader_list, follower_list = broker.config.throttled_replicas(own)
-        had = len(broker.logs.logs)
+            config = broker_config.log_config(own)
+        min_insync_replicas = broker_config.min_insync_replicas(own)
+        leader_list, follower_list = broker_config.throttled_replicas(own)
+        had = len(logs.logs)
         for index in topic.replicas if indexes is None else indexes:
             id_ = TopicPartition(topic.name, index)
             replicas = topic.replicas[index]
-            if broker.broker_id not in replicas:
+            if self._broker_id not in replicas:
                 self._drop_if_here(id_)
                 continue
-            if id_ in broker.logs.failed:
+            if id_ in logs.failed:
                 continue
             try:
                 partition = self._ensure(id_, topic.topic_id)
-            except (
-                StorageError,
-                OSError,
-            ) as error:
-                logger.error("%s cannot be made: %s", id_, error)  # noqa: TRY400  the sentence says it all
+            except (StorageError, OSError) as error:
+                logger.error("%s cannot be created: %s", id_, error)  # noqa: TRY400  the message has the reason
                 continue
             partition.log.config = config
             partition.use_min_insync_replicas(min_insync_replicas)
-            partition.throttled_for_followers = is_throttled(leader_list, index, broker.broker_id)
-            partition.throttled_as_follower = is_throttled(follower_list, index, broker.broker_id)
+            partition.throttled_for_followers = is_throttled(leader_list, index, self._broker_id)
+            partition.throttled_as_follower = is_throttled(follower_list, index, self._broker_id)
             state = topic.states.get(index)
             if state is not None and partition.become(state, replicas, monotonic_ms()):
                 self.fetchers.follow(partition)
-        if len(broker.logs.logs) != had:
-            broker.logs.sync()
-        broker.schemas.use(topic, broker.config.topic_values(own))
-        if topic.name in broker.coordinators:
-            broker.coordinators[topic.name].follow(topic)
+        if len(logs.logs) != had:
+            logs.sync()
+        self._listener.topic_changed(topic, own)
 
     def _ensure(self, id_: TopicPartition, topic_id: bytes) -> Partition:
         partition = self.partitions.get(id_)
         if partition is not None and partition.topic_id == topic_id:
             return partition
-        logs = self._broker.logs
+        logs = self._logs()
         if id_ in logs.logs and logs.topic_ids.get(id_) not in {None, topic_id}:
-            self._drop_if_here(id_)  # of an earlier topic with this name
+            self._drop_if_here(id_)  # it belongs to an earlier topic of this name
         log = logs.logs.get(id_)
         if log is None:
-            log = logs.create(id_, topic_id, self._broker.config.log_config({}), sync=False)
+            log = logs.create(id_, topic_id, self._config().log_config({}), sync=False)
         partition = Partition(
             id_,
             topic_id,
             log,
-            self._broker.broker_id,
+            self._broker_id,
             high_watermark=logs.high_watermarks.get(id_, 0),
-            meter=self._broker.meters.topic(id_.topic),
+            meter=self._meters.topic(id_.topic),
         )
         self.partitions[id_] = partition
         return partition
 
     def _drop_if_here(self, id_: TopicPartition) -> None:
-        """A replica that is not this broker's any more: its log goes, and whoever waits for it is told."""
+        """Delete a replica that this broker no longer has; requests that wait for it are answered."""
         partition = self.partitions.pop(id_, None)
         if partition is not None:
             self.fetchers.forget(id_)
             partition.close()
-        if id_ in self._broker.logs.logs or id_ in self._broker.logs.failed:
-            self._broker.logs.delete(id_)
-            self._broker.logs.unlink_deleted()
+        logs = self._logs()
+        if id_ in logs.logs or id_ in logs.failed:
+            logs.delete(id_)
+            self._unlink_deleted()
 
     def drop_topic(self, name: str) -> None:
-        """Remove every log of a topic that is gone; those who wait for it are told so."""
-        self._broker.groups.forget_topic(name)
-        logs = self._broker.logs
+        """Delete every log of a deleted topic; requests that wait for it are answered."""
+        self._listener.topic_removed(name)
+        logs = self._logs()
         gone = [id_ for id_ in (*logs.logs, *logs.failed) if id_.topic == name]
         for id_ in gone:
             partition = self.partitions.pop(id_, None)
@@ -237,13 +287,26 @@ class Replicas:
                 partition.close()
         if gone:
             logs.delete(*gone)
-            logs.unlink_deleted()
-        self._broker.meters.forget(name)
-        self._broker.schemas.forget(name)
+            self._unlink_deleted()
+        self._meters.forget(name)
+
+    def _unlink_deleted(self) -> None:
+        """Remove the files of deleted logs in a thread, which may take long."""
+        self._has_deleted = True
+        if self._unlinking is None or self._unlinking.done():
+            self._unlinking = asyncio.get_running_loop().create_task(self._unlink())
+
+    async def _unlink(self) -> None:
+        while self._has_deleted:
+            self._has_deleted = False
+            try:
+                await asyncio.to_thread(self._logs().unlink_deleted)
+            except OSError as error:
+                logger.error("deleted logs could not be removed: %s", error)  # noqa: TRY400  it has the reason
 
     async def note_truncation(self, partition: Partition) -> None:
-        """A log has lost its end: what says that more of it is safe, or clean, must not survive a crash."""
-        logs = self._broker.logs
+        """Write the checkpoints after a truncation: after a crash they must not point past the log's end."""
+        logs = self._logs()
         end = partition.log.log_end_offset
         if logs.cleaner_offsets.get(partition.id, 0) > end:
             logs.cleaner_offsets[partition.id] = end

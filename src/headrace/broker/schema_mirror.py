@@ -8,16 +8,18 @@ The topic is what counts. This follows it, a moment later, and is put right when
 
 import asyncio
 import logging
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Final
 
+from headrace.broker.partition import Partition
 from headrace.broker.schema_view import SCHEMAS_TOPIC, SchemaView
 from headrace.coordination.errors import CoordinationError
 from headrace.coordination.schema_znodes import SchemaSubject, SchemaText, node_name
+from headrace.coordination.session import ZooKeeperSession
 from headrace.protocol.errors import KafkaError
 from headrace.protocol.ids import TopicPartition
 
 if TYPE_CHECKING:
-    from headrace.broker.server import Broker
     from headrace.registry.state import State
 
 _SCHEMAS: Final = TopicPartition(SCHEMAS_TOPIC, 0)
@@ -31,9 +33,15 @@ logger = logging.getLogger(__name__)
 class SchemaMirror:
     """At work only while this broker leads the topic, and something has been written to it."""
 
-    def __init__(self, broker: "Broker", view: "SchemaView") -> None:
-        self._broker = broker
+    def __init__(
+        self,
+        view: SchemaView,
+        partitions: Mapping[TopicPartition, Partition],
+        session: Callable[[], ZooKeeperSession],
+    ) -> None:
         self._view = view
+        self._partitions = partitions
+        self._session = session
         self._task: asyncio.Task[None] | None = None
         self._again = False
         self._known: dict[str, bytes] | None = None  # what is in ZooKeeper, by path; None: to be read
@@ -42,14 +50,14 @@ class SchemaMirror:
         """There may be something new."""
         self._again = True
         if self._leads() and (self._task is None or self._task.done()):
-            self._task = self._broker.loop.create_task(self._work())
+            self._task = asyncio.get_running_loop().create_task(self._work())
 
     def stop(self) -> None:
         if self._task is not None:
             self._task.cancel()
 
     def _leads(self) -> bool:
-        partition = self._broker.partitions.get(_SCHEMAS)
+        partition = self._partitions.get(_SCHEMAS)
         leads = partition is not None and partition.leadership is not None
         if not leads:
             self._known = None  # another writes there now
@@ -67,13 +75,13 @@ class SchemaMirror:
                 self._again = True
                 await asyncio.sleep(_RETRY_S)
                 continue
-            partition = self._broker.partitions.get(_SCHEMAS)
+            partition = self._partitions.get(_SCHEMAS)
             if partition is not None and self._view.position < partition.log.log_end_offset:
                 self._again = True  # it is in the log, and not committed yet
                 await asyncio.sleep(_UNCOMMITTED_S)
 
     async def _write(self, wanted: dict[str, bytes]) -> None:
-        session = self._broker.session
+        session = self._session()
         if self._known is None:
             self._known = await self._read()
         for path, data in wanted.items():
@@ -89,9 +97,9 @@ class SchemaMirror:
     async def _read(self) -> dict[str, bytes]:
         found: dict[str, bytes] = {}
         for parent in (SchemaSubject.parent, SchemaText.parent):
-            await self._broker.session.ensure(parent)
-            for name in await self._broker.session.children(parent):
-                node = await self._broker.session.get(f"{parent}/{name}")
+            await self._session().ensure(parent)
+            for name in await self._session().children(parent):
+                node = await self._session().get(f"{parent}/{name}")
                 if node is not None:
                     found[f"{parent}/{name}"] = node.data
         return found

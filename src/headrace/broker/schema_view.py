@@ -6,10 +6,12 @@ ZooKeeper. Records are read as a consumer reads them, from whichever broker lead
 
 import asyncio
 import logging
-from collections.abc import Collection, Mapping
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Awaitable, Callable, Collection, Mapping
+from typing import TYPE_CHECKING, Any, Final, ParamSpec, Protocol, TypeVar
 
 from headrace.broker.errors import TimedOut
+from headrace.broker.image import ClusterImage
+from headrace.broker.peer import Peer
 from headrace.broker.schema_names import SchemaNames
 from headrace.controller.channel import PeerGone
 from headrace.protocol.batch import BatchHeader, read_header
@@ -34,8 +36,6 @@ from headrace.registry.validation import RegisteredSchema
 from headrace.storage.inspection import MAX_INSPECTED_BYTES, MAX_RECORDS, is_quick
 
 if TYPE_CHECKING:
-    from headrace.broker.peer import Peer
-    from headrace.broker.server import Broker
     from headrace.registry.records import Record
     from headrace.registry.state import State
 
@@ -49,14 +49,35 @@ _RETRY_S: Final = 1.0  # before what could not be read is tried again
 _AT_ONCE: Final = 50  # records, before others are served
 _REMEMBERED: Final = 10_000  # subjects
 
+P = ParamSpec("P")
+T = TypeVar("T")
+
 logger = logging.getLogger(__name__)
+
+
+class RunInThread(Protocol):
+    """Runs a function that reads records of clients in a thread."""
+
+    async def __call__(self, work: Callable[P, T], *arguments: P.args, **named: P.kwargs) -> T: ...
 
 
 class SchemaView:
     """A registry's state, read from the topic; `catch_up` reads all that was committed when it was called."""
 
-    def __init__(self, broker: "Broker") -> None:
-        self._broker = broker
+    def __init__(
+        self,
+        broker_id: int,
+        image: ClusterImage,
+        run: RunInThread,
+        *,
+        handle_locally: Callable[[Message, int], Awaitable[Any]],
+        connect_to: Callable[[int], Awaitable[Peer]],
+    ) -> None:
+        self._broker_id = broker_id
+        self._image = image
+        self._run = run
+        self._handle_locally = handle_locally
+        self._connect_to = connect_to
         self._state: State | None = None
         self._topic_id = b""
         self._lock = asyncio.Lock()
@@ -103,7 +124,7 @@ class SchemaView:
         async with self._lock:
             if self._done > asked:
                 return
-            if self._failure is not None and self._broker.loop.time() < self._failed_until:
+            if self._failure is not None and asyncio.get_running_loop().time() < self._failed_until:
                 raise self._failure
             self._begun += 1
             this = self._begun
@@ -112,12 +133,12 @@ class SchemaView:
                     await self._read()
             except (TimeoutError, PeerGone) as error:
                 self._failure = TimedOut(f"the schemas cannot be looked up: {error or 'it takes too long'}")
-                self._failed_until = self._broker.loop.time() + _RETRY_S
+                self._failed_until = asyncio.get_running_loop().time() + _RETRY_S
                 raise self._failure from error
             self._done = this
 
     async def _read(self) -> None:
-        topic = self._broker.image.topics.get(SCHEMAS_TOPIC)
+        topic = self._image.topics.get(SCHEMAS_TOPIC)
         if topic is None:
             self._begin(b"", await _new_state())
             return
@@ -158,7 +179,7 @@ class SchemaView:
             if is_quick(batch):
                 records = _decoded(batch, header)
             else:
-                records = await self._broker.inspections.run(_decoded, batch, header)
+                records = await self._run(_decoded, batch, header)
             for number, record in enumerate(records, start=1):
                 self.state.apply(record)
                 if number % _AT_ONCE == 0:
@@ -197,14 +218,14 @@ class SchemaView:
         return found.offset
 
     async def _ask(self, leader: int, request: Message, version: int) -> Any:
-        if leader == self._broker.broker_id:
-            return await self._broker.handle_locally(request, version)
+        if leader == self._broker_id:
+            return await self._handle_locally(request, version)
         return await (await self._connected(leader)).ask(request, version, timeout_s=_PATIENCE_S)
 
-    async def _connected(self, leader: int) -> "Peer":
+    async def _connected(self, leader: int) -> Peer:
         if self._peer is None or not self._peer.is_open or self._peer_id != leader:
             self.close()
-            self._peer, self._peer_id = await self._broker.connect_to(leader), leader
+            self._peer, self._peer_id = await self._connect_to(leader), leader
         return self._peer
 
     def close(self) -> None:

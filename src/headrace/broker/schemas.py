@@ -1,34 +1,40 @@
 """Schemas, as a broker has to do with them: topics whose records must have one, and telling ZooKeeper."""
 
 from collections import ChainMap
-from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Mapping
 
+from headrace.broker.image import TopicImage
+from headrace.broker.partition import Partition
 from headrace.broker.schema_mirror import SchemaMirror
 from headrace.broker.schema_rules import check
-from headrace.broker.schema_view import SCHEMAS_TOPIC, SchemaView
+from headrace.broker.schema_view import SCHEMAS_TOPIC, RunInThread, SchemaView
 from headrace.broker.settings import Value
+from headrace.coordination.session import ZooKeeperSession
 from headrace.protocol.errors import KafkaError
 from headrace.protocol.fields import Buffer
+from headrace.protocol.ids import TopicPartition
 from headrace.registry.schema_ids import SchemaRef
 from headrace.registry.validation import KnownSchemas, NotLookedUp, RegisteredSchema, Rule
 from headrace.storage.inspection import is_quick
-
-if TYPE_CHECKING:
-    from headrace.broker.image import TopicImage
-    from headrace.broker.server import Broker
 
 
 class Schemas:
     """A broker's rules about schemas, and what it knows of them."""
 
-    def __init__(self, broker: "Broker") -> None:
+    def __init__(
+        self,
+        view: SchemaView,
+        run: RunInThread,
+        *,
+        partitions: Mapping[TopicPartition, Partition],
+        session: Callable[[], ZooKeeperSession],
+    ) -> None:
         self.rules: dict[str, Rule] = {}  # of the topics that have one
-        self._broker = broker
-        self._view = SchemaView(broker)
-        self._mirror = SchemaMirror(broker, self._view)
+        self._run = run
+        self._view = view
+        self._mirror = SchemaMirror(view, partitions, session)
 
-    def use(self, topic: "TopicImage", values: Mapping[str, Value]) -> None:
+    def use(self, topic: TopicImage, values: Mapping[str, Value]) -> None:
         """A topic is here, or has other settings, or another leader."""
         rule = Rule.of(values)
         if rule is None:
@@ -88,7 +94,7 @@ class Schemas:
         if is_quick(batch):
             check(topic, rule, batch, known)
         else:
-            await self._broker.inspections.run(check, topic, rule, batch, known)
+            await self._run(check, topic, rule, batch, known)
 
     def stop(self) -> None:
         self._mirror.stop()

@@ -4,8 +4,7 @@ import asyncio
 import errno
 import logging
 import time
-from collections import Counter
-from collections.abc import Hashable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -15,50 +14,45 @@ from headrace.broker.cluster import ClusterView, prepare
 from headrace.broker.config import BrokerConfig
 from headrace.broker.config_rules import SettingRules
 from headrace.broker.connection import Connection
+from headrace.broker.connections import Connections
 from headrace.broker.controller_client import ControllerClient
 from headrace.broker.controller_election import ControllerElection
-from headrace.broker.coordinator_runtime import CoordinatorHost, CoordinatorRuntime
-from headrace.broker.descriptors import raise_limit, room_for_connections
+from headrace.broker.coordinator_runtime import CoordinatorHost
+from headrace.broker.descriptors import raise_limit
 from headrace.broker.dispatch import HANDLERS, Context, Handler, load_handlers
-from headrace.broker.errors import NotLeader, StartRefused, UnknownTopicId
+from headrace.broker.errors import StartRefused
 from headrace.broker.exited_brokers import ExitedBrokers
 from headrace.broker.fetch_sessions import FetchSessions
 from headrace.broker.group_configs import consumer_timeouts
 from headrace.broker.groups import OFFSETS_TOPIC, OFFSETS_TOPIC_SETTINGS, Groups
 from headrace.broker.housekeeping import Housekeeping
-from headrace.broker.image import ClusterImage
-from headrace.broker.inspections import Inspections
+from headrace.broker.image import ClusterImage, TopicImage
+from headrace.broker.inspections import Inspections, InspectionThreads
 from headrace.broker.internal_topics import InternalTopic
 from headrace.broker.lease import Lease
 from headrace.broker.meters import Meters
 from headrace.broker.opening import OpeningLogs
-from headrace.broker.partition import Partition
 from headrace.broker.peer import LocalLink, Peer, Peers
 from headrace.broker.producer_ids import ProducerIds
 from headrace.broker.registration import Registration
 from headrace.broker.replicas import Replicas
+from headrace.broker.schema_view import SchemaView
 from headrace.broker.schemas import Schemas
+from headrace.broker.services import BrokerServices
 from headrace.broker.settings import InvalidSetting, Scope
 from headrace.broker.slices import completed
 from headrace.broker.transactions import Transactions
 from headrace.controller.channel import Link, PeerGone
 from headrace.controller.config_admin import ALL_BROKERS, ConfigAdmin
-from headrace.controller.errors import UnknownTopicOrPartition
-from headrace.controller.runner import Controller
 from headrace.controller.store import TopicRules
 from headrace.controller.topic_admin import TopicAdmin, TopicDefaults
 from headrace.coordination.session import ZooKeeperSession
 from headrace.coordination.znodes import BrokerRegistration
 from headrace.protocol.buffer_pool import BufferPool
-from headrace.protocol.fields import Buffer
-from headrace.protocol.frame import CHUNK_BYTES
-from headrace.protocol.ids import TopicPartition
 from headrace.protocol.message import Message
-from headrace.security.authorization import ALLOW_ALL, Authorizer
-from headrace.security.listeners import Endpoint
+from headrace.security.authorization import ALLOW_ALL
 from headrace.security.principals import ANONYMOUS
 from headrace.storage.directory import LogDirectory
-from headrace.storage.errors import LogOffline
 from headrace.storage.identity import Identity
 
 _JOIN_TIMEOUT_S = 60.0
@@ -70,93 +64,73 @@ REPLIES_BYTES = 256 * 1024 * 1024  # made and not sent, over all connections, be
 logger = logging.getLogger(__name__)
 
 
-def now_ms() -> int:
-    return time.time_ns() // 1_000_000
-
-
-class Broker:
+class Broker(BrokerServices):
     """One broker. Everything in it runs on the event loop that called `start`, except where it blocks."""
-
-    session: ZooKeeperSession
-    image: ClusterImage
-    logs: LogDirectory
 
     def __init__(self, config: BrokerConfig) -> None:
         self.config = config
         self.broker_id = config.broker_id
         self.handlers: Mapping[int, Handler] = HANDLERS  # who answers what comes over the wire
-        self.ready = asyncio.Event()  # once the controller has said what there is
-        self.authorizer: Authorizer = ALLOW_ALL
+        self.ready = asyncio.Event()
+        self.authorizer = ALLOW_ALL
         self.fetch_sessions = FetchSessions(config.integer("max.incremental.fetch.session.cache.slots"))
         self.transactions = Transactions()
         self.buffers = BufferPool()
-        self.long_requests = asyncio.Lock()  # of the connections, for those that take more than a slice
+        self.long_requests = asyncio.Lock()
         self.meters = Meters()
         self.started_s = time.time()
-        # Encoded responses about all topics, with the version of the image that they were made from; one
-        # for each API version, listener, view of a principal and pair of flags.
-        self.metadata_cache: dict[tuple[Hashable, ...], tuple[int, list[Buffer]]] = {}
-        self.endpoints: list[Endpoint] = []  # what clients are told, ports as they really are
+        self.metadata_cache = {}
+        self.image = ClusterImage("")  # until ZooKeeper is asked for the id of the cluster
+        self.endpoints = []
         self._servers: list[asyncio.Server] = []
-        self._connections: set[Connection] = set()
-        self._per_address: Counter[str] = Counter()
-        self._connections_by_address = config.connections_by_address
-        self._buffered = 0  # bytes, over all connections' receive buffers
-        self._unsent = 0  # bytes, over all connections' replies
+        self.connections = Connections(config, lambda: len(self.logs.logs))
         self._housekeeping = Housekeeping(self)
-        self.schemas = Schemas(self)
-        self.inspections = Inspections(self.schemas)
-        self.replicas = Replicas(self)
         self.lease = Lease()
         self.peers = Peers(f"broker-{self.broker_id}", config.inter_broker_listener, self.buffers)
-        self.election: ControllerElection | None = None  # from `start` on
+        self.election = None  # until `start`
         self.controller_client = ControllerClient(
             self.peers,
             broker_id=self.broker_id,
             is_controller=lambda: self.is_controller,
             handle_locally=self.handle_locally,
         )
+        self.replicas = Replicas(
+            self.broker_id,
+            self.image,
+            self.meters,
+            self,
+            config=lambda: self.config,
+            logs=lambda: self.logs,
+            broker_epoch=lambda: self.broker_epoch,
+            connect_to=self.connect_to,
+            ask_controller=self.controller_client.ask,
+        )
+        threads = InspectionThreads()
+        view = SchemaView(
+            self.broker_id,
+            self.image,
+            threads.run,
+            handle_locally=self.handle_locally,
+            connect_to=self.connect_to,
+        )
+        self.schemas = Schemas(view, threads.run, partitions=self.partitions, session=lambda: self.session)
+        self.inspections = Inspections(self.schemas, threads)
         host = CoordinatorHost(
             self.broker_id,
-            lambda: self.image,
+            self.image,
             self.partitions,
             self.ensure_lease,
             lambda: self.loop,
         )
         self.groups = Groups(host, config.group_limits())
-        self.coordinators: Mapping[str, CoordinatorRuntime[Any]] = {OFFSETS_TOPIC: self.groups.runtime}
+        self.coordinators = {OFFSETS_TOPIC: self.groups.runtime}
         self.offsets_topic = InternalTopic(
             OFFSETS_TOPIC,
             OFFSETS_TOPIC_SETTINGS,
             config=lambda: self.config,
-            image=lambda: self.image,
+            image=self.image,
             create_topic=self.controller_client.create_topic,
         )
-
-    @property
-    def loop(self) -> asyncio.AbstractEventLoop:
-        return self._loop
-
-    @property
-    def partitions(self) -> dict[TopicPartition, Partition]:
-        return self.replicas.partitions
-
-    @property
-    def broker_epoch(self) -> int:
-        """The zxid of this broker's registration, which distinguishes it from earlier registrations."""
-        return self.lease.broker_epoch
-
-    @property
-    def controller(self) -> Controller | None:
-        """The controller, while this broker is elected."""
-        return None if self.election is None else self.election.controller
-
-    def now_ms(self) -> int:
-        return now_ms()
-
-    @property
-    def connection_count(self) -> int:
-        return len(self._connections)
 
     @property
     def bootstrap(self) -> str:
@@ -178,7 +152,7 @@ class Broker:
             connect_timeout_ms=self.config.integer("zookeeper.connection.timeout.ms"),
         )
         try:
-            self.image = ClusterImage(await prepare(self.session))
+            self.image.cluster_id = await prepare(self.session)
             self.logs = await asyncio.to_thread(self._open_logs)
             try:
                 await self._join()
@@ -301,7 +275,7 @@ class Broker:
             self.config.log_dir,
             Identity(self.broker_id, self.image.cluster_id),
             config_of=lambda _topic: self.config.log_config({}),
-            now_ms=now_ms,
+            now_ms=self.now_ms,
             progress=OpeningLogs(),
         )
 
@@ -310,7 +284,7 @@ class Broker:
         for listener in self.config.listeners:
             try:
                 server = await self._loop.create_server(
-                    lambda name=listener.name: Connection(self, self.config.listener(name)),
+                    lambda name=listener.name: Connection(self, self.handlers, self.config.listener(name)),
                     listener.host or ("0.0.0.0" if listener.port == 0 else None),  # noqa: S104  asked for
                     listener.port,
                     start_serving=False,
@@ -326,114 +300,10 @@ class Broker:
     async def _stop_listening(self) -> None:
         for server in self._servers:
             server.close()
-        for connection in tuple(self._connections):
-            connection.close()
+        self.connections.close_all()
         self._servers.clear()
 
-    # -- connections ---------------------------------------------------------------------------
-
-    def admit(self, connection: Connection) -> bool:
-        """Take a connection in, unless there are too many."""
-        if len(self._connections) >= self.config.integer("max.connections"):
-            logger.warning("refusing a connection from %s: max.connections is reached", connection.address)
-            return False
-        if len(self._connections) >= room_for_connections(len(self.logs.logs)):
-            logger.warning(
-                "refusing a connection from %s: the limit of open files is too low for more of them",
-                connection.address,
-            )
-            return False
-        most = self._connections_by_address.get(
-            connection.address, self.config.integer("max.connections.per.ip")
-        )
-        if self._per_address[connection.address] >= most:
-            logger.warning(
-                "refusing a connection from %s: max.connections.per.ip is reached", connection.address
-            )
-            return False
-        self._connections.add(connection)
-        self._per_address[connection.address] += 1
-        return True
-
-    def forget(self, connection: Connection) -> None:
-        if connection in self._connections:
-            self._connections.remove(connection)
-            self._per_address[connection.address] -= 1
-            if not self._per_address[connection.address]:
-                del self._per_address[connection.address]
-        self._buffered -= connection.buffered
-        connection.buffered = 0
-        self._unsent -= connection.unsent
-        connection.unsent = 0
-
-    def account(self, connection: Connection, buffered: int) -> None:
-        """Note what a connection's receive buffer takes; one that asks for more than is left has to go.
-
-        It would otherwise be a way to fill the memory: many connections with half a large request each.
-        """
-        grows = buffered > connection.buffered
-        self._buffered += buffered - connection.buffered
-        connection.buffered = buffered
-        if (
-            grows
-            and buffered > CHUNK_BYTES
-            and self._buffered > self.config.integer("queued.max.request.bytes")
-        ):
-            logger.warning(
-                "closing the connection of %s: queued.max.request.bytes is reached", connection.address
-            )
-            # Not at once: uvloop is about to read into that buffer, and crashes if its transport is gone.
-            self._loop.call_soon(connection.abort)
-
-    def account_replies(self, connection: Connection) -> None:
-        """Note what a connection holds of replies that its client has not taken yet."""
-        unsent = connection.unsent_now
-        self._unsent += unsent - connection.unsent
-        connection.unsent = unsent
-
-    @property
-    def holds_too_many_replies(self) -> bool:
-        """Whether clients that do not read fill so much memory that others have to get less at a time."""
-        if self._unsent <= REPLIES_BYTES:
-            return False
-        for connection in self._connections:  # nobody has told us of what the kernel took meanwhile
-            self.account_replies(connection)
-        return self._unsent > REPLIES_BYTES
-
-    def rest_quiet_connections(self) -> None:
-        """Have connections that sent nothing lately give their receive buffers back."""
-        limit = self._loop.time() - _QUIET_S
-        for connection in self._connections:
-            if connection.last_active < limit:
-                connection.rest()
-
-    def close_idle_connections(self) -> None:
-        limit = self._loop.time() - self.config.integer("connections.max.idle.ms") / 1000
-        for connection in tuple(self._connections):
-            if connection.last_active < limit:
-                connection.close()
-
-    # -- partitions ----------------------------------------------------------------------------
-
-    def partition(self, topic: str, index: int) -> Partition:
-        """The partition, if it is on this broker; the error that tells a client to look elsewhere if not."""
-        id_ = TopicPartition(topic, index)
-        found = self.partitions.get(id_)
-        if found is not None:
-            return found
-        known = self.image.topics.get(topic)
-        if known is not None and id_ in self.logs.failed:
-            raise LogOffline(self.logs.failed[id_])
-        if known is None or index not in known.replicas:
-            raise UnknownTopicOrPartition(f"there is no partition {topic}-{index}")
-        raise NotLeader(f"{topic}-{index} is not on broker {self.broker_id}")
-
-    def topic_name(self, topic_id: bytes) -> str:
-        """The name of the topic with this id."""
-        try:
-            return self.image.topic_names[topic_id]
-        except KeyError:
-            raise UnknownTopicId("no topic has this id") from None
+    # -- configuration --------------------------------------------------------------------------
 
     def reload(self, config: BrokerConfig) -> list[str]:
         """Take over what a re-read file says and can change now; return what needs a restart."""
@@ -487,7 +357,7 @@ class Broker:
 
     def _use(self, config: BrokerConfig) -> None:
         self.config = config
-        self._connections_by_address = config.connections_by_address
+        self.connections.use_config(config)
         self.groups.use(config.group_limits())
         self.replicas.use_config(config)
         self._housekeeping.use_config()
@@ -501,17 +371,6 @@ class Broker:
         context = Context(self, listener, f"broker-{self.broker_id}", version, "127.0.0.1", ANONYMOUS)
         return await completed(HANDLERS[request.__api_key__].function(request, context))
 
-    def is_answering(self, handler: Handler) -> bool:
-        """Whether this broker can answer such requests now, by itself."""
-        return self.ready.is_set() and (not handler.on_controller or self.is_controller)
-
-    @property
-    def is_controller(self) -> bool:
-        return self.controller is not None
-
-    async def ask_controller(self, request: Message, version: int, *, timeout_s: float) -> Any:
-        return await self.controller_client.ask(request, version, timeout_s=timeout_s)
-
     async def connect_to(self, broker_id: int) -> Peer:
         """Connect to another broker; PeerGone if it cannot be reached."""
         registration = self.image.brokers.get(broker_id)
@@ -519,15 +378,23 @@ class Broker:
             raise PeerGone(f"broker {broker_id} is not registered")
         return await self.peers.connect(registration)
 
-    def ensure_lease(self, partition: Partition) -> None:
-        self.lease.ensure(partition)
+    # -- what depends on replicas ---------------------------------------------------------------
 
-    def disk_failed(self) -> None:
-        """A log cannot be written: somebody else may have to lead."""
-        self.replicas.isr_changes.look_at_all()
+    def updated(self) -> None:
+        """The controller has told this broker the state of its cluster."""
+        self.lease.updated()
+        self.ready.set()
 
-    async def note_truncation(self, partition: Partition) -> None:
-        await self.replicas.note_truncation(partition)
+    def topic_changed(self, topic: TopicImage, own: Mapping[str, str]) -> None:
+        """Apply a topic's configuration, and start or stop the coordinators of an internal topic."""
+        self.schemas.use(topic, self.config.topic_values(own))
+        if topic.name in self.coordinators:
+            self.coordinators[topic.name].follow(topic)
+
+    def topic_removed(self, name: str) -> None:
+        """Delete what groups and schemas keep of a deleted topic."""
+        self.groups.forget_topic(name)
+        self.schemas.forget(name)
 
 
 def _put(configs: dict[str, Mapping[str, str]], name: str, values: Mapping[str, str]) -> None:

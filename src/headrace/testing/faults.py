@@ -108,7 +108,7 @@ class Faults:
 
         def drop() -> int:
             for broker in self._brokers():
-                for connection in broker.connections:
+                for connection in broker.connections.all():
                     if dropping.is_for(connection.client_id, broker.broker_id):
                         self.hits.append(dropping.hit(connection.client_id, broker.broker_id))
                         connection.abort()

@@ -2,7 +2,8 @@
 
 from typing import Any, NamedTuple
 
-from headrace.broker.dispatch import Context, Encoded, Handler
+from headrace.broker.dispatch import Context, Encoded, Handler, can_answer
+from headrace.broker.envelopes import forward
 from headrace.broker.slices import completed
 from headrace.protocol.api import response_class
 from headrace.protocol.schema.index import ApiKey
@@ -34,8 +35,8 @@ class Question(NamedTuple):
     def served(self, request: Any = None) -> Any:
         """What the broker answers to it, or to another request in its place; maybe steps or awaitable."""
         request = self.request if request is None else request
-        if self.handler.on_controller and not self.context.broker.is_answering(self.handler):
-            return self.context.broker.controller_client.forward(request, self.context)
+        if self.handler.on_controller and not can_answer(self.handler, self.context.broker):
+            return forward(request, self.context)
         return self.handler.function(request, self.context)
 
     async def response(self, request: Any = None) -> Any:

@@ -8,7 +8,7 @@ from typing import Any
 
 from headrace.broker.config import BrokerConfig
 from headrace.broker.groups import OFFSETS_TOPIC, GroupShard
-from headrace.broker.image import ClusterImage, TopicImage
+from headrace.broker.image import TopicImage
 from headrace.broker.lease import Lease
 from headrace.broker.partition import Partition
 from headrace.broker.server import Broker
@@ -48,7 +48,6 @@ class Office:
         )
         self.broker._loop = loop
         self.broker.lease.renew(Lease.now_s(), session_timeout_s=3600)
-        self.broker.image = ClusterImage("cluster")
         self.broker.image.put_topic(TopicImage("orders", b"orders".ljust(16), {0: [HERE]}, {}))
         config = LogConfig(compact=True, delete=False, max_message_bytes=20_000)
         self.log = open_test_log(directory / f"{OFFSETS_TOPIC}-0", config)

@@ -6,7 +6,6 @@ from pathlib import Path
 import pytest
 
 from headrace.broker.config import BrokerConfig
-from headrace.broker.image import ClusterImage
 from headrace.broker.server import Broker
 from headrace.protocol.errors import ErrorCode
 from headrace.protocol.update_metadata import FULL, UpdateMetadataRequest
@@ -26,7 +25,6 @@ def opened(path: Path) -> LogDirectory:
 def broker(tmp_path: Path) -> Iterator[Broker]:
     """One that is registered, and has not been told anything yet."""
     broker = Broker(BrokerConfig.of({"broker.id": "1"}))
-    broker.image = ClusterImage("our-cluster")
     broker.logs = opened(tmp_path)
     broker.lease.broker_epoch = THIS_LIFE
     yield broker

@@ -88,7 +88,7 @@ async def busy_threads(inspections: Inspections) -> AsyncIterator[None]:
         begun[number].set()
         release.wait()
 
-    tasks = [asyncio.create_task(inspections.run(work, number)) for number in range(THREADS)]
+    tasks = [asyncio.create_task(inspections.threads.run(work, number)) for number in range(THREADS)]
     for each in begun:
         await asyncio.to_thread(each.wait)
     try:

@@ -222,7 +222,7 @@ def _partition(entry: SessionPartition, context: Context) -> Partition:
 def _read(plan: Plan, request: FetchRequest, context: Context, replica: _Replica | None) -> Steps[_Found]:
     isolation = Isolation.READ_COMMITTED if request.isolation_level == 1 else Isolation.READ_UNCOMMITTED
     room = min(request.max_bytes, context.broker.config.integer("fetch.max.bytes"))
-    if context.broker.holds_too_many_replies:
+    if context.broker.connections.holds_too_many_replies:
         room = 0
     found = _Found([], [])
     for number, entry in enumerate(plan.wanted):

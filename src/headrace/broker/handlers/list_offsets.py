@@ -115,7 +115,7 @@ async def _look_up(
     for partition, entry, replies, place in lookups:
         timestamp = None if entry.timestamp == _YOUNGEST else entry.timestamp
         try:
-            found = await partition.find(timestamp, context.broker.inspections.run)
+            found = await partition.find(timestamp, context.broker.inspections.threads.run)
             _ensure_answering(partition, entry, context)  # as it was before the records were read
         except FAILURES as error:
             replies[place] = _refused(entry, error)

@@ -1,0 +1,131 @@
+"""What handlers may use of their broker: its components, without sockets and without its life cycle."""
+
+import asyncio
+import time
+from collections.abc import Hashable, Mapping
+from typing import Any
+
+from headrace.broker.config import BrokerConfig
+from headrace.broker.connections import Connections
+from headrace.broker.controller_client import ControllerClient
+from headrace.broker.controller_election import ControllerElection
+from headrace.broker.coordinator_runtime import CoordinatorRuntime
+from headrace.broker.errors import NotLeader, UnknownTopicId
+from headrace.broker.fetch_sessions import FetchSessions
+from headrace.broker.groups import Groups
+from headrace.broker.image import ClusterImage
+from headrace.broker.inspections import Inspections
+from headrace.broker.internal_topics import InternalTopic
+from headrace.broker.lease import Lease
+from headrace.broker.meters import Meters
+from headrace.broker.partition import Partition
+from headrace.broker.producer_ids import ProducerIds
+from headrace.broker.replicas import Replicas
+from headrace.broker.schemas import Schemas
+from headrace.broker.transactions import Transactions
+from headrace.controller.config_admin import ConfigAdmin
+from headrace.controller.errors import UnknownTopicOrPartition
+from headrace.controller.runner import Controller
+from headrace.controller.topic_admin import TopicAdmin
+from headrace.coordination.session import ZooKeeperSession
+from headrace.protocol.buffer_pool import BufferPool
+from headrace.protocol.fields import Buffer
+from headrace.protocol.ids import TopicPartition
+from headrace.security.authorization import Authorizer
+from headrace.security.listeners import Endpoint
+from headrace.storage.directory import LogDirectory
+from headrace.storage.errors import LogOffline
+
+
+class BrokerServices:
+    """The components of a broker. `Broker` creates, starts and stops them."""
+
+    config: BrokerConfig
+    broker_id: int
+    endpoints: list[Endpoint]
+    """What clients are told to connect to, with the ports that are really bound."""
+    ready: asyncio.Event
+    """Set once the controller has sent the cluster's metadata."""
+    authorizer: Authorizer
+    image: ClusterImage
+    session: ZooKeeperSession
+    logs: LogDirectory
+    buffers: BufferPool
+    connections: Connections
+    replicas: Replicas
+    fetch_sessions: FetchSessions
+    inspections: Inspections
+    schemas: Schemas
+    meters: Meters
+    lease: Lease
+    groups: Groups
+    transactions: Transactions
+    coordinators: Mapping[str, CoordinatorRuntime[Any]]
+    """By internal topic."""
+    offsets_topic: InternalTopic
+    producer_ids: ProducerIds
+    topic_admin: TopicAdmin
+    config_admin: ConfigAdmin
+    controller_client: ControllerClient
+    election: ControllerElection | None
+    started_s: float
+    metadata_cache: dict[tuple[Hashable, ...], tuple[int, list[Buffer]]]
+    """Encoded responses about all topics, with the version of the image that they were made from; one for
+    each API version, listener, view of a principal and pair of flags."""
+    long_requests: asyncio.Lock
+    """Held by the request, of any connection, that takes more than a slice."""
+
+    _loop: asyncio.AbstractEventLoop
+
+    @property
+    def loop(self) -> asyncio.AbstractEventLoop:
+        return self._loop
+
+    @property
+    def partitions(self) -> dict[TopicPartition, Partition]:
+        return self.replicas.partitions
+
+    @property
+    def broker_epoch(self) -> int:
+        """The zxid of this broker's registration, which distinguishes it from earlier registrations."""
+        return self.lease.broker_epoch
+
+    @property
+    def controller(self) -> Controller | None:
+        """The controller, while this broker is elected."""
+        return None if self.election is None else self.election.controller
+
+    @property
+    def is_controller(self) -> bool:
+        return self.controller is not None
+
+    def now_ms(self) -> int:
+        return time.time_ns() // 1_000_000
+
+    def partition(self, topic: str, index: int) -> Partition:
+        """Return a partition of this broker, or raise the error that makes a client look elsewhere."""
+        id_ = TopicPartition(topic, index)
+        found = self.partitions.get(id_)
+        if found is not None:
+            return found
+        known = self.image.topics.get(topic)
+        if known is not None and id_ in self.logs.failed:
+            raise LogOffline(self.logs.failed[id_])
+        if known is None or index not in known.replicas:
+            raise UnknownTopicOrPartition(f"there is no partition {topic}-{index}")
+        raise NotLeader(f"{topic}-{index} has no replica on broker {self.broker_id}")
+
+    def topic_name(self, topic_id: bytes) -> str:
+        """Return the name of the topic with this id, or raise UnknownTopicId."""
+        try:
+            return self.image.topic_names[topic_id]
+        except KeyError:
+            raise UnknownTopicId("no topic has this id (UNKNOWN_TOPIC_ID)") from None
+
+    def ensure_lease(self, partition: Partition) -> None:
+        """Raise NotLeader if another broker may lead the partition by now."""
+        self.lease.ensure(partition)
+
+    def disk_failed(self) -> None:
+        """Propose other leaders for the partitions whose logs have failed."""
+        self.replicas.isr_changes.look_at_all()

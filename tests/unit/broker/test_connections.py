@@ -1,0 +1,101 @@
+import asyncio
+from dataclasses import dataclass, field
+
+import pytest
+
+from headrace.broker.config import BrokerConfig
+from headrace.broker.connections import REPLIES_BYTES, Connections
+from headrace.protocol.frame import CHUNK_BYTES
+
+
+@dataclass(eq=False)
+class Client:
+    address: str = "10.0.0.1"
+    client_id: str | None = None
+    last_active: float = 0.0
+    buffered: int = 0
+    unsent: int = 0
+    unsent_now: int = 0
+    events: list[str] = field(default_factory=list)
+
+    def rest(self) -> None:
+        self.events.append("rest")
+
+    def close(self) -> None:
+        self.events.append("close")
+
+    def abort(self) -> None:
+        self.events.append("abort")
+
+
+def connections(**settings: str) -> Connections:
+    given = {name.replace("_", "."): value for name, value in settings.items()}
+    return Connections(BrokerConfig.of(given), lambda: 0)
+
+
+def test_max_connections_counts_all_addresses() -> None:
+    found = connections(max_connections="2")
+
+    assert [found.admit(Client(f"10.0.0.{number}")) for number in range(3)] == [True, True, False]
+
+
+def test_max_connections_per_ip_counts_one_address_until_a_connection_has_ended() -> None:
+    found = connections(max_connections_per_ip="1", max_connections_per_ip_overrides="10.0.0.9:2")
+    first, second = Client(), Client()
+
+    assert found.admit(first)
+    assert not found.admit(second)
+    assert [found.admit(Client("10.0.0.9")) for _ in range(3)] == [True, True, False]
+    found.forget(first)
+    assert found.admit(second)
+
+
+def test_changed_settings_are_for_the_next_connections() -> None:
+    found = connections(max_connections="1")
+    found.admit(Client())
+
+    found.use_config(BrokerConfig.of({"max.connections": "2"}))
+
+    assert found.admit(Client("10.0.0.2"))
+
+
+def test_the_connection_that_exceeds_the_memory_of_all_is_aborted_soon_and_not_at_once() -> None:
+    found = connections(queued_max_request_bytes=str(3 * CHUNK_BYTES))
+    first, second = Client(), Client()
+
+    async def receive() -> None:
+        found.account(first, 2 * CHUNK_BYTES)
+        found.account(second, 2 * CHUNK_BYTES)
+        assert second.events == []
+        await asyncio.sleep(0)
+
+    asyncio.run(receive())
+
+    assert (first.events, second.events) == ([], ["abort"])
+
+
+def test_unsent_responses_are_counted_again_before_others_get_less() -> None:
+    found = connections()
+    slow = Client(unsent_now=REPLIES_BYTES + 1)
+    found.admit(slow)
+    found.account_replies(slow)
+    assert found.holds_too_many_replies
+
+    slow.unsent_now = 0
+
+    assert not found.holds_too_many_replies
+
+
+@pytest.mark.parametrize(("idle_s", "events"), [(0.5, []), (2.0, ["rest"]), (601.0, ["rest", "close"])])
+def test_idle_connections_give_up_their_buffers_and_then_are_closed(idle_s: float, events: list[str]) -> None:
+    found, client = connections(), Client()
+
+    async def look() -> None:
+        client.last_active = asyncio.get_running_loop().time() - idle_s
+        found.admit(client)
+        found.rest_quiet()
+        found.close_idle()
+
+    asyncio.run(look())
+
+    assert client.events == events
