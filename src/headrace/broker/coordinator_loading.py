@@ -8,6 +8,7 @@ import asyncio
 from collections.abc import Iterator
 from typing import Any, Final
 
+from headrace.broker.cold_reads import without_blocking
 from headrace.coordinator.machine import NO_PRODUCER, CoordinatorMachine
 from headrace.protocol.batch import BatchHeader, read_header
 from headrace.protocol.control_records import ControlRecordType, decode_control_key
@@ -26,7 +27,7 @@ async def load(log: Log, machine: CoordinatorMachine[Any]) -> int:
     loader = _Loader(machine)
     offset, end = log.log_start_offset, log.log_end_offset
     while offset < end:
-        data = log.read(offset, SLICE_BYTES, max_offset=end)
+        data = await without_blocking(lambda start=offset: log.read(start, SLICE_BYTES, max_offset=end))  # type: ignore[misc]
         if not data:
             break
         for header, batch in _batches(data):

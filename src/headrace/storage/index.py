@@ -14,6 +14,7 @@ from pathlib import Path
 from struct import Struct
 from typing import ClassVar, NamedTuple
 
+from headrace.storage import page_cache
 from headrace.storage.config import MAX_INT32
 from headrace.storage.errors import CorruptIndex
 from headrace.storage.files import write_all
@@ -135,12 +136,12 @@ class IndexFile:
             size = min(_PAGE_ENTRIES, self._stored_entries() - start) * self.entry.size
             try:
                 with self.path.open("rb", buffering=0) as file:
-                    data = os.pread(file.fileno(), size, start * self.entry.size)
+                    data = page_cache.pread(self.path, file.fileno(), size, start * self.entry.size)
             except FileNotFoundError:
                 raise CorruptIndex(f"{self.path} is missing") from None
             if len(data) != size:
                 raise CorruptIndex(f"{self.path} has become shorter")
-            self._page = page, data
+            self._page = page, bytes(data)
         return self._page[1]
 
     def _stored_entries(self) -> int:

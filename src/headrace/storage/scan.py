@@ -4,13 +4,13 @@ An invalid size, magic or (where it is checked) checksum raises CorruptLog with 
 of the batch, after all earlier batches have been yielded.
 """
 
-import os
 from collections.abc import Iterator
 from pathlib import Path
 
 from crc32c import crc32c
 
 from headrace.protocol.batch import CRC_START, HEADER_SIZE, MAGIC, BatchHeader, read_header
+from headrace.storage import page_cache
 from headrace.storage.errors import CorruptLog
 
 CHUNK = 256 * 1024
@@ -25,7 +25,7 @@ class Scanner:
         self._end = end
         self._chunk = chunk
         self._start = 0
-        self._data = b""
+        self._data: bytes | bytearray = b""
 
     def headers(self, start: int = 0) -> Iterator[tuple[int, BatchHeader]]:
         """Yield the position and header of every batch from `start` on."""
@@ -70,7 +70,8 @@ class Scanner:
         offset = position - self._start
         if not 0 <= offset <= len(self._data) - size:
             wanted = min(max(size, self._chunk), self._end - position)
-            self._start, self._data = position, os.pread(self._descriptor, wanted, position)
+            self._start = position
+            self._data = page_cache.pread(self._path, self._descriptor, wanted, position)
             offset = 0
             if len(self._data) < size:
                 raise CorruptLog(self._path, position, f"the file ends {size - len(self._data)} bytes early")

@@ -20,6 +20,7 @@ from headrace.protocol.batch import (
     read_offset_and_size,
 )
 from headrace.protocol.compression import Buffer
+from headrace.storage import page_cache
 from headrace.storage.config import LogConfig
 from headrace.storage.errors import CorruptIndex, CorruptLog
 from headrace.storage.files import (
@@ -282,8 +283,8 @@ class Segment:
             raise CorruptIndex(f"{self.time_index.path} has {entry}, which is not in the log")
         return position
 
-    def _pread(self, size: int, position: int) -> bytes:
-        data = os.pread(self.descriptor, size, position)
+    def _pread(self, size: int, position: int) -> bytes | bytearray:
+        data = page_cache.pread(self.path, self.descriptor, size, position)
         if len(data) < size:
             raise CorruptLog(self.path, position + len(data), f"{size - len(data)} bytes are missing")
         return data

@@ -13,8 +13,10 @@ Replicas:  a follower reads up to the log's end, and what it asks for says what 
 Not yet:   quotas.
 """
 
-from collections.abc import Awaitable
-from dataclasses import dataclass
+import asyncio
+from collections.abc import Awaitable, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from headrace.broker.dispatch import Context, Encoded, handles
@@ -41,9 +43,11 @@ from headrace.protocol.schema.fetch import (
 from headrace.protocol.schema.index import ApiKey
 from headrace.security.authorization import Operation
 from headrace.storage.errors import OffsetOutOfRange
+from headrace.storage.page_cache import NotCached, cached_only
 
 ZSTD = 10
 BY_ID = 13
+MAX_LOADS = 16  # of missing parts for one Fetch: index, position and data of each cold partition
 READ_AT_ONCE = 256  # partitions; more of them are read in slices
 STEP = 16  # partitions between two steps
 
@@ -79,6 +83,8 @@ def fetch(
     if len(plan.wanted) > READ_AT_ONCE:
         return (yield from _fetch_many(plan, request, context, replica))
     found = at_once(_read(plan, request, context, replica))
+    if found.missing:
+        return _load_and_reply(plan, request, context, replica, found.missing)
     if _is_enough(plan, found, request):
         return (yield from _reply(plan, found, replica))
     partitions = at_once(_partitions(plan, context))
@@ -98,6 +104,8 @@ def _fetch_many(
     is_waiting = False
     try:
         found = yield from _read(plan, request, context, replica)
+        if found.missing:
+            return _load_and_reply(plan, request, context, replica, found.missing)
         if _is_enough(plan, found, request):
             return (yield from _reply(plan, found, replica))
         waiting.arrived(found.size)
@@ -153,6 +161,33 @@ async def _wait(
     finally:
         waiting.wake()  # if it is the client that has gone
     found = await in_slices(_read(plan, request, context, replica))
+    if found.missing:
+        return await _load_and_reply(plan, request, context, replica, found.missing)
+    return await _encoded_reply(plan, found, context, replica)
+
+
+async def _load_and_reply(
+    plan: Plan,
+    request: FetchRequest,
+    context: Context,
+    replica: "_Replica | None",
+    missing: Sequence[NotCached],
+) -> FetchResponse | Encoded:
+    """Load what is not in the page cache in a thread, and reply with what there is then."""
+    for attempt in range(MAX_LOADS):
+        for each_missing in missing:
+            await asyncio.to_thread(each_missing.load)
+        is_last = attempt == MAX_LOADS - 1  # the page cache is under pressure
+        found = await in_slices(_read(plan, request, context, replica, may_block=is_last))
+        missing = found.missing
+        if not missing:
+            break
+    return await _encoded_reply(plan, found, context, replica)
+
+
+async def _encoded_reply(
+    plan: Plan, found: "_Found", context: Context, replica: "_Replica | None"
+) -> FetchResponse | Encoded:
     response = await in_slices(_reply(plan, found, replica))
     if len(plan.wanted) > READ_AT_ONCE:
         return Encoded(await in_slices(response.encode_in_slices(context.version)))
@@ -181,6 +216,7 @@ class _Found:
     meters: list[tuple[TopicMeter, int]]  # whose bytes, and how many; 0: an error
     size: int = 0
     failed: bool = False
+    missing: list[NotCached] = field(default_factory=list)  # what would have to be read from the disk
 
     def add(self, entry: SessionPartition, data: PartitionData, meter: TopicMeter) -> None:
         """What one partition gives."""
@@ -219,7 +255,15 @@ def _partition(entry: SessionPartition, context: Context) -> Partition:
         raise UnknownTopicId(str(error)) from error
 
 
-def _read(plan: Plan, request: FetchRequest, context: Context, replica: _Replica | None) -> Steps[_Found]:
+def _read(
+    plan: Plan,
+    request: FetchRequest,
+    context: Context,
+    replica: _Replica | None,
+    *,
+    may_block: bool = False,
+) -> Steps[_Found]:
+    reading = nullcontext if may_block else cached_only
     isolation = Isolation.READ_COMMITTED if request.isolation_level == 1 else Isolation.READ_UNCOMMITTED
     room = min(request.max_bytes, context.broker.config.integer("fetch.max.bytes"))
     if context.broker.connections.holds_too_many_replies:
@@ -240,10 +284,14 @@ def _read(plan: Plan, request: FetchRequest, context: Context, replica: _Replica
                     data = _elsewhere(partition, entry, nearer)
                     found.failed = True  # there is something to say, so nobody waits
                 else:
-                    data = _read_one(partition, entry, limit, isolation, context, first=first)
+                    with reading():
+                        data = _read_one(partition, entry, limit, isolation, context, first=first)
             else:
-                data = _read_for_replica(partition, entry, limit, replica, context, first=first)
+                with reading():
+                    data = _read_for_replica(partition, entry, limit, replica, context, first=first)
                 found.failed = found.failed or data.diverging_epoch.epoch != -1
+        except NotCached as missing:
+            found.missing.append(missing)
         except FAILURES as error:
             found.failed = True
             found.add(entry, _failed(entry, error), context.broker.meters.of(entry.topic))

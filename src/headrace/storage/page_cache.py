@@ -1,0 +1,77 @@
+"""Reads that do not wait for the disk: the event loop reads only what is in the page cache.
+
+    with cached_only():
+        data = log.read(offset, max_bytes)    # raises NotCached instead of waiting
+
+`NotCached.load` reads what was missing, in another thread, and then the read is repeated.
+"""
+
+import errno
+import os
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
+
+READAHEAD_BYTES: Final = 1024 * 1024  # that `load` reads at least
+_NOWAIT: Final = getattr(os, "RWF_NOWAIT", 0)  # Linux
+_UNSUPPORTED: Final = {errno.EOPNOTSUPP, errno.ENOSYS, errno.EINVAL}
+
+
+class _Mode(threading.local):
+    cached_only = False
+
+
+_mode = _Mode()
+
+
+class NotCached(Exception):
+    """A read would have to wait for the disk. Nothing has changed."""
+
+    def __init__(self, path: Path, position: int, size: int) -> None:
+        super().__init__(f"{size} bytes at {position} of {path} are not in the page cache")
+        self._path, self._position, self._size = path, position, size
+
+    def load(self) -> None:
+        """Read what was missing into the page cache. A file that was deleted meanwhile is ignored."""
+        try:
+            descriptor = os.open(self._path, os.O_RDONLY)
+        except FileNotFoundError:
+            return
+        try:
+            position, end = self._position, self._position + max(self._size, READAHEAD_BYTES)
+            while position < end and os.pread(descriptor, READAHEAD_BYTES, position):
+                position += READAHEAD_BYTES
+        finally:
+            os.close(descriptor)
+
+
+@contextmanager
+def cached_only() -> Iterator[None]:
+    """Have reads of this thread raise NotCached instead of waiting. The block must not await."""
+    _mode.cached_only = True
+    try:
+        yield
+    finally:
+        _mode.cached_only = False
+
+
+def pread(path: Path, descriptor: int, size: int, position: int) -> bytes | bytearray:
+    """Return up to `size` bytes of an open file; raise NotCached within `cached_only` if they are on disk."""
+    if not _mode.cached_only or not _NOWAIT or not size:
+        return os.pread(descriptor, size, position)
+    data = bytearray(size)
+    try:
+        count = os.preadv(descriptor, [data], position, _NOWAIT)
+    except BlockingIOError:
+        raise NotCached(path, position, size) from None
+    except OSError as error:
+        if error.errno in _UNSUPPORTED:  # such as a file system in memory
+            return os.pread(descriptor, size, position)
+        raise
+    if count == size:
+        return data
+    if position + count < os.fstat(descriptor).st_size:
+        raise NotCached(path, position, size)
+    return data[:count]

@@ -1,0 +1,95 @@
+"""Reads that do not wait for the disk. The kernel keeps a file in memory unless it is told to forget it."""
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from headrace.storage.log import Log
+from headrace.storage.page_cache import NotCached, cached_only, pread
+from headrace.testing.logs import open_test_log
+from headrace.testing.records import make_batch
+
+
+def forget(path: Path) -> None:
+    """Have the kernel drop the pages of a file."""
+    descriptor = os.open(path, os.O_RDWR)
+    os.fsync(descriptor)
+    os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
+    os.close(descriptor)
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Iterator[tuple[Path, int]]:
+    path = tmp_path / "file"
+    path.write_bytes(b"0123456789" * 10_000)
+    descriptor = os.open(path, os.O_RDONLY)
+    yield path, descriptor
+    os.close(descriptor)
+
+
+def can_forget(path: Path, descriptor: int) -> bool:
+    """Whether the file system supports reads that do not wait."""
+    forget(path)
+    try:
+        with cached_only():
+            pread(path, descriptor, 10, 0)
+    except NotCached:
+        return True
+    return False
+
+
+def test_a_cached_file_is_read_at_once(file: tuple[Path, int]) -> None:
+    path, descriptor = file
+    with cached_only():
+        assert pread(path, descriptor, 5, 10_000) == b"01234"
+        assert pread(path, descriptor, 20, 99_995) == b"56789"  # to the end of the file
+
+
+def test_what_is_on_disk_is_not_waited_for_and_read_after_it_was_loaded(file: tuple[Path, int]) -> None:
+    path, descriptor = file
+    if not can_forget(path, descriptor):
+        pytest.skip("this file system cannot read without waiting")
+    forget(path)
+
+    with cached_only(), pytest.raises(NotCached) as missing:
+        pread(path, descriptor, 50_000, 0)
+    missing.value.load()
+
+    with cached_only():
+        assert len(pread(path, descriptor, 50_000, 0)) == 50_000
+
+
+def test_other_reads_wait(file: tuple[Path, int]) -> None:
+    path, descriptor = file
+    forget(path)
+
+    assert pread(path, descriptor, 5, 0) == b"01234"
+
+
+def test_a_file_that_was_deleted_need_not_be_loaded(tmp_path: Path) -> None:
+    NotCached(tmp_path / "gone", 0, 10).load()
+
+
+def test_a_log_raises_for_its_segments_and_indexes_until_they_are_loaded(tmp_path: Path) -> None:
+    log: Log = open_test_log(tmp_path / "t-0")
+    for _ in range(200):
+        log.append(make_batch([bytes(1_000)]), leader_epoch=0)
+    log.close()
+    log = open_test_log(tmp_path / "t-0")
+    for path in (tmp_path / "t-0").iterdir():
+        forget(path)
+    loads = 0
+    while True:
+        try:
+            with cached_only():
+                data = log.read(150, 10_000)
+            break
+        except NotCached as missing:
+            missing.load()
+            loads += 1
+            assert loads < 16
+
+    assert bytes(data) == bytes(log.read(150, 10_000))
+    log.close()
