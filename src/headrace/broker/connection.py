@@ -1,4 +1,4 @@
-"""One client's connection: frames in, requests handled as they come, replies out in the same order."""
+"""One connection of a client: requests are handled as they arrive, responses go out in the same order."""
 
 import asyncio
 import inspect
@@ -25,11 +25,11 @@ from headrace.protocol.schema.request_header import RequestHeader
 from headrace.security.listeners import Listener
 from headrace.security.principals import ANONYMOUS
 
-MAX_IN_FLIGHT = 64  # requests of one connection that may wait for their turn to be answered
-SENT_TOGETHER_BYTES = 256 * 1024  # small replies wait for one another, large ones do not
-WRITE_BUFFER_BYTES = 1024 * 1024  # replies a client has not read yet before we stop reading from it
-PARKED_BYTES = 1024 * 1024  # replies that wait for an earlier one before we stop making more of them
-HALF_CLOSED_S = 1.0  # how long a client that sends no more may wait for replies: most such clients are gone
+MAX_IN_FLIGHT = 64  # requests of one connection without a response
+SENT_TOGETHER_BYTES = 256 * 1024  # smaller responses are sent together
+WRITE_BUFFER_BYTES = 1024 * 1024  # unread responses before requests are no longer read
+PARKED_BYTES = 1024 * 1024  # responses that wait for an earlier one before no more requests are handled
+HALF_CLOSED_S = 1.0  # for pending responses after a client has closed its side: most such clients are gone
 SLICED_BYTES: Final = 32 * 1024  # a request larger than this is decoded in slices
 _LATE = frozenset(key.to_bytes(2, "big") for key in (ApiKey.FETCH, ApiKey.METADATA))  # a frame's first bytes
 
@@ -37,7 +37,7 @@ logger = logging.getLogger(__name__)
 
 
 class _Slot:
-    """The place of one reply in the order of replies; filled when it is ready."""
+    """The place of one response in the order of responses; filled when it is ready."""
 
     __slots__ = ("buffers",)
 
@@ -46,11 +46,11 @@ class _Slot:
 
 
 class Connection(asyncio.BufferedProtocol):
-    """Bounded in everything: frame size, requests in flight, replies unread. An error closes only it.
+    """Frame size, requests in flight and unread responses are bounded. An error closes only this connection.
 
-    A Fetch, whose reply may be large, is not begun before all earlier requests have been answered. Neither is
-    Metadata: behind a long poll it would tell of leaders that have died meanwhile. A request that takes more
-    than a slice goes on in a task, and later ones of the connection wait for it.
+    A Fetch, whose response may be large, is not handled before all earlier requests have been answered.
+    Neither is Metadata: behind a long poll it would return leaders that have failed meanwhile. A request that
+    takes more than a slice continues in a task, and later ones of the connection wait for it.
     """
 
     def __init__(self, broker: BrokerServices, handlers: Mapping[int, Handler], listener: Listener) -> None:
@@ -59,33 +59,33 @@ class Connection(asyncio.BufferedProtocol):
         self._listener = listener
         self._handlers = handlers
         self._frames = FrameBuffer(broker.config.integer("socket.request.max.bytes"), broker.buffers)
-        self._backlog: deque[memoryview] = deque()  # frames that came in one piece with earlier ones
+        self._backlog: deque[memoryview] = deque()  # frames that arrived together with earlier ones
         self._slots: deque[_Slot] = deque()
-        self._parked = 0  # bytes of the replies in `_slots`
-        self._out: list[Buffer] = []  # replies that are ready, to be sent together
+        self._parked = 0  # bytes of the responses in `_slots`
+        self._out: list[Buffer] = []  # responses that are ready, to be sent together
         self._out_bytes = 0
         self._tasks: set[asyncio.Task[None]] = set()
         self._transport: asyncio.Transport | None = None
         self._peer_reads = True
         self._paused = False
-        self._is_slicing = False  # a long request is under way, or others have their turn
+        self._is_slicing = False  # a long request is in progress, or other connections have their turn
         self._sending_soon = False
         self._half_closed = False
         self.last_active = broker.loop.time()
         self.address = ""
         self.principal = ANONYMOUS
-        self.client_id: str | None = None  # what the client calls itself, once it has asked for something
-        self.buffered = 0  # bytes of memory that its receive buffer takes
-        self.unsent = 0  # bytes of replies that it held when it last looked
+        self.client_id: str | None = None  # of its last request
+        self.buffered = 0  # bytes of its receive buffer
+        self.unsent = 0  # bytes of unsent responses that are accounted for
 
     @property
     def unsent_now(self) -> int:
-        """Bytes of replies that are made and have not reached the client's socket."""
+        """Bytes of responses that are ready and not yet written to the socket."""
         if self._transport is None:
             return 0
         return self._parked + self._out_bytes + self._transport.get_write_buffer_size()
 
-    # -- what the event loop calls -------------------------------------------------------------
+    # -- asyncio.BufferedProtocol -------------------------------------------------------------
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast("asyncio.Transport", transport)
@@ -110,7 +110,7 @@ class Connection(asyncio.BufferedProtocol):
         return buffer
 
     def rest(self) -> None:
-        """Give the receive buffer back while the client is quiet."""
+        """Give the receive buffer back until the client sends something."""
         if self._frames.capacity or self.buffered:
             self._frames.rest()
             self._connections.account(self, self._frames.capacity)
@@ -126,7 +126,7 @@ class Connection(asyncio.BufferedProtocol):
             self._work()
 
     def _work(self) -> None:
-        """Handle what has been received, as long as the replies find takers; send them in one go."""
+        """Handle the received requests while the client reads its responses; send responses together."""
         try:
             self._regulate()
             until = perf_counter() + SLICE_S
@@ -147,7 +147,7 @@ class Connection(asyncio.BufferedProtocol):
             self.close()
 
     def _let_others(self) -> None:
-        """Go on with the backlog after others: a chunk holds thousands of small requests."""
+        """Let other connections have a turn: a chunk may hold thousands of small requests."""
         self._is_slicing = True
         self._regulate()
         self._broker.loop.call_soon(self._slice_begins)
@@ -157,7 +157,7 @@ class Connection(asyncio.BufferedProtocol):
         self._regulate()
 
     def eof_received(self) -> bool:
-        """Answer what was asked, as far as that is soon done, and close."""
+        """Send the responses that are ready soon, and close."""
         if not self._slots and not self._backlog:
             return False
         self._half_closed = True
@@ -210,13 +210,13 @@ class Connection(asyncio.BufferedProtocol):
         self._broker.meters.request(key).done(began)
 
     def _call(self, request: Any, handler: Handler, context: Context) -> Any:
-        """What the handler returns: a reply, steps that lead to one, or something to be awaited."""
+        """Return what the handler returns: a response, steps that lead to one, or an awaitable."""
         if (handler.on_controller or handler.when_ready) and not can_answer(handler, self._broker):
             return self._answer_elsewhere(request, handler, context)
         return call(handler, request, context)
 
     def _decode_and_call(self, body: memoryview, handler: Handler, context: Context) -> Steps[Any]:
-        """The same for a large request."""
+        """Decode a large request in steps, then call its handler."""
         request = yield from decode_request_in_slices(handler.key, context.version, body)
         result = self._call(request, handler, context)
         if isinstance(result, GeneratorType):
@@ -224,7 +224,7 @@ class Connection(asyncio.BufferedProtocol):
         return result
 
     async def _finish(self, work: Sliced[Any], version: int) -> Reply:
-        """The reply to a long request. One at a time over all connections: each takes its memory."""
+        """Return the response to a long request. One at a time over all connections, to bound the memory."""
         async with self._broker.long_requests:
             with without_collections():
                 try:
@@ -237,14 +237,14 @@ class Connection(asyncio.BufferedProtocol):
         return await self._encoded(reply, version) if inspect.isawaitable(reply) else cast("Reply", reply)
 
     async def _encoded(self, result: Awaitable[Reply], version: int) -> Reply:
-        """The reply to a large request, which may be as large."""
+        """Return the response to a large request, encoded in slices: it may be as large."""
         reply = await result
         if isinstance(reply, Message):
             return Encoded(await in_slices(reply.encode_in_slices(version)))
         return reply
 
     async def _answer_elsewhere(self, request: Any, handler: Handler, context: Context) -> Any:
-        """Wait until this broker knows its cluster; what is the controller's to answer goes to it."""
+        """Wait until this broker has the cluster's metadata; forward a request for the controller."""
         await self._broker.ready.wait()
         if handler.on_controller and not can_answer(handler, self._broker):
             return await forward(request, context)
@@ -261,7 +261,7 @@ class Connection(asyncio.BufferedProtocol):
             self._put_out(buffers)
 
     def _put_out(self, buffers: list[Buffer]) -> None:
-        """Add a reply to those that are sent together: a client is woken once, not for each of them."""
+        """Add a response to those that are sent together, so that the client is woken only once."""
         self._out += buffers
         self._out_bytes += sum(map(len, buffers))
         if self._out_bytes >= SENT_TOGETHER_BYTES:
@@ -299,12 +299,12 @@ class Connection(asyncio.BufferedProtocol):
             return
         if len(self._slots) == 1:
             self._send_ready()
-        elif not self._sending_soon:  # others may be ready in the same breath, and go together
+        elif not self._sending_soon:  # others may be ready in the same iteration of the event loop
             self._sending_soon = True
             self._broker.loop.call_soon(self._send_ready)
 
     def _send_ready(self) -> None:
-        """Send the replies at the head of the line that are ready."""
+        """Send the responses that are ready, up to the first one that is not."""
         self._sending_soon = False
         if self._transport is None:
             return
@@ -325,7 +325,7 @@ class Connection(asyncio.BufferedProtocol):
             self.close()
 
     def _regulate(self) -> None:
-        """Read on, and handle what was read, only while the client takes its replies and is not far ahead."""
+        """Pause or resume reading: a client must read its responses and have few requests in flight."""
         pause = (
             not self._peer_reads
             or len(self._slots) >= MAX_IN_FLIGHT
@@ -343,7 +343,7 @@ class Connection(asyncio.BufferedProtocol):
             self._broker.loop.call_soon(self._work)
 
     def close(self) -> None:
-        """Send what is on its way and close."""
+        """Send the responses that are ready and close."""
         self._backlog.clear()
         self._put_out_ready()
         self._send_out()
@@ -351,7 +351,7 @@ class Connection(asyncio.BufferedProtocol):
             self._transport.close()
 
     def abort(self) -> None:
-        """Close at once; replies on their way are lost."""
+        """Close at once; responses that are not sent are lost."""
         self._backlog.clear()
         if self._transport is not None:
             self._transport.abort()

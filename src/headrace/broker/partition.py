@@ -1,4 +1,4 @@
-"""One partition on this broker: its log, who leads it, and how far its records are committed."""
+"""One replica of a partition: its log, its leader, and its high watermark."""
 
 import asyncio
 import logging
@@ -34,7 +34,7 @@ logger = logging.getLogger(__name__)
 
 
 def monotonic_ms() -> int:
-    """The clock by which followers lag: nobody can set it."""
+    """Return the time by which follower lag is measured; it does not change when the clock is set."""
     return time.monotonic_ns() // 1_000_000
 
 
@@ -44,13 +44,13 @@ class Isolation(IntEnum):
 
 
 class Fetched(NamedTuple):
-    """What a Fetch gets of one partition."""
+    """What a Fetch returns of one partition."""
 
     data: Buffer
     high_watermark: int
     last_stable_offset: int
     log_start_offset: int
-    aborted: Sequence[AbortedTxn] | None  # None: the reader did not ask to be spared
+    aborted: Sequence[AbortedTxn] | None  # None: the reader asked for read_uncommitted
 
 
 class Write(NamedTuple):
@@ -61,18 +61,18 @@ class Write(NamedTuple):
 
 
 class SteppedDown(NamedTuple):
-    """A leader's promise to take no more writes: who asked for it, and in which state of the partition."""
+    """A leader's promise to accept no more writes: the controller and partition epoch of the request."""
 
     controller_epoch: int
     partition_epoch: int
 
     def is_answered_by(self, state: PartitionState) -> bool:
-        """Whether `state` was decided after that: by a later controller, or in a later write of this one."""
+        """Return whether `state` has a later controller epoch or partition epoch than the promise."""
         return state.controller_epoch > self.controller_epoch or state.version > self.partition_epoch
 
 
 class Partition:
-    """A replica that this broker has. Every method is called on the event loop."""
+    """A replica of this broker. Every method is called on the event loop."""
 
     def __init__(
         self,
@@ -90,7 +90,7 @@ class Partition:
         self.log = log
         self.high_watermark = max(log.log_start_offset, min(high_watermark, log.log_end_offset))
         self.min_insync_replicas = 1
-        self.throttled_for_followers = False  # as long as they are not in sync
+        self.throttled_for_followers = False  # that are not in the ISR
         self.throttled_as_follower = False
         self.replicas: Sequence[int] = ()
         self.leadership: Leader | None = None  # while this broker leads
@@ -114,7 +114,7 @@ class Partition:
 
     @property
     def version(self) -> int:
-        """How often the partition's state was written: Kafka's partition epoch."""
+        """The partition epoch: how often the state in ZooKeeper was written."""
         return -1 if self._state is None else self._state.version
 
     @property
@@ -122,9 +122,9 @@ class Partition:
         return () if self._state is None else self._state.isr
 
     def become(self, state: PartitionState, replicas: Sequence[int], now_ms: int) -> bool:
-        """Take on the role that the controller has given; what is older than ours changes nothing.
+        """Become leader or follower as `state` says; an older state than the current one is ignored.
 
-        True if there is a new leader, or the old one in a new epoch.
+        Return whether there is a new leader epoch.
         """
         old = self._state
         if self._stepped_down is not None and self._stepped_down.is_answered_by(state):
@@ -132,20 +132,22 @@ class Partition:
         if old is not None and (state.leader_epoch, state.version) <= (old.leader_epoch, old.version):
             if state.version == old.version:
                 self._use_replicas(replicas, now_ms)
-            return False  # if it is the same, a proposal may be under way that it knows nothing of
+            return False  # an ISR change that was proposed for the same state may be pending
         is_new = old is None or state.leader_epoch > old.leader_epoch
         self._state, self.replicas = state, replicas
         if state.leader == self._broker_id:
             self._lead(state, now_ms, is_new=is_new)
         else:
             self.leadership = None
-            self._waiting_acks.fail(NotLeader(f"broker {state.leader} leads {self.id} now"))
+            self._waiting_acks.fail(
+                NotLeader(f"{self.id}: broker {state.leader} leads (NOT_LEADER_OR_FOLLOWER)")
+            )
         if is_new:
             self.wake()
         return is_new
 
     def _use_replicas(self, replicas: Sequence[int], now_ms: int) -> None:
-        """Whoever answers a proposal says who is in sync, and not who has replicas: the update does."""
+        """Apply a changed assignment, which comes without a new partition epoch."""
         self.replicas = replicas
         if self.leadership is not None:
             self.leadership.use_replicas(replicas, now_ms)
@@ -167,9 +169,11 @@ class Partition:
             self.leadership.use_replicas(self.replicas, now_ms)
             self.leadership.use_isr(state.isr, state.elr)
         self._commit()
-        if len(self.isr) < self._wanted_in_sync:
+        if len(self.isr) < self._required_isr_size:
             self._waiting_acks.fail(
-                NotEnoughReplicasAfterAppend(f"{self.id} has only {list(self.isr)} in sync any more")
+                NotEnoughReplicasAfterAppend(
+                    f"{self.id}: the ISR has shrunk to {list(self.isr)} (NOT_ENOUGH_REPLICAS_AFTER_APPEND)"
+                )
             )
 
     def _count_isr(self, more: int) -> None:
@@ -179,8 +183,8 @@ class Partition:
     def _note_epoch(self, epoch: int) -> None:
         try:
             self.log.begin_epoch(epoch)
-        except StorageError as error:  # it leads all the same, and has another lead as soon as it can
-            logger.error("%s: %s", self.id, error)  # noqa: TRY400  the sentence says it all
+        except StorageError as error:  # this leader will propose an ISR without itself
+            logger.error("%s: %s", self.id, error)  # noqa: TRY400  the message has the reason
 
     def use_min_insync_replicas(self, count: int) -> None:
         self.min_insync_replicas = count
@@ -189,43 +193,51 @@ class Partition:
             self._commit()
 
     def ensure_leader(self, epoch: int = ANY_EPOCH) -> None:
-        """Raise unless this broker leads, and in the epoch that the client believes in."""
+        """Raise unless this broker is the leader, in the leader epoch of the request."""
         if self.leadership is None:
-            raise NotLeader(f"broker {self.leader} leads {self.id}, not broker {self._broker_id}")
+            raise NotLeader(
+                f"{self.id}: broker {self.leader} leads, not {self._broker_id} (NOT_LEADER_OR_FOLLOWER)"
+            )
         if epoch != ANY_EPOCH:
             self._ensure_epoch(epoch)
 
     def _ensure_epoch(self, epoch: int) -> None:
         if epoch < self.leader_epoch:
-            raise FencedLeaderEpoch(f"{self.id} is at leader epoch {self.leader_epoch}, not {epoch}")
+            raise FencedLeaderEpoch(
+                f"{self.id}: leader epoch {epoch} is fenced, current is {self.leader_epoch} "
+                "(FENCED_LEADER_EPOCH)"
+            )
         if epoch > self.leader_epoch:
-            raise UnknownLeaderEpoch(f"{self.id} is at leader epoch {self.leader_epoch}, not yet {epoch}")
+            raise UnknownLeaderEpoch(
+                f"{self.id}: leader epoch {epoch} is unknown, current is {self.leader_epoch} "
+                "(UNKNOWN_LEADER_EPOCH)"
+            )
 
     # -- handing leadership over ---------------------------------------------------------------
 
     def step_down(self, controller_epoch: int, partition_epoch: int) -> SteppedDown | None:
-        """Take no more writes, until a later state says who leads; None if this one is later already."""
+        """Accept no more writes until a later state arrives; return None if the current one is later."""
         if self.version > partition_epoch:
             return None
         self._stepped_down = SteppedDown(controller_epoch, partition_epoch)
         return self._stepped_down
 
     def keep_leading(self, stepped_down: SteppedDown) -> None:
-        """Take writes again, unless another request to step down came since: nobody was told of this one."""
+        """Accept writes again, unless there was another request to step down since."""
         if self._stepped_down is stepped_down:
             self._stepped_down = None
 
     def has_all_records(self, broker_id: int) -> bool:
-        """Whether that replica has everything that this one acknowledged, or could."""
+        """Return whether the replica on another broker has every record of this log."""
         if self.leadership is None or self.log.offline is not None:
             return True
         follower = self.leadership.followers.get(broker_id)
         return follower is not None and follower.log_end_offset >= self.log.log_end_offset
 
     def ensure_serving(self) -> None:
-        """Raise if this leader has stepped down: another may lead by now."""
+        """Raise NotLeader if this leader has stepped down: another broker may lead by now."""
         if self._stepped_down is not None:
-            raise NotLeader(f"{self.id}: broker {self._broker_id} is handing leadership over")
+            raise NotLeader(f"{self.id}: broker {self._broker_id} has stepped down (NOT_LEADER_OR_FOLLOWER)")
 
     # -- writing -------------------------------------------------------------------------------
 
@@ -256,15 +268,15 @@ class Partition:
         return Write(appended, self.commit_of_log_end())
 
     def ensure_enough_replicas(self) -> None:
-        """Raise while fewer replicas are in sync than the topic wants."""
-        if len(self.isr) < self._wanted_in_sync:
+        """Raise NotEnoughReplicas while the ISR is smaller than min.insync.replicas."""
+        if len(self.isr) < self._required_isr_size:
             raise NotEnoughReplicas(
-                f"{self.id} has {len(self.isr)} replicas in sync, "
-                f"min.insync.replicas is {self.min_insync_replicas}"
+                f"{self.id}: the ISR has {len(self.isr)} replicas, min.insync.replicas is "
+                f"{self.min_insync_replicas} (NOT_ENOUGH_REPLICAS)"
             )
 
     @property
-    def _wanted_in_sync(self) -> int:
+    def _required_isr_size(self) -> int:
         return min(self.min_insync_replicas, len(self.replicas))
 
     def _grown(self, size: int) -> None:
@@ -273,15 +285,14 @@ class Partition:
         self._commit(size)
 
     def _commit(self, size: int | None = None) -> None:
-        """Raise the high watermark as far as the replicas in sync allow, and let go what waited for it.
+        """Advance the high watermark as far as the ISR allows, and complete the requests that wait for it.
 
-        `size` is what was appended just now: if nobody has to be waited for, that is how much more there is
-        to read.
+        `size` is what was just appended: if it is committed at once, consumers can read that many bytes more.
         """
-        assert self.leadership is not None, "only a leader knows what is committed"
+        assert self.leadership is not None, "only a leader advances the high watermark"
         end = self.log.log_end_offset
         if self.high_watermark >= end:
-            return  # there is no more to commit, as in every partition that nobody writes to
+            return  # everything is committed, as in every partition without writes
         committed = self.leadership.high_watermark(end, self.high_watermark)
         if committed == self.high_watermark:
             return
@@ -295,7 +306,7 @@ class Partition:
 
     @property
     def knows_what_is_committed(self) -> bool:
-        """Whether a leader has heard from enough followers to know all that its predecessors committed."""
+        """Whether the high watermark has reached what was committed before this leader epoch."""
         return self.leadership is None or self.high_watermark >= self.leadership.epoch_start_offset
 
     def commit_of_log_end(self) -> Commit | None:
@@ -310,11 +321,11 @@ class Partition:
     # -- followers -----------------------------------------------------------------------------
 
     def follower_fetches(self, broker_id: int, offset: int, *, broker_epoch: int, now_ms: int) -> None:
-        """A follower asks for `offset`: it has everything before, which may be what was waited for."""
+        """Record that a follower has every record before `offset`; this may advance the high watermark."""
         leadership = self.leadership
-        assert leadership is not None, "a fetch is refused unless this broker leads"
+        assert leadership is not None, "a follower's fetch is refused unless this broker leads"
         if broker_id not in leadership.followers:
-            raise NotLeader(f"broker {broker_id} has no replica of {self.id}")
+            raise NotLeader(f"broker {broker_id} has no replica of {self.id} (NOT_LEADER_OR_FOLLOWER)")
         leadership.fetched(
             broker_id,
             offset,
@@ -325,9 +336,9 @@ class Partition:
         self._commit()
 
     def wanted_isr(self, *, now_ms: int, max_lag_ms: int, live: Collection[int]) -> frozenset[int] | None:
-        """The set that this leader would have in sync, if that is another than it is.
+        """Return the ISR that this leader proposes, or None if the current one is right.
 
-        One whose log has failed wants to be without itself, so that another leads.
+        A leader whose log is offline proposes an ISR without itself, so that another broker leads.
         """
         if self.leadership is None:
             return None
@@ -343,7 +354,7 @@ class Partition:
         )
 
     def diverges(self, offset: int, last_epoch: int) -> EpochEnd | None:
-        """Where a follower's log parted from this one, if it did; it has to go back to there."""
+        """Return where a follower's log diverges from this one, to which it has to truncate, or None."""
         parted = find_divergence(
             self.log.epochs, self.log.log_end_offset, offset=offset, last_epoch=last_epoch
         )
@@ -352,7 +363,7 @@ class Partition:
         return parted
 
     def append_as_follower(self, data: Buffer, *, high_watermark: int, log_start_offset: int) -> None:
-        """Take over what the leader sent."""
+        """Append what the leader sent, and follow its high watermark and log start offset."""
         if data:
             size = len(data)
             self.log.append_as_follower(data)
@@ -371,19 +382,19 @@ class Partition:
                 waiting.look_again()
 
     def truncate_to(self, offset: int) -> None:
-        """Go back to where this log and the leader's were one."""
+        """Truncate the log to where it diverges from the leader's."""
         self.log.truncate_to(offset)
         self.high_watermark = min(self.high_watermark, self.log.log_end_offset)
 
     def start_over_at(self, offset: int) -> None:
-        """The leader has nothing before `offset` any more: neither have we."""
+        """Restart with an empty log at `offset`: the leader has nothing before it any more."""
         self.log.truncate_fully(offset)
         self.high_watermark = offset
 
     # -- reading -------------------------------------------------------------------------------
 
     def read(self, offset: int, max_bytes: int, isolation: Isolation, *, at_least_one: bool) -> Fetched:
-        """Committed batches from `offset` on, as far as `isolation` lets a reader see."""
+        """Return batches from `offset` to the high watermark, or to the last stable offset."""
         stable = self.log.last_stable_offset(self.high_watermark)
         end = stable if isolation is Isolation.READ_COMMITTED else self.high_watermark
         data = self.log.read(offset, max_bytes, max_offset=end, at_least_one=at_least_one)
@@ -393,20 +404,22 @@ class Partition:
         return Fetched(data, self.high_watermark, stable, self.log.log_start_offset, aborted)
 
     def read_as_replica(self, offset: int, max_bytes: int, *, at_least_one: bool) -> Fetched:
-        """Batches from `offset` on, committed or not."""
+        """Return batches from `offset` to the log end offset."""
         data = self.log.read(offset, max_bytes, at_least_one=at_least_one)
         stable = self.log.last_stable_offset(self.high_watermark)
         return Fetched(data, self.high_watermark, stable, self.log.log_start_offset, None)
 
     def ensure_readable(self, epoch: int) -> None:
-        """Raise unless clients may read here: from the leader, or from a follower that keeps up."""
+        """Raise NotLeader unless clients may read here: from the leader, or from a follower in the ISR."""
         if self.leadership is None and (self.leader == -1 or self._broker_id not in self.isr):
-            raise NotLeader(f"broker {self.leader} leads {self.id}, not broker {self._broker_id}")
+            raise NotLeader(
+                f"{self.id}: broker {self.leader} leads, not {self._broker_id} (NOT_LEADER_OR_FOLLOWER)"
+            )
         if epoch != ANY_EPOCH:
             self._ensure_epoch(epoch)
 
     def end_offset(self, isolation: Isolation | None) -> int:
-        """The offset after the last that such a reader sees; without isolation, the log's end."""
+        """Return the offset after the last one that a reader sees; without isolation the log end offset."""
         if isolation is None:
             return self.log.log_end_offset
         if isolation is Isolation.READ_COMMITTED:
@@ -414,7 +427,7 @@ class Partition:
         return self.high_watermark
 
     async def find(self, timestamp: int | None, run: Run) -> FoundOffset | None:
-        """The first record at `timestamp` or later, the youngest if that is None; `run` has a thread read."""
+        """Return the first record at `timestamp` or later; None finds the maximum. `run` uses a thread."""
         while True:
             cuts = self.log.cuts
             search = self.log.timestamp_search(timestamp)
@@ -422,7 +435,7 @@ class Partition:
                 while (step := search.next_step()) is not None:
                     await run(step)
             except CorruptLog:
-                if self.log.cuts == cuts:  # else segments went while they were searched
+                if self.log.cuts == cuts:  # otherwise segments were deleted during the search
                     raise
             except OSError as error:
                 if self.log.cuts == cuts:
@@ -432,10 +445,10 @@ class Partition:
                     return search.found
 
     def delete_records_before(self, offset: int) -> int:
-        """Move the log's start up to `offset`, at most to the high watermark; return where it is now."""
+        """Advance the log start offset to `offset`, at most to the high watermark, and return it."""
         self.ensure_leader()
         if self.log.config.compact and not self.log.config.delete:
-            raise PolicyViolation(f"the cleanup.policy of {self.id} does not let records be deleted")
+            raise PolicyViolation(f"{self.id}: cleanup.policy has no delete (POLICY_VIOLATION)")
         if offset == -1:
             offset = self.high_watermark
         if offset > self.high_watermark:
@@ -453,12 +466,14 @@ class Partition:
         self._followers.discard(fetch)
 
     def wake(self) -> None:
-        """Something other than new records has changed: let every reader look for itself."""
+        """Complete every waiting fetch: something other than new records has changed."""
         for waiting in (*self._readers, *self._followers):
             waiting.wake()
 
     def close(self) -> None:
-        """The partition leaves this broker: whoever waits for it is told so."""
+        """Answer every waiting request: this broker no longer has the replica."""
         self.leadership = None
-        self._waiting_acks.fail(NotLeader(f"{self.id} is not on broker {self._broker_id} any more"))
+        self._waiting_acks.fail(
+            NotLeader(f"{self.id} has no replica on broker {self._broker_id} (NOT_LEADER_OR_FOLLOWER)")
+        )
         self.wake()

@@ -1,4 +1,4 @@
-"""The broker: starts in order, answers, keeps house, and stops in the reverse order."""
+"""The broker: creates its components, starts them in order, and stops them in the reverse order."""
 
 import asyncio
 import errno
@@ -56,7 +56,7 @@ from headrace.storage.directory import LogDirectory
 from headrace.storage.identity import Identity
 
 _JOIN_TIMEOUT_S = 60.0
-_FINISHING_S = 2.0  # for changes to the cluster that are under way when a broker is told to stop
+_FINISHING_S = 2.0  # for changes to the cluster that are in progress when the broker stops
 
 _QUIET_S = 1.0  # after which a connection is without a receive buffer until its client sends something
 REPLIES_BYTES = 256 * 1024 * 1024  # made and not sent, over all connections, before Fetches get less
@@ -70,7 +70,7 @@ class Broker(BrokerServices):
     def __init__(self, config: BrokerConfig) -> None:
         self.config = config
         self.broker_id = config.broker_id
-        self.handlers: Mapping[int, Handler] = HANDLERS  # who answers what comes over the wire
+        self.handlers: Mapping[int, Handler] = HANDLERS  # for requests of connections
         self.ready = asyncio.Event()
         self.authorizer = ALLOW_ALL
         self.fetch_sessions = FetchSessions(config.integer("max.incremental.fetch.session.cache.slots"))
@@ -134,13 +134,13 @@ class Broker(BrokerServices):
 
     @property
     def bootstrap(self) -> str:
-        """What clients connect to first: HOST:PORT, one for each listener."""
+        """HOST:PORT of each listener, as clients write bootstrap.servers."""
         return ",".join(endpoint.address for endpoint in self.endpoints)
 
     # -- life ----------------------------------------------------------------------------------
 
     async def start(self) -> None:
-        """Open the logs, join the cluster and take connections; what fails leaves nothing behind."""
+        """Open the logs, join the cluster and accept connections; a failure releases everything."""
         self._loop = asyncio.get_running_loop()
         if self.config.without_effect:
             logger.warning("these settings have no effect: %s", ", ".join(self.config.without_effect))
@@ -167,7 +167,9 @@ class Broker(BrokerServices):
     async def _join(self) -> None:
         self.producer_ids = ProducerIds(self.session, self.broker_id)
         await self._listen()
-        for server in self._servers:  # the controller has to get through; clients wait until we are ready
+        for (
+            server
+        ) in self._servers:  # for the controller: requests of clients wait until this broker is ready
             await server.start_serving()
         await self._join_cluster()
         self._housekeeping.start()
@@ -250,7 +252,7 @@ class Broker(BrokerServices):
         return await self.peers.connect(registration)
 
     async def stop(self) -> None:
-        """Stop cleanly: leaders moved, no new requests, logs flushed and marked, the registration gone."""
+        """Stop cleanly: move leaders, accept no requests, flush and mark the logs, remove the registration."""
         if len(self.image.brokers) > 1:
             await self.controller_client.controlled_shutdown(self.broker_epoch)
         self._housekeeping.stop()
@@ -270,7 +272,7 @@ class Broker(BrokerServices):
             runtime.stop()
 
     def _open_logs(self) -> LogDirectory:
-        # The topics' own settings are not known yet: they come with the image, before any append.
+        # The topics' own configurations are not known yet: they arrive with the metadata, before any append.
         return LogDirectory.open(
             self.config.log_dir,
             Identity(self.broker_id, self.image.cluster_id),
@@ -306,7 +308,7 @@ class Broker(BrokerServices):
     # -- configuration --------------------------------------------------------------------------
 
     def reload(self, config: BrokerConfig) -> list[str]:
-        """Take over what a re-read file says and can change now; return what needs a restart."""
+        """Apply a changed properties file; return the settings that need a restart."""
         changed = {
             name for name in BROKER_SETTINGS.by_name if config.given.get(name) != self.config.given.get(name)
         }
@@ -317,7 +319,7 @@ class Broker(BrokerServices):
         return sorted(fixed)
 
     def config_changed(self, kind: str, name: str, values: Mapping[str, str]) -> None:
-        """Settings in ZooKeeper have changed: put them in force."""
+        """Apply a configuration that has changed in ZooKeeper."""
         if kind != "brokers":
             self._resource_config_changed(kind, name, values)
             return
@@ -331,7 +333,7 @@ class Broker(BrokerServices):
         try:
             self._use(self.config.with_dynamic(for_all, for_this))
         except InvalidSetting as error:
-            logger.warning("the settings of %s in ZooKeeper are not used: %s", name, error)
+            logger.warning("the configuration of broker %s in ZooKeeper is ignored: %s", name, error)
 
     def _resource_config_changed(self, kind: str, name: str, values: Mapping[str, str]) -> None:
         if kind == "topics":
@@ -340,7 +342,7 @@ class Broker(BrokerServices):
             try:
                 timeouts = consumer_timeouts(values, self.config.values)
             except InvalidSetting as error:
-                logger.warning("the settings of group %.100r in ZooKeeper are not used: %s", name, error)
+                logger.warning("the configuration of group %.100r in ZooKeeper is ignored: %s", name, error)
                 return
             _put(self.image.group_configs, name, values)
             self.groups.configure(name, timeouts)
@@ -365,7 +367,7 @@ class Broker(BrokerServices):
     # -- other brokers -------------------------------------------------------------------------
 
     async def handle_locally(self, request: Message, version: int) -> Any:
-        """What a handler of this broker answers, asked without a wire."""
+        """Return the response of a handler of this broker to a request of its own."""
         assert request.__api_key__ is not None, request
         listener = self.config.listener(self.config.inter_broker_listener)
         context = Context(self, listener, f"broker-{self.broker_id}", version, "127.0.0.1", ANONYMOUS)
@@ -398,7 +400,7 @@ class Broker(BrokerServices):
 
 
 def _put(configs: dict[str, Mapping[str, str]], name: str, values: Mapping[str, str]) -> None:
-    """Keep the settings of `name`; nothing is kept of one that has none."""
+    """Store the configuration of `name`, or remove an empty one."""
     if values:
         configs[name] = values
     else:
