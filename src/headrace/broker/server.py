@@ -252,7 +252,7 @@ class Broker(BrokerServices):
         return await self.peers.connect(registration)
 
     async def stop(self) -> None:
-        """Stop cleanly: move leaders, accept no requests, flush and mark the logs, remove the registration."""
+        """Stop cleanly: move leaders, accept no requests, flush and mark the logs, and unregister."""
         if len(self.image.brokers) > 1:
             await self.controller_client.controlled_shutdown(self.broker_epoch)
         self._housekeeping.stop()
