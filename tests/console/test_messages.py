@@ -82,9 +82,9 @@ def test_messages_are_found_by_key_and_by_text_in_them(reader: Reader) -> None:
 @pytest.mark.parametrize(
     ("query", "sentence"),
     [
-        ("where=offset&offset=x", "'x' is no offset: it is a whole number"),
-        ("where=offset", "say which offset: it is a whole number"),
-        ("where=time&time=yesterday", "'yesterday' is no time"),
+        ("where=offset&offset=x", "the offset is 'x': expected a whole number"),
+        ("where=offset", "the offset is '': expected a whole number"),
+        ("where=time&time=yesterday", "'yesterday' is not a time"),
         ("partition=99", "orders has no partition 99, only 0 to 5"),
         ("after=0:x", "expected partition:offset"),
     ],

@@ -153,7 +153,7 @@ def test_what_is_not_there_is_a_page_with_a_sentence(reader: Reader) -> None:
         ("/ui/groups/nope", "there is no group nope"),
         ("/ui/schemas/nope", "Subject 'nope' not found."),
         ("/ui/schemas/orders-value?version=2&against=9", "orders-value has no version 9"),
-        ("/ui/pipelines/nope", "nothing is known of a pipeline nope"),
+        ("/ui/pipelines/nope", "there is no pipeline nope"),
         ("/ui/nowhere/else", "there is no page nowhere/else here"),
         ("/ui/brokers/77", "there is no broker 77, only 1"),
         ("/ui/brokers/x", "broker_id: Input should be a valid integer"),

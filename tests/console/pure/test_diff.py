@@ -12,11 +12,11 @@ def test_long_stretches_that_are_the_same_are_left_out_and_counted() -> None:
     same = [f"line {index}" for index in range(40)]
     found = differences("\n".join(same), "\n".join([*same[:20], "new", *same[20:]]))
     assert [each.kind for each in found] == ["skipped", "", "", "", "plus", "", "", "", "skipped"]
-    assert found[0].text == "17 lines are the same"
+    assert found[0].text == "17 unchanged lines"
 
 
 def test_the_same_twice_is_said_to_be_the_same() -> None:
-    assert differences("x\n" * 50, "x\n" * 50) == [Line("skipped", "50 lines are the same")]
+    assert differences("x\n" * 50, "x\n" * 50) == [Line("skipped", "50 unchanged lines")]
 
 
 def test_json_gets_a_line_for_each_thing_and_other_text_stays() -> None:

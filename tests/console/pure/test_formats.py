@@ -44,7 +44,7 @@ def test_spans_have_their_two_largest_units(milliseconds: int, written: str) -> 
         ("log.cleaner.dedupe.buffer.size", "134217728", "128 MiB"),
         ("log.flush.interval.messages", str(2**63 - 1), "no limit"),
         ("leader.replication.throttled.rate", str(2**63 - 1), "no limit"),
-        ("leader.replication.throttled.rate", "10485760", "10.0 MiB a second"),
+        ("leader.replication.throttled.rate", "10485760", "10.0 MiB per second"),
         ("group.max.size", str(2**31 - 1), "no limit"),
         ("group.consumer.max.size", "4096", ""),
         ("min.insync.replicas", "2", ""),

@@ -6,7 +6,7 @@ import pytest
 
 from headrace.client.errors import NoSuchGroup, Unreachable
 from headrace.client.groups.group import Coordinator, Group, Progress
-from headrace.http.console.sampling import KEPT, TOPICS, WATCHED, Crowded, LagSampler, Sample, sample
+from headrace.http.console.sampling import KEPT, TOPICS, WATCHED, LagSampler, Sample, TooManyWatched, sample
 from headrace.http.console.views.group import history_of
 
 
@@ -83,7 +83,7 @@ def test_there_is_a_bound_on_groups_at_a_time() -> None:
     sampler = LagSampler(Cluster().describe)
     for index in range(WATCHED):
         sampler.watch(f"group-{index}")
-    with pytest.raises(Crowded, match=f"the lag of {WATCHED} groups is being watched already"):
+    with pytest.raises(TooManyWatched, match=f"the lag of {WATCHED} groups is being sampled"):
         sampler.watch("one-more")
     assert sampler.watch("group-0")
 

@@ -1,4 +1,4 @@
-"""Style sheets, scripts and pictures: read once, and served for ever under a name that changes with them."""
+"""Style sheets, scripts and images: cached for good by browsers, under a path that changes with them."""
 
 import hashlib
 import mimetypes
@@ -25,7 +25,7 @@ def _assets() -> dict[str, bytes]:
 
 @cache
 def version() -> str:
-    """Of all assets together: modules import each other by relative names, so they change as one."""
+    """Return the version of all assets together: modules import each other by relative paths."""
     digest = hashlib.sha256()
     for name, content in _assets().items():
         digest.update(f"{name} {len(content)} ".encode() + content)
@@ -33,21 +33,21 @@ def version() -> str:
 
 
 def asset(name: str) -> str:
-    """Where a page finds an asset; KeyError if there is none."""
+    """Return the path of an asset; raise KeyError if there is none."""
     if name not in _assets():
         raise KeyError(name)
     return f"/ui/static/{version()}/{name}"
 
 
-@router.get("/ui/static/{of}/{name}")
-async def static(of: str, name: str) -> Response:
-    """An asset. One of another version is answered with today's, and not to be kept."""
+@router.get("/ui/static/{requested}/{name}")
+async def static(requested: str, name: str) -> Response:
+    """Return an asset. For another version it is the current one, which the browser may not cache."""
     content = _assets().get(name)
     if content is None:
-        raise Problem(HTTPStatus.NOT_FOUND, 404, f"there is no {name} here")
+        raise Problem(HTTPStatus.NOT_FOUND, 404, f"there is no asset {name}")
     suffix = Path(name).suffix
     kind = _TYPES.get(suffix) or mimetypes.guess_type(name)[0] or "application/octet-stream"
-    kept = "public, max-age=31536000, immutable" if of == version() else "no-cache"
+    kept = "public, max-age=31536000, immutable" if requested == version() else "no-cache"
     return Response(
         content, media_type=kind, headers={"Cache-Control": kept, "X-Content-Type-Options": "nosniff"}
     )

@@ -1,4 +1,4 @@
-"""What differs between two schemas, line by line. Pure."""
+"""The differences of two schemas, line by line. Pure."""
 
 import json
 from collections.abc import Iterator
@@ -6,20 +6,20 @@ from dataclasses import dataclass
 from difflib import SequenceMatcher
 from typing import Final
 
-CONTEXT: Final = 3  # lines that are shown around a difference
-LONGEST: Final = 5000  # lines that are compared
+CONTEXT: Final = 3  # unchanged lines around a difference
+LONGEST: Final = 5000  # most lines that are compared
 
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A line of both (""), of the new one (plus), of the old one (minus), or of lines that are left out."""
+    """A line that is in both schemas (""), only in the new (plus) or old one (minus), or a gap (skipped)."""
 
     kind: str
     text: str
 
 
 def readable(text: str) -> str:
-    """JSON with a line for each thing in it; whatever else it is, as it is."""
+    """Return JSON indented, and other text as it is."""
     try:
         return json.dumps(json.loads(text), indent=2, ensure_ascii=False)
     except (ValueError, RecursionError):
@@ -27,7 +27,7 @@ def readable(text: str) -> str:
 
 
 def differences(old: str, new: str) -> list[Line]:
-    """The lines of both, with long stretches that are the same left out."""
+    """Return the lines of both texts, without long unchanged parts."""
     before, after = old.splitlines()[:LONGEST], new.splitlines()[:LONGEST]
     found: list[Line] = []
     blocks = SequenceMatcher(None, before, after, autojunk=False).get_opcodes()
@@ -48,5 +48,5 @@ def _same(lines: list[str], *, is_first: bool, is_last: bool) -> Iterator[Line]:
         yield from (Line("", each) for each in lines)
         return
     yield from (Line("", each) for each in lines[:head])
-    yield Line("skipped", f"{left_out:,} lines are the same")
+    yield Line("skipped", f"{left_out:,} unchanged lines")
     yield from (Line("", each) for each in lines[len(lines) - tail :])

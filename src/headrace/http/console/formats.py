@@ -1,4 +1,4 @@
-"""How figures, sizes and times are written on pages. Pure."""
+"""Numbers, sizes and times as text for pages. Pure."""
 
 from datetime import UTC, datetime
 from typing import Final
@@ -9,23 +9,23 @@ _UNITS: Final = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
 _SPANS: Final = ((86_400_000, "d"), (3_600_000, "h"), (60_000, "min"), (1000, "s"), (1, "ms"))
 _BYTES: Final = (".bytes", ".buffer.size", ".throttled.rate")
 _ENDLESS: Final = {str(2**31 - 1), str(2**63 - 1)}
-_MINUS_ONE: Final = (".ms", ".bytes", ".hours", ".minutes")  # of others it may be a default
+_MINUS_ONE: Final = (".ms", ".bytes", ".hours", ".minutes")  # of other settings, -1 may mean a default
 
 
 def number(value: float | None) -> str:
-    """`12,345`; a dash for what nobody knows."""
+    """Return `12,345`, or a dash for None."""
     return UNKNOWN if value is None else f"{value:,.0f}"
 
 
 def rate(value: float | None) -> str:
-    """Per second: whole from ten on."""
+    """Return a rate per second: with a decimal below ten."""
     if value is None:
         return UNKNOWN
     return f"{value:,.0f}" if value >= 10 or value == 0 else f"{value:.1f}"
 
 
 def size(value: float | None) -> str:
-    """`1.5 MiB`."""
+    """Return a size such as `1.5 MiB`."""
     if value is None:
         return UNKNOWN
     left, unit = float(value), _UNITS[0]
@@ -37,7 +37,7 @@ def size(value: float | None) -> str:
 
 
 def span(milliseconds: float | None) -> str:
-    """`7 d`, `1 h 30 min`: the two largest units that are not zero."""
+    """Return a duration such as `7 d` or `1 h 30 min`: its two largest units that are not zero."""
     if milliseconds is None:
         return UNKNOWN
     left, parts = int(milliseconds), []
@@ -49,14 +49,14 @@ def span(milliseconds: float | None) -> str:
 
 
 def took(milliseconds: float | None) -> str:
-    """How long something lasted: `145 ms`, `4.1 s`, `2 min 5 s`."""
+    """Return a measured duration such as `145 ms`, `4.1 s` or `2 min 5 s`."""
     if milliseconds is None or milliseconds < 1000 or milliseconds >= 60_000:
         return span(milliseconds)
     return f"{milliseconds / 1000:.1f} s"
 
 
 def meaning(name: str, value: str | None) -> str:
-    """What a setting's figure comes to, where that is easier to read: retention.ms=604800000 is `7 d`."""
+    """Return the value of a setting in readable units: retention.ms=604800000 is `7 d`."""
     text = value or ""
     if text in _ENDLESS or (text == "-1" and name.endswith(_MINUS_ONE)):
         return "no limit"
@@ -66,12 +66,12 @@ def meaning(name: str, value: str | None) -> str:
     if name.endswith(".ms") and figure >= 1000:
         return span(figure)
     if name.endswith(_BYTES) and figure >= 1024:
-        return size(figure) + (" a second" if name.endswith(".rate") else "")
+        return size(figure) + (" per second" if name.endswith(".rate") else "")
     return ""
 
 
 def stamp(milliseconds: int | None) -> str:
-    """`2026-11-15 18:20:43.123`, in UTC: scripts put the reader's own time in its place."""
+    """Return `2026-11-15 18:20:43.123` in UTC; a script replaces it by the browser's time."""
     if milliseconds is None or not 0 <= milliseconds < 253_402_300_800_000:  # the year 10,000
         return UNKNOWN
     at = datetime.fromtimestamp(milliseconds / 1000, UTC)
@@ -79,16 +79,16 @@ def stamp(milliseconds: int | None) -> str:
 
 
 def iso(milliseconds: int | None) -> str:
-    """For a `datetime` attribute."""
+    """Return the value of a `datetime` attribute."""
     written = stamp(milliseconds)
     return "" if written == UNKNOWN else written.replace(" ", "T") + "Z"
 
 
 def segment(name: object) -> str:
-    """A name as one segment of a path, whatever is in it."""
+    """Return a name as one segment of a path, whatever is in it."""
     return quote(str(name), safe="")
 
 
 def plural(count: int, one: str, many: str | None = None) -> str:
-    """`1 topic`, `1,000 topics`."""
+    """Return `1 topic` or `1,000 topics`."""
     return f"{count:,} {one if count == 1 else many or one + 's'}"

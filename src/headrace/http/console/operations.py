@@ -1,4 +1,4 @@
-"""What an OpenAPI document says, as a page shows it: operations by subject, bodies as outlines. Pure."""
+"""The operations of an OpenAPI document for the API page, by tag, with examples of bodies. Pure."""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -8,7 +8,7 @@ from shlex import quote
 from typing import Any, Final
 
 VERBS: Final = ("get", "post", "put", "patch", "delete")
-DEEPEST: Final = 6  # objects in objects
+DEEPEST: Final = 6  # nested objects of an example
 OTHERS: Final = "other"
 FIRST: Final = ("cluster", "brokers", "topics", "messages", "groups", "pipelines")
 
@@ -17,7 +17,7 @@ Document = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Parameter:
-    """A part of the path, of the query, or a header."""
+    """A parameter in the path, in the query, or a header."""
 
     name: str
     where: str
@@ -28,21 +28,21 @@ class Parameter:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Operation:
-    """One thing that can be asked."""
+    """A method of a path."""
 
     verb: str
     path: str
     summary: str
     about: str
     parameters: tuple[Parameter, ...]
-    body: str  # an example of it, or nothing
+    body: str  # an example, or an empty string
     media: str
-    answer: str  # an outline of what comes back
+    answer: str  # an example of the response
     statuses: tuple[tuple[str, str], ...]
 
 
 def operations(document: Document) -> dict[str, list[Operation]]:
-    """Every operation, by the last of its tags; what most people look for comes first."""
+    """Return every operation by the last of its tags, the gateway's own API first."""
     found: dict[str, list[Operation]] = {}
     for path, item in document.get("paths", {}).items():
         for verb in VERBS:
@@ -77,7 +77,7 @@ def _operation(document: Document, verb: str, path: str, said: Mapping[str, Any]
 
 
 def curl(operation: Operation, base: str) -> str:
-    """How to ask it on a command line."""
+    """Return the curl command of an operation."""
     parts = ["curl"]
     if operation.verb != "get":
         parts.append(f"-X {operation.verb.upper()}")
@@ -113,7 +113,7 @@ def _resolved(document: Document, schema: Mapping[str, Any]) -> Mapping[str, Any
 
 
 def _options(schema: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
-    """The alternatives of a schema that can be something; null is none."""
+    """Yield the alternatives of a schema, except null."""
     for each in [*schema.get("anyOf", ()), *schema.get("oneOf", ()), *schema.get("allOf", ())]:
         if each.get("type") != "null":
             yield each
@@ -132,7 +132,7 @@ def _type(document: Document, schema: Mapping[str, Any]) -> str:
 
 
 def _example(document: Document, schema: Mapping[str, Any], deep: int) -> Any:
-    """Something of the schema's shape: its own example, its default, or the plainest there is."""
+    """Return an example of a schema: its own, its default, or the simplest value."""
     schema = _resolved(document, schema)
     if schema.get("examples"):
         return schema["examples"][0]
@@ -169,7 +169,7 @@ def _plain(document: Document, schema: Mapping[str, Any], deep: int) -> Any:
 
 
 def phrase(code: str) -> str:
-    """What a status is called."""
+    """Return the phrase of a status code."""
     try:
         return HTTPStatus(int(code)).phrase
     except ValueError:

@@ -1,4 +1,4 @@
-"""From a view to a page: templates that escape everything, headers that allow nothing from elsewhere."""
+"""Pages: templates that escape everything, and headers that allow nothing from other sites."""
 
 import logging
 import re
@@ -36,15 +36,15 @@ HEADERS: Final = {
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cache-Control": "private, no-cache",
 }
-USUAL: Final = "127.0.0.1:9092"  # where commands look for a cluster if they are not told
-_BROKEN: Final = re.compile(r"[^._]*[._]|[^._]+")  # a name in parts that end with a dot or an underscore
+USUAL: Final = "127.0.0.1:9092"  # the default of --bootstrap
+_BROKEN: Final = re.compile(r"[^._]*[._]|[^._]+")  # parts of a name that end with a dot or an underscore
 THEMES: Final = {"light", "dark"}
 
 
 def page(
     request: Request, template: str, *, title: str, answer: HTTPStatus = HTTPStatus.OK, **context: Any
 ) -> HTMLResponse:
-    """A page of the console; `context` is what its template names."""
+    """Return a page; `context` has the variables of its template."""
     bootstrap: str = request.app.state.reach.bootstrap
     theme = request.cookies.get("theme", "")
     html = (
@@ -64,7 +64,7 @@ def page(
 
 
 class PageRoute(APIRoute):
-    """A route whose errors are pages, too."""
+    """A route that answers errors with pages, too."""
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
         handle = super().get_route_handler()
@@ -75,20 +75,18 @@ class PageRoute(APIRoute):
             except Unreachable as error:
                 return _unreachable(request, error)
             except ClientError as error:
-                return _sorry(request, code_of(error)[0], str(error))
-            except Problem as error:
-                return _sorry(request, error.status, str(error))
-            except Refusal as error:
-                return _sorry(request, HTTPStatus(error.status), str(error))
+                return _error_page(request, code_of(error)[0], str(error))
+            except (Problem, Refusal) as error:
+                return _error_page(request, HTTPStatus(error.status), str(error))
             except HTTPException as error:
-                return _sorry(request, HTTPStatus(error.status_code), str(error.detail))
+                return _error_page(request, HTTPStatus(error.status_code), str(error.detail))
             except RequestValidationError as error:
-                said = "; ".join(f"{each['loc'][-1]}: {each['msg']}" for each in error.errors()[:5])
-                return _sorry(request, HTTPStatus.UNPROCESSABLE_ENTITY, said)
+                why = "; ".join(f"{each['loc'][-1]}: {each['msg']}" for each in error.errors()[:5])
+                return _error_page(request, HTTPStatus.UNPROCESSABLE_ENTITY, why)
             except Exception as error:
                 logger.exception("%s failed", request.url.path)
-                said = f"the gateway failed: {type(error).__name__}; its log says more"
-                return _sorry(request, HTTPStatus.INTERNAL_SERVER_ERROR, said)
+                why = f"the gateway failed: {type(error).__name__}; see its log"
+                return _error_page(request, HTTPStatus.INTERNAL_SERVER_ERROR, why)
 
         return answer
 
@@ -103,8 +101,8 @@ def _unreachable(request: Request, error: Unreachable) -> Response:
     )
 
 
-def _sorry(request: Request, status: HTTPStatus, message: str) -> Response:
-    return page(request, "sorry.html", title=status.phrase, answer=status, message=message)
+def _error_page(request: Request, status: HTTPStatus, message: str) -> Response:
+    return page(request, "error.html", title=status.phrase, answer=status, message=message)
 
 
 @cache
@@ -133,12 +131,12 @@ def _environment() -> Environment:
 
 
 def _dotted(name: str) -> Markup:
-    """A long name that may be broken after its dots and underscores."""
+    """Return a long name that may be broken after its dots and underscores."""
     return Markup("").join(Markup("{}<wbr>").format(each) for each in _BROKEN.findall(str(name)))
 
 
 def _ticks(text: str) -> Markup:
-    """What stands between backticks as code; everything is escaped first."""
+    """Return escaped text, with what is between backticks as code."""
     parts = [escape(each) for each in text.split("`")]
     marked = (Markup("<code>{}</code>").format(each) if at % 2 else each for at, each in enumerate(parts))
     return Markup("").join(marked)

@@ -1,7 +1,7 @@
-"""What is known of pipelines: their progress, read on from where the last look ended.
+"""The progress of pipelines, read from their topic; each call continues where the last one ended.
 
-Every look takes in what is new in the topic; what is remembered is bounded, and forgotten if the topic is
-another one. Anybody may write to a topic: what is not what a pipeline would say is passed over.
+What is kept is bounded, and dropped if the topic has been recreated. Any client may write to the topic, so
+records that no pipeline would write are skipped.
 """
 
 import math
@@ -17,8 +17,8 @@ from headrace.pipeline.progress import TOPIC, Progress
 from headrace.pipeline.status import TAIL
 
 STEP_S: Final = 0.2
-LOOK_S: Final = 5.0  # after which the next look goes on
-READ: Final = 50_000  # records that one look takes in
+READ_S: Final = 5.0  # for one call; the next one continues
+MAX_READ: Final = 50_000  # records of one call
 
 _TEXTS: Final = ("pipeline", "query", "event", "watermark", "error")
 _COUNTS: Final = ("at_ms", "batch", "rows", "written", "took_ms", "lag", "state_rows", "state_bytes")
@@ -26,7 +26,7 @@ _RATES: Final = ("rows_per_s", "written_per_s")
 
 
 class Pipelines:
-    """For all pages and threads together."""
+    """The progress that all pages share."""
 
     def __init__(self, bootstrap: str) -> None:
         self._bootstrap = bootstrap
@@ -35,7 +35,7 @@ class Pipelines:
         self._positions: dict[int, int] = {}
 
     def progress(self) -> list[Progress]:
-        """All that is remembered, oldest first; nothing if no pipeline has run on the cluster."""
+        """Return the newest records of progress, oldest first; none if no pipeline has run on the cluster."""
         with self._lock:
             try:
                 self._read_on()
@@ -46,10 +46,10 @@ class Pipelines:
     def _read_on(self) -> None:
         with Follower(self._bootstrap, TOPIC, Start(last=TAIL), positions=self._positions) as follower:
             if any(offset > follower.ends.get(index, 0) for index, offset in self._positions.items()):
-                self._forget()  # it has been made anew; the next look begins at its beginning
+                self._forget()  # the topic has been recreated; the next call starts at its beginning
                 return
-            taken, deadline_s = 0, time.monotonic() + LOOK_S
-            while not follower.at_end and taken < READ and time.monotonic() < deadline_s:
+            taken, deadline_s = 0, time.monotonic() + READ_S
+            while not follower.at_end and taken < MAX_READ and time.monotonic() < deadline_s:
                 records = follower.step(STEP_S)
                 taken += len(records)
                 self._known.extend(each for each in map(read, records) if each is not None)
@@ -61,15 +61,15 @@ class Pipelines:
 
 
 def read(record: Record) -> Progress | None:
-    """What a record says of a pipeline; None if it is somebody else's, or a later version's."""
+    """Return the progress in a record; None if no pipeline of this version has written it."""
     try:
         progress = Progress.decode(record.value or b"")
     except (ValueError, TypeError, AttributeError, RecursionError):
         return None
-    return progress if _is_sound(progress) else None
+    return progress if _is_valid(progress) else None
 
 
-def _is_sound(progress: Progress) -> bool:
+def _is_valid(progress: Progress) -> bool:
     return (
         all(isinstance(getattr(progress, name), str) for name in _TEXTS)
         and all(_is_count(getattr(progress, name)) for name in _COUNTS)

@@ -1,4 +1,4 @@
-"""Lag over time: groups are sampled while somebody looks at them, and a while longer.
+"""Lag of groups over time, sampled while a page shows it and for ten minutes after.
 
 sampler.watch("billing") -> [Sample(at_ms=…, topics={"orders": 12})]
 """
@@ -17,30 +17,32 @@ from headrace.client.groups.group import Group
 EVERY_S: Final = 2.0
 KEPT: Final = 300  # samples of a group: ten minutes
 WATCHED: Final = 32  # groups at a time
-FORGOTTEN_S: Final = 600.0  # after which nobody looks any more
-TOPICS: Final = 6  # of a group that are told apart, those with the most lag
+FORGOTTEN_S: Final = 600.0  # without a request, after which a group is not sampled any more
+TOPICS: Final = 6  # of a group that have their own series: those with the most lag
 
 Ask = Callable[[Sequence[str]], Sequence[Group]]
 
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """A group's lag by topic at one moment; None if the cluster did not say."""
+    """A group's lag by topic at one time; None if the cluster did not answer."""
 
     at_ms: int
     topics: dict[str, int] | None
 
 
-class Crowded(ClientError):
-    """More groups are watched than a gateway takes on."""
+class TooManyWatched(ClientError):
+    """WATCHED groups are being sampled."""
 
     def __init__(self) -> None:
-        super().__init__(f"the lag of {WATCHED} groups is being watched already: close a page of another")
+        super().__init__(
+            f"the lag of {WATCHED} groups is being sampled, the most at a time: close another group's page"
+        )
 
 
 class _Watched:
     def __init__(self, now_s: float) -> None:
-        self.looked_s = now_s
+        self.requested_s = now_s
         self.samples: deque[Sample] = deque(maxlen=KEPT)
 
 
@@ -56,7 +58,7 @@ class LagSampler:
         self._closed = Event()
 
     def watch(self, group: str) -> list[Sample]:
-        """What is known of the group's lag; there will be more from now on. NoSuchGroup if there is none."""
+        """Return a group's samples, and keep sampling it; raise NoSuchGroup if there is no such group."""
         with self._lock:
             known = self._watched.get(group)
         if known is None:
@@ -65,18 +67,18 @@ class LagSampler:
                 known = self._admit(group)
                 known.samples.append(first)
         with self._lock:
-            known.looked_s = self._now_s()
+            known.requested_s = self._now_s()
             return list(known.samples)
 
     def close(self) -> None:
-        """Watch nobody any more."""
+        """Stop sampling."""
         self._closed.set()
 
     def _admit(self, group: str) -> _Watched:
-        """With the lock held."""
+        """Add a group; the caller holds the lock."""
         if group not in self._watched:
             if len(self._watched) >= WATCHED:
-                raise Crowded
+                raise TooManyWatched
             self._watched[group] = _Watched(self._now_s())
         if self._thread is None:
             self._thread = BackgroundThread(self._run, name="headrace-lag", stop=self._closed.set)
@@ -94,7 +96,7 @@ class LagSampler:
             self.take(names)
 
     def take(self, names: Sequence[str]) -> None:
-        """Sample these groups; one that has gone is not watched any more."""
+        """Sample these groups, and drop those that do not exist any more."""
         for name in names:
             now_s = self._now_s()
             try:
@@ -111,12 +113,12 @@ class LagSampler:
 
     def _forget(self) -> None:
         oldest_s = self._now_s() - FORGOTTEN_S
-        for name in [name for name, each in self._watched.items() if each.looked_s < oldest_s]:
+        for name in [name for name, each in self._watched.items() if each.requested_s < oldest_s]:
             del self._watched[name]
 
 
 def sample(now_s: float, group: Group) -> Sample:
-    """A group's lag by topic: of the topics that lag most, and of the others together."""
+    """Return a group's lag by topic: of the topics with the most lag, and of the others together."""
     lags: dict[str, int] = {}
     for each in group.partitions:
         lags[each.topic] = lags.get(each.topic, 0) + (each.lag or 0)

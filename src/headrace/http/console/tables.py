@@ -1,4 +1,4 @@
-"""Long tables: filtered, sorted and cut into pages by what stands in the address, so no script is needed.
+"""Tables that the parameters of the address filter, sort and split into pages, without a script.
 
 table_of(request, topics, columns={"name": …, "size": …}, text=lambda each: each.name).rows
 """
@@ -11,7 +11,7 @@ from urllib.parse import urlencode
 from fastapi import Request
 
 PAGE: Final = 50  # rows
-LONGEST: Final = 500  # of what is looked for
+LONGEST: Final = 500  # most characters of a filter
 
 Row = TypeVar("Row")
 Column = Callable[[Row], Any]
@@ -19,7 +19,7 @@ Column = Callable[[Row], Any]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Table(Generic[Row]):
-    """One page of the rows that were asked for, and the way to the others."""
+    """One page of a table, with links to the other pages and sort orders."""
 
     rows: Sequence[Row]
     total: int  # before the filter
@@ -30,15 +30,15 @@ class Table(Generic[Row]):
     sort: str
     prefix: str
     path: str
-    asked: Mapping[str, str]
+    parameters: Mapping[str, str]
 
     def with_rows(self, rows: Sequence[Row]) -> "Table[Row]":
-        """The same page with more said about its rows."""
+        """Return the same page with other rows, which have more columns filled."""
         return replace(self, rows=rows)
 
     def link(self, **changes: object) -> str:
-        """This page with some of its parameters changed; None removes one."""
-        wanted = dict(self.asked)
+        """Return the address of this page with some parameters changed; None removes one."""
+        wanted = dict(self.parameters)
         for name, value in changes.items():
             key = self.prefix + name
             wanted.pop(key, None)
@@ -47,11 +47,11 @@ class Table(Generic[Row]):
         return f"{self.path}?{urlencode(wanted)}" if wanted else self.path
 
     def sort_link(self, column: str) -> str:
-        """Sorted by a column, or the other way round if it is already."""
+        """Return the address of this page sorted by a column, or in reverse if it already is."""
         return self.link(sort=f"-{column}" if self.sort == column else column, page=None)
 
     def order(self, column: str) -> str:
-        """For `aria-sort`."""
+        """Return the value of `aria-sort` for a column."""
         return {column: "ascending", f"-{column}": "descending"}.get(self.sort, "none")
 
 
@@ -65,17 +65,17 @@ def table_of(
     prefix: str = "",
     size: int = PAGE,
 ) -> Table[Row]:
-    """The page of `rows` that the request's parameters name; what they get wrong is passed over."""
-    asked = dict(request.query_params)
-    query = asked.get(f"{prefix}q", "").strip()[:LONGEST]
-    by = asked.get(f"{prefix}sort", sort)
+    """Return the page of `rows` that the request's parameters select; invalid ones are ignored."""
+    parameters = dict(request.query_params)
+    query = parameters.get(f"{prefix}q", "").strip()[:LONGEST]
+    by = parameters.get(f"{prefix}sort", sort)
     column = columns.get(by.removeprefix("-"))
     if column is None:
         by, column = sort, columns[sort.removeprefix("-")]
     found = [each for each in rows if _matches(text(each), query)] if query else list(rows)
     found = _sorted(found, column, descending=by.startswith("-"))
     pages = max(1, -(-len(found) // size))
-    page = min(pages, max(1, _number(asked.get(f"{prefix}page", ""))))
+    page = min(pages, max(1, _number(parameters.get(f"{prefix}page", ""))))
     return Table(
         rows=found[(page - 1) * size : page * size],
         total=len(rows),
@@ -86,24 +86,24 @@ def table_of(
         sort=by,
         prefix=prefix,
         path=path_of(request),
-        asked=asked,
+        parameters=parameters,
     )
 
 
 def path_of(request: Request) -> str:
-    """The path as it was sent: a name in it may hold anything, and is not to be unquoted."""
+    """Return the undecoded path: names in it may contain anything."""
     raw: bytes = request.scope.get("raw_path") or request.url.path.encode()
     return raw.partition(b"?")[0].decode("latin-1")
 
 
 def _matches(text: str, query: str) -> bool:
-    """All words of the query are in the text, whatever their case."""
+    """Return whether all words of the query are in the text; case does not matter."""
     lower = text.lower()
     return all(word in lower for word in query.lower().split())
 
 
 def _sorted(rows: Sequence[Row], column: Column[Row], *, descending: bool) -> list[Row]:
-    """Those of which nothing is known come last, whichever way round."""
+    """Return sorted rows; those without a value come last in either order."""
     known = [each for each in rows if column(each) is not None]
     unknown = [each for each in rows if column(each) is None]
     return sorted(known, key=column, reverse=descending) + unknown

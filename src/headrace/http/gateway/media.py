@@ -14,7 +14,7 @@ from fastapi.responses import JSONResponse, Response
 from fastapi.routing import APIRoute
 
 from headrace.http.gateway.plain_json import write_json
-from headrace.http.problems import Problem
+from headrace.http.problems import Problem, answers
 
 V2: Final = "application/vnd.kafka.v2+json"
 PLAIN: Final = "application/json"
@@ -24,6 +24,11 @@ PLAIN_TOO: Final[dict[int | str, dict[str, Any]]] = {200: {"content": {PLAIN: {}
 _EMBEDDED: Final = re.compile(r"application/vnd\.kafka\.([a-z]+)\.v2\+json")
 _ANY_V2: Final = frozenset({V2, "application/vnd.kafka+json"})
 _ANYTHING: Final = frozenset({"*/*", "application/*"})
+
+
+def v2_answers(*statuses: HTTPStatus) -> dict[int | str, dict[str, Any]]:
+    """Return the `responses` of a route that may refuse a request with these statuses, in plain JSON."""
+    return {status: each | {"content": {PLAIN: {}}} for status, each in answers(*statuses).items()}
 
 
 class V2JSON(JSONResponse):

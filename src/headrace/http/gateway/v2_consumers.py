@@ -21,9 +21,9 @@ from headrace.http.gateway.bodies import INT64, NO_NUL, PARTITIONS, Body, GroupN
 from headrace.http.gateway.encoding import BadValue
 from headrace.http.gateway.hub import Hub, Shared
 from headrace.http.gateway.instance import ConsumerOptions, Instance, Unreadable
-from headrace.http.gateway.media import PLAIN_TOO, V2JSON, V2Route, check_json, records_type
+from headrace.http.gateway.media import PLAIN_TOO, V2JSON, V2Route, check_json, records_type, v2_answers
 from headrace.http.gateway.plain_json import NotJson, json_answer, read_json
-from headrace.http.problems import Problem, answers
+from headrace.http.problems import Problem
 from headrace.http.raw_names import RawRoute
 from headrace.protocol.ids import TopicPartition
 
@@ -37,7 +37,7 @@ router = APIRouter(
     dependencies=[Depends(check_json)],
     route_class=ConsumerRoute,
     default_response_class=V2JSON,
-    responses=answers(
+    responses=v2_answers(
         HTTPStatus.BAD_REQUEST,
         HTTPStatus.NOT_FOUND,
         HTTPStatus.NOT_ACCEPTABLE,

@@ -17,9 +17,17 @@ from headrace.http.gateway.bodies import INT32, Body, Index, PartitionId, TopicN
 from headrace.http.gateway.delivery import Delivered, Outcome
 from headrace.http.gateway.encoding import BadValue, as_binary, as_json
 from headrace.http.gateway.hub import Hub, Shared
-from headrace.http.gateway.media import FORMATS, PLAIN_TOO, V2JSON, V2Route, embedded_format, of_format
+from headrace.http.gateway.media import (
+    FORMATS,
+    PLAIN_TOO,
+    V2JSON,
+    V2Route,
+    embedded_format,
+    of_format,
+    v2_answers,
+)
 from headrace.http.gateway.schemas import INVALID, TYPES, SchemaCodec, Schemas, framed
-from headrace.http.problems import Problem, answers
+from headrace.http.problems import Problem
 from headrace.http.registry.threads import in_registry_thread
 
 router = APIRouter(
@@ -27,7 +35,7 @@ router = APIRouter(
     route_class=V2Route,
     default_response_class=V2JSON,
     responses=PLAIN_TOO
-    | answers(
+    | v2_answers(
         HTTPStatus.BAD_REQUEST,
         HTTPStatus.NOT_FOUND,
         HTTPStatus.NOT_ACCEPTABLE,

@@ -8,9 +8,9 @@ from fastapi import APIRouter
 from headrace.client.admin.topics import Partition, Topic
 from headrace.client.errors import NoSuchTopic, Unreachable
 from headrace.http.gateway.bodies import PartitionId, TopicName
-from headrace.http.gateway.media import PLAIN_TOO, V2JSON, V2Route
+from headrace.http.gateway.media import PLAIN_TOO, V2JSON, V2Route, v2_answers
 from headrace.http.gateway.topic_cache import no_partition
-from headrace.http.problems import Problem, answers
+from headrace.http.problems import Problem
 from headrace.http.reach import Reach, Reached
 
 router = APIRouter(
@@ -18,7 +18,7 @@ router = APIRouter(
     route_class=V2Route,
     default_response_class=V2JSON,
     responses=PLAIN_TOO
-    | answers(
+    | v2_answers(
         HTTPStatus.BAD_REQUEST,
         HTTPStatus.NOT_FOUND,
         HTTPStatus.NOT_ACCEPTABLE,

@@ -1,1 +1,1 @@
-"""One view per page: what it asks the cluster, and what it hands to its template."""
+"""One view per page: it reads the cluster, and renders its template."""

@@ -1,4 +1,4 @@
-"""Everything that can be asked of the gateway, from its OpenAPI document."""
+"""The API page: all operations of the OpenAPI document."""
 
 from fastapi import APIRouter, Request
 from fastapi.responses import Response

@@ -1,4 +1,4 @@
-"""One broker: its state, its directories, its settings."""
+"""One broker: its state, log directories and settings."""
 
 from collections.abc import Sequence
 
@@ -19,7 +19,7 @@ router = APIRouter(route_class=PageRoute, include_in_schema=False)
 @router.get("/ui/brokers/{broker_id}")
 def broker(request: Request, broker_id: BrokerId, reach: Reached) -> Response:
     found = brokers.broker(broker_id, reach)
-    answers = found.broker.state == UP  # or its settings would be waited for in vain
+    answers = found.broker.state == UP  # a broker that does not answer has no settings to show
     return page(
         request,
         "broker.html",
@@ -35,7 +35,7 @@ def broker(request: Request, broker_id: BrokerId, reach: Reached) -> Response:
 
 
 def settings_table(request: Request, configs: Sequence[Config]) -> Table[Config]:
-    """Settings, or with `set` in the address only those that somebody has set."""
+    """Return the settings; with `set` in the address, only those that are not the default."""
     only_set = "set" in request.query_params
     return table_of(
         request,

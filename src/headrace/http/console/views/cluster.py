@@ -1,4 +1,4 @@
-"""The cluster at a glance: who is there, who leads, what is not as it should be, what goes in and out."""
+"""The overview: brokers, controller, partitions that are not as they should be, and throughput."""
 
 from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass
@@ -14,14 +14,14 @@ from headrace.http.console.pages import PageRoute, page
 from headrace.http.console.tables import table_of
 from headrace.http.reach import Reach, Reached
 
-DISK_S: Final = 15.0  # for which sizes are good enough: they take long where there are many partitions
+DISK_S: Final = 15.0  # for which sizes are kept: with many partitions they take long to read
 
 router = APIRouter(route_class=PageRoute, include_in_schema=False)
 
 
 @dataclass(frozen=True, slots=True)
 class Trouble:
-    """A sentence, and how bad it is."""
+    """A problem of the cluster, and its severity."""
 
     tone: str
     text: str
@@ -29,7 +29,7 @@ class Trouble:
 
 @dataclass(frozen=True, slots=True)
 class Care:
-    """A partition and what is wrong with it."""
+    """A partition and its problems."""
 
     partition: PartitionState
     tags: Sequence[tuple[str, str]]
@@ -67,7 +67,7 @@ def cluster(request: Request, reach: Reached) -> Response:
 
 
 def troubles(status: ClusterStatus) -> Iterator[Trouble]:
-    """What somebody should know, the worst first."""
+    """Yield the problems of the cluster, the worst first."""
     unled = len(status.offline) + len(status.leaderless)
     if unled:
         yield Trouble("bad", f"{plural(unled, 'partition')} without a leader")
@@ -84,7 +84,7 @@ def troubles(status: ClusterStatus) -> Iterator[Trouble]:
 
 
 def needing_care(status: ClusterStatus) -> list[Care]:
-    """Every partition that is in one of the lists, once, with what each list says of it."""
+    """Return every partition with a problem, once, with all its problems."""
     lists = (
         ("bad", "offline", status.offline),
         ("bad", "no leader", status.leaderless),
@@ -99,6 +99,6 @@ def needing_care(status: ClusterStatus) -> list[Care]:
 
 
 def _disk(reach: Reach, up: Container[int]) -> dict[int, int]:
-    """How many bytes each broker keeps. One that has just not answered is not waited for once more."""
+    """Return the bytes on each broker's disks, of brokers that are up."""
     found = read_log_dirs(reach.brokers, [each for each in reach.brokers.nodes() if each.id in up])
     return {broker: sum(each.size_bytes for each in directories) for broker, directories in found.items()}

@@ -1,4 +1,4 @@
-"""One consumer group: its members, how far each partition is, and its lag over time."""
+"""One consumer group: its members, its offsets, and its lag over time."""
 
 from http import HTTPStatus
 from typing import Annotated
@@ -44,7 +44,7 @@ def group(
 
 
 class Series(BaseModel):
-    """A topic's lag at each of the times; null where the cluster did not say."""
+    """A topic's lag at each of the times; null where the cluster did not answer."""
 
     name: str
     values: list[int | None]
@@ -62,17 +62,17 @@ class LagHistory(BaseModel):
 @router.get(
     "/api/v1/groups/{name}/lag-history",
     tags=["groups"],
-    summary="A group's lag over time",
+    summary="Get a group's lag over time",
     responses=answers(HTTPStatus.BAD_REQUEST, HTTPStatus.NOT_FOUND, HTTPStatus.SERVICE_UNAVAILABLE),
 )
 def lag_history(name: GroupName, request: Request) -> LagHistory:
-    """By topic, since somebody first asked: asking is what has it watched, for ten minutes each time."""
+    """Return the lag by topic since the first such request; each request keeps it sampled for ten minutes."""
     sampler: LagSampler = request.app.state.console.lags
     return history_of(name, sampler.watch(name))
 
 
 def history_of(name: str, samples: list[Sample]) -> LagHistory:
-    """Samples as series; a topic is zero while it was not yet among the group's."""
+    """Return samples as series; a topic has 0 before the group had offsets of it."""
     newest = next((each.topics for each in reversed(samples) if each.topics is not None), {})
     topics = dict.fromkeys([*newest, *(topic for each in samples for topic in each.topics or ())])
     return LagHistory(

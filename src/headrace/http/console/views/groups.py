@@ -1,4 +1,4 @@
-"""Every consumer group, and how far behind it is."""
+"""The list of consumer groups and their lag."""
 
 from dataclasses import dataclass
 from typing import Final
@@ -7,19 +7,19 @@ from fastapi import APIRouter, Request
 from fastapi.responses import Response
 
 from headrace.client.errors import NoSuchGroup
-from headrace.client.groups.group import Group, GroupSummary
+from headrace.client.groups.group import Group
 from headrace.http.console.pages import PageRoute, page
 from headrace.http.console.tables import table_of
 from headrace.http.reach import Reach, Reached
 
-FEW: Final = 200  # groups, of which all are asked how far they are: each takes a request
+FEW: Final = 200  # groups, up to which all are described for the list: each takes a request
 
 router = APIRouter(route_class=PageRoute, include_in_schema=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Line:
-    """A group in a line; topics and lag are unknown until it is asked."""
+class GroupRow:
+    """A row of the list; topics and lag are not known until the group is described."""
 
     name: str
     state: str
@@ -38,40 +38,36 @@ COLUMNS = {
 
 @router.get("/ui/groups")
 def groups(request: Request, reach: Reached) -> Response:
-    """With few groups all are asked for their lag, with many those that are on the page."""
-    lines = request.app.state.console.groups.get(request, lambda: _lines(reach))
-    few = len(lines) <= FEW
+    """Few groups are all described; of many, those on the page."""
+    found = request.app.state.console.groups.get(request, lambda: _list(reach))
+    few = len(found) <= FEW
     table = table_of(
         request,
-        lines,
+        found,
         COLUMNS,
         text=lambda each: " ".join((each.name, each.state, *each.topics)),
         sort="name",
     )
-    rows = table.rows if few else _asked(reach, [each.name for each in table.rows])
+    rows = table.rows if few else _rows(reach, [each.name for each in table.rows])
     return page(request, "groups.html", title="Groups", table=table.with_rows(rows), few=few)
 
 
 def described(reach: Reach) -> tuple[list[Group], int]:
-    """Every group in full, at most a few hundred; and how many were left out."""
+    """Return the first FEW groups, described, and how many groups are left out."""
     names = [each.name for each in reach.groups.list_groups()]
     return _existing(reach, names[:FEW]), max(0, len(names) - FEW)
 
 
-def _lines(reach: Reach) -> list[Line]:
+def _list(reach: Reach) -> list[GroupRow]:
     found = reach.groups.list_groups()
     if len(found) <= FEW:
-        return _asked(reach, [each.name for each in found])
-    return [_summary(each) for each in found]
+        return _rows(reach, [each.name for each in found])
+    return [GroupRow(name=each.name, state=each.state, members=each.members) for each in found]
 
 
-def _summary(found: GroupSummary) -> Line:
-    return Line(name=found.name, state=found.state, members=found.members)
-
-
-def _asked(reach: Reach, names: list[str]) -> list[Line]:
+def _rows(reach: Reach, names: list[str]) -> list[GroupRow]:
     return [
-        Line(
+        GroupRow(
             name=each.name,
             state=each.state,
             members=len(each.members),
@@ -83,7 +79,7 @@ def _asked(reach: Reach, names: list[str]) -> list[Line]:
 
 
 def _existing(reach: Reach, names: list[str]) -> list[Group]:
-    """Those of `names` that have not gone meanwhile."""
+    """Return the described groups of `names` that still exist."""
     try:
         return reach.groups.describe(names)
     except NoSuchGroup:

@@ -1,4 +1,4 @@
-"""A topic's messages: the newest, or those that somebody looks for. Live ones come by script."""
+"""A topic's messages: the newest, or the result of a search. A script shows live ones."""
 
 import json
 from functools import partial
@@ -15,31 +15,32 @@ from headrace.client.records.scanning import Scan
 from headrace.http.admin import topics
 from headrace.http.admin.search import Search
 from headrace.http.admin.topics import TopicAnswer
-from headrace.http.console import asked as asking
-from headrace.http.console.asked import LIMITS, SCANNED, Asked
+from headrace.http.console import search_form
 from headrace.http.console.pages import PageRoute
+from headrace.http.console.search_form import LIMITS, SCANNED, SearchForm
 from headrace.http.console.tables import path_of
 from headrace.http.console.views.topic import topic_page
 from headrace.http.gateway.bodies import TopicName
 from headrace.http.gateway.hub import Hub, Shared
+from headrace.http.problems import printable
 from headrace.http.reach import Reached
 
-VALUE_BYTES: Final = 32 * 1024  # of a message that a page shows
-PREVIEW: Final = 240  # characters of it in the list
+VALUE_BYTES: Final = 32 * 1024  # of a message on the page
+PREVIEW: Final = 240  # characters of a message in the list
 
 router = APIRouter(route_class=PageRoute, include_in_schema=False)
 
 
 @router.get("/ui/topics/{name}")
 async def messages(request: Request, name: TopicName, reach: Reached, hub: Shared) -> Response:
-    """What is wrong with a search is said above the list, not instead of the page."""
+    """An error of the search is shown above the list, not instead of the page."""
     topic = await to_thread.run_sync(topics.topic, name, reach)
     found: Scan[bytes] | None = None
     rows: list[dict[str, Any]] = []
-    asked, problem = Asked(), ""
+    form, problem = SearchForm(), ""
     try:
-        asked = asking.read(request.query_params)
-        found, rows = await hub.search(partial(_found, hub, topic, asked))
+        form = search_form.read(request.query_params)
+        found, rows = await hub.search(partial(_found, hub, topic, form))
     except (NoSuchTopic, Unreachable):
         raise
     except ClientError as error:
@@ -50,30 +51,30 @@ async def messages(request: Request, name: TopicName, reach: Reached, hub: Share
         reach,
         "Messages",
         topic,
-        asked=asked,
+        form=form,
         rows=rows,
         found=found,
         problem=problem,
         limits=LIMITS,
         scanned=SCANNED,
         more=_more(request, found),
-        json=_json(topic, asked) if not problem else "",
+        json=_json(topic, form) if not problem else "",
     )
     return await to_thread.run_sync(render)
 
 
-def _found(hub: Hub, topic: TopicAnswer, asked: Asked) -> tuple[Scan[bytes], list[dict[str, Any]]]:
-    """The search of the admin API, with what a form says."""
-    start = asked.start()
+def _found(hub: Hub, topic: TopicAnswer, form: SearchForm) -> tuple[Scan[bytes], list[dict[str, Any]]]:
+    """Run the search of the admin API with the fields of the form."""
+    start = form.start()
     search = Search(
-        partition=asked.partition,
-        offset=None if asked.after else start.offset,
-        time=None if asked.after else start.time_ms,
+        partition=form.partition,
+        offset=None if form.after else start.offset,
+        time=None if form.after else start.time_ms,
         last=start.last,
-        from_=asked.after or None,
-        limit=asked.limit,
-        key=asked.key or None,
-        text=asked.text or None,
+        from_=form.after or None,
+        limit=form.limit,
+        key=form.key or None,
+        text=form.text or None,
         scan=SCANNED,
         max_value_bytes=VALUE_BYTES,
     )
@@ -82,33 +83,33 @@ def _found(hub: Hub, topic: TopicAnswer, asked: Asked) -> tuple[Scan[bytes], lis
 
 
 def _more(request: Request, found: Scan[bytes] | None) -> str:
-    """Where the search goes on, if it was cut short: onwards, or from the newest back."""
+    """Return the address where the search continues, if it was cut short."""
     if found is None or found.stopped_by == "end":
         return ""
     fields = {**request.query_params, "after": written(found.next_offsets)}
     return f"{path_of(request)}?{urlencode(fields)}"
 
 
-def _json(topic: TopicAnswer, asked: Asked) -> str:
-    """The same search, for programs."""
-    start = asked.start()
+def _json(topic: TopicAnswer, form: SearchForm) -> str:
+    """Return the address of the same search in the API."""
+    start = form.start()
     fields = {
-        "partition": asked.partition,
+        "partition": form.partition,
         "offset": start.offset,
         "time": start.time_ms,
         "last": start.last,
-        "key": asked.key or None,
-        "text": asked.text or None,
-        "limit": asked.limit,
+        "key": form.key or None,
+        "text": form.text or None,
+        "limit": form.limit,
     }
-    if asked.after:
-        fields |= {"offset": None, "time": None, "from": asked.after}
+    if form.after:
+        fields |= {"offset": None, "time": None, "from": form.after}
     said = {name: value for name, value in fields.items() if value is not None}
     return f"/api/v1/topics/{topic.name}/messages?{urlencode(said)}"
 
 
 def _row(message: dict[str, Any]) -> dict[str, Any]:
-    """A message with its key and value as one line, and in full."""
+    """Return a message with its key and value both as one line and in full."""
     return {
         **message,
         "key_line": _line(message["key"]),
@@ -121,14 +122,9 @@ def _row(message: dict[str, Any]) -> dict[str, Any]:
 
 def _line(value: object) -> str | None:
     text = value if isinstance(value, str | None) else json.dumps(value, ensure_ascii=False)
-    return None if text is None else _sound(" ".join(text[: PREVIEW * 4].split())[:PREVIEW])
+    return None if text is None else printable(" ".join(text[: PREVIEW * 4].split())[:PREVIEW])
 
 
 def _full(value: object) -> str | None:
     text = value if isinstance(value, str | None) else json.dumps(value, indent=2, ensure_ascii=False)
-    return None if text is None else _sound(text)
-
-
-def _sound(text: str) -> str:
-    """JSON may name half of a pair of surrogates, for which a page has no bytes."""
-    return text.encode("utf-8", "backslashreplace").decode()
+    return None if text is None else printable(text)

@@ -1,4 +1,4 @@
-"""Pipelines: which run, what goes in and out of their queries, how far behind they are, what went wrong."""
+"""Pipelines: their state, and throughput, lag and errors of their queries."""
 
 import time
 from collections.abc import Iterable, Mapping
@@ -18,18 +18,18 @@ from headrace.pipeline.summing import Figures
 router = APIRouter()
 pages = APIRouter(route_class=PageRoute, include_in_schema=False)
 
-POINTS: Final = 300  # batches of a query that a chart has
-DRAWN: Final = 12  # queries of a pipeline that have charts
+POINTS: Final = 300  # batches of a query in a chart
+DRAWN: Final = 12  # queries of a pipeline with charts
 _LONGEST: Final = 500
 
-PipelineName = Annotated[str, Path(description="A pipeline's name.", min_length=1, max_length=_LONGEST)]
+PipelineName = Annotated[str, Path(description="The pipeline.", min_length=1, max_length=_LONGEST)]
 
 
 class Query(BaseModel):
-    """A query of a pipeline, as of its last batch; rates are zero while no rows come."""
+    """A query of a pipeline after its last batch; rates are zero while no rows arrive."""
 
     name: str
-    group: str  # in full, which is also the name of its consumer group
+    group: str  # the full name, which is also that of its consumer group
     state: str
     at_ms: int
     batch: int | None
@@ -47,7 +47,7 @@ class Query(BaseModel):
 
 
 class Pipeline(BaseModel):
-    """A pipeline: running, failed, ended, or silent if it has said nothing for a minute."""
+    """A pipeline: running, failed, ended, or silent if it has reported nothing for a minute."""
 
     name: str
     state: str
@@ -70,34 +70,34 @@ class History(BaseModel):
 
 @pages.get("/ui/pipelines")
 def pipelines(request: Request) -> Response:
-    return page(request, "pipelines.html", title="Pipelines", pipelines=_standing(_progress(request)))
+    return page(request, "pipelines.html", title="Pipelines", pipelines=_pipelines(_progress(request)))
 
 
 @pages.get("/ui/pipelines/{name:path}")
 def pipeline(request: Request, name: PipelineName) -> Response:
-    found = _the(name, _standing(_progress(request)))
+    found = _get(name, _pipelines(_progress(request)))
     return page(request, "pipeline.html", title=name, pipeline=found, drawn=DRAWN)
 
 
 _REFUSALS = answers(HTTPStatus.SERVICE_UNAVAILABLE)
 
 
-@router.get("/api/v1/pipelines", tags=["pipelines"], summary="Every pipeline", responses=_REFUSALS)
+@router.get("/api/v1/pipelines", tags=["pipelines"], summary="List pipelines", responses=_REFUSALS)
 def every_pipeline(request: Request) -> list[Pipeline]:
-    """Those that have run on the cluster in the last days, as they told the topic `_headrace_pipelines`."""
-    return _standing(_progress(request))
+    """Return the pipelines that have reported to the topic `_headrace_pipelines` in the last days."""
+    return _pipelines(_progress(request))
 
 
 @router.get(
     "/api/v1/pipelines/{name:path}/history",
     tags=["pipelines"],
-    summary="A pipeline's last batches",
+    summary="Get the last batches of a pipeline",
     responses=answers(HTTPStatus.NOT_FOUND, HTTPStatus.SERVICE_UNAVAILABLE),
 )
 def history(name: PipelineName, request: Request) -> History:
-    """For each query the rows a second in and out, and its lag, batch by batch."""
+    """Return rows per second in and out, and lag, of each query, batch by batch."""
     mine = [each for each in _progress(request) if each.pipeline == name]
-    _the(name, _standing(mine))
+    _get(name, _pipelines(mine))
     charts: dict[str, Chart] = {}
     by_query: dict[str, list[Progress]] = {}
     for each in mine:
@@ -114,14 +114,14 @@ def _progress(request: Request) -> list[Progress]:
     return known
 
 
-def _the(name: str, known: Iterable[Pipeline]) -> Pipeline:
+def _get(name: str, known: Iterable[Pipeline]) -> Pipeline:
     for each in known:
         if each.name == name:
             return each
-    raise Problem(HTTPStatus.NOT_FOUND, 40404, f"nothing is known of a pipeline {name}")
+    raise Problem(HTTPStatus.NOT_FOUND, 40404, f"there is no pipeline {name}")
 
 
-def _standing(progress: Iterable[Progress]) -> list[Pipeline]:
+def _pipelines(progress: Iterable[Progress]) -> list[Pipeline]:
     now_ms = time.time_ns() // 1_000_000
     return [
         Pipeline(
@@ -157,7 +157,7 @@ def _query(pipeline: str, figures: Figures, state: str) -> Query:
 
 
 def _chart(told: Iterable[Progress], names: Mapping[str, str]) -> Chart:
-    """A beginning and an end are gaps; a batch without rows is nothing a second."""
+    """Return a chart with a gap at each start and end; a batch without rows has the rate 0."""
     points = list(told)
     return Chart(
         times=[each.at_ms for each in points],

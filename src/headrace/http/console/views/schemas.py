@@ -1,4 +1,4 @@
-"""Subjects of the schema registry: every one, and one with its versions."""
+"""Subjects of the schema registry: the list, and one subject with its versions."""
 
 from dataclasses import asdict, dataclass
 from http import HTTPStatus
@@ -18,13 +18,13 @@ from headrace.registry.state import Show, State
 
 router = APIRouter(route_class=PageRoute, include_in_schema=False)
 
-USUAL: Final = "http://127.0.0.1:8080"  # where commands look for a registry if they are not told
+USUAL: Final = "http://127.0.0.1:8080"  # the default of --registry
 LEVELS: Final = [each.value for each in Level]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Subject:
-    """A subject in a line."""
+    """A row of the list."""
 
     name: str
     type: str
@@ -48,24 +48,24 @@ _COLUMNS = {
 def schemas(request: Request, registry: RegistryDep) -> Response:
     deleted = "deleted" in request.query_params
     base = f"{request.url.scheme}://{request.url.netloc}"
-    found = registry.ask(lambda state, _: _subjects(state, Show.ALL if deleted else Show.LIVE))
+    found = registry.read(lambda state: _subjects(state, Show.ALL if deleted else Show.LIVE))
     return page(
         request,
         "schemas.html",
         title="Schemas",
         table=table_of(request, found, _COLUMNS, text=lambda each: f"{each.name} {each.type}", sort="name"),
         deleted=deleted,
-        level=registry.ask(lambda state, _: state.settings.config_in_force(None).compatibility),
+        level=registry.read(lambda state: state.settings.config_in_force(None).compatibility),
         base=base,
         registry="" if base == USUAL else f" --registry {base}",
     )
 
 
 def _subjects(state: State, show: Show) -> list[Subject]:
-    lines = []
+    rows = []
     for name in state.subjects(show=show):
         versions = state.versions(name) or state.versions(name, Show.ALL)
-        lines.append(
+        rows.append(
             Subject(
                 name=name,
                 type=versions[-1].schema.type.value,
@@ -76,7 +76,7 @@ def _subjects(state: State, show: Show) -> list[Subject]:
                 deleted=versions[-1].deleted,
             )
         )
-    return lines
+    return rows
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,8 +100,8 @@ def subject(
     version: Number = None,
     against: Number = None,
 ) -> Response:
-    """The newest version, or one that is asked for, by itself or beside another."""
-    known = registry.ask(lambda state, _: _known(state, name, version))
+    """Show the latest version, or the requested one, by itself or compared with another."""
+    known = registry.read(lambda state: _known(state, name, version))
     other = None
     if against is not None:
         other = next((each for each in known.versions if each.version == against), None)

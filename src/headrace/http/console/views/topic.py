@@ -1,4 +1,4 @@
-"""One topic: its partitions, settings and groups. Its messages have a view of their own."""
+"""One topic: its partitions, settings and groups. Its messages have their own view."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -62,8 +62,8 @@ def settings(request: Request, name: TopicName, reach: Reached) -> Response:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Reading:
-    """A group that reads the topic."""
+class GroupOfTopic:
+    """A group with committed offsets of the topic."""
 
     name: str
     state: str
@@ -74,9 +74,9 @@ class Reading:
 @router.get("/ui/topics/{name}/groups")
 def groups(request: Request, name: TopicName, reach: Reached) -> Response:
     found = topics.topic(name, reach)
-    every, unasked = described(reach)
+    every, left_out = described(reach)
     reading = [
-        Reading(
+        GroupOfTopic(
             name=each.name,
             state=each.state,
             members=len(each.members),
@@ -85,7 +85,7 @@ def groups(request: Request, name: TopicName, reach: Reached) -> Response:
         for each in every
         if any(at.topic == name for at in each.partitions)
     ]
-    return topic_page(request, reach, "Groups", found, groups=reading, unasked=unasked)
+    return topic_page(request, reach, "Groups", found, groups=reading, left_out=left_out)
 
 
 def topic_page(
@@ -97,7 +97,7 @@ def topic_page(
     known: list[Config] | None = None,
     **context: Any,
 ) -> Response:
-    """A tab of a topic's pages."""
+    """Return a tab of a topic's page."""
     configs = reach.topics.configs(topic.name) if known is None else known
     return page(
         request,

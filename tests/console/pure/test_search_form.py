@@ -4,7 +4,7 @@ import pytest
 
 from headrace.client.errors import ClientError
 from headrace.client.records.one_by_one import Start
-from headrace.http.console.asked import SCANNED, read
+from headrace.http.console.search_form import SCANNED, read
 
 
 @pytest.mark.parametrize(
@@ -41,7 +41,7 @@ def test_what_is_no_offset_and_no_time_is_refused_with_a_sentence(fields: dict[s
 
 
 def test_a_partition_that_is_no_number_is_refused() -> None:
-    with pytest.raises(ClientError, match="'x' is no partition: it is a whole number"):
+    with pytest.raises(ClientError, match="the partition is 'x': expected a whole number"):
         read({"partition": "x"})
 
 

@@ -2,7 +2,7 @@
 
 from fastapi import Request
 
-from headrace.http.console.lately import KEPT_S, SWAP, Lately
+from headrace.http.console.state import KEPT_S, SWAP, Recent
 
 
 def asked(*headers: str) -> Request:
@@ -12,7 +12,7 @@ def asked(*headers: str) -> Request:
 def test_a_page_is_read_anew_and_a_swap_is_not_for_a_while() -> None:
     now_s = [100.0]
     reads = iter(range(10))
-    lately: Lately[int] = Lately(now_s=lambda: now_s[0])
+    lately: Recent[int] = Recent(now_s=lambda: now_s[0])
     assert lately.get(asked(SWAP), lambda: next(reads)) == 0
     assert lately.get(asked(SWAP), lambda: next(reads)) == 0
     assert lately.get(asked(), lambda: next(reads)) == 1
@@ -25,7 +25,7 @@ def test_a_page_is_read_anew_and_a_swap_is_not_for_a_while() -> None:
 def test_what_may_be_old_is_read_when_it_is_too_old() -> None:
     now_s = [0.0]
     reads = iter(range(10))
-    lately: Lately[int] = Lately(now_s=lambda: now_s[0])
+    lately: Recent[int] = Recent(now_s=lambda: now_s[0])
     assert lately.aged(15, lambda: next(reads)) == 0
     now_s[0] = 14.9
     assert lately.aged(15, lambda: next(reads)) == 0

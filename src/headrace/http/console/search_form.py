@@ -1,4 +1,4 @@
-"""What somebody looks for in a topic, from the fields of a form; pure."""
+"""The form that searches the messages of a topic. Pure."""
 
 import re
 from collections.abc import Mapping
@@ -10,25 +10,25 @@ from headrace.client.errors import ClientError
 from headrace.client.records.one_by_one import Start
 
 LIMITS: Final = (20, 50, 100, 500)
-SCANNED: Final = 200_000  # messages that one search looks at
-LONGEST: Final = 1000  # characters of a key or a text
+SCANNED: Final = 200_000  # most messages that one search scans
+LONGEST: Final = 1000  # most characters of a key or a text
 _TIME: Final = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d(:\d\d(\.\d{1,3})?)?")
-_MOST: Final = 2**63 - 1
+_MAX_INT: Final = 2**63 - 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
-    """A search; the fields as they were typed, so that they can be shown again."""
+class SearchForm:
+    """A search. Offset and time are kept as they were typed, so that the page can show them again."""
 
     where: str = "newest"  # newest, beginning, offset, time
     partition: int | None = None
     offset: str = ""
     time: str = ""
-    zone_min: int = 0  # minutes that the reader's clock is ahead of UTC
+    zone_min: int = 0  # minutes that the browser's clock is ahead of UTC
     key: str = ""
     text: str = ""
     limit: int = 50
-    after: str = ""  # go on here: partition:offset,…
+    after: str = ""  # continue here: partition:offset,…
 
     @property
     def filters(self) -> bool:
@@ -36,11 +36,11 @@ class Asked:
 
     @property
     def time_field(self) -> str:
-        """What a field for times can show."""
+        """The time if an input of type datetime-local can show it."""
         return self.time if _TIME.fullmatch(self.time) else ""
 
     def start(self) -> Start:
-        """Where to begin; ClientError if that was not said, or cannot be read."""
+        """Return where the search starts; raise ClientError if that field is missing or invalid."""
         match self.where:
             case "beginning":
                 return Start()
@@ -49,10 +49,10 @@ class Asked:
             case "time":
                 return Start(time_ms=self.time_ms())
             case _:
-                return Start(last=SCANNED)  # backwards, until there are enough
+                return Start(last=SCANNED)  # newest first, until `limit` messages are found
 
     def time_ms(self) -> int:
-        """The time that was typed: milliseconds, or a date and a time on the reader's clock."""
+        """Return the time: milliseconds, or date and time of the browser's clock."""
         if self.time.isascii() and self.time.isdigit():
             return _whole(self.time, "time")
         try:
@@ -62,14 +62,14 @@ class Asked:
             return max(0, int(at.timestamp() * 1000))
         except (ValueError, OverflowError):
             raise ClientError(
-                f"{self.time[:50]!r} is no time: write one such as 2026-11-15T18:20, or milliseconds"
+                f"{self.time[:50]!r} is not a time: expected one such as 2026-11-15T18:20, or milliseconds"
             ) from None
 
 
-def read(fields: Mapping[str, str]) -> Asked:
-    """The search that the fields of a form are; ClientError if one of them is wrong."""
+def read(fields: Mapping[str, str]) -> SearchForm:
+    """Return the search of a form's fields; raise ClientError if one is invalid."""
     partition, limit, zone = fields.get("partition", ""), fields.get("limit", ""), fields.get("zone", "")
-    return Asked(
+    return SearchForm(
         where=fields.get("where", "newest"),
         partition=_whole(partition, "partition") if partition else None,
         offset=fields.get("offset", "").strip(),
@@ -83,7 +83,6 @@ def read(fields: Mapping[str, str]) -> Asked:
 
 
 def _whole(text: str, what: str) -> int:
-    if not (text.isascii() and text.isdigit() and len(text) < 20 and int(text) <= _MOST):
-        said = f"{text[:50]!r} is no {what}" if text else f"say which {what}"
-        raise ClientError(f"{said}: it is a whole number")
+    if not (text.isascii() and text.isdigit() and len(text) < 20 and int(text) <= _MAX_INT):
+        raise ClientError(f"the {what} is {text[:50]!r}: expected a whole number")
     return int(text)
