@@ -23,7 +23,7 @@ def test_it_prints_one_line_when_clients_can_connect(tmp_path: Path) -> None:
 
 
 def test_the_log_says_that_the_coordinator_is_one_node(up: UpProcess) -> None:
-    assert "It is one node" in up.log.read_text()
+    assert "It is a single node" in up.log.read_text()
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
@@ -129,7 +129,7 @@ def test_a_zookeeper_that_does_not_answer_is_named(headrace: Command, tmp_path: 
         *("--set", "zookeeper.connection.timeout.ms=300"),
     )
     assert refused.status == 1
-    assert "no ZooKeeper answers at 127.0.0.1:1 within 300 ms" in refused.err.splitlines()[-1]
+    assert "no ZooKeeper responds at 127.0.0.1:1 within 300 ms" in refused.err.splitlines()[-1]
 
 
 def test_one_that_waits_for_its_zookeeper_stops_at_once(headrace: Command, tmp_path: Path) -> None:

@@ -36,7 +36,7 @@ def test_each_process_has_its_directory_and_its_log(cluster: ClusterProcess) -> 
     logs = cluster.data / "logs"
     assert {each.name for each in logs.iterdir()} == {f"{name}.log" for name in (*names, "up")}
     assert "broker 2 serves at 127.0.0.1" in (logs / "broker-2.log").read_text()
-    assert "It is one node" in (logs / "coordinator.log").read_text()
+    assert "It is a single node" in (logs / "coordinator.log").read_text()
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])

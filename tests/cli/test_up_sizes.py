@@ -70,7 +70,7 @@ def test_a_zookeeper_that_does_not_answer_is_named(tmp_path: Path) -> None:
         *("--set", "zookeeper.connection.timeout.ms=300"),
     )
     assert refused.status == 1
-    assert "cannot run: no ZooKeeper answers at 127.0.0.1:1 within 300 ms" in refused.err.splitlines()[-1]
+    assert "cannot run: no ZooKeeper responds at 127.0.0.1:1 within 300 ms" in refused.err.splitlines()[-1]
 
 
 def test_an_ensemble_survives_one_of_its_three_servers_and_ends_with_the_rest(tmp_path: Path) -> None:

@@ -48,8 +48,8 @@ def test_a_line_in_the_log_says_that_it_is_one_node(data_dir: Path, caplog: pyte
 
     with caplog.at_level("INFO", "headrace"):
         run(data_dir, work)
-    assert "It is one node" in caplog.text
-    assert "real ZooKeeper ensemble" in caplog.text
+    assert "It is a single node" in caplog.text
+    assert "Use a ZooKeeper ensemble" in caplog.text
 
 
 def test_a_port_or_directory_in_use_is_an_error_and_leaves_nothing_behind(

@@ -94,6 +94,7 @@ def test_the_timeout_that_counts_is_the_one_that_was_granted(server: Server, nam
         session = await ZooKeeperSession.connect(
             server.address + namespace, session_timeout_ms=3_600_000, connect_timeout_ms=int(WAIT_S * 1000)
         )
+        await session.sync()  # kazoo sends requests after the handshake, which grants the timeout
         timeout_s = session.timeout_s
         await session.close()
         return timeout_s

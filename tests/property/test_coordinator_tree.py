@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 
 from coordination.fakes import World
 from headrace.coordination.embedded.acl import OPEN
-from headrace.coordination.embedded.decide import MultiRefused, Requester, decide, decide_multi
-from headrace.coordination.embedded.errors import Refused
+from headrace.coordination.embedded.decide import MultiFailed, Requester, decide, decide_multi
+from headrace.coordination.embedded.errors import KeeperError
 from headrace.coordination.embedded.jute import Reader
 from headrace.coordination.embedded.node import STAT, Node
 from headrace.coordination.embedded.requests import Check, Create, Delete, Multi, Op, Request, SetData, Write
@@ -65,9 +65,9 @@ def ours(world: World, step: tuple[Any, ...]) -> Any:
             ]
         part = world.service.submit(decide(request_of(*step)[1], nodes, requester))[0]
         return outcome(name, part.txn.path, part.node)
-    except MultiRefused as refused:
+    except MultiFailed as refused:
         return [int(code) for code in refused.codes()]
-    except Refused as refused:
+    except KeeperError as refused:
         return int(refused.code)
 
 
@@ -150,7 +150,7 @@ def test_deciding_changes_nothing(history: list[tuple[Any, ...]]) -> None:
         if name not in ("multi", "close"):
             try:
                 decide(request_of(name, *arguments)[1], world.state.tree.nodes, Requester(1, ()))
-            except Refused:
+            except KeeperError:
                 continue
 
     assert facts(State(100, world.state.image())) == before

@@ -1,14 +1,14 @@
-"""What can keep coordination from working; each message says what to do about it."""
+"""Errors of coordination; each message says what to do."""
 
 from pathlib import Path
 
 
 class CoordinationError(Exception):
-    """Coordination cannot start or go on; the operator has to look."""
+    """Coordination cannot start or continue; an operator has to act."""
 
 
 class CorruptJournal(CoordinationError):
-    """Acknowledged data is no longer what was written."""
+    """Acknowledged data has changed."""
 
     def __init__(self, path: Path, position: int, why: object) -> None:
         super().__init__(f"{path} is corrupt at byte {position}: {why}")

@@ -1,7 +1,7 @@
 """Makes a ZooKeeper session depend on the event loop's progress.
 
-kazoo pings from a thread of its own, so a process whose event loop is stuck would keep its session for ever.
-Here the loop leaves a timestamp several times per session timeout. While the last one is too old, kazoo's
+kazoo pings from its own thread, so a process whose event loop is stuck would keep its session for ever.
+Here the loop stores a timestamp several times per session timeout. While the last one is too old, kazoo's
 thread neither pings nor reconnects, and the session expires as if the process had died.
 """
 
@@ -13,7 +13,7 @@ from kazoo.client import KazooClient
 from kazoo.exceptions import ConnectionDropped
 
 _TICKS = 12  # per session timeout
-_READ_TIMEOUT_SHARE = 2 / 3  # what kazoo calls its read timeout, of the session timeout that was granted
+_READ_TIMEOUT_SHARE = 2 / 3  # kazoo's read timeout as a share of the granted session timeout
 _STUCK_SHARE = 1 / 3  # of a session timeout without a tick; kazoo pings about as often
 
 
@@ -22,7 +22,9 @@ class LoopProgress:
 
     def __init__(self, session_timeout_s: float) -> None:
         self._loop = asyncio.get_running_loop()
-        self.session_timeout_s = session_timeout_s  # as asked for, and then as ZooKeeper has granted it
+        self.session_timeout_s = (
+            session_timeout_s  # the requested one, then the one that ZooKeeper has granted
+        )
         self._timer: asyncio.TimerHandle | None = None
         self._tick()
 
@@ -32,17 +34,17 @@ class LoopProgress:
 
     @property
     def is_stuck(self) -> bool:
-        """Whether the loop has not run for too long; for any thread."""
+        """Return whether the loop has not run for too long; any thread may call it."""
         return time.monotonic() - self._seen_s > self.session_timeout_s * _STUCK_SHARE
 
     def stop(self) -> None:
-        """Leave no timer behind; the session is being closed."""
+        """Cancel the timer: the session is being closed."""
         if self._timer is not None:
             self._timer.cancel()
 
 
 def ping_only_with_progress(client: KazooClient, progress: LoopProgress) -> None:
-    """Have kazoo's thread neither ping nor connect while the event loop is stuck; note the granted timeout.
+    """Let kazoo's thread neither ping nor connect while the event loop is stuck; note the granted timeout.
 
     kazoo has no hook for this, so its connection's own methods are wrapped; a release that renames them fails
     here at once.
@@ -55,7 +57,7 @@ def ping_only_with_progress(client: KazooClient, progress: LoopProgress) -> None
             send_ping(*args)
 
     def connect_if_running(*args: Any) -> Any:
-        if progress.is_stuck:  # a connection, too, would renew the session
+        if progress.is_stuck:  # a new connection would renew the session too
             raise ConnectionDropped("the event loop is stuck")
         read_timeout_ms, connect_timeout_ms = connect(*args)
         progress.session_timeout_s = read_timeout_ms / _READ_TIMEOUT_SHARE / 1000

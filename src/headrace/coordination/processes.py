@@ -1,8 +1,8 @@
-"""Proof that a process on this machine has exited, so that nobody has to wait for its session to expire.
+"""Proof that a process on this machine has exited, so that other brokers need not wait for its session.
 
-A refused connection or a missing answer proves nothing: the process may be alive and serving others. The
+A refused connection or a missing response proves nothing: the process may be alive and serving clients. The
 kernel knows. A process is identified by its pid and start time, within one pid namespace of one boot of one
-machine; a pidfd of it becomes readable when it has exited. A process elsewhere cannot be checked from here.
+machine; its pidfd becomes readable when it has exited. A process on another machine cannot be checked.
 """
 
 import asyncio
@@ -21,7 +21,7 @@ class ProcessExited(Exception):
 
 
 class ProcessIdentity(NamedTuple):
-    """One process, told from every other one on every machine."""
+    """Identifies one process among those of all machines."""
 
     boot_id: str
     pid_namespace: str
@@ -30,7 +30,7 @@ class ProcessIdentity(NamedTuple):
 
 
 def own_process() -> ProcessIdentity | None:
-    """Return the identity of this process, or None where /proc does not tell."""
+    """Return the identity of this process, or None if /proc is not available."""
     pid = os.getpid()
     try:
         boot_id = Path("/proc/sys/kernel/random/boot_id").read_text("ascii").strip()
@@ -40,7 +40,7 @@ def own_process() -> ProcessIdentity | None:
 
 
 def has_exited(process: ProcessIdentity) -> bool:
-    """Return True if `process` is proven to have exited; False if it runs, or nobody here can know."""
+    """Return whether `process` is proven to have exited; False also if that cannot be known here."""
     try:
         descriptor = _open_pidfd(process)
     except ProcessExited:
@@ -61,7 +61,7 @@ class ExitWatch:
 
     @classmethod
     def of(cls, process: ProcessIdentity, on_exit: Callable[[], None]) -> "ExitWatch | None":
-        """Watch `process`; None if nobody here can know when it exits. ProcessExited if it has."""
+        """Watch `process`. Return None if that is impossible here; raise ProcessExited if it has exited."""
         descriptor = _open_pidfd(process)
         return None if descriptor is None else cls(descriptor, on_exit)
 
@@ -79,8 +79,8 @@ class ExitWatch:
 def _open_pidfd(process: ProcessIdentity) -> int | None:
     """Return a file descriptor that becomes readable when `process` exits.
 
-    None if it runs on another machine or in another container, or the kernel has no pidfds. ProcessExited if
-    it has exited already.
+    Return None if it runs on another machine or in another container, or if the kernel has no pidfds. Raise
+    ProcessExited if it has already exited.
     """
     own = own_process()
     if own is None or (own.boot_id, own.pid_namespace) != (process.boot_id, process.pid_namespace):

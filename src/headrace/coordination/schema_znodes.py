@@ -1,4 +1,4 @@
-"""The znodes about schemas: ours alone, as Kafka has none. Written from `_schemas`, which is what counts."""
+"""The znodes of schemas, which Kafka does not have: copies of the topic `_schemas`."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -6,18 +6,18 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Final
 from urllib.parse import quote
 
-LARGEST: Final = 512 * 1024  # bytes: ZooKeeper takes a megabyte, all told
+LARGEST: Final = 512 * 1024  # bytes: ZooKeeper's limit is one megabyte for a whole request
 
 
 def node_name(name: str) -> str:
-    """Any text as the name of a znode, which may hold no slash, and not be `.`, `..` or nothing."""
+    """Return a valid znode name for any text: without slashes, and neither empty nor `.` nor `..`."""
     quoted = quote(name, safe="", errors="backslashreplace")
     return quoted if quoted.strip(".") else quoted.replace(".", "%2E") or "%"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SchemaSubject:
-    """A subject: which id each of its versions has, and which versions are deleted."""
+    """A subject: the id of each version, and the deleted versions."""
 
     subject: str
     versions: Mapping[int, int]
@@ -36,7 +36,7 @@ class SchemaSubject:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SchemaText:
-    """What an id stands for; a text that is too large for ZooKeeper is only in the topic."""
+    """The schema of an id; a text that is too large for ZooKeeper is only in the topic."""
 
     name: str
     kind: str

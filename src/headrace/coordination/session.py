@@ -1,11 +1,11 @@
 """A broker's session with ZooKeeper, for asyncio.
 
-kazoo has threads of its own. Whatever happens there is handed to the event loop and acted upon there:
-answers resolve futures, watches and session changes call functions of the owner, always on the loop.
-A watch fires once, and never survives a reconnection: it fires then, too, and the owner looks again.
+kazoo has its own threads. Whatever happens there is passed to the event loop: results resolve futures, and
+watches and session changes call functions of the owner, always on the loop. A watch fires once, and does not
+survive a reconnection: it then fires too, and the owner reads again.
 
 The session lives as long as the event loop makes progress, not as long as kazoo's thread does: a broker whose
-loop is stuck serves nobody and must lose its session, so that others can replace it (`loop_progress.py`).
+loop is stuck serves no client and must lose its session, so that others can replace it (`loop_progress.py`).
 """
 
 import asyncio
@@ -36,20 +36,20 @@ from headrace.coordination.loop_progress import LoopProgress, ping_only_with_pro
 ANY_VERSION = -1
 CALL_TIMEOUT_S = 10.0
 CLOSE_TIMEOUT_S = 1.0
-RECONNECTED_MS = 5000  # how long a change that somebody asked for waits for a connection
-MAX_RECONNECT_DELAY_S = 2  # kazoo's own is a minute, for which a broker would stay away
+RECONNECTED_MS = 5000  # how long a requested change waits for a connection
+MAX_RECONNECT_DELAY_S = 2  # kazoo's default is a minute, during which a broker would stay unregistered
 _RECONNECT_POLL_S = 0.02
-MAX_CALLS = 256  # at a time; a call's time counts from when it is sent, however many wait before it
+MAX_CALLS = 256  # concurrent ones; a call's timeout begins when it is sent
 
 logger = logging.getLogger(__name__)
 
 
 class NotConnected(CoordinationError):
-    """There is no session just now; whether the last write arrived is not known."""
+    """There is no connection to ZooKeeper; whether the last write was applied is unknown."""
 
 
 class Conflict(CoordinationError):
-    """Somebody else was first: the znode at `path` exists, is gone, or has another version."""
+    """Another client was first: the znode at `path` exists, is gone, or has another version."""
 
     def __init__(self, message: str, path: str) -> None:
         super().__init__(message)
@@ -58,15 +58,15 @@ class Conflict(CoordinationError):
 
 class SessionState(Enum):
     CONNECTED = "connected"
-    SUSPENDED = "suspended"  # no connection: what others do is not known; stop promising
-    LOST = "lost"  # the session is over, and everything ephemeral with it
+    SUSPENDED = "suspended"  # no connection: the state of other brokers is unknown
+    LOST = "lost"  # the session has ended, and its ephemeral znodes are gone
 
 
 class Znode(NamedTuple):
     data: bytes
     version: int
     created_zxid: int
-    ephemeral_owner: int = 0  # the session it goes with; 0: it stays
+    ephemeral_owner: int = 0  # the session that it is removed with; 0: persistent
     modified_zxid: int = 0
     created_ms: int = 0  # by the clock of the server
 
@@ -98,7 +98,7 @@ Watcher = Callable[[], None]
 
 
 class ZooKeeperSession:
-    """One session; made by `connect`, used from the event loop that made it."""
+    """One session; created by `connect`, used from the event loop that created it."""
 
     def __init__(
         self,
@@ -125,9 +125,9 @@ class ZooKeeperSession:
         connect_timeout_ms: int,
         call_timeout_s: float = CALL_TIMEOUT_S,
     ) -> "ZooKeeperSession":
-        """A session with the ensemble `servers` ("host:port,host:port/chroot").
+        """Open a session with the ensemble `servers` ("host:port,host:port/chroot").
 
-        A call that has no answer within `call_timeout_s` ends with NotConnected.
+        A call without a response within `call_timeout_s` raises NotConnected.
         """
         client = KazooClient(
             hosts=servers,
@@ -138,7 +138,7 @@ class ZooKeeperSession:
         ping_only_with_progress(client, progress)
         session = cls(client, asyncio.get_running_loop(), progress, call_timeout_s=call_timeout_s)
         connected = asyncio.Event()
-        session.on_state(lambda _state: connected.set())  # the first is CONNECTED, or there is none
+        session.on_state(lambda _state: connected.set())  # the first state is CONNECTED
         await asyncio.to_thread(client.start_async)
         try:
             async with asyncio.timeout(connect_timeout_ms / 1000):
@@ -148,7 +148,7 @@ class ZooKeeperSession:
             BackgroundThread(_abandon, args=(client,), name="zookeeper-abandoned", stop=None).start()
             if isinstance(error, TimeoutError):
                 raise NotConnected(
-                    f"no ZooKeeper answers at {servers} within {connect_timeout_ms} ms: is it running, and "
+                    f"no ZooKeeper responds at {servers} within {connect_timeout_ms} ms: is it running, and "
                     "is zookeeper.connect right?"
                 ) from None
             raise
@@ -156,7 +156,7 @@ class ZooKeeperSession:
         return session
 
     def on_state(self, callback: Callable[[SessionState], None]) -> None:
-        """Have `callback` called, on the loop, whenever the session's state changes."""
+        """Call `callback`, on the loop, whenever the session's state changes."""
         self._on_state = callback
 
     @property
@@ -165,22 +165,22 @@ class ZooKeeperSession:
 
     @property
     def timeout_s(self) -> float:
-        """The session timeout that ZooKeeper has granted, which may be less than was asked for."""
+        """Return the session timeout that ZooKeeper has granted, which may be less than the requested one."""
         return self._progress.session_timeout_s
 
     async def reconnected(self, within_ms: int = RECONNECTED_MS) -> None:
-        """Wait, for a while, if there is no connection just now: what follows says so if there still is none.
+        """Wait a short time for a connection if there is none; the next call raises if there still is none.
 
-        A call does not wait by itself: most are better told at once that nobody knows what others do.
+        A call does not wait by itself: most callers need to know at once that ZooKeeper is out of reach.
         """
         deadline = self._loop.time() + min(within_ms, RECONNECTED_MS) / 1000
         while not self._client.connected and self._loop.time() < deadline:  # noqa: ASYNC110  kazoo's thread
             await asyncio.sleep(_RECONNECT_POLL_S)
 
     async def close(self) -> None:
-        """End the session: what is ephemeral goes at once. Nobody is told of a change of state any more.
+        """End the session, which removes its ephemeral znodes; no further state change is reported.
 
-        If ZooKeeper does not answer, the session is left to expire: this returns within about a second.
+        If ZooKeeper does not respond, the session expires later: this returns within about a second.
         """
         self.on_state(lambda _state: None)
         self._progress.stop()
@@ -190,7 +190,7 @@ class ZooKeeperSession:
             _abandon(self._client)
             self._to_loop(closed.set)
 
-        # A thread of its own: the end of the process would wait for one of the executor's.
+        # Not a thread of the executor: the end of the process would wait for it.
         BackgroundThread(close, name="zookeeper-closing", stop=None).start()
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(CLOSE_TIMEOUT_S):
@@ -199,12 +199,12 @@ class ZooKeeperSession:
     # -- reading -------------------------------------------------------------------------------
 
     async def get(self, path: str, watch: Watcher | None = None) -> Znode | None:
-        """The znode at `path`, or None; `watch` is called once when that changes."""
+        """Return the znode at `path`, or None; `watch` is called once when that changes."""
         try:
             data, stat = await self._call(self._client.get_async, path, watch=self._watcher(watch))
         except NoNodeError:
             if watch is not None and await self.exists(path, watch):
-                return await self.get(path, watch)  # it came between the two questions
+                return await self.get(path, watch)  # it was created between the two calls
             return None
         return Znode(data, stat.version, stat.czxid, stat.ephemeralOwner, stat.mzxid, stat.ctime)
 
@@ -212,14 +212,14 @@ class ZooKeeperSession:
         return await self._call(self._client.exists_async, path, watch=self._watcher(watch)) is not None
 
     async def sync(self) -> None:
-        """Return when the server that is asked knows all that was written before; its leader has answered.
+        """Return when the server of this session has applied all earlier writes of the ensemble.
 
-        A server that is cut off from the others answers questions from memory for a while, and not this one.
+        A server that is cut off from the others still responds to reads for a while, but not to this call.
         """
         await self._call(self._client.sync_async, "/")
 
     async def children(self, path: str, watch: Watcher | None = None) -> list[str]:
-        """The names below `path`, in no order; none if it does not exist."""
+        """Return the names below `path`, unordered; none if it does not exist."""
         try:
             return list(await self._call(self._client.get_children_async, path, watch=self._watcher(watch)))
         except NoNodeError:
@@ -228,16 +228,16 @@ class ZooKeeperSession:
     # -- writing -------------------------------------------------------------------------------
 
     async def create(self, path: str, data: bytes, *, ephemeral: bool = False, sequence: bool = False) -> str:
-        """Make a znode and return its path; Conflict if it exists or its parent does not."""
+        """Create a znode and return its path; raise Conflict if it exists or its parent does not."""
         call = self._call(self._client.create_async, path, data, ephemeral=ephemeral, sequence=sequence)
         return str(await _conflicts(call, path))
 
     async def ensure(self, path: str) -> None:
-        """Make a persistent znode, and those above it, if they are missing."""
+        """Create a persistent znode and its ancestors if they are missing."""
         await self._call(self._client.ensure_path_async, path)
 
     async def set(self, path: str, data: bytes, version: int = ANY_VERSION) -> int:
-        """Replace a znode's content and return its new version; Conflict if it is not at `version`."""
+        """Replace a znode's content and return its new version; raise Conflict if it is not at `version`."""
         stat = await _conflicts(self._call(self._client.set_async, path, data, version=version), path)
         return int(stat.version)
 
@@ -245,7 +245,7 @@ class ZooKeeperSession:
         await _conflicts(self._call(self._client.delete_async, path, version=version), path)
 
     async def delete_tree(self, path: str) -> None:
-        """Remove a znode and everything below it; fine if there is nothing."""
+        """Remove a znode and everything below it, if it exists."""
         for child in await self.children(path):
             await self.delete_tree(f"{path}/{child}")
         try:
@@ -254,7 +254,7 @@ class ZooKeeperSession:
             return
 
     async def multi(self, operations: Sequence[Operation]) -> None:
-        """All of `operations` or none; Conflict names the first that could not be done."""
+        """Apply all of `operations` or none; Conflict names the first that failed."""
         transaction = self._client.transaction()
         for operation in operations:
             match operation:
@@ -273,19 +273,19 @@ class ZooKeeperSession:
             ):
                 raise Conflict(f"{type(result).__name__} at {operation.path}", operation.path)
 
-    # -- between the threads -------------------------------------------------------------------
+    # -- threads -------------------------------------------------------------------------------
 
     async def _call(self, method: Callable[..., Any], *args: Any, **options: Any) -> Any:
-        """What kazoo answers; NotConnected, at once without a connection and else in time, if it does not."""
+        """Return kazoo's result; raise NotConnected at once without a connection, or after the timeout."""
         async with self._calls:
-            # kazoo would keep the call until there is a connection again, and whoever asked would hang.
+            # Without a connection kazoo would queue the call, and the caller would hang.
             if not self._client.connected:
                 raise NotConnected("ZooKeeper is out of reach: there is no connection")
             try:
                 async with asyncio.timeout(self._call_timeout_s):
                     return await self._send(method, *args, **options)
             except TimeoutError:
-                raise NotConnected(f"ZooKeeper has not answered within {self._call_timeout_s:g} s") from None
+                raise NotConnected(f"ZooKeeper has not responded within {self._call_timeout_s:g} s") from None
             except (ConnectionLoss, ConnectionClosedError, SessionExpiredError) as error:
                 raise NotConnected(f"ZooKeeper is out of reach: {type(error).__name__}") from error
 
@@ -314,12 +314,12 @@ class ZooKeeperSession:
         self._to_loop(lambda: self._on_state(names[state]))
 
     def _to_loop(self, function: Callable[..., None], *args: Any) -> None:
-        with contextlib.suppress(RuntimeError):  # the loop is closed: nobody is there to be told
+        with contextlib.suppress(RuntimeError):  # the loop is closed
             self._loop.call_soon_threadsafe(function, *args)
 
 
 def _abandon(client: KazooClient) -> None:
-    """Give up a connection: kazoo may wait long for an answer before it lets go."""
+    """Close a connection, which may take kazoo long if the server does not respond."""
     with contextlib.suppress(KazooException, OSError):
         client.stop()
         client.close()

@@ -1,10 +1,10 @@
-"""Apache ZooKeeper itself: the jar in the pyspark wheel, as one server or as an ensemble of processes.
+"""Apache ZooKeeper, from the jar in the pyspark wheel: one server, or an ensemble of processes.
 
 with ZooKeeper(Path("zk"), servers=3, port=2181) as ensemble:
     KazooClient(ensemble.address)  # 127.0.0.1:2181,127.0.0.1:2182,127.0.0.1:2183
 
-All servers run on this machine: that shows how an ensemble behaves, but only servers on machines of their
-own survive the loss of one.
+All servers run on this machine: that shows how an ensemble behaves, but only servers on separate machines
+survive the loss of one.
 """
 
 import importlib.util
@@ -23,17 +23,17 @@ from headrace.coordination.errors import CoordinationError, ZooKeeperUnavailable
 from headrace.java import NoJava, find_java
 
 MAIN_CLASS: Final = "org.apache.zookeeper.server.quorum.QuorumPeerMain"
-# Enough for the server: protocol, logging, metrics, and the libraries its classes mention.
+# The jars that the server needs: protocol, logging, metrics, and libraries that its classes refer to.
 JARS: Final = ("zookeeper-", "slf4j-api-", "log4j-", "metrics-core-", "netty-", "snappy-java-", "commons-io-")
 HEAP: Final = "-Xmx256m"
-PORTS_EACH: Final = 3  # for clients, for the others, and to elect a leader
+PORTS_EACH: Final = 3  # for clients, for the quorum, and for the leader election
 QUORUM_OFFSET: Final = 707  # 2888 for a client port of 2181, and 3888 for the election: ZooKeeper's usual
 ELECTION_OFFSET: Final = 1707
 START_TIMEOUT_S: Final = 60
 STOP_TIMEOUT_S: Final = 15
 POLL_S: Final = 0.05
 WORD_TIMEOUT_S: Final = 5
-POLL_TIMEOUT_S: Final = 0.3  # a server that is about to serve takes connections before it answers any
+POLL_TIMEOUT_S: Final = 0.3  # a starting server accepts connections before it responds
 LOG_TAIL_LINES: Final = 20
 
 
@@ -45,7 +45,7 @@ class Ports:
 
 
 class ZooKeeper:
-    """One server, or an odd number of them; `address` is what clients are given."""
+    """One server, or an odd number of servers; `address` is for clients."""
 
     def __init__(
         self,
@@ -57,9 +57,9 @@ class ZooKeeper:
         tick_ms: int = 2000,
         java_options: Sequence[str] = (),
     ) -> None:
-        """`port` is the first server's, the next have the next; or all of them, PORTS_EACH for each server.
+        """`port` is the first server's, the others follow; or a list, PORTS_EACH for each server.
 
-        Whoever wants any that are free keeps them for as long: see `headrace.ports`.
+        To use free ports, reserve them first: see `headrace.ports`.
         """
         require_odd(servers)
         try:
@@ -87,7 +87,7 @@ class ZooKeeper:
         self.stop()
 
     def start(self) -> None:
-        """Return when every server serves; CoordinationError, and none left running, if one does not."""
+        """Return when every server serves; otherwise kill all of them and raise CoordinationError."""
         try:
             for server in self.servers:
                 server.launch()
@@ -99,20 +99,20 @@ class ZooKeeper:
             raise
 
     def stop(self) -> None:
-        """Ask every server to end, and make those that do not."""
+        """Stop every server; kill those that do not stop in time."""
         for server in self.servers:
             server.terminate()
         for server in self.servers:
             server.wait()
 
     def kill(self) -> None:
-        """End every server as a crash would."""
+        """Kill every server, as a crash would."""
         for server in self.servers:
             server.kill()
 
 
 class Server:
-    """One ZooKeeper process with a directory, a configuration and a log file of its own."""
+    """One ZooKeeper process with its own directory, configuration and log file."""
 
     def __init__(
         self,
@@ -138,7 +138,7 @@ class Server:
         return self._process.pid if self._process else None
 
     def prepare(self) -> list[str]:
-        """Write its configuration, and return the command that runs it."""
+        """Write the configuration, and return the command that runs the server."""
         data = self._directory / "data"
         data.mkdir(parents=True, exist_ok=True)
         (data / "myid").write_text(f"{self._number}\n")
@@ -149,11 +149,11 @@ class Server:
         options = [f"-Dlog4j2.configurationFile={log_config}", "-Djava.awt.headless=true"]
         more = shlex.split(
             os.environ.get("SERVER_JVMFLAGS", "")
-        )  # as ZooKeeper's own scripts; the last -Xmx counts
+        )  # as in ZooKeeper's own scripts; the last -Xmx wins
         return [*self._command[:1], *options, *self._command[1:], *more, MAIN_CLASS, str(config)]
 
     def launch(self) -> None:
-        """Start the process; it serves some seconds later."""
+        """Start the process; it serves a few seconds later."""
         command = self.prepare()
         with self.log.open("ab") as log:
             self._process = subprocess.Popen(  # noqa: S603 - the command is ours
@@ -161,7 +161,7 @@ class Server:
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
-                start_new_session=True,  # a Ctrl-C is for whoever started us, who then stops us in order
+                start_new_session=True,  # Ctrl-C reaches only the parent, which then stops the servers
             )
 
     def wait_until_serving(self, deadline: float) -> None:
@@ -173,7 +173,7 @@ class Server:
         raise CoordinationError(f"ZooKeeper on {self.address} is not serving; {self._last_words()}")
 
     def serves(self) -> bool:
-        """Whether it answers requests now: it runs, and there is a majority."""
+        """Return whether the server is running and part of a majority."""
         return "Mode:" in self.four_letter_word("srvr", POLL_TIMEOUT_S)
 
     def check(self) -> None:
@@ -182,7 +182,7 @@ class Server:
             raise CoordinationError(f"ZooKeeper on {self.address} ended with {code}; {self._last_words()}")
 
     def four_letter_word(self, word: str, timeout_s: float = WORD_TIMEOUT_S) -> str:
-        """What the server says to `ruok`, `srvr` and the like; nothing if it does not answer."""
+        """Return the server's response to `ruok`, `srvr` and the like; empty if there is none."""
         try:
             with socket.create_connection((self._host, self._port), timeout_s) as connection:
                 connection.sendall(word.encode())
@@ -214,7 +214,7 @@ class Server:
 
 
 def require_odd(servers: int) -> None:
-    """Refuse an even ensemble: it survives no more losses than the odd one below it, and costs a server."""
+    """Raise for an even ensemble: it survives no more failures than one with a server less."""
     if servers < 1:
         raise CoordinationError(f"an ensemble of {servers} servers: there must be at least one")
     if servers % 2 == 0:
@@ -225,7 +225,7 @@ def require_odd(servers: int) -> None:
 
 
 def find_jars() -> list[Path]:
-    """ZooKeeper's jar and what it needs, out of the installed pyspark."""
+    """Return ZooKeeper's jar and its dependencies from the installed pyspark."""
     found = importlib.util.find_spec("pyspark")
     if found is None or found.origin is None:
         raise ZooKeeperUnavailable(

@@ -14,7 +14,7 @@ from headrace.coordination.embedded.acl import (
     expand,
     masked,
 )
-from headrace.coordination.embedded.errors import ErrorCode, Refused
+from headrace.coordination.embedded.errors import ErrorCode, KeeperError
 
 ANN = digest_identity(b"ann:secret")
 HOME = Identity("ip", "127.0.0.1")
@@ -72,7 +72,7 @@ def test_repeated_entries_are_stored_once() -> None:
     ],
 )
 def test_lists_that_cannot_be_stored(requested: list[Acl]) -> None:
-    with pytest.raises(Refused) as refused:
+    with pytest.raises(KeeperError) as refused:
         expand(requested, [HOME], "/a")
 
     assert refused.value.code is ErrorCode.INVALID_ACL

@@ -1,6 +1,6 @@
 import pytest
 
-from headrace.coordination.embedded.errors import ErrorCode, Refused
+from headrace.coordination.embedded.errors import ErrorCode, KeeperError
 from headrace.coordination.embedded.paths import check_path, parent_of
 
 
@@ -14,7 +14,7 @@ def test_legal_paths(path: str) -> None:
     ["", "a", "/a/", "//", "/a//b", "/.", "/..", "/a/./b", "/a/../b", "/a/..", "/a\0", "/a\x1f", "/a\x7f"],
 )
 def test_illegal_paths(path: str) -> None:
-    with pytest.raises(Refused) as refused:
+    with pytest.raises(KeeperError) as refused:
         check_path(path)
 
     assert refused.value.code is ErrorCode.BAD_ARGUMENTS

@@ -228,7 +228,7 @@ def test_a_damaged_snapshot_without_an_older_one_is_reported(directory: Path) ->
     for snapshot in directory.glob("*.snapshot"):
         snapshot.write_bytes(b"rubbish")
 
-    with pytest.raises(CorruptJournal, match="not a snapshot of ours"):
+    with pytest.raises(CorruptJournal, match="not a snapshot of a coordinator"):
         opened(directory)
 
 

@@ -1,7 +1,7 @@
 import pytest
 
 from headrace.coordination.embedded.acl import OPEN
-from headrace.coordination.embedded.errors import ErrorCode, Refused
+from headrace.coordination.embedded.errors import ErrorCode, KeeperError
 from headrace.coordination.embedded.tree import Event, EventType
 from headrace.coordination.embedded.watches import Mode, Watches
 
@@ -80,7 +80,7 @@ def test_there_is_a_bound_for_each_connection() -> None:
     watches = Watches[str](limit=2)
     for path in ("/a", "/b", "/a"):
         watches.add("ann", path, Mode.DATA)
-    with pytest.raises(Refused) as refused:
+    with pytest.raises(KeeperError) as refused:
         watches.add("ann", "/c", Mode.DATA)
     watches.add("bob", "/c", Mode.DATA)
 
@@ -91,7 +91,7 @@ def test_long_paths_count_too(watches: Watches[str]) -> None:
     long = "/" + "x" * 1_040_000
     for number in range(16):
         watches.add("ann", f"{long}{number}", Mode.DATA)
-    with pytest.raises(Refused):
+    with pytest.raises(KeeperError):
         watches.add("ann", f"{long}-more", Mode.DATA)
     for number in range(16):
         watches.trigger(event(CREATED, f"{long}{number}"))

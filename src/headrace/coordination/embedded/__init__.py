@@ -1,7 +1,7 @@
-"""A ZooKeeper of one node: the same protocol, one process, a durable log.
+"""A ZooKeeper server of one node: the same protocol, one process, a durable log.
 
-The path of a write: `connection` cuts the frame, `requests` decodes it, `decide` turns it into a
-transaction or refuses it, `state` applies that and says which watches it touches, `commit` shares one fsync
-among all that came in meanwhile, and only then `connection` lets events and reply go. `journal` replays the
-same transactions at start.
+The path of a write: `connection` splits frames, `requests` decodes, `decide` validates the request and makes
+a transaction, `state` applies it and reports the triggered watches, `commit` syncs all concurrent
+transactions with one fsync, and only then `connection` sends events and reply. `journal` replays the same
+transactions at start.
 """

@@ -1,7 +1,7 @@
-"""Who may do what with a znode: access lists, identities, and how a client proves one.
+"""Access control lists of znodes, identities, and their authentication.
 
 Schemes: `world` (anyone), `ip` (an address or network), `digest` (user and password), and `auth`, which
-stands for whatever the requester has proved. As in ZooKeeper, a connection without proof has its address.
+stands for all identities of the requester. As in ZooKeeper, an unauthenticated connection has its address.
 """
 
 import base64
@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from ipaddress import ip_address, ip_network
 from typing import Final, NamedTuple
 
-from headrace.coordination.embedded.errors import ErrorCode, Refused
+from headrace.coordination.embedded.errors import ErrorCode, KeeperError
 
 READ: Final = 1
 WRITE: Final = 2
@@ -39,7 +39,7 @@ READ_ONLY: Final[AclList] = (Acl(READ, *ANYONE),)
 
 
 def allows(acl: AclList, permission: int, identities: Sequence[Identity]) -> bool:
-    """Whether one of `identities` has one of the bits of `permission`; an empty list denies nobody."""
+    """Return whether one of `identities` has a bit of `permission`; an empty list allows everybody."""
     if acl is OPEN or not acl:  # almost every node: one comparison
         return True
     for entry in acl:
@@ -50,30 +50,30 @@ def allows(acl: AclList, permission: int, identities: Sequence[Identity]) -> boo
 
 def require(acl: AclList, permission: int, identities: Sequence[Identity], path: str) -> None:
     if not allows(acl, permission, identities):
-        raise Refused(ErrorCode.NO_AUTH, path)
+        raise KeeperError(ErrorCode.NO_AUTH, path)
 
 
 def expand(requested: Sequence[Acl], identities: Sequence[Identity], path: str) -> AclList:
-    """The list to store: checked, without repetition, `auth` replaced by what the requester proved."""
+    """Return the list to store: valid, without duplicates, `auth` replaced by the requester's identities."""
     expanded: dict[Acl, None] = {}
     for entry in requested:
         if entry.scheme == "auth":
             proved = [Acl(entry.perms, *identity) for identity in identities if identity.scheme == "digest"]
             if not proved:
-                raise Refused(ErrorCode.INVALID_ACL, f"{path}: auth without a proved identity")
+                raise KeeperError(ErrorCode.INVALID_ACL, f"{path}: auth without a proved identity")
             expanded.update(dict.fromkeys(proved))
         elif _is_valid(entry):
             expanded[entry] = None
         else:
-            raise Refused(ErrorCode.INVALID_ACL, f"{path}: {entry.scheme}:{entry.id}")
+            raise KeeperError(ErrorCode.INVALID_ACL, f"{path}: {entry.scheme}:{entry.id}")
     if not expanded:
-        raise Refused(ErrorCode.INVALID_ACL, f"{path}: an empty list")
+        raise KeeperError(ErrorCode.INVALID_ACL, f"{path}: an empty list")
     listed = tuple(expanded)
     return OPEN if listed == OPEN else listed  # the constant, so that `allows` recognises it
 
 
 def masked(acl: AclList) -> AclList:
-    """`acl` as shown to those who may not change it: without the digests of passwords."""
+    """Return `acl` for clients without the right to change it: without the digests of passwords."""
     return tuple(
         entry._replace(id=entry.id.split(":")[0] + ":x") if entry.scheme == "digest" else entry
         for entry in acl
@@ -81,14 +81,14 @@ def masked(acl: AclList) -> AclList:
 
 
 def digest_identity(credentials: bytes) -> Identity:
-    """What `user:password` proves; ZooKeeper keeps SHA-1 of it, and its clients compute the same."""
+    """Return the identity of `user:password`: ZooKeeper stores its SHA-1, which its clients also compute."""
     user = credentials.split(b":", 1)[0].decode(errors="replace")
     digest = hashlib.sha1(credentials, usedforsecurity=False).digest()
     return Identity("digest", f"{user}:{base64.b64encode(digest).decode()}")
 
 
 def authenticate(scheme: str, credentials: bytes, address: str) -> Identity | None:
-    """The identity proved by an auth packet, or None for a scheme we do not have."""
+    """Return the identity of an auth packet, or None for an unsupported scheme."""
     if scheme == "digest":
         return digest_identity(credentials)
     return Identity("ip", address) if scheme == "ip" else None
@@ -103,7 +103,7 @@ def _matches(entry: Acl, identities: Sequence[Identity]) -> bool:
 def _within(address: str, network: str) -> bool:
     try:
         return ip_address(address) in ip_network(network, strict=False)
-    except (ValueError, TypeError):  # no address, or an IPv4 one against an IPv6 network
+    except (ValueError, TypeError):  # not an address, or IPv4 and IPv6 mixed
         return False
 
 

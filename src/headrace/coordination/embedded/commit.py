@@ -1,7 +1,7 @@
-"""Group commit: writes that come in while the disk is busy share the next fsync.
+"""Group commit: writes that arrive while the disk is busy share the next fsync.
 
-Whatever was computed from a change, the replies of readers included, waits here until that change is on
-the disk: nobody ever sees what a power cut could take back. While nothing is being written nothing waits.
+Everything that depends on a change, including replies to reads, waits until the change is on
+disk: no client ever sees a state that a power failure could undo. Without pending writes nothing waits.
 """
 
 import asyncio
@@ -14,13 +14,13 @@ from headrace.coordination.embedded.journal import Journal
 from headrace.coordination.embedded.state import Image, State
 from headrace.coordination.embedded.txns import Entry, encode_entry
 
-SNAPSHOT_AT_STOP: Final = 1_000  # entries: fewer are replayed sooner than a snapshot is written
+SNAPSHOT_AT_STOP: Final = 1_000  # entries: replaying fewer is faster than writing a snapshot
 
 logger = logging.getLogger(__name__)
 
 
 class Outlet(Protocol):
-    """A connection, as far as its output is concerned. Neither call may lead back into here at once."""
+    """The output side of a connection. Neither method may call back into the commit at once."""
 
     def release(self, messages: list[bytes]) -> None: ...
 
@@ -28,7 +28,7 @@ class Outlet(Protocol):
 
 
 class _Batch:
-    """Entries on their way to the disk, and what may be said once they are there."""
+    """Entries that are being written, and the messages that wait for them."""
 
     def __init__(self) -> None:
         self.entries: list[bytes] = []
@@ -43,7 +43,7 @@ class _Batch:
 
 
 class GroupCommit:
-    """Lives on one event loop. `on_failure` is called once, if the disk refuses: nothing is told after."""
+    """Used on one event loop. `on_failure` is called once if a write fails: no message is sent afterwards."""
 
     def __init__(self, journal: Journal, on_failure: Callable[[BaseException], None]) -> None:
         self._journal = journal
@@ -61,21 +61,21 @@ class GroupCommit:
         self.entries = 0
 
     def write(self, entry: Entry) -> None:
-        """Have `entry` made durable soon. The caller applies it to the state before anything else runs."""
+        """Make `entry` durable soon. The caller applies it to the state before anything else runs."""
         if self._failed:
             return
         if self._filling is None:
             self._filling = _Batch()
             if self._syncing is None:
                 self._idle.clear()
-                self._loop.call_soon(self._start)  # what else this turn of the loop brings shares the fsync
+                self._loop.call_soon(self._start)  # other writes of this loop iteration share the fsync
         self._filling.entries.append(encode_entry(entry))
 
     def send(self, outlet: Outlet, message: bytes) -> bool:
-        """Let `message` go once all that was written so far is durable; return whether it has to wait."""
+        """Send `message` when all earlier writes are durable; return whether it has to wait."""
         batch = self._filling or self._syncing
         if batch is None:
-            if not self._failed:  # what the disk refused was applied all the same, and must not be seen
+            if not self._failed:  # the state has changes that are not durable, and must not be seen
                 outlet.release([message])
             return False
         if outlet in batch.messages:
@@ -85,7 +85,7 @@ class GroupCommit:
         return True
 
     def close(self, outlet: Outlet) -> None:
-        """Hang up after everything that was sent before."""
+        """Close the connection after everything that was sent before."""
         batch = self._filling or self._syncing
         if batch is None:
             outlet.hang_up()
@@ -98,14 +98,14 @@ class GroupCommit:
         return sum(len(batch.entries) for batch in (self._filling, self._syncing) if batch)
 
     def give_up(self) -> None:
-        """Write and say nothing more. What is on its way to the disk may still arrive there."""
+        """Stop writing and sending. A pending write may still reach the disk."""
         self._failed = True
         self._filling = None
         if self._syncing is None:
             self._idle.set()
 
     async def stop(self) -> None:
-        """Finish what is under way; leave a snapshot if a restart would otherwise take a while."""
+        """Finish pending writes; write a snapshot if a restart would otherwise take long."""
         await self._idle.wait()
         if self._snapshot is not None:
             await asyncio.wait([self._snapshot])
@@ -118,9 +118,9 @@ class GroupCommit:
     def _start(self) -> None:
         batch = self._filling
         if batch is None or self._syncing is not None:
-            return  # another turn has taken it already
+            return  # an earlier call has started it
         self._filling, self._syncing = None, batch
-        # All entries so far are in this batch or before it, so the state is what they add up to.
+        # All entries so far are in this batch or before it, so the state is the result of exactly these.
         image = self._state.image() if self._snapshot_is_due() else None
         if self._journal.sync:
             written = self._loop.run_in_executor(self._disk, self._to_disk, batch.entries, image)
@@ -162,6 +162,6 @@ class GroupCommit:
 
 
 def _report(snapshot: asyncio.Future[None]) -> None:
-    """A snapshot that failed costs nothing but time at the next start: the log has it all."""
+    """Log a failed snapshot, which only makes the next start slower: the log is complete."""
     if not snapshot.cancelled() and snapshot.exception() is not None:
-        logger.error("no snapshot: %s", snapshot.exception())
+        logger.error("could not write a snapshot: %s", snapshot.exception())

@@ -1,7 +1,7 @@
-"""One client's socket: frames in, messages out, and bounds on both.
+"""One client's connection: frames in, messages out, and limits on both.
 
-A client that sends rubbish loses its connection and nobody else notices. One that does not read its replies
-is not read from either, and if events pile up for it all the same it is dropped.
+Malformed requests close the connection and affect no other. From a client that does not read its replies
+nothing is read either, and if events for it accumulate all the same, its connection is closed.
 """
 
 import asyncio
@@ -19,16 +19,16 @@ from headrace.coordination.embedded.jute import INT, MAX_BUFFER
 from headrace.coordination.embedded.requests import decode_connect
 from headrace.coordination.embedded.service import Service
 
-FRAMES_PER_TURN: Final = 100  # then the other connections have theirs
+FRAMES_PER_TURN: Final = 100  # then other connections are served
 PAUSE_REPLIES: Final = 1_000  # waiting for the disk
-PAUSE_BYTES: Final = 1 << 20  # waiting for the disk or the client; a reply more may come on top
-MAX_UNSENT_BYTES: Final = 16 << 20  # of events, since replies stop long before
+PAUSE_BYTES: Final = 1 << 20  # waiting for the disk or the client; one more reply may be added
+MAX_UNSENT_BYTES: Final = 16 << 20  # of events: replies are limited earlier
 
 logger = logging.getLogger(__name__)
 
 
 class Host(Protocol):
-    """What a connection wants of its server."""
+    """The server's methods that a connection needs."""
 
     service: Service
     commit: GroupCommit
@@ -48,9 +48,9 @@ class Connection(asyncio.Protocol):
         self._buffer = bytearray()
         self._out: list[bytes] = []
         self._out_bytes = 0
-        self._waiting: deque[int] = deque()  # the sizes of messages that the disk holds back
+        self._waiting: deque[int] = deque()  # the sizes of messages that wait for the disk
         self._waiting_bytes = 0
-        self._request_bytes = 0  # of the request that is being answered
+        self._request_bytes = 0  # of the request that is being handled
         self._flush_planned = False
         self._turn_planned = False
         self._closing = False
@@ -65,7 +65,7 @@ class Connection(asyncio.Protocol):
         self.received = 0
         self.sent = 0
 
-    # The event loop's side
+    # Called by the event loop
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self.transport = cast("asyncio.Transport", transport)  # uvloop's are none of asyncio's classes
@@ -92,7 +92,7 @@ class Connection(asyncio.Protocol):
         self._plan_turn()
 
     def _turn(self) -> None:
-        """Answer what has come in, as far as the bounds allow."""
+        """Handle the received requests, as far as the limits allow."""
         self._turn_planned = False
         position = 0
         try:
@@ -108,17 +108,19 @@ class Connection(asyncio.Protocol):
             else:
                 self._plan_turn()
         except MalformedRequest as error:
-            logger.info("hung up on %s:%d: %s", self.address, self.port, error)
+            logger.info("closed the connection of %s:%d: %s", self.address, self.port, error)
             self.abort()
         except Exception:
-            logger.exception("hung up on %s:%d: a bug in the coordinator", self.address, self.port)
+            logger.exception(
+                "closed the connection of %s:%d: a bug in the coordinator", self.address, self.port
+            )
             self.abort()
         if position:
             del self._buffer[:position]
         self._pause_or_resume()
 
     def _frame_end(self, start: int) -> int | None:
-        """Where the frame at `start` ends, or None if it has not all come."""
+        """Return the end of the frame at `start`, or None if it is incomplete."""
         if len(self._buffer) < start + 4:
             return None
         (length,) = INT.unpack_from(self._buffer, start)
@@ -150,17 +152,17 @@ class Connection(asyncio.Protocol):
         self.transport.close()
         return True
 
-    # The service's side
+    # Called by the service
 
     def send(self, message: bytes) -> None:
         if self._host.commit.send(self, message):
-            # A small reply may stand for a large write, which is in memory until the disk has it.
+            # A small reply may belong to a large write, which is in memory until it is on disk.
             size = len(message) + self._request_bytes
             self._waiting.append(size)
             self._waiting_bytes += size
 
     def close(self) -> None:
-        """Answer nothing more, and hang up once everything sent before has left."""
+        """Handle no more requests, and close the connection after everything that was sent before."""
         self._closing = True
         self.closing_since = self.loop.time()
         self._host.commit.close(self)
@@ -169,10 +171,10 @@ class Connection(asyncio.Protocol):
         self._closing = True
         self.transport.abort()
 
-    # The commit's side
+    # Called by the commit
 
     def release(self, messages: list[bytes]) -> None:
-        """Put `messages` on the wire, together with whatever else this turn of the loop brings."""
+        """Send `messages`, together with others of this loop iteration."""
         if self._waiting:
             self._waiting_bytes -= sum(self._waiting.popleft() for _ in messages)
         self.sent += len(messages)
@@ -191,7 +193,7 @@ class Connection(asyncio.Protocol):
         self._flush_planned = False
         if self._out and not self.transport.is_closing():
             if self.transport.get_write_buffer_size() > MAX_UNSENT_BYTES:
-                logger.warning("dropped %s:%d: it does not read", self.address, self.port)
+                logger.warning("closed the connection of %s:%d: it does not read", self.address, self.port)
                 self.abort()
             else:
                 self.transport.write(b"".join(self._out))
@@ -200,14 +202,14 @@ class Connection(asyncio.Protocol):
         if self._paused:
             self._plan_turn()
 
-    # Bounds
+    # Limits
 
     def _is_full(self) -> bool:
         unsent = self._out_bytes + self._waiting_bytes + self.transport.get_write_buffer_size()
         return unsent > PAUSE_BYTES or len(self._waiting) > PAUSE_REPLIES
 
     def _pause_or_resume(self) -> None:
-        """Stop reading while there is more to answer than the bounds allow."""
+        """Stop reading while the limits are exceeded."""
         full = self._is_full() or self._turn_planned
         if full != self._paused and not self.transport.is_closing():
             self._paused = full
@@ -220,7 +222,7 @@ class Connection(asyncio.Protocol):
 
 
 def _plain(address: str) -> str:
-    """An IPv4 address that came in through an IPv6 socket, as IPv4."""
+    """Return an IPv4 address without its IPv6 mapping."""
     try:
         mapped = getattr(ip_address(address), "ipv4_mapped", None)
     except ValueError:

@@ -1,6 +1,6 @@
-"""May this request be granted, and what does it do? Looks at the nodes, changes nothing.
+"""Validation of write requests: each becomes a transaction or is refused. Reads the nodes, changes nothing.
 
-The order of the checks is ZooKeeper's, so that a request with two faults is refused for the same one.
+The order of the checks is ZooKeeper's, so that a request with two errors gets the same error code.
 """
 
 from collections.abc import Iterator
@@ -8,9 +8,8 @@ from typing import Final, NamedTuple, Protocol
 
 from headrace.coordination.embedded import acl as access
 from headrace.coordination.embedded.acl import Identity
-from headrace.coordination.embedded.changes import changes
-from headrace.coordination.embedded.errors import ErrorCode, Refused
-from headrace.coordination.embedded.node import CONTAINER, Node, int32
+from headrace.coordination.embedded.errors import ErrorCode, KeeperError
+from headrace.coordination.embedded.node import CONTAINER, Node, changes, int32
 from headrace.coordination.embedded.paths import SPECIAL, check_parent, check_path
 from headrace.coordination.embedded.requests import Check, Create, Delete, Multi, SetAcl, SetData, Write
 from headrace.coordination.embedded.txns import (
@@ -37,22 +36,22 @@ class Nodes(Protocol):
     def get(self, path: str, /) -> Node | None: ...
 
 
-class MultiRefused(Exception):
-    """One operation of a multi was refused, and so are all."""
+class MultiFailed(Exception):
+    """One operation of a multi failed, and so all of them."""
 
-    def __init__(self, position: int, count: int, refusal: Refused) -> None:
+    def __init__(self, position: int, count: int, refusal: KeeperError) -> None:
         super().__init__(f"operation {position + 1} of {count}: {refusal}")
         self.position, self.count, self.code = position, count, refusal.code
 
     def codes(self) -> Iterator[ErrorCode]:
-        """What each operation gets: nothing wrong before the refused one, never tried after it."""
+        """Yield the code of each operation: OK before the failed one, RUNTIME_INCONSISTENCY after it."""
         yield from [ErrorCode.OK] * self.position
         yield self.code
         yield from [ErrorCode.RUNTIME_INCONSISTENCY] * (self.count - self.position - 1)
 
 
 def decide(request: Write, nodes: Nodes, requester: Requester) -> NodeTxn:
-    """The transaction that grants `request`; raises Refused."""
+    """Return the transaction for `request`; raise KeeperError if it is refused."""
     match request:
         case SetData():
             return _set_data(request, nodes, requester)
@@ -67,25 +66,25 @@ def decide(request: Write, nodes: Nodes, requester: Requester) -> NodeTxn:
 
 
 def decide_multi(request: Multi, nodes: Nodes, requester: Requester) -> Several:
-    """One transaction for all operations, each of which sees what those before it did.
+    """Return one transaction for all operations, each of which sees the effects of those before it.
 
-    Raises MultiRefused.
+    Raises MultiFailed.
     """
     draft = Draft(nodes)
     txns: list[NodeTxn] = []
     for position, (_op, operation) in enumerate(request.operations):
-        assert isinstance(operation, Write), operation  # the decoder let nothing else in
+        assert isinstance(operation, Write), operation  # the decoder accepts nothing else
         try:
             txn = decide(operation, draft, requester)
-        except Refused as refusal:
-            raise MultiRefused(position, len(request.operations), refusal) from None
+        except KeeperError as refusal:
+            raise MultiFailed(position, len(request.operations), refusal) from None
         draft.apply(txn)
         txns.append(txn)
     return Several(tuple(txns))
 
 
 class Draft:
-    """The nodes as they would be; what lies below stays untouched."""
+    """The nodes after some transactions; the nodes underneath are not changed."""
 
     def __init__(self, nodes: Nodes) -> None:
         self._nodes = nodes
@@ -95,16 +94,16 @@ class Draft:
         return self._changed[path] if path in self._changed else self._nodes.get(path)
 
     def apply(self, txn: NodeTxn) -> None:
-        # No decision looks at a zxid or a time, so the draft's need not be the real ones.
+        # No decision depends on a zxid or a time, so the draft's need not be the real ones.
         self._changed.update(changes(txn, self.get, 0, 0))
 
 
 def _create(request: Create, nodes: Nodes, requester: Requester) -> CreateNode:
     path, flags = request.path, request.flags
     if flags in (5, 6):
-        raise Refused(ErrorCode.UNIMPLEMENTED, "nodes with a time to live")
+        raise KeeperError(ErrorCode.UNIMPLEMENTED, "nodes with a time to live")
     if not 0 <= flags <= 4:
-        raise Refused(ErrorCode.BAD_ARGUMENTS, f"create flags {flags}")
+        raise KeeperError(ErrorCode.BAD_ARGUMENTS, f"create flags {flags}")
     parent_path = check_parent(path)
     acl = access.expand(request.acl, requester.identities, path)
     parent = _existing(parent_path, nodes)
@@ -113,9 +112,9 @@ def _create(request: Create, nodes: Nodes, requester: Requester) -> CreateNode:
         path = f"{path}{parent.cversion:010d}"
     check_path(path)
     if nodes.get(path) is not None:
-        raise Refused(ErrorCode.NODE_EXISTS, path)
+        raise KeeperError(ErrorCode.NODE_EXISTS, path)
     if parent.is_ephemeral:
-        raise Refused(ErrorCode.NO_CHILDREN_FOR_EPHEMERALS, path)
+        raise KeeperError(ErrorCode.NO_CHILDREN_FOR_EPHEMERALS, path)
     owner = CONTAINER if flags == 4 else requester.session_id if flags & 1 else 0
     return CreateNode(path, request.data, acl, owner)
 
@@ -123,13 +122,13 @@ def _create(request: Create, nodes: Nodes, requester: Requester) -> CreateNode:
 def _delete(request: Delete, nodes: Nodes, requester: Requester) -> DeleteNode:
     path = request.path
     if path in SPECIAL:
-        raise Refused(ErrorCode.BAD_ARGUMENTS, f"{path} stays")
+        raise KeeperError(ErrorCode.BAD_ARGUMENTS, f"{path} cannot be deleted")
     parent = _existing(check_parent(path), nodes)
     access.require(parent.acl, access.DELETE, requester.identities, path)
     node = _existing(path, nodes)
     _require_version(node.version, request.version, path)
     if node.num_children:
-        raise Refused(ErrorCode.NOT_EMPTY, path)
+        raise KeeperError(ErrorCode.NOT_EMPTY, path)
     return DeleteNode(path)
 
 
@@ -137,8 +136,8 @@ def _set_data(request: SetData, nodes: Nodes, requester: Requester) -> ChangeDat
     path = request.path
     node = nodes.get(path)
     if node is None:
-        check_path(path)  # a path that is there is a legal one, so only strangers pay for the check
-        raise Refused(ErrorCode.NO_NODE, path)
+        check_path(path)  # the path of an existing node is valid
+        raise KeeperError(ErrorCode.NO_NODE, path)
     access.require(node.acl, access.WRITE, requester.identities, path)
     _require_version(node.version, request.version, path)
     return ChangeData(path, request.data, int32(node.version + 1))
@@ -165,10 +164,10 @@ def _check(request: Check, nodes: Nodes, requester: Requester) -> Checked:
 def _existing(path: str, nodes: Nodes) -> Node:
     node = nodes.get(path)
     if node is None:
-        raise Refused(ErrorCode.NO_NODE, path)
+        raise KeeperError(ErrorCode.NO_NODE, path)
     return node
 
 
 def _require_version(current: int, expected: int, path: str) -> None:
     if expected not in (ANY_VERSION, current):
-        raise Refused(ErrorCode.BAD_VERSION, f"{path} is at {current}, not {expected}")
+        raise KeeperError(ErrorCode.BAD_VERSION, f"{path} is at {current}, not {expected}")

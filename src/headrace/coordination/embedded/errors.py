@@ -1,10 +1,10 @@
-"""ZooKeeper's error numbers, and the refusal that carries one."""
+"""ZooKeeper's error codes, and the exception that carries one."""
 
 from enum import IntEnum
 
 
 class ErrorCode(IntEnum):
-    """The numbers of ZooKeeper's KeeperException.Code, as far as one node has a use for them."""
+    """The codes of ZooKeeper's KeeperException.Code that a single node uses."""
 
     OK = 0
     RUNTIME_INCONSISTENCY = -2
@@ -24,8 +24,8 @@ class ErrorCode(IntEnum):
     QUOTA_EXCEEDED = -125
 
 
-class Refused(Exception):
-    """The request cannot be granted; the client gets `code`, nothing has changed."""
+class KeeperError(Exception):
+    """The request is refused with an error code; nothing has changed."""
 
     def __init__(self, code: ErrorCode, about: str = "") -> None:
         super().__init__(f"{code.name} {about}".rstrip())
@@ -33,4 +33,4 @@ class Refused(Exception):
 
 
 class MalformedRequest(Exception):
-    """The bytes are not what ZooKeeper's protocol says."""
+    """The bytes violate ZooKeeper's protocol."""

@@ -1,4 +1,4 @@
-"""ZooKeeper's four-letter words: a client sends `ruok` instead of a session, reads text, and is done."""
+"""ZooKeeper's four-letter words: a client sends `ruok` instead of opening a session, and reads text."""
 
 import platform
 import sys
@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 from headrace import __version__
 
 ZOOKEEPER_VERSION: Final = "3.9.5"
-"""The server whose protocol this is; clients look at it to know what they may ask."""
+"""The version of ZooKeeper's protocol; clients use it to find out which requests are supported."""
 
 FULL_VERSION: Final = f"{ZOOKEEPER_VERSION}-headrace-{__version__}"
 MAX_LISTED: Final = 100
@@ -28,7 +28,7 @@ class Peer(NamedTuple):
 
 
 class Figures(NamedTuple):
-    """What there is to tell about a running coordinator."""
+    """The metrics of a running coordinator."""
 
     received: int
     sent: int
@@ -46,7 +46,7 @@ class Figures(NamedTuple):
 
 
 Ask = Callable[[], Figures]
-"""Collects the figures: some words do without, and are asked every second."""
+"""Collects the figures: some frequent words do not need them."""
 
 
 def ruok(_ask: Ask) -> str:

@@ -1,4 +1,4 @@
-"""What each request does and answers: one function for an op or a few of a kind, one table of them all."""
+"""The handlers of requests: one function for each op or group of ops, and a table of all."""
 
 from collections.abc import Callable, Iterable
 from struct import Struct
@@ -6,8 +6,8 @@ from typing import Any, Final
 
 from headrace.coordination.embedded import acl as access
 from headrace.coordination.embedded.acl import authenticate, masked
-from headrace.coordination.embedded.decide import MultiRefused, decide, decide_multi
-from headrace.coordination.embedded.errors import ErrorCode, MalformedRequest, Refused
+from headrace.coordination.embedded.decide import MultiFailed, decide, decide_multi
+from headrace.coordination.embedded.errors import ErrorCode, KeeperError, MalformedRequest
 from headrace.coordination.embedded.jute import INT, Reader, buffer, frame, string, vector
 from headrace.coordination.embedded.node import Node
 from headrace.coordination.embedded.requests import (
@@ -28,10 +28,10 @@ from headrace.coordination.embedded.txns import encode_acl
 from headrace.coordination.embedded.watches import Mode
 
 MAX_IDENTITIES: Final = 64
-"""Proofs one connection may collect; every access check looks at all of them."""
+"""Identities of one connection; every access check looks at all of them."""
 
 MAX_MULTI_READ: Final = 8 << 20
-"""Bytes one multi-read may bring; its request could ask for the same megabyte fifty thousand times."""
+"""Bytes in one multi-read reply; a request could read the same megabyte fifty thousand times."""
 
 Handler = Callable[[Service, Client, Op, Any], bytes]
 
@@ -43,7 +43,7 @@ _WATCH_TYPES: Final = {1: Mode.CHILD | Mode.PERSISTENT, 2: Mode.DATA | Mode.PERS
 
 
 def answer(service: Service, client: Client, message: bytes) -> None:
-    """Do what a connected client asks and send it the reply. MalformedRequest without a header."""
+    """Handle a request and send the reply; raise MalformedRequest if it has no header."""
     reader = Reader(message)
     xid, number = reader.unpack(HEADER)
     service.heard_of(client)
@@ -51,7 +51,7 @@ def answer(service: Service, client: Client, message: bytes) -> None:
     op, handler = _HANDLERS.get(number, _UNKNOWN)
     try:
         body = handler(service, client, op, decode_request(op, reader))
-    except Refused as refusal:
+    except KeeperError as refusal:
         code = refusal.code
     except MalformedRequest:
         code = ErrorCode.MARSHALLING_ERROR
@@ -82,10 +82,10 @@ def check(service: Service, client: Client, _op: Op, request: Write) -> bytes:
 
 @handles(Op.MULTI)
 def multi(service: Service, client: Client, _op: Op, request: Multi) -> bytes:
-    """All operations or none; if none, the reply is still OK and each result says what it failed of."""
+    """Apply all operations or none; if none, the reply is still OK and has the error of each operation."""
     try:
         txn = decide_multi(request, service.state.tree.nodes, client.requester)
-    except MultiRefused as refused:
+    except MultiFailed as refused:
         return b"".join(_multi_error(code) for code in refused.codes()) + _MULTI_END
     results = zip((op for op, _ in request.operations), service.submit(txn), strict=True)
     return b"".join(_MULTI.pack(op, False, 0) + _result(op, part) for op, part in results) + _MULTI_END
@@ -93,15 +93,15 @@ def multi(service: Service, client: Client, _op: Op, request: Multi) -> bytes:
 
 @handles(Op.MULTI_READ)
 def multi_read(service: Service, client: Client, _op: Op, request: Multi) -> bytes:
-    """Each for itself: one that fails says so in its place."""
+    """Return each result or error in its place."""
     results = bytearray()
     for op, operation in request.operations:
         try:
             results += _MULTI.pack(op, False, 0) + _HANDLERS[op][1](service, client, op, operation)
-        except Refused as refusal:
+        except KeeperError as refusal:
             results += _multi_error(refusal.code)
         if len(results) > MAX_MULTI_READ:
-            raise Refused(ErrorCode.QUOTA_EXCEEDED, f"more than {MAX_MULTI_READ} bytes in one reply")
+            raise KeeperError(ErrorCode.QUOTA_EXCEEDED, f"more than {MAX_MULTI_READ} bytes in one reply")
     return bytes(results) + _MULTI_END
 
 
@@ -115,7 +115,7 @@ def get_data(service: Service, client: Client, _op: Op, request: Read) -> bytes:
 
 @handles(Op.EXISTS)
 def exists(service: Service, client: Client, _op: Op, request: Read) -> bytes:
-    """The one read whose watch is left also where there is no node."""
+    """Set the watch even if there is no node, unlike the other reads."""
     node = service.state.tree.nodes.get(request.path)
     if node is not None:
         access.require(node.acl, access.READ, client.requester.identities, request.path)
@@ -154,19 +154,19 @@ def get_all_children_number(service: Service, client: Client, _op: Op, request: 
 
 @handles(Op.WHO_AM_I)
 def who_am_i(_service: Service, client: Client, _op: Op, _request: Empty) -> bytes:
-    """Scheme and user of every identity, without what proves it."""
+    """Return scheme and user of every identity, without credentials."""
     users = ((scheme, proved.partition(":")[0]) for scheme, proved in client.requester.identities)
     return vector(string(scheme) + string(user) for scheme, user in users)
 
 
 @handles(Op.SYNC)
 def sync(_service: Service, _client: Client, _op: Op, request: Read) -> bytes:
-    return string(request.path)  # one node is never behind itself
+    return string(request.path)  # a single node is always up to date
 
 
 @handles(Op.SET_WATCHES, Op.SET_WATCHES2)
 def set_watches(service: Service, client: Client, _op: Op, request: SetWatches) -> bytes:
-    """Watches of an earlier connection: told at once of what they missed, set again otherwise."""
+    """Restore watches of an earlier connection: send missed events at once, set the others again."""
     for path, missed, mode in _rewatched(service, request):
         if missed is None:
             service.watches.add(client, path, mode)
@@ -178,7 +178,7 @@ def set_watches(service: Service, client: Client, _op: Op, request: SetWatches) 
 @handles(Op.ADD_WATCH)
 def add_watch(service: Service, client: Client, _op: Op, request: WatchMode) -> bytes:
     if request.mode not in (0, 1):
-        raise Refused(ErrorCode.BAD_ARGUMENTS, f"watch mode {request.mode}")
+        raise KeeperError(ErrorCode.BAD_ARGUMENTS, f"watch mode {request.mode}")
     service.watches.add(client, request.path, Mode.RECURSIVE if request.mode else Mode.PERSISTENT)
     return INT.pack(ErrorCode.OK)
 
@@ -187,19 +187,19 @@ def add_watch(service: Service, client: Client, _op: Op, request: WatchMode) -> 
 def remove_watches(service: Service, client: Client, _op: Op, request: WatchMode) -> bytes:
     mode = _WATCH_TYPES.get(request.mode)
     if mode is None:
-        raise Refused(ErrorCode.BAD_ARGUMENTS, f"watch type {request.mode}")
+        raise KeeperError(ErrorCode.BAD_ARGUMENTS, f"watch type {request.mode}")
     if not service.watches.remove(client, request.path, mode):
-        raise Refused(ErrorCode.NO_WATCHER, request.path)
+        raise KeeperError(ErrorCode.NO_WATCHER, request.path)
     return b""
 
 
 @handles(Op.AUTH)
 def auth(_service: Service, client: Client, _op: Op, request: Auth) -> bytes:
-    """Another identity for this connection; a failure is answered and ends it."""
+    """Add an identity to this connection; a failure closes it after the reply."""
     identity = authenticate(request.scheme, request.credentials, client.address)
     identities = client.requester.identities
     if identity is None or len(identities) >= MAX_IDENTITIES:
-        raise Refused(ErrorCode.AUTH_FAILED, request.scheme)
+        raise KeeperError(ErrorCode.AUTH_FAILED, request.scheme)
     if identity not in identities:
         client.requester = client.requester._replace(identities=(*identities, identity))
     return b""
@@ -207,7 +207,7 @@ def auth(_service: Service, client: Client, _op: Op, request: Auth) -> bytes:
 
 @handles(Op.SASL)
 def sasl(_service: Service, _client: Client, _op: Op, _request: Empty) -> bytes:
-    raise Refused(ErrorCode.AUTH_FAILED, "SASL is not offered here, digest is")
+    raise KeeperError(ErrorCode.AUTH_FAILED, "SASL is not supported, digest is")
 
 
 @handles(Op.CLOSE)
@@ -223,16 +223,16 @@ def ping(_service: Service, _client: Client, _op: Op, _request: Empty) -> bytes:
 
 
 def _unknown(_service: Service, _client: Client, _op: Op, _request: Empty) -> bytes:
-    raise Refused(ErrorCode.UNIMPLEMENTED)
+    raise KeeperError(ErrorCode.UNIMPLEMENTED)
 
 
-_UNKNOWN: Final[tuple[Op, Handler]] = (Op.PING, _unknown)  # decoded as a ping is: not at all
+_UNKNOWN: Final[tuple[Op, Handler]] = (Op.PING, _unknown)  # like a ping, it has no fields
 
 
 def _node(service: Service, path: str) -> Node:
     node = service.state.tree.nodes.get(path)
     if node is None:
-        raise Refused(ErrorCode.BAD_ARGUMENTS if "\x00" in path else ErrorCode.NO_NODE, path)
+        raise KeeperError(ErrorCode.BAD_ARGUMENTS if "\x00" in path else ErrorCode.NO_NODE, path)
     return node
 
 
@@ -259,7 +259,7 @@ def _rewatched(service: Service, request: SetWatches) -> Iterable[tuple[str, Eve
 
 
 def _result(op: Op, applied: Applied) -> bytes:
-    """What a granted write answers, alone or within a multi."""
+    """Return the reply of a write, alone or within a multi."""
     if op in (Op.DELETE, Op.CHECK):
         return b""
     assert applied.node is not None, applied

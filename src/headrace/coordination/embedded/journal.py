@@ -1,11 +1,11 @@
-"""The coordinator's directory: snapshots and log files, from which the state is rebuilt at start.
+"""The coordinator's directory: snapshots and log files, from which the state is recovered at start.
 
     00000000000000000000.txnlog     batches from zxid 1 on
     00000000000000004711.snapshot   the state after zxid 4711
     00000000000000004711.txnlog     batches from zxid 4712 on
 
-A snapshot and the log file that follows it have the same number. Older ones are kept for a while, in case
-the newest snapshot turns out to be unreadable.
+A snapshot and the log file that follows it have the same number. Older ones are kept for some time, in case
+the newest snapshot is unreadable.
 """
 
 import fcntl
@@ -33,7 +33,7 @@ logger = logging.getLogger(__name__)
 
 
 class Journal:
-    """Append-only from one thread at a time; `state` is what the files held when they were opened."""
+    """Appended to by one thread at a time; `state` is the recovered state."""
 
     def __init__(self, directory: Path, *, tick_ms: int, sync: bool = True) -> None:
         self.directory = directory
@@ -47,14 +47,14 @@ class Journal:
             raise
 
     def append(self, entries: Sequence[bytes]) -> None:
-        """Make a batch durable; it is when this returns. Blocks for as long as the disk takes."""
+        """Make a batch durable. Blocks for as long as the disk takes."""
         self._file.append(entries)
         if self.sync:
             self._file.sync()
         self._entries += len(entries)
 
     def wants_snapshot(self, node_count: int) -> bool:
-        """Whether the log has grown long, also in comparison with the tree that a snapshot would write."""
+        """Return whether the log is long, also relative to the size of a snapshot."""
         enough = max(SNAPSHOT_AFTER_ENTRIES, node_count // 2)
         return self._entries >= enough or self._file.size >= SNAPSHOT_AFTER_BYTES
 
@@ -63,13 +63,13 @@ class Journal:
         return self._entries
 
     def roll(self, zxid: int) -> None:
-        """Go on in a new file: everything up to `zxid` is durable in the old ones."""
+        """Start a new file; everything up to `zxid` is durable in the old ones."""
         self._file.close()
         self._file = self._new_file(zxid)
         self._entries = 0
 
     def write_snapshot(self, image: Image) -> None:
-        """Have `image` on disk and older files gone; may run in another thread than `append`."""
+        """Write a snapshot and remove old files; may run in another thread than `append`."""
         write_snapshot(self.directory / _name(image.zxid, SNAPSHOT), image, sync=self.sync)
         self._sync_directory()
         self._purge()
@@ -106,15 +106,15 @@ class Journal:
                 return read_snapshot(self.directory / _name(number, SNAPSHOT))
             except CorruptJournal as error:
                 if number == numbers[0] and 0 not in self._numbers(LOG):
-                    raise  # nothing older to rebuild it from
-                logger.warning("%s; rebuilding the state from an older snapshot", error)
+                    raise  # there is nothing older to recover from
+                logger.warning("%s; recovering from an older snapshot", error)
         return None
 
     def _replay(self, path: Path, state: State) -> Scanned:
         scan = Scan(path)
         for entry in scan.entries():
             if entry.zxid <= state.zxid:
-                continue  # in the snapshot already
+                continue  # already in the snapshot
             if entry.zxid != state.zxid + 1:
                 raise CorruptJournal(path, scan.result.good_bytes, f"zxid {entry.zxid} after {state.zxid}")
             state.apply(entry)
@@ -148,7 +148,7 @@ class Journal:
         return sorted(int(match[1]) for match in found if match and match[2] == suffix)
 
     def _sync_directory(self) -> None:
-        """Make names durable: a file's own fsync does not."""
+        """Make names durable: the fsync of a file does not."""
         if self.sync:
             descriptor = os.open(self.directory, os.O_RDONLY | os.O_DIRECTORY)
             try:
@@ -158,7 +158,7 @@ class Journal:
 
 
 def _name(zxid: int, suffix: str) -> str:
-    """Twenty digits, so that names sort as numbers do."""
+    """Return a file name; with twenty digits, names sort like numbers."""
     return f"{zxid:020d}{suffix}"
 
 

@@ -1,6 +1,6 @@
-"""Jute, ZooKeeper's encoding: big-endian numbers, strings and buffers led by an int32 length.
+"""Jute, ZooKeeper's encoding: big-endian numbers, strings and buffers preceded by an int32 length.
 
-Nothing here trusts a length: each is compared with what is left before anything is sliced or built.
+No length is trusted: each is compared with the remaining bytes before anything is sliced or allocated.
 """
 
 from collections.abc import Callable, Iterable
@@ -10,7 +10,7 @@ from typing import Final, TypeVar
 from headrace.coordination.embedded.errors import MalformedRequest
 
 MAX_BUFFER: Final = 0xFFFFF
-"""The longest frame a client may send: ZooKeeper's default for `jute.maxbuffer`."""
+"""The longest frame of a client: ZooKeeper's default of `jute.maxbuffer`."""
 
 INT: Final = Struct(">i")
 LONG: Final = Struct(">q")
@@ -20,7 +20,7 @@ T = TypeVar("T")
 
 
 class Reader:
-    """Reads one field after another from `buffer`; MalformedRequest when there is no such field."""
+    """Reads fields from `buffer` in order; raises MalformedRequest if one is incomplete."""
 
     __slots__ = ("_buffer", "position")
 
@@ -55,7 +55,7 @@ class Reader:
         return self.uint8() != 0
 
     def buffer(self) -> bytes | None:
-        """Bytes led by their length; None for a length of -1."""
+        """Read bytes preceded by their length; None for a length of -1."""
         length = self.unpack(INT)[0]
         start = self.position
         if length < 0:
@@ -68,7 +68,7 @@ class Reader:
         return self._buffer[start : start + length]
 
     def string(self) -> str:
-        """A string; an absent one reads as empty, which is how kazoo sends an empty one."""
+        """Read a string; a null one reads as empty, which is how kazoo sends an empty string."""
         found = self.buffer()
         if not found:
             return ""
@@ -78,9 +78,9 @@ class Reader:
             raise MalformedRequest(str(error)) from None
 
     def vector(self, item: Callable[["Reader"], T]) -> list[T]:
-        """As many items as announced; an absent vector reads as empty."""
+        """Read a vector; a null one reads as empty."""
         count = self.unpack(INT)[0]
-        if count > self.left // 4:  # no item takes fewer bytes than a length of its own
+        if count > self.left // 4:  # an item has at least four bytes
             raise MalformedRequest(f"{count} items announced in {self.left} bytes")
         return [item(self) for _ in range(count)]
 
@@ -100,6 +100,6 @@ def vector(encoded_items: Iterable[bytes]) -> bytes:
 
 
 def frame(*parts: bytes) -> bytes:
-    """The parts as one message, led by its length."""
+    """Return the parts as one message, preceded by its length."""
     body = b"".join(parts)
     return INT.pack(len(body)) + body

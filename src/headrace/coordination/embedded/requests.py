@@ -1,7 +1,7 @@
-"""What clients ask: an op code, then fields in jute. One class per shape, one table from op to decoder.
+"""Requests of clients: an op code, then fields in jute. There is a class per layout, and a table of decoders.
 
-Missing on purpose: reconfig (there is no ensemble to change), createTTL (ZooKeeper refuses it too unless
-told otherwise), checkWatches (which no client sends). They are answered UNIMPLEMENTED.
+Not supported: reconfig (there is no ensemble), createTTL (disabled in ZooKeeper by default), and checkWatches
+(which no client sends). They are refused with UNIMPLEMENTED.
 """
 
 from collections.abc import Callable
@@ -48,7 +48,7 @@ class Op(IntEnum):
 
 
 class Xid(IntEnum):
-    """What stands for the request number in messages that answer no numbered request."""
+    """Special xids of messages that are not replies to numbered requests."""
 
     EVENT = -1
     PING = -2
@@ -97,7 +97,7 @@ class Multi(NamedTuple):
 
 
 class Read(NamedTuple):
-    """exists, getData, getACL, getChildren, sync and the like: a path, perhaps a watch to leave there."""
+    """exists, getData, getACL, getChildren, sync and similar: a path, and optionally a watch."""
 
     path: str
     watch: bool = False
@@ -125,7 +125,7 @@ class Auth(NamedTuple):
 
 
 class Empty(NamedTuple):
-    """ping, close, sasl: nothing that we look at."""
+    """ping, close, sasl: requests without fields that we use."""
 
 
 Write = Create | Delete | SetData | SetAcl | Check
@@ -135,7 +135,7 @@ _CONNECT: Final = Struct(">iqiq")
 
 
 def decode_connect(frame: bytes) -> Connect:
-    """The first message of every connection."""
+    """Decode the first message of a connection."""
     reader = Reader(frame)
     _protocol_version, last_zxid, timeout_ms, session_id = reader.unpack(_CONNECT)
     password = reader.buffer() or b""
@@ -195,7 +195,7 @@ def _set_watches2(reader: Reader) -> SetWatches:
 
 
 def _auth(reader: Reader) -> Auth:
-    reader.int32()  # a type that nobody uses
+    reader.int32()  # an unused type
     return Auth(reader.string(), reader.buffer() or b"")
 
 
@@ -206,7 +206,7 @@ def _nothing(_reader: Reader) -> Empty:
 def _operations(allowed: frozenset[Op]) -> Callable[[Reader], Multi]:
     def decode(reader: Reader) -> Multi:
         operations: list[tuple[Op, Request]] = []
-        while True:  # each turn takes nine bytes or raises
+        while True:  # each iteration reads nine bytes or raises
             number, done, _error = reader.int32(), reader.boolean(), reader.int32()
             if done:
                 return Multi(operations)

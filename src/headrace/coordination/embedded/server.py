@@ -1,4 +1,4 @@
-"""The embedded coordinator: a ZooKeeper of one node, for one machine.
+"""The embedded coordinator: a ZooKeeper server of one node, for one machine.
 
 async with Coordinator(Path("coordinator"), port=0) as coordinator:
     KazooClient(coordinator.address)
@@ -22,8 +22,8 @@ from headrace.coordination.errors import CoordinationError
 PORT: Final = 2181
 TICK_MS: Final = 2000
 MAX_CONNECTIONS: Final = 1000
-HANDSHAKE_S: Final = 10  # to say who one is, before the connection is closed
-GOODBYE_S: Final = 10  # to read the last of what was sent, before the connection is cut
+HANDSHAKE_S: Final = 10  # until a client has opened a session
+GOODBYE_S: Final = 10  # until a client has read the last messages
 CONTAINER_CHECK_TICKS: Final = 30  # a minute, as in ZooKeeper
 BACKLOG: Final = 1024
 
@@ -31,10 +31,10 @@ logger = logging.getLogger(__name__)
 
 
 class Coordinator:
-    """Serves from `start` to `stop`; a data directory belongs to one at a time.
+    """Serves from `start` to `stop`; only one coordinator can use a data directory.
 
-    Every acknowledged write is on the disk. With `sync=False` it is merely with the operating system:
-    that survives the end of this process and not that of the machine, and is meant for tests.
+    Every acknowledged write is on disk. With `sync=False` it is only in the page cache, which survives the
+    end of this process but not of the machine, and is meant for tests.
     """
 
     def __init__(
@@ -73,11 +73,11 @@ class Coordinator:
 
     @property
     def address(self) -> str:
-        """`host:port`, as clients want it; the port is the real one if 0 was asked for."""
+        """Return `host:port`, with the real port if 0 was requested."""
         return f"[{self._host}]:{self._port}" if ":" in self._host else f"{self._host}:{self._port}"
 
     async def start(self) -> None:
-        """Rebuild the state from the directory, and serve. CorruptJournal if it cannot be trusted."""
+        """Recover the state from the directory, and serve; raise CorruptJournal if the files are damaged."""
         loop = asyncio.get_running_loop()
         self._failure = loop.create_future()
         self._journal = await asyncio.to_thread(
@@ -105,19 +105,19 @@ class Coordinator:
         self._reaper = loop.create_task(self._reap())
         self._reaper.add_done_callback(self._reaper_ended)
         logger.info(
-            "coordinator on %s, data in %s, zxid 0x%x. It is one node: if its machine is down so is "
-            "coordination. Several machines want a real ZooKeeper ensemble.",
+            "coordinator on %s, data in %s, zxid 0x%x. It is a single node: if its machine is down, so is "
+            "coordination. Use a ZooKeeper ensemble for several machines.",
             self.address,
             self._data_dir,
             self._journal.state.zxid,
         )
 
     async def stop(self) -> None:
-        """Hang up on everybody, finish what is on its way to the disk, and let go of the directory."""
+        """Close all connections, finish pending writes, and release the directory."""
         self._reaper.cancel()
         self._server.close()
         for connection in list(self._connections):
-            connection.close()  # asks nothing more of us, so that the commit can come to an end
+            connection.close()  # no more requests, so that the commit can finish
         await self.commit.stop()
         for connection in list(self._connections):
             connection.abort()
@@ -127,22 +127,22 @@ class Coordinator:
             self._failure.set_result(None)
 
     def end_sessions(self) -> None:
-        """End every session, as if its time were up: for a start of which one knows that all clients died.
+        """End every session, for a start after which all clients are known to be dead.
 
-        Otherwise they keep their timeouts over a restart, and what is ephemeral stays that long.
+        Otherwise sessions keep their timeouts over a restart, and ephemeral nodes exist that long.
         """
         for session in self._journal.state.sessions.all():
             self.service.close_session(session.session_id)
 
     async def wait_failed(self) -> None:
-        """Return after `stop`; raise CoordinationError as soon as the disk refuses a write."""
+        """Return after `stop`; raise CoordinationError as soon as a write fails."""
         await asyncio.shield(self._failure)
 
-    # What connections ask for
+    # Called by connections
 
     def admits(self, connection: Connection) -> bool:
         if len(self._connections) >= self._max_connections:
-            logger.warning("%s turned away: %d connections", connection.address, len(self._connections))
+            logger.warning("refused %s: there are %d connections", connection.address, len(self._connections))
             return False
         self._connections[connection] = None
         return True
@@ -190,10 +190,10 @@ class Coordinator:
             ],
         )
 
-    # What goes on by itself
+    # Background work
 
     async def _reap(self) -> None:
-        """End sessions whose clients are gone, and connections that never became any."""
+        """Expire sessions, and close connections that never opened one."""
         interval_ms = self._tick_ms / 2
         ticks = 0
         before = _monotonic_ms()
@@ -201,8 +201,8 @@ class Coordinator:
             await asyncio.sleep(interval_ms / 1000)
             now = _monotonic_ms()
             if now - before > interval_ms + self._tick_ms:
-                # We were stopped or starved: what clients sent meanwhile is still waiting to be read.
-                logger.warning("stood still for %d ms; every session gets its whole timeout", now - before)
+                # This process was stopped or starved: requests of clients are still waiting to be read.
+                logger.warning("was stopped for %d ms; every session gets its whole timeout", now - before)
                 self._journal.state.sessions.restart_clocks(now)
             before = now
             for session_id in self.service.expire():
@@ -225,10 +225,10 @@ class Coordinator:
 
     def _reaper_ended(self, reaper: asyncio.Task[None]) -> None:
         if not reaper.cancelled() and (bug := reaper.exception()) is not None:
-            self._fail(bug)  # sessions would live for ever
+            self._fail(bug)  # sessions would never expire
 
     def _fail(self, error: BaseException) -> None:
-        """What is in memory may never be durable, or not be what the log says: nobody may see it."""
+        """Stop serving: the state in memory may differ from the log, and no client may see it."""
         if self._failure.done():
             return
         why = (
@@ -241,7 +241,7 @@ class Coordinator:
         for connection in list(self._connections):
             connection.abort()
         self._failure.set_exception(CoordinationError(f"{why}: {error}"))
-        self._failure.exception()  # whoever waits gets it; nobody has to
+        self._failure.exception()  # marks it as retrieved: waiting for it is optional
 
 
 def _monotonic_ms() -> float:

@@ -1,7 +1,7 @@
-"""One coordinator without its sockets and files: the state, the watches, who is connected.
+"""The coordinator without sockets and files: the state, the watches, the connected clients.
 
-What a client is told goes through its `send`, in order: first the events that a change causes, then the
-reply that could show the change. When it may leave the machine is for `commit` to say.
+Messages to a client go through its `send`, in order: first the events that a change causes, then the
+reply that could reveal the change. `commit` decides when they may be sent.
 """
 
 from collections.abc import Callable
@@ -19,7 +19,7 @@ from headrace.coordination.embedded.txns import DeleteNode, Entry, OpenSession, 
 from headrace.coordination.embedded.watches import Watches
 
 PASSWORD_BYTES: Final = 16
-UNKNOWN_ZXID: Final = -1  # of an event that a client missed
+UNKNOWN_ZXID: Final = -1  # of an event from before the client's connection
 SYNC_CONNECTED: Final = 3  # the state that every event reports
 REPLY: Final = Struct(">iqi")  # xid, zxid, error
 _EVENT: Final = Struct(">ii")  # type, state
@@ -28,7 +28,7 @@ _NO_SESSION: Final = OpenSession(0, 0, bytes(PASSWORD_BYTES))
 
 
 class Client(Protocol):
-    """A connection, as far as requests are concerned."""
+    """The request side of a connection."""
 
     address: str
     requester: Requester
@@ -36,11 +36,11 @@ class Client(Protocol):
     def send(self, message: bytes) -> None: ...
 
     def close(self) -> None:
-        """Hang up once everything sent before has left."""
+        """Close the connection after everything that was sent before."""
 
 
 class Service:
-    """Handed in: what makes an entry durable, two clocks, a source of passwords, whom to tell of a bug."""
+    """Handles sessions and transactions. Storage, clocks, randomness and the bug handler are passed in."""
 
     def __init__(
         self,
@@ -62,7 +62,7 @@ class Service:
         self._broken = broken
 
     def submit(self, txn: Txn) -> list[Applied]:
-        """Carry out a decision: into the log, into the state, and on to whoever watches."""
+        """Log a transaction, apply it to the state, and notify watchers."""
         entry = Entry(self.state.zxid + 1, self._wall_ms(), txn)
         try:
             self._write(entry)
@@ -71,14 +71,14 @@ class Service:
                 for event in part.events:
                     self._tell(event)
         except Exception as bug:
-            self._broken(bug)  # log and state may differ now: going on would make it worse
+            self._broken(bug)  # log and state may differ now: the server must stop
             raise
         return applied
 
     def connect(self, client: Client, request: Connect) -> None:
-        """Open a session for `client`, or give it back the one it had."""
+        """Open a session for `client`, or reattach its earlier one."""
         if request.last_zxid > self.state.zxid:
-            client.close()  # it has seen a newer state than ours: it belongs to another server
+            client.close()  # it has seen a newer state: it belongs to another server
         elif request.session_id:
             self._attach(client, request)
         elif len(self.state.sessions) >= MAX_SESSIONS:
@@ -87,22 +87,22 @@ class Service:
             self._open(client, request)
 
     def heard_of(self, client: Client) -> None:
-        """Put off the end of the client's session."""
+        """Renew the client's session."""
         self.state.sessions.touch(client.requester.session_id, self._monotonic_ms())
 
     def disconnected(self, client: Client) -> None:
-        """Forget a connection; its session lives on until it expires or the client comes back."""
+        """Remove a connection; its session continues until it expires or the client reconnects."""
         self.watches.forget(client)
         if self.clients.get(client.requester.session_id) is client:
             del self.clients[client.requester.session_id]
 
     def close_session(self, session_id: int) -> None:
-        """End a session together with its ephemeral nodes."""
+        """End a session and delete its ephemeral nodes."""
         if session_id in self.state.sessions:
             self.submit(self.state.closing(session_id))
 
     def expire(self) -> list[int]:
-        """End the sessions that were not heard of in time, and return their ids."""
+        """End the expired sessions, and return their ids."""
         expired = self.state.sessions.expired(self._monotonic_ms())
         for session_id in expired:
             self.close_session(session_id)
@@ -151,7 +151,7 @@ class Service:
         if watchers:
             message = event_message(event.type, event.path, self.state.zxid)
             for watcher in watchers:
-                # A watch on a node that was not there may outlive the right to know of it.
+                # A client may have set the watch before the node existed, and may not be allowed to read it.
                 if access.allows(event.acl, access.READ, watcher.requester.identities):
                     watcher.send(message)
 
@@ -161,7 +161,7 @@ def event_message(event: EventType, path: str, zxid: int = UNKNOWN_ZXID) -> byte
 
 
 def _introduce(client: Client, request: Connect, session: OpenSession) -> None:
-    """Tell the client its session; a timeout of 0 means that there is none any more."""
+    """Send the client its session; a timeout of 0 means that the session has ended."""
     read_only = b"\x00" if request.knows_read_only else b""
     connected = _CONNECTED.pack(0, session.timeout_ms, session.session_id)
     client.send(frame(connected, buffer(session.password), read_only))

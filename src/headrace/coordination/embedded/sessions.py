@@ -1,7 +1,7 @@
-"""Sessions: who is there, until when. Time is handed in, in milliseconds of a clock that never jumps.
+"""Sessions and their timeouts. Time is passed in, in milliseconds of a monotonic clock.
 
-A session outlives its connection: a client that comes back in time with the right password has it again.
-Timeouts lie between 2 and 20 ticks, as in ZooKeeper.
+A session outlives its connection: a client that reconnects in time with the right password continues it.
+Timeouts are between 2 and 20 ticks, as in ZooKeeper.
 """
 
 import hmac
@@ -10,7 +10,7 @@ from math import inf
 from typing import Final
 
 MAX_SESSIONS: Final = 20_000
-"""Beyond this many, newcomers are turned away; each costs memory and a transaction in the log."""
+"""Beyond this many, new sessions are refused; each needs memory and a transaction in the log."""
 
 
 @dataclass(slots=True)
@@ -18,7 +18,7 @@ class Session:
     session_id: int
     timeout_ms: int
     password: bytes = field(repr=False)
-    deadline_ms: float = inf  # set by the first touch: replaying the log takes no time from anybody
+    deadline_ms: float = inf  # set by the first touch, after a replay of the log
 
 
 class Sessions:
@@ -37,11 +37,11 @@ class Sessions:
         return list(self._sessions.values())
 
     def negotiate(self, timeout_ms: int) -> int:
-        """The timeout a client gets who asks for `timeout_ms`."""
+        """Return the timeout of a session for which a client requests `timeout_ms`."""
         return max(2 * self.tick_ms, min(timeout_ms, 20 * self.tick_ms))
 
     def fresh_id(self, time_ms: int) -> int:
-        """An id never used here before, even if the wall clock went back or this is another machine's log."""
+        """Return an unused id, even if the wall clock went back or the log is from another machine."""
         return max(self.last_id + 1, (time_ms << 16) & 0x7FFF_FFFF_FFFF_FFFF)
 
     def open(self, session_id: int, timeout_ms: int, password: bytes) -> None:
@@ -52,7 +52,7 @@ class Sessions:
         self._sessions.pop(session_id, None)
 
     def attach(self, session_id: int, password: bytes, timeout_ms: int, now_ms: float) -> Session | None:
-        """The session, with the timeout its client asks for now; None if it is gone or the password wrong."""
+        """Return the session, with its new timeout; None if it has ended or the password is wrong."""
         session = self._sessions.get(session_id)
         if session is None or not hmac.compare_digest(session.password, password):
             return None
@@ -61,13 +61,13 @@ class Sessions:
         return session
 
     def touch(self, session_id: int, now_ms: float) -> None:
-        """Note that the client was heard of."""
+        """Renew the session: its client has sent something."""
         session = self._sessions.get(session_id)
         if session is not None:
             session.deadline_ms = now_ms + session.timeout_ms
 
     def restart_clocks(self, now_ms: float) -> None:
-        """Give everybody a whole timeout from now: after a start, or after we were asleep ourselves."""
+        """Give every session a whole timeout from now: after a start, or after this process was stopped."""
         for session in self._sessions.values():
             session.deadline_ms = now_ms + session.timeout_ms
 

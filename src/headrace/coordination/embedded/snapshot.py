@@ -1,6 +1,6 @@
-"""A snapshot: the whole state at one zxid, in one file that is complete or does not have its name.
+"""A snapshot: the whole state at one zxid, in one file, which gets its name only when it is complete.
 
-Layout in docs/formats.md. The checksum covers everything before it.
+The layout is in docs/formats.md. The checksum covers everything before it.
 """
 
 import os
@@ -25,11 +25,11 @@ HEAD: Final = Struct(">8sIqqIQ")  # magic, version, zxid, last session id, sessi
 CHECKSUM: Final = Struct(">I")
 _SESSION: Final = Struct(">qi")
 _NODE: Final = Struct(">qqqqiiiqqi")  # czxid mzxid ctime mtime version cversion aversion owner pzxid children
-_CHUNK: Final = 1 << 20  # written at a time: a tree of any size takes no second copy in memory
+_CHUNK: Final = 1 << 20  # written at a time: memory does not hold a second copy of the tree
 
 
 def write_snapshot(path: Path, image: Image, *, sync: bool) -> None:
-    """Have `image` at `path`, or nothing there; blocking, and fit to run in any thread."""
+    """Write `image` to `path` atomically; blocking, in any thread."""
     temporary = path.with_name(path.name + TEMPORARY)
     descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     with os.fdopen(descriptor, "wb") as file:
@@ -45,11 +45,11 @@ def write_snapshot(path: Path, image: Image, *, sync: bool) -> None:
 
 
 def read_snapshot(path: Path) -> Image:
-    """What `write_snapshot` wrote; CorruptJournal if it is not that any more."""
+    """Read a snapshot; raise CorruptJournal if it is damaged."""
     content = path.read_bytes()
     body = content[: -CHECKSUM.size]
     if len(content) < HEAD.size + CHECKSUM.size or not content.startswith(MAGIC):
-        raise CorruptJournal(path, 0, "not a snapshot of ours")
+        raise CorruptJournal(path, 0, "not a snapshot of a coordinator")
     if CHECKSUM.unpack_from(content, len(body))[0] != crc32c(body):
         raise CorruptJournal(path, len(body), "the checksum does not match the content")
     _magic, version, zxid, last_session_id, session_count, node_count = HEAD.unpack_from(body)

@@ -1,7 +1,6 @@
-"""All that the log and the snapshots keep: the tree, the sessions, the last zxid. Pure.
+"""The state that log and snapshots store: the tree, the sessions, the last zxid. Pure.
 
-`decide`, next door, says what should happen and changes nothing;
-`apply` changes everything, and is all that replay calls.
+`decide` validates requests and changes nothing; `apply` changes the state, and is all that a replay calls.
 """
 
 from typing import NamedTuple
@@ -13,7 +12,7 @@ from headrace.coordination.embedded.txns import CloseSession, DeleteNode, Entry,
 
 
 class Image(NamedTuple):
-    """The state at one moment, to be written by another thread while the state itself moves on."""
+    """A copy of the state, which another thread writes while the state changes."""
 
     zxid: int
     last_session_id: int
@@ -34,7 +33,7 @@ class State:
             self.sessions.last_id = image.last_session_id
 
     def apply(self, entry: Entry) -> list[Applied]:
-        """Carry out an entry: what became of each of its parts, in order."""
+        """Apply an entry and return the result of each of its parts, in order."""
         assert entry.zxid == self.zxid + 1, f"zxid {entry.zxid} after {self.zxid}"
         zxid, time_ms, txn = entry
         self.zxid = zxid
@@ -50,10 +49,10 @@ class State:
         return [self.tree.apply(txn, zxid, time_ms)]
 
     def closing(self, session_id: int) -> CloseSession:
-        """The end of a session, as a transaction."""
+        """Return the transaction that ends a session."""
         return CloseSession(session_id, self.tree.ephemerals(session_id))
 
     def image(self) -> Image:
-        """A copy that later changes do not reach: nodes are values, so copying the dictionary is enough."""
+        """Return an independent copy: nodes are immutable, so copying the dictionary is enough."""
         sessions = [(each.session_id, each.timeout_ms, each.password) for each in self.sessions.all()]
         return Image(self.zxid, self.sessions.last_id, sessions, dict(self.tree.nodes))

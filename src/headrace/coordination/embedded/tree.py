@@ -1,12 +1,11 @@
-"""The data tree: transactions in, new nodes and the events they cause out. No clock, no file, no socket."""
+"""The data tree: it applies transactions and returns new nodes and events. No clock, no file, no socket."""
 
 from collections.abc import Iterable, Iterator
 from enum import IntEnum
 from typing import NamedTuple
 
 from headrace.coordination.embedded.acl import OPEN, READ_ONLY, AclList
-from headrace.coordination.embedded.changes import changes
-from headrace.coordination.embedded.node import CONTAINER, Node
+from headrace.coordination.embedded.node import CONTAINER, Node, changes
 from headrace.coordination.embedded.paths import ROOT, child_path, parent_of
 from headrace.coordination.embedded.txns import ChangeData, CreateNode, DeleteNode, NodeTxn
 
@@ -21,7 +20,7 @@ class EventType(IntEnum):
 
 
 class Event(NamedTuple):
-    """Something watchers of `path` may want to know, if `acl` lets them read it."""
+    """An event for watchers of `path` that `acl` allows to read it."""
 
     type: EventType
     path: str
@@ -29,7 +28,7 @@ class Event(NamedTuple):
 
 
 class Applied(NamedTuple):
-    """What became of one transaction: the node it left at its path, for the reply, and its events."""
+    """The result of a transaction: the node at its path, for the reply, and the events."""
 
     txn: NodeTxn
     node: Node | None
@@ -37,7 +36,7 @@ class Applied(NamedTuple):
 
 
 class Tree:
-    """Every node by path, the children of each, and who owns the ephemeral ones."""
+    """Every node by path, the children of each, and the ephemeral nodes of each session."""
 
     def __init__(self) -> None:
         self.nodes: dict[str, Node] = {}
@@ -53,7 +52,7 @@ class Tree:
 
     @classmethod
     def of(cls, nodes: dict[str, Node]) -> "Tree":
-        """The tree with exactly these nodes, as a snapshot holds them."""
+        """Return the tree with exactly these nodes, from a snapshot."""
         tree = cls()
         tree._children.clear()
         tree.nodes = nodes
@@ -62,7 +61,7 @@ class Tree:
         return tree
 
     def apply(self, txn: NodeTxn, zxid: int, time_ms: int) -> Applied:
-        """Carry out what was decided; replay calls this too, and nothing else."""
+        """Apply a transaction; a replay calls only this."""
         before = self.nodes.get(txn.path)
         changed = changes(txn, self.nodes.get, zxid, time_ms)
         for path, node in changed:
@@ -80,11 +79,11 @@ class Tree:
         return Applied(txn, after, self._events(txn, before))
 
     def children(self, path: str) -> Iterable[str]:
-        """The names below `path`, oldest first."""
+        """Return the names below `path`, oldest first."""
         return self._children.get(path, ())
 
     def descendants(self, path: str) -> Iterator[str]:
-        """Every path below `path`."""
+        """Yield every path below `path`."""
         below = [path]
         while below:
             parent = below.pop()
@@ -93,14 +92,14 @@ class Tree:
             yield from paths
 
     def ephemerals(self, session_id: int) -> tuple[str, ...]:
-        """The nodes that go when this session does, oldest first."""
+        """Return the ephemeral nodes of a session, oldest first."""
         return tuple(self._ephemerals.get(session_id, ()))
 
     def ephemeral_count(self) -> int:
         return sum(map(len, self._ephemerals.values()))
 
     def abandoned_containers(self) -> list[str]:
-        """Containers that had children and have none: due to be deleted."""
+        """Return the containers that had children and have none now: they are to be deleted."""
         nodes = self.nodes
         return [p for p in self._containers if nodes[p].cversion > 0 and not nodes[p].num_children]
 

@@ -1,8 +1,9 @@
-"""One file of the transaction log: a head, then batches, each written and synced as one.
+"""One file of the transaction log: a header, then batches, each written and synced as one.
 
-A batch is what shared one fsync: all of it was acknowledged, or none. The next one is written only once
-this one is on the disk. So a bad batch with nothing good after it is a write that a crash cut short and
-nobody was told of; a bad batch with a good one after it is damage, and we do not start on that.
+A batch is the set of transactions that share one fsync: all of them were acknowledged, or none. The next one
+is written only when this one is on disk. So an invalid batch without a valid one after it is an incomplete
+write that was never acknowledged; an invalid batch followed by a valid one is damage, and the coordinator
+does not start.
 """
 
 import os
@@ -25,11 +26,11 @@ HEAD: Final = Struct(">8sII")  # magic, version, salt
 BATCH_MAGIC: Final = b"\xf0HRB"
 BATCH: Final = Struct(">4sIII")  # magic, checksum of all that follows it, length of the entries, their count
 _CHECKED_FROM: Final = 8
-TEMPORARY: Final = ".tmp"  # of a file that is not yet what its name will say
+TEMPORARY: Final = ".tmp"  # of an incomplete file
 
 
 class LogFile:
-    """Appends to one file. Not for two threads at once."""
+    """Appends to one file. Not thread-safe."""
 
     def __init__(self, path: Path, descriptor: int, salt: int, size: int) -> None:
         self.path = path
@@ -39,10 +40,10 @@ class LogFile:
 
     @classmethod
     def create(cls, path: Path, *, sync: bool) -> "LogFile":
-        """An empty file, which has its name only once its head is whole."""
+        """Create an empty file; it gets its name only when its header is complete."""
         temporary = path.with_name(path.name + TEMPORARY)
         descriptor = os.open(temporary, os.O_RDWR | os.O_CREAT | os.O_TRUNC, 0o600)  # it holds passwords
-        # Whoever can write data can write what looks like a batch. Without the salt it is not one.
+        # A client can write data that looks like a batch. Without the salt its checksum does not match.
         salt = secrets.randbits(32)
         file = cls(path, descriptor, salt, 0)
         file._write(HEAD.pack(MAGIC, VERSION, salt))
@@ -53,7 +54,7 @@ class LogFile:
 
     @classmethod
     def reopen(cls, scanned: "Scanned") -> "LogFile":
-        """Go on where `scanned` found the last good batch; what a crash left behind it is cut off."""
+        """Open a scanned file for appends, and truncate an incomplete write at its end."""
         descriptor = os.open(scanned.path, os.O_RDWR)
         if os.fstat(descriptor).st_size != scanned.good_bytes:
             os.ftruncate(descriptor, scanned.good_bytes)
@@ -74,13 +75,13 @@ class LogFile:
 
     def _write(self, data: bytes) -> None:
         written = 0
-        while written < len(data):  # a disk about to be full takes a part; the next write says so
+        while written < len(data):  # a nearly full disk takes a part; the next write raises the error
             written += os.pwrite(self._descriptor, data[written:], self.size + written)
         self.size += written
 
 
 class Scanned(NamedTuple):
-    """What one file holds, as far as it is good."""
+    """The valid and invalid parts of a file."""
 
     path: Path
     salt: int
@@ -89,7 +90,7 @@ class Scanned(NamedTuple):
 
 
 class Scan:
-    """Reads a file once, from front to back; `result` is known when `entries` has ended."""
+    """Reads a file once; `result` is complete when `entries` has ended."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -102,9 +103,9 @@ class Scan:
         return Scanned(self.path, self._salt, self._good, len(self._content) - self._good)
 
     def entries(self) -> Iterator[Entry]:
-        """Every entry of every good batch; CorruptJournal if a bad one is not the last."""
+        """Yield every entry of every valid batch; raise CorruptJournal if an invalid one is not the last."""
         if len(self._content) < HEAD.size or not self._content.startswith(MAGIC):
-            raise CorruptJournal(self.path, 0, "not a transaction log of ours")
+            raise CorruptJournal(self.path, 0, "not a transaction log of a coordinator")
         _magic, version, self._salt = HEAD.unpack_from(self._content)
         if version != VERSION:
             raise CorruptJournal(
@@ -120,7 +121,7 @@ class Scan:
             self._good = end
 
     def _batch_end(self, start: int) -> int | None:
-        """Where the batch at `start` ends, or None if there is no good one."""
+        """Return the end of the batch at `start`, or None if it is invalid."""
         if start + BATCH.size > len(self._content):
             return None
         magic, checksum, length, _count = BATCH.unpack_from(self._content, start)
@@ -135,7 +136,8 @@ class Scan:
         while later >= 0:
             if self._batch_end(later) is not None:
                 why = (
-                    f"a bad batch, but a good one follows at byte {later}; restore the directory from a copy"
+                    f"an invalid batch, but a valid one follows at byte {later}; restore the directory "
+                    "from a backup"
                 )
                 raise CorruptJournal(self.path, self._good, why)
             later = self._content.find(BATCH_MAGIC, later + 1)

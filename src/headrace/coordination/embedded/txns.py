@@ -1,6 +1,6 @@
-"""Transactions: what a granted request does, spelled out so that replaying it needs no judgement.
+"""Transactions: the effects of a valid request, so that a replay needs no validation.
 
-Their bytes are what the log holds; see "The embedded coordinator's files" in docs/formats.md.
+Their encoding is that of the log; see "The embedded coordinator's files" in docs/formats.md.
 """
 
 from collections.abc import Callable
@@ -15,7 +15,7 @@ ENTRY_HEADER: Final = Struct(">qqb")  # zxid, time, kind
 
 
 class CreateNode(NamedTuple):
-    path: str  # the sequence number already in it
+    path: str  # including the sequence number
     data: bytes | None
     acl: AclList
     owner: int
@@ -38,7 +38,7 @@ class ChangeAcl(NamedTuple):
 
 
 class Checked(NamedTuple):
-    """A check within a multi that held; changes nothing, but has its place among the results."""
+    """A successful check within a multi; it changes nothing, but has its place among the results."""
 
     path: str
 
@@ -50,14 +50,14 @@ class OpenSession(NamedTuple):
 
 
 class CloseSession(NamedTuple):
-    """The end of a session and of its ephemeral nodes, named in the order in which they go."""
+    """The end of a session, with its ephemeral nodes in the order in which they are deleted."""
 
     session_id: int
     paths: tuple[str, ...]
 
 
 class Several(NamedTuple):
-    """A multi: all of it, under one zxid."""
+    """A multi: all its transactions, with one zxid."""
 
     txns: tuple["NodeTxn", ...]
 
@@ -67,7 +67,7 @@ Txn = NodeTxn | OpenSession | CloseSession | Several
 
 
 class Entry(NamedTuple):
-    """A transaction with the number and the wall-clock time it was given."""
+    """A transaction with its zxid and wall-clock time."""
 
     zxid: int
     time_ms: int
@@ -101,7 +101,7 @@ def encode_acl(acl: AclList) -> bytes:
 
 def decode_acl(reader: Reader) -> AclList:
     acl = tuple(reader.vector(lambda each: Acl(each.int32(), each.string(), each.string())))
-    return OPEN if acl == OPEN else acl  # the constant: shared by almost all nodes, quick to recognise
+    return OPEN if acl == OPEN else acl  # the constant: shared by almost all nodes, and compared quickly
 
 
 def _encode(txn: Txn) -> tuple[Kind, bytes]:

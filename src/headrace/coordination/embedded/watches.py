@@ -1,21 +1,21 @@
-"""Who wants to hear of which path: one-shot data and child watches, and persistent ones.
+"""Watches by path: one-shot data and child watches, and persistent ones.
 
-A watcher is a connection: watches die with it, and clients set them again on the next.
+A watcher is a connection: watches end with it, and clients set them again on the next one.
 """
 
 from collections.abc import Iterator
 from enum import Flag, auto
 from typing import Final, Generic, TypeVar
 
-from headrace.coordination.embedded.errors import ErrorCode, Refused
+from headrace.coordination.embedded.errors import ErrorCode, KeeperError
 from headrace.coordination.embedded.paths import ROOT, parent_of
 from headrace.coordination.embedded.tree import Event, EventType
 
 MAX_WATCHES: Final = 100_000
 MAX_PATH_CHARACTERS: Final = 16 << 20
-"""For each connection, of all paths it watches: they need not exist, and each may be as long as a request.
+"""Limits for each connection: the watched paths need not exist, and each may be as long as a request.
 
-One watch more is refused with QUOTA_EXCEEDED, together with the read that asked for it.
+Beyond them, a watch is refused with QUOTA_EXCEEDED, and so is the read that sets it.
 """
 
 W = TypeVar("W")
@@ -43,7 +43,7 @@ class Watches(Generic[W]):
         self._by_path: dict[str, dict[W, Mode]] = {}
         self._by_watcher: dict[W, set[str]] = {}
         self._characters: dict[W, int] = {}
-        self._recursive = 0  # while there is none, events need not climb the tree
+        self._recursive = 0  # without any, events need not look at ancestors
 
     def __len__(self) -> int:
         return sum(map(len, self._by_path.values()))
@@ -52,12 +52,12 @@ class Watches(Generic[W]):
         return len(self._by_watcher.get(watcher, ()))
 
     def add(self, watcher: W, path: str, mode: Mode) -> None:
-        """Have `watcher` told; asking twice is the same as asking once."""
+        """Add a watch; adding it twice is the same as once."""
         paths = self._by_watcher.setdefault(watcher, set())
         if path not in paths:
             characters = self._characters.get(watcher, 0) + len(path)
             if len(paths) >= self._limit or characters > MAX_PATH_CHARACTERS:
-                raise Refused(ErrorCode.QUOTA_EXCEEDED, f"{len(paths)} watches on one connection")
+                raise KeeperError(ErrorCode.QUOTA_EXCEEDED, f"{len(paths)} watches on one connection")
             self._characters[watcher] = characters
             paths.add(path)
         watchers = self._by_path.setdefault(path, {})
@@ -67,7 +67,7 @@ class Watches(Generic[W]):
             self._recursive += 1
 
     def remove(self, watcher: W, path: str, mode: Mode) -> bool:
-        """Whether there was something to take away."""
+        """Remove a watch, and return whether there was one."""
         before = self._by_path.get(path, {}).get(watcher, Mode(0))
         if not before & mode:
             return False
@@ -75,12 +75,12 @@ class Watches(Generic[W]):
         return True
 
     def forget(self, watcher: W) -> None:
-        """Drop all watches of a connection that is gone."""
+        """Remove all watches of a closed connection."""
         for path in list(self._by_watcher.get(watcher, ())):
             self._set(watcher, path, Mode(0))
 
     def trigger(self, event: Event) -> list[W]:
-        """Who hears of `event`; one-shot watches that did are used up."""
+        """Return the watchers of `event`, and remove the one-shot watches that it triggers."""
         hears = _HEARD_HERE[event.type]
         heard: dict[W, None] = {}
         for watcher, mode in list(self._by_path.get(event.path, {}).items()):
