@@ -1,6 +1,6 @@
-"""The whole protocol by number: which class a request has, and the fastest codec for it.
+"""The table of all APIs: the class of each request, and its fastest codec.
 
-Schema modules are imported when their API is first asked for, so a broker pays for what it speaks.
+A schema module is imported when its API is first used, so a broker loads only what it needs.
 """
 
 from collections.abc import Callable, Generator
@@ -46,11 +46,11 @@ _OF_BROKERS: Final[dict[int, tuple[Any, str]]] = {
     broker_metrics.BROKER_METRICS: (broker_metrics, "BrokerMetrics"),
     step_down.STEP_DOWN: (step_down, "StepDown"),
 }
-"""What Kafka has no message for, or no more."""
+"""Our own messages, and one that Kafka 4 no longer has."""
 
 
 def api_schema(key: int) -> ApiSchema:
-    """What there is to know about an API key; ProtocolError if there is no such key."""
+    """Return the description of an API key; raise ProtocolError if the key is unknown."""
     try:
         return APIS[key]
     except KeyError:
@@ -68,17 +68,17 @@ def response_class(key: int) -> type[Message]:
 
 
 def decode_request(key: int, version: int, body: memoryview) -> Any:
-    """The request in `body`. Record data are slices of it; ProtocolError if it is no such request."""
+    """Decode the request in `body`; record data are views of it. Raise ProtocolError if it is malformed."""
     return _decoder(key)(body, version)
 
 
 def encode_response(key: int, version: int, response: Any) -> list[Buffer]:
-    """The buffers of a response's body; record data are not copied. EncodeError if it does not fit."""
+    """Return the buffers of a response's body, with records uncopied; raise EncodeError if it is invalid."""
     return _encoder(key)(response, version)
 
 
 def decode_request_in_slices(key: int, version: int, body: memoryview) -> Generator[None, None, Any]:
-    """The same in steps, for a large request: ProtocolError if it has too many elements."""
+    """Decode a large request in steps; raise ProtocolError if it has too many elements."""
     if key == ApiKey.PRODUCE:
         return produce.decode_request_in_slices(body, version, MAX_REQUEST_ELEMENTS)
     max_elements = MAX_ELEMENTS if key in _OF_BROKERS else MAX_REQUEST_ELEMENTS

@@ -1,8 +1,8 @@
 """ApiVersions (key 18), v0-v4, by hand: the first request of every connection.
 
-It must work between peers that know nothing of each other, so two rules are all its own: a request
-in a version we do not know is answered in v0, with UNSUPPORTED_VERSION and what we do speak, and
-the response always has header v0 (see `headers`).
+It has to work between any two versions, so it has two special rules: a request in an unknown version is
+answered in v0, with UNSUPPORTED_VERSION and the supported versions, and the response always has header v0
+(see `headers`).
 """
 
 import struct
@@ -18,25 +18,25 @@ _UNKNOWN_CLIENT: Final = ApiVersionsRequest()
 
 
 def answer_version(version: int) -> int:
-    """The version to answer in: the client's own, or 0 if we do not know that one."""
+    """Return the version of the response: the client's, or 0 if that is unknown."""
     return version if version in VERSIONS else 0
 
 
 def decode_request(body: memoryview, version: int) -> ApiVersionsRequest:
-    """The request in `body`; an anonymous one for a version that cannot be read, which is to be refused."""
+    """Decode the request; one of an unknown version, which is refused, decodes without its fields."""
     if version not in VERSIONS or (version < _FIRST_FLEXIBLE and not body):
         return _UNKNOWN_CLIENT
     return ApiVersionsRequest.decode(body, version)
 
 
 def encode_response(response: ApiVersionsResponse, version: int) -> list[Buffer]:
-    """The buffers of the response's body. EncodeError if a field does not fit."""
+    """Return the buffers of the response's body; raise EncodeError if a field is invalid."""
     if version not in VERSIONS or _has_features(response):
         return response.encode(version)
     try:
         return [_encode_usual(response, version)]
     except (struct.error, AttributeError, TypeError):
-        return response.encode(version)  # raises, and says which field is at fault
+        return response.encode(version)  # raises an error that names the field
 
 
 def _has_features(response: ApiVersionsResponse) -> bool:

@@ -1,4 +1,4 @@
-"""The 61-byte header of a record batch, version 2: all that a broker reads of the data it stores.
+"""The 61-byte header of a record batch, version 2: the only part of the data that a broker reads.
 
     0  base offset             8   the broker's to set
     8  batch length            4   bytes after this field
@@ -15,7 +15,7 @@
    53  base sequence           4
    57  records                 4   how many follow
 
-Offset and epoch lie before the checksummed part, so a broker sets them without touching the rest.
+Offset and epoch precede the checksummed part, so a broker sets them without touching the rest.
 """
 
 import struct
@@ -58,7 +58,7 @@ class TimestampType(IntEnum):
 
 
 class BatchHeader(NamedTuple):
-    """A batch header as it stands in the bytes; reading one checks nothing (see `read_batch`)."""
+    """The fields of a batch header, without any check (see `read_batch`)."""
 
     base_offset: int
     batch_length: int
@@ -106,7 +106,7 @@ class BatchHeader(NamedTuple):
 
     @property
     def delete_horizon_ms(self) -> int | None:
-        """When compaction may drop this batch's tombstones, once a pass has decided it."""
+        """Return the time from which compaction may remove the batch's tombstones, if a pass has set it."""
         return self.base_timestamp if self.attributes & _DELETE_HORIZON_BIT else None
 
     @property
@@ -119,62 +119,66 @@ class BatchHeader(NamedTuple):
 
 
 def add_sequence(sequence: int, count: int) -> int:
-    """`count` places after `sequence`: after 2**31 - 1 comes 0."""
+    """Return the sequence number `count` after `sequence`: 2**31 - 1 is followed by 0."""
     return (sequence + count) & 0x7FFFFFFF if sequence != NO_SEQUENCE else NO_SEQUENCE
 
 
 def read_header(data: Buffer, position: int = 0) -> BatchHeader:
-    """The header at `position`, unchecked; struct.error if fewer than 61 bytes are left."""
+    """Return the header at `position`, unchecked; raise struct.error if fewer than 61 bytes are left."""
     return BatchHeader._make(_HEADER.unpack_from(data, position))
 
 
 def read_attributes(data: Buffer) -> int:
-    """The attributes of the batch that `data` starts with."""
+    """Return the attributes of the batch at the start of `data`."""
     return data[CRC_START] << 8 | data[CRC_START + 1]
 
 
 def read_base_offset(data: Buffer, position: int) -> int:
-    """The base offset of the batch at `position`."""
+    """Return the base offset of the batch at `position`."""
     offset: int = _OFFSET.unpack_from(data, position)[0]
     return offset
 
 
 def read_offset_and_size(data: Buffer, position: int = 0) -> tuple[int, int]:
-    """The base offset and the size in bytes of the batch at `position`: a step from batch to batch."""
+    """Return the base offset and the size in bytes of the batch at `position`."""
     offset, length = _OFFSET_AND_LENGTH.unpack_from(data, position)
     return offset, length + LENGTH_END
 
 
 def read_batch(data: Buffer, position: int = 0) -> BatchHeader:
-    """The header of the batch at `position`, once its magic, its size and its checksum hold.
+    """Return the header of the batch at `position` after checking magic, size and checksum.
 
-    Raises CorruptMessage with what is wrong; looks at no byte past `data`.
+    Raises CorruptMessage with the reason; reads no byte after `data`.
     """
     left = len(data) - position
     if left < HEADER_SIZE:
-        raise CorruptMessage(f"{left} bytes are too few for a batch header of {HEADER_SIZE}")
+        raise CorruptMessage(
+            f"{left} bytes are too few for a batch header of {HEADER_SIZE} (CORRUPT_MESSAGE)"
+        )
     header = BatchHeader._make(_HEADER.unpack_from(data, position))
     if header.magic != MAGIC:
-        raise CorruptMessage(f"batch magic is {header.magic}, expected {MAGIC}")
+        raise CorruptMessage(f"batch magic is {header.magic}, expected {MAGIC} (CORRUPT_MESSAGE)")
     size = header.batch_length + LENGTH_END
     if not HEADER_SIZE <= size <= left:
-        raise CorruptMessage(f"batch claims {size} bytes, has {left}")
+        raise CorruptMessage(f"the batch size is {size} bytes, {left} are left (CORRUPT_MESSAGE)")
     crc = crc32c(memoryview(data)[position + CRC_START : position + size])
     if crc != header.crc:
-        raise CorruptMessage(f"batch checksum is {crc:#010x}, header says {header.crc:#010x}")
+        raise CorruptMessage(
+            f"batch checksum is {crc:#010x}, header says {header.crc:#010x} (CORRUPT_MESSAGE)"
+        )
     return header
 
 
 def assign_offset(
     data: bytearray | memoryview, position: int, *, base_offset: int, leader_epoch: int
 ) -> None:
-    """Write the two header fields that are the broker's, in place; the checksum does not cover them."""
+    """Set offset and leader epoch, in place; the checksum does not cover them."""
     _OFFSET.pack_into(data, position, base_offset)
     _INT32.pack_into(data, position + 12, leader_epoch)
 
 
 def assign_append_time(data: bytearray | memoryview, position: int, size: int, now_ms: int) -> None:
-    """Mark the batch as stamped by the broker at `now_ms`, in place, with a new checksum."""
+    """Set the log append time, in place, with a new checksum."""
     attributes = struct.unpack_from(">h", data, position + CRC_START)[0] | _LOG_APPEND_TIME_BIT
     struct.pack_into(">h", data, position + CRC_START, attributes)
     _OFFSET.pack_into(data, position + 35, now_ms)
@@ -182,7 +186,7 @@ def assign_append_time(data: bytearray | memoryview, position: int, size: int, n
 
 
 def assign_max_timestamp(data: bytearray | memoryview, timestamp: int) -> None:
-    """Set the max timestamp of the one batch that `data` is, in place, with a new checksum."""
+    """Set the max timestamp of a single batch, in place, with a new checksum."""
     _OFFSET.pack_into(data, 35, timestamp)
     _CRC.pack_into(data, 17, crc32c(memoryview(data)[CRC_START:]))
 
@@ -205,7 +209,7 @@ def build_batch(
     producer_epoch: int = NO_PRODUCER_EPOCH,
     base_sequence: int = NO_SEQUENCE,
 ) -> bytearray:
-    """A whole batch around `body`, records already encoded and compressed, with its checksum."""
+    """Return a batch with its checksum around `body`, the encoded and compressed records."""
     attributes = compression & _COMPRESSION_BITS
     attributes |= _LOG_APPEND_TIME_BIT if timestamp_type else 0
     attributes |= _TRANSACTIONAL_BIT if transactional else 0

@@ -1,6 +1,7 @@
-"""BrokerMetrics (key 10000), v0: what a broker has counted, for gateways to show it.
+"""BrokerMetrics (key 10000), v0: a broker's metrics, for gateways.
 
-Kafka says such things by JMX. No client is told of this API; a broker that does not know it hangs up.
+Kafka exposes its metrics by JMX. The API is not advertised; a broker that does not know it closes the
+connection.
 """
 
 from __future__ import annotations
@@ -15,14 +16,14 @@ COUNTER, GAUGE, HISTOGRAM = "counter", "gauge", "histogram"
 
 
 class Sample(Struct):
-    """One number: its labels' values in the family's order."""
+    """One sample; the values of its labels are in the family's order."""
 
     labels: Sequence[str] = field("[]string", "0+")
     value: float = field("float64", "0+")
 
 
 class Family(Struct):
-    """Numbers of one name and kind that differ in their labels; a histogram's last label is `le`."""
+    """Samples of one name and kind with different labels; a histogram's last label is `le`."""
 
     name: str = field("string", "0+")
     kind: str = field("string", "0+")
@@ -33,7 +34,7 @@ class Family(Struct):
 
 class BrokerMetricsRequest(Message, key=BROKER_METRICS, versions="0", flexible="0+"):
     prefixes: Sequence[str] = field("[]string", "0+", default=())
-    """Families whose names begin so; none: all."""
+    """Only families whose names begin with this; all if empty."""
 
 
 class BrokerMetricsResponse(Message, key=BROKER_METRICS, versions="0", flexible="0+"):

@@ -1,21 +1,21 @@
-"""Receive buffers used again: a fresh megabyte costs a millisecond of page faults, a used one nothing.
+"""A pool of receive buffers: a new megabyte costs a millisecond of page faults, a reused one nothing.
 
-They are maps of memory, not bytearrays: what is let go goes back to the system at once. The C library keeps
-small blocks between large ones that are free, and with them the memory of thousands of closed connections.
+The buffers are memory maps, not bytearrays: a freed map is returned to the system at once. The C library
+would keep freed blocks for fragmentation, and with them the memory of thousands of closed connections.
 """
 
 from mmap import MAP_ANONYMOUS, MAP_PRIVATE, mmap
 from typing import Final
 
 SMALLEST: Final = 64 * 1024
-"""Buffers come in powers of two from this size on."""
+"""The smallest buffer; sizes are powers of two."""
 
 POOL_BYTES: Final = 32 * 1024 * 1024
-"""What a pool keeps at most, over all connections that share it."""
+"""The most that a pool keeps, for all connections that share it."""
 
 
 class BufferPool:
-    """Spare buffers by size. For one thread; what it hands out is held by nobody else."""
+    """Free buffers by size. Not thread-safe; a buffer has one user at a time."""
 
     def __init__(self, max_bytes: int = POOL_BYTES) -> None:
         self._max_bytes = max_bytes
@@ -23,7 +23,7 @@ class BufferPool:
         self._spares: dict[int, list[mmap]] = {}
 
     def take(self, size: int) -> mmap:
-        """A buffer of at least `size` bytes, with anything in it."""
+        """Return a buffer of at least `size` bytes, with arbitrary content."""
         rounded = max(SMALLEST, 1 << (size - 1).bit_length())
         spares = self._spares.get(rounded)
         if not spares:
@@ -32,7 +32,7 @@ class BufferPool:
         return spares.pop()
 
     def give(self, buffer: mmap) -> None:
-        """Take a buffer back, unless somebody still holds a view of it or there are enough."""
+        """Return a buffer to the pool, unless a view of it exists or the pool is full."""
         if self._kept + len(buffer) > self._max_bytes or is_held(buffer):
             return
         self._kept += len(buffer)
@@ -40,7 +40,7 @@ class BufferPool:
 
 
 def is_held(buffer: mmap) -> bool:
-    """Whether there is a view of `buffer`: then, and only then, Python refuses to change its size."""
+    """Return whether there is a view of `buffer`: only then Python refuses to resize it."""
     try:
         buffer.resize(len(buffer))
     except BufferError:

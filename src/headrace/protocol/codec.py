@@ -1,7 +1,7 @@
-"""Encodes and decodes messages: compiled for each class and version when first asked for.
+"""Encodes and decodes messages, with code that is compiled for each class and version on first use.
 
-Bytes that are not a message raise ProtocolError and nothing else; a message that does not fit its
-schema raises EncodeError, which names the field.
+Malformed bytes raise ProtocolError and nothing else; a message that does not match its schema raises
+EncodeError, which names the field.
 """
 
 import struct
@@ -16,18 +16,18 @@ from headrace.protocol.fields import Buffer, version_range
 from headrace.protocol.structs import StructType
 
 BAD_BYTES: Final = (struct.error, IndexError, ValueError)
-"""What reading past the end, bad UTF-8 and our own checks raise; `protocol_error` translates them."""
+"""Raised by reading past the end, invalid UTF-8 and our own checks; `protocol_error` translates them."""
 
 BAD_VALUES: Final = (struct.error, AttributeError, TypeError, ValueError, OverflowError)
-"""What encoding raises for a value of the wrong type or size."""
+"""Raised by encoding a value of the wrong type or size."""
 
 
 class EncodeError(ValueError):
-    """A message of ours holds a value its schema does not allow: a bug on our side of the wire."""
+    """One of our messages has a value that its schema does not allow: a bug on our side."""
 
 
 class Codec:
-    """The compiled functions of one message class, by version. Bounded by the versions there are."""
+    """The compiled functions of one message class, by version."""
 
     __slots__ = (
         "_cls",
@@ -51,7 +51,7 @@ class Codec:
         self._sliced_encoders: dict[int, Callable[[Any], Generator[None, None, list[Buffer]]]] = {}
 
     def decode(self, body: Buffer, version: int, *, trailing: bool = False) -> Any:
-        """The message in `body`; with `trailing`, more bytes may follow it and are ignored."""
+        """Decode the message in `body`; with `trailing`, bytes after it are ignored."""
         decoders = self._lenient_decoders if trailing else self._decoders
         decoder = decoders.get(version) or self._new_decoder(version, trailing)
         try:
@@ -60,7 +60,7 @@ class Codec:
             raise protocol_error(self._cls.__name__, version, error) from error
 
     def encode(self, message: Any, version: int) -> list[Buffer]:
-        """The buffers that make up the message."""
+        """Return the buffers of the encoded message."""
         encoder = self._encoders.get(version) or self._new_encoder(version)
         try:
             return encoder(message)
@@ -68,7 +68,7 @@ class Codec:
             raise encode_error(self._cls, message, version, error) from error
 
     def decode_in_slices(self, body: Buffer, version: int, max_elements: int) -> Generator[None, None, Any]:
-        """As `decode`, in steps."""
+        """Like `decode`, in steps."""
         self._check_decodes(version)
         decoder = self._sliced_decoders.get(version)
         if decoder is None:
@@ -80,7 +80,7 @@ class Codec:
             raise protocol_error(self._cls.__name__, version, error) from error
 
     def encode_in_slices(self, message: Any, version: int) -> Generator[None, None, list[Buffer]]:
-        """As `encode`, in steps."""
+        """Like `encode`, in steps."""
         self._check_encodes(version)
         encoder = self._sliced_encoders.get(version)
         if encoder is None:
@@ -117,12 +117,12 @@ class Codec:
 
 
 def protocol_error(name: str, version: int, error: Exception) -> ProtocolError:
-    """The one error for bytes that are not a message, saying which message they should have been."""
+    """Return the error for malformed bytes, which names the expected message."""
     reason = f"cut short ({error})" if isinstance(error, struct.error | IndexError) else str(error)
     return ProtocolError(f"{name} v{version}: {reason}")
 
 
 def encode_error(cls: StructType, message: Any, version: int, error: Exception) -> EncodeError:
-    """The one error for a message that does not fit its schema, saying which field is at fault."""
+    """Return the error for an invalid message, which names the field."""
     fault = explain(cls, message, version) or f": {error}"
     return EncodeError(f"{cls.__name__}{fault} (v{version})")

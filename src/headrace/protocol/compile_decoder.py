@@ -1,7 +1,7 @@
-"""Compiles the decoder of one message class in one version into one flat function.
+"""Compiles the decoder of one message class and version into one flat function.
 
-Neighbouring fields of fixed size, and the length that follows them, come out of a single
-`unpack_from`; nested arrays become nested loops; instances are made by `__new__` and slot stores.
+Adjacent fields of fixed size, and the length that follows them, are read by a single
+`unpack_from`; nested arrays become nested loops; instances are created by `__new__` and slot stores.
 For MetadataRequest v12 the result starts like this:
 
     buf = bytes(buf); size = len(buf); i = 0
@@ -20,8 +20,8 @@ For MetadataRequest v12 the result starts like this:
             topic_id_2, n = unpack_4(buf, i)
             i += 17
 
-A sliced decoder is the same as a generator, which yields every few elements: a large message can be
-decoded while others have their turn.
+A sliced decoder is the same as a generator, which yields every few elements: other requests are served while
+a large message is decoded.
 """
 
 from collections.abc import Callable, Generator
@@ -53,19 +53,19 @@ HELPERS: Final = {
 def compile_decoder(
     cls: StructType, version: int, *, flexible: bool, trailing: bool = False
 ) -> Callable[[Buffer], Any]:
-    """The function that makes an instance of `cls` from a body; `trailing` lets bytes follow it."""
+    """Return the function that decodes an instance of `cls`; `trailing` allows bytes after it."""
     return _Decoder(version, flexible=flexible).compiled(cls, trailing=trailing)
 
 
 def compile_sliced_decoder(
     cls: StructType, version: int, *, flexible: bool
 ) -> Callable[[Buffer, int], Generator[None, None, Any]]:
-    """The same in steps; its second argument is how many elements the message may have."""
+    """Return the same in steps; its second argument is the number of elements the message may have."""
     return _Decoder(version, flexible=flexible, sliced=True).compiled(cls, trailing=False)
 
 
 class _Decoder(Source):
-    """Writes the code. In it, `i` is the position, `j` the end of a value, `n` a length or count, and
+    """Generates the code. In it, `i` is the position, `j` the end of a value, `n` a length or count, and
     `room` how many more elements the message may have.
     """
 
@@ -79,8 +79,8 @@ class _Decoder(Source):
         self._copy = ""
 
     def compiled(self, cls: StructType, *, trailing: bool) -> Callable[..., Any]:
-        # Strings come out of bytes in half the time they take out of a memoryview, which pays for
-        # the copy; but records must stay slices of what was received.
+        # Decoding strings from bytes takes half the time it takes from a memoryview, which outweighs
+        # the copy; but records must stay views of the received data.
         view = holds_records(cls, self.version)
         self._copy = ".tobytes()" if view else ""
         self.line(f"buf = {'memoryview' if view else 'bytes'}(buf); size = len(buf); i = 0")
@@ -93,7 +93,7 @@ class _Decoder(Source):
         return self.compile(signature, f"{cls.__name__}.decode v{self.version}")
 
     def _struct(self, cls: StructType) -> str:
-        """Read the fields of `cls`; return the variable that holds the instance."""
+        """Generate the decoding of `cls`; return the variable that holds the instance."""
         values: dict[str, str] = {}
         tagged: list[Field] = []
         for field in cls.__fields__:
@@ -133,7 +133,7 @@ class _Decoder(Source):
         if not field.nullable_in(self.version):
             return self._struct(cls)
         value = self.fresh(field.name)
-        # KIP-893: a byte says whether a nullable struct is there. No is -1, but in a tagged field it is 0.
+        # KIP-893: a byte says whether a nullable struct is present. Absent is -1, but 0 in a tagged field.
         self._run.append(("b", "n"))
         self._flush()
         with self.block("if n < 0:" if field.tag is None else "if n < 1:"):
@@ -143,7 +143,7 @@ class _Decoder(Source):
         return value
 
     def _sized(self, name: str, kind: str, value: str, *, nullable: bool, compact: bool) -> None:
-        """Read a string, bytes or records: a length and as many bytes."""
+        """Read a string, bytes or records: a length and that many bytes."""
         code, tail = ("h", "string_tail") if kind == "string" else ("i", "uvarint_tail")
         self._length(code, compact, tail)
         if nullable:
@@ -209,7 +209,7 @@ class _Decoder(Source):
             self.line(f"{value}.append({item})")
 
     def _tags(self, tagged: list[Field], cls: StructType) -> dict[str, str]:
-        """Read the tagged fields that end a struct; return the variables of those we know."""
+        """Read the tagged fields at the end of a struct; return the variables of the known ones."""
         self._run.append(("B", "n"))
         self._flush()
         if not tagged:
@@ -242,7 +242,7 @@ class _Decoder(Source):
         self.line(f"i = {end}")
 
     def _take_room(self, name: str) -> None:
-        """Count `n` elements towards what a message may have."""
+        """Count `n` elements towards the limit of the message."""
         self.line("room -= n")
         self.line(f"if room < 0: too_many({name!r})")
 
@@ -254,7 +254,7 @@ class _Decoder(Source):
             self.line(f"if n > 127: n, i = {tail}(buf, i, n)")
 
     def _flush(self) -> None:
-        """Read all fixed-size values that wait to be read."""
+        """Read all pending fixed-size values."""
         if not self._run:
             return
         layout = Layout(">" + "".join(code for code, _ in self._run))

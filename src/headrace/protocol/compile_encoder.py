@@ -1,6 +1,6 @@
-"""Compiles the encoder of one message class in one version into one flat function.
+"""Compiles the encoder of one message class and version into one flat function.
 
-Neighbouring fields of fixed size, and the length that follows them, go through a single `pack`.
+Adjacent fields of fixed size, and the length that follows them, are written by a single `pack`.
 The code checks nothing that `pack` and the types themselves refuse; a failure is explained
 afterwards (`encode_errors`). For the partitions of MetadataResponse v12 it looks like this:
 
@@ -34,19 +34,19 @@ HELPERS: Final = {
 
 
 def compile_encoder(cls: StructType, version: int, *, flexible: bool) -> Callable[[Any], list[Buffer]]:
-    """The function that turns an instance of `cls` into the buffers that make up its body."""
+    """Return the function that encodes an instance of `cls` into buffers."""
     return _Encoder(version, flexible=flexible).compiled(cls)
 
 
 def compile_sliced_encoder(
     cls: StructType, version: int, *, flexible: bool
 ) -> Callable[[Any], Generator[None, None, list[Buffer]]]:
-    """The same in steps."""
+    """Return the same in steps."""
     return _Encoder(version, flexible=flexible, sliced=True).compiled(cls)
 
 
 class _Encoder(Source):
-    """Writes the code. In it, `out` grows, `n` is a length and `data` or `items` what it is of."""
+    """Generates the code. In it, `out` is the result, `n` a length, and `data` or `items` its content."""
 
     def __init__(self, version: int, *, flexible: bool, sliced: bool = False) -> None:
         super().__init__()
@@ -90,7 +90,7 @@ class _Encoder(Source):
             self._sized(field.kind, value, nullable=field.nullable_in(self.version), compact=compact)
 
     def _fixed(self, kind: str, value: str) -> None:
-        if kind == "uuid":  # pack would cut or fill it up in silence
+        if kind == "uuid":  # pack would truncate or pad it silently
             self.line(f"if len({value}) != 16: raise ValueError('a uuid has 16 bytes')")
         self._run.append((FIXED[kind][0], value))
 
@@ -110,7 +110,7 @@ class _Encoder(Source):
             self._flush()
 
     def _sized(self, kind: str, value: str, *, nullable: bool, compact: bool) -> None:
-        """Write a string, bytes or records: a length and as many bytes."""
+        """Write a string, bytes or records: a length and that many bytes."""
         self.line(f"data = {value}")
         plus = " + 1" if compact else ""
         if nullable:
@@ -164,7 +164,7 @@ class _Encoder(Source):
             self._flush()
 
     def _tags(self, tagged: list[Field], cls: StructType, value: str) -> None:
-        """Write the tagged fields that end a struct: those that differ from their default."""
+        """Write the tagged fields at the end of a struct: those that differ from their default."""
         quiet = {field.name: self._is_default(field, cls, f"{value}.{field.name}") for field in tagged}
         if tagged:
             waiting = self._run.copy()
@@ -202,7 +202,7 @@ class _Encoder(Source):
 
     @contextmanager
     def _into(self, out: str) -> Iterator[None]:
-        """Code written inside appends to another buffer."""
+        """Let the code inside append to another buffer."""
         outer, self._out = self._out, out
         yield
         self._out = outer
@@ -223,7 +223,7 @@ class _Encoder(Source):
             self.line(f"{self._out} += {compact}(n)")
 
     def _flush(self) -> None:
-        """Write all fixed-size values that wait to be written."""
+        """Write all pending fixed-size values."""
         if not self._run:
             return
         layout = Layout(">" + "".join(code for code, _ in self._run))

@@ -1,9 +1,9 @@
-"""The five compression types of a record batch, in the framings Kafka's clients write and read.
+"""The five compression types of a record batch, in the framings of Kafka's clients.
 
 A broker compresses and decompresses only to compact a log, to read the records of batches for topics that
 require it (compacted topics, topics with a `compression.type`), and for its own internal topics.
-What it decompresses is a client's bytes, so `decompress` never allocates more than the caller allows.
-Every codec here releases the GIL while it works, so that a thread can compress beside the event loop.
+The data comes from clients, so `decompress` never allocates more than the caller allows.
+Every codec releases the GIL while it works, so that a thread can compress beside the event loop.
 """
 
 import struct
@@ -32,29 +32,29 @@ class Compression(IntEnum):
     ZSTD = 4
 
 
-_BY_NUMBER = tuple(Compression)  # calling an enum takes ten times as long, and every append asks
+_BY_NUMBER = tuple(Compression)  # ten times faster than calling the enum, for every append
 
-# The most bytes that one compressed byte can stand for: deflate copies 258 bytes in 2 bits, snappy 64 in 3
+# The largest ratio of each codec: deflate copies 258 bytes in 2 bits, snappy 64 in 3
 # bytes, an LZ4 match grows by 255 with each byte, and 4 bytes make a zstd block of 128 KiB.
 _MAX_RATIO: Final = (1, 1032, 22, 256, 32 * 1024)
 
 
 class UnpackedTooLarge(InvalidRecord):
-    """Compressed data unpacks to more than the caller allows."""
+    """The decompressed size exceeds the caller's limit."""
 
 
 def max_unpacked_bytes(compression: Compression, size: int) -> int:
-    """The most that `size` bytes of this compression can unpack to, whatever they are."""
+    """Return the largest possible decompressed size of `size` bytes."""
     return size * _MAX_RATIO[compression]
 
 
 def compression_bits(attributes: int) -> int:
-    """The number of the compression in a batch's attributes, which may be none that exists."""
+    """Return the compression type in a batch's attributes, which may be unknown."""
     return attributes & 0b111
 
 
 def compression_of(attributes: int) -> Compression:
-    """The compression named by a batch's attributes; UnsupportedCompressionType if there is no such one."""
+    """Return the compression in a batch's attributes; raise UnsupportedCompressionType if it is unknown."""
     number = compression_bits(attributes)
     if number >= len(_BY_NUMBER):
         raise UnsupportedCompressionType(number)
@@ -64,7 +64,7 @@ def compression_of(attributes: int) -> Compression:
 def compress(
     compression: Compression, data: Buffer, *, progress: Callable[[int], None] | None = None
 ) -> Buffer:
-    """`data` in the framing that Kafka's Java client, the strictest of the readers, accepts.
+    """Compress `data` in the framing of Kafka's Java client, which is the strictest reader.
 
     `progress` is called after every block of `data` with the size of the result so far; it may raise to stop.
     """
@@ -86,7 +86,7 @@ def _go_on(_size: int) -> None:
 
 
 def decompress(compression: Compression, data: Buffer, *, max_bytes: int) -> Buffer:
-    """What `data` unpacks to; InvalidRecord if it is broken, UnpackedTooLarge if that is over `max_bytes`."""
+    """Decompress `data`; raise InvalidRecord if it is broken, UnpackedTooLarge beyond `max_bytes`."""
     match compression:
         case Compression.NONE:
             return data
@@ -117,7 +117,7 @@ def _gzip(data: Buffer, progress: Callable[[int], None]) -> bytearray:
 
 
 def _gunzip(data: Buffer, max_bytes: int) -> bytearray:
-    """Unpack chunk by chunk: joining a result of many megabytes at the end would hold the GIL for long."""
+    """Decompress chunk by chunk: joining many megabytes at the end would hold the GIL for long."""
     inflater = zlib.decompressobj(wbits=31)
     unpacked = bytearray()
     try:
@@ -134,7 +134,7 @@ def _gunzip(data: Buffer, max_bytes: int) -> bytearray:
 
 
 def _inflated(inflater: "zlib._Decompress", block: Buffer) -> Iterator[bytes]:
-    """What `block` adds to the result, in chunks."""
+    """Yield the decompressed content of `block`, in chunks."""
     while not inflater.eof:
         chunk = inflater.decompress(block, _CHUNK_BYTES)
         yield chunk
@@ -144,10 +144,10 @@ def _inflated(inflater: "zlib._Decompress", block: Buffer) -> Iterator[bytes]:
 
 
 def _decompress_growing(compression: Compression, data: Buffer, max_bytes: int) -> bytearray:
-    """Unpack into a buffer of fixed size, and into larger ones while it is too small.
+    """Decompress into a buffer of fixed size, and into larger ones while it is too small.
 
-    Neither framing has to say how large its content is, and one that says so may lie: a fixed
-    buffer is the only bound that holds. Real data fits the first or second guess.
+    Neither framing has to contain the decompressed size, and the size may be wrong: only a fixed
+    buffer bounds the memory. Real data fits the first or second guess.
     """
     codec = cramjam.zstd if compression is Compression.ZSTD else cramjam.lz4
     room = min(max_bytes, max(4096, 8 * len(data)))
@@ -166,7 +166,7 @@ def _decompress_growing(compression: Compression, data: Buffer, max_bytes: int) 
             return unpacked
 
 
-# Snappy as snappy-java frames it: this header, then blocks, each behind its length in four bytes.
+# snappy-java's framing: this header, then blocks, each preceded by its length in four bytes.
 _XERIAL_HEADER = b"\x82SNAPPY\x00" + struct.pack(">ii", 1, 1)
 _SNAPPY_BLOCK = 32 * 1024
 
@@ -182,7 +182,7 @@ def _snappy_compress(data: Buffer, progress: Callable[[int], None]) -> bytearray
 
 
 def _snappy_decompress(data: Buffer, max_bytes: int) -> bytearray:
-    """Blocks of the Java framing, or one bare block as librdkafka and others write it."""
+    """Decompress blocks of the Java framing, or one bare block as written by librdkafka and others."""
     blocks = _xerial_blocks(data) if bytes(data[:8]) == _XERIAL_HEADER[:8] else iter([data])
     unpacked = bytearray()
     for block in blocks:
@@ -208,8 +208,8 @@ def _xerial_blocks(data: Buffer) -> Iterator[Buffer]:
         position += size
 
 
-# An LZ4 frame with independent blocks of up to 64 KiB and no checksums. Java's reader refuses frames
-# whose blocks depend on each other, which is what the codec library's own frame writer makes.
+# An LZ4 frame with independent blocks of up to 64 KiB and no checksums. Java's reader refuses frames with
+# dependent blocks, which the codec library's own frame writer makes.
 _LZ4_HEADER = bytes.fromhex("04224d18 60 40 82")
 _LZ4_BLOCK = 64 * 1024
 _LZ4_STORED = 0x80000000

@@ -1,7 +1,7 @@
-"""What consumers say to each other inside JoinGroup and SyncGroup: subscriptions and assignments.
+"""The payloads of JoinGroup and SyncGroup: the subscriptions and assignments of consumers.
 
-To the wire protocol these are opaque bytes with a version of their own in front. A version newer
-than we know is read as the newest we do, and what follows is ignored: newer ones only add fields.
+To the wire protocol these are opaque bytes, preceded by their own version. A version newer
+than we know is decoded as the newest known one, and the rest is ignored: newer versions only add fields.
 """
 
 import struct
@@ -24,7 +24,7 @@ __all__ = [
 
 
 MAX_SUBSCRIPTION_BYTES: Final = 256 * 1024
-"""What a broker decodes of one member: some 6,000 topics with long names."""
+"""The largest subscription that a broker decodes: some 6,000 topics with long names."""
 
 
 def encode_subscription(subscription: ConsumerProtocolSubscription, version: int) -> bytes:
@@ -36,7 +36,7 @@ def encode_assignment(assignment: ConsumerProtocolAssignment, version: int) -> b
 
 
 def decode_subscription(data: Buffer) -> ConsumerProtocolSubscription:
-    """What a member wants to read. ProtocolError if it is no subscription, or too large to be decoded."""
+    """Decode a member's subscription; raise ProtocolError if it is malformed or too large."""
     if len(data) > MAX_SUBSCRIPTION_BYTES:
         raise ProtocolError(
             f"a subscription of {len(data)} bytes is not decoded: the limit is {MAX_SUBSCRIPTION_BYTES}"
@@ -46,7 +46,7 @@ def decode_subscription(data: Buffer) -> ConsumerProtocolSubscription:
 
 
 def decode_assignment(data: Buffer) -> ConsumerProtocolAssignment:
-    """What a member is to read. ProtocolError if it is no assignment."""
+    """Decode a member's assignment; raise ProtocolError if it is malformed."""
     assignment: ConsumerProtocolAssignment = _decode(ConsumerProtocolAssignment, data)
     return assignment
 
@@ -58,6 +58,6 @@ def _encode(message: Message, version: int) -> bytes:
 def _decode(cls: type[Message], data: Buffer) -> Any:
     version = int.from_bytes(data[:2], "big", signed=True)
     if len(data) < 2 or version < 0:
-        raise ProtocolError(f"{cls.__name__}: {bytes(data[:2])!r} is no version")
+        raise ProtocolError(f"{cls.__name__}: {bytes(data[:2])!r} is not a version")
     newest = cls.__codec__.versions[-1]
     return cls.__codec__.decode(memoryview(data)[2:], min(version, newest), trailing=True)

@@ -1,7 +1,7 @@
-"""Control records: what a broker, not a producer, writes into a log.
+"""Control records, which brokers write to a log, and not producers.
 
-Their key is a version and a type; the value of an ABORT or COMMIT has a version of its own. As
-with consumer protocols, fields that a newer version adds are ignored.
+Their key is a version and a type; the value of an ABORT or COMMIT has its own version. As
+in consumer protocols, fields that a newer version adds are ignored.
 """
 
 import struct
@@ -27,7 +27,7 @@ _MARKER: Final = struct.Struct(">hi")  # version, coordinator epoch
 
 
 class ControlRecordType(IntEnum):
-    """What a control record is about. UNKNOWN stands for types newer than we are."""
+    """The type of a control record. UNKNOWN stands for newer types."""
 
     ABORT = 0
     COMMIT = 1
@@ -44,7 +44,7 @@ def encode_control_key(record_type: ControlRecordType) -> bytes:
 
 
 def decode_control_key(key: Buffer) -> ControlRecordType:
-    """The type that the key of a control record names. ProtocolError if it is no such key."""
+    """Decode the key of a control record; raise ProtocolError if it is malformed."""
     version, number = _read(_KEY, key, "the key of a control record")
     if version < _VERSION:
         raise ProtocolError(f"the key of a control record has version {version}")
@@ -59,7 +59,7 @@ def encode_end_txn_marker(marker: EndTxnMarker) -> bytes:
 
 
 def decode_end_txn_marker(value: Buffer) -> EndTxnMarker:
-    """The value of an ABORT or COMMIT. ProtocolError if it is no such value."""
+    """Decode the value of an ABORT or COMMIT; raise ProtocolError if it is malformed."""
     version, coordinator_epoch = _read(_MARKER, value, "an end-of-transaction marker")
     if version < _VERSION:
         raise ProtocolError(f"an end-of-transaction marker has version {version}")

@@ -1,4 +1,4 @@
-"""Says which field of a message could not be encoded. Runs only after encoding has failed."""
+"""Finds the field of a message that could not be encoded, after encoding has failed."""
 
 import struct
 from typing import Any
@@ -10,7 +10,7 @@ from headrace.protocol.structs import StructType, struct_named
 
 
 def explain(cls: StructType, value: Any, version: int) -> str | None:
-    """The first field at fault and what is wrong with it: "topics[3].name: ...". None if all is well."""
+    """Return the first invalid field and the reason, "topics[3].name: ...", or None if all are valid."""
     kind: type = cls  # mypy cannot tell an instance of a metaclass from the metaclass
     if not isinstance(value, kind):
         return f": {value!r:.60} is no {cls.__name__}"

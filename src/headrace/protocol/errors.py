@@ -1,4 +1,4 @@
-"""What can go wrong on the wire: malformed bytes, and failures the protocol has a number for."""
+"""Errors on the wire: malformed bytes, and failures with a Kafka error code."""
 
 from collections.abc import Sequence
 from typing import ClassVar
@@ -17,14 +17,14 @@ __all__ = [
 
 
 class ProtocolError(Exception):
-    """The peer's bytes are not a message: nothing was done with them, and the connection is lost."""
+    """The peer's bytes are not a valid message: they had no effect, and the connection is closed."""
 
 
 class KafkaError(Exception):
-    """A failure that the protocol has a number for; it becomes `code` in the reply."""
+    """A failure with a Kafka error code, which is sent in the response."""
 
     code: ClassVar[ErrorCode] = ErrorCode.UNKNOWN_SERVER_ERROR
-    record_errors: Sequence[tuple[int, str]] = ()  # batch index of each invalid record, and why it is invalid
+    record_errors: Sequence[tuple[int, str]] = ()  # the batch index of each invalid record, and the reason
 
     @property
     def retriable(self) -> bool:
@@ -32,13 +32,13 @@ class KafkaError(Exception):
 
 
 class CorruptMessage(KafkaError):
-    """The batch is damaged: its checksum, its size or its format does not hold."""
+    """The batch is damaged: its checksum, size or format is wrong."""
 
     code = ErrorCode.CORRUPT_MESSAGE
 
 
 class InvalidRecord(KafkaError):
-    """The batch arrived whole, but what it says cannot be."""
+    """The batch is complete, but its content is invalid."""
 
     code = ErrorCode.INVALID_RECORD
 
@@ -48,7 +48,7 @@ class InvalidRecord(KafkaError):
 
 
 class InvalidRecords(InvalidRecord):
-    """Some records of a batch are invalid, `record_errors` of them at least; the whole batch is refused."""
+    """Some records of a batch are invalid, at least `record_errors`; the whole batch is refused."""
 
     def __init__(self, record_errors: Sequence[tuple[int, str]], *, count: int | None = None) -> None:
         count = len(record_errors) if count is None else count
@@ -58,7 +58,7 @@ class InvalidRecords(InvalidRecord):
 
 
 class UnsupportedCompressionType(KafkaError):
-    """The attributes name a compression that does not exist."""
+    """The attributes of the batch name an unknown compression type."""
 
     code = ErrorCode.UNSUPPORTED_COMPRESSION_TYPE
 

@@ -1,4 +1,4 @@
-"""Fetch (key 1), v4-v18, by hand for speed: what consumers and followers ask for all day.
+"""Fetch (key 1), v4-v18, coded by hand for speed: the most frequent request of consumers and followers.
 
 As in `produce`, the usual shape of a flexible version takes the fast path here; all else, and
 whatever is wrong, goes to the compiled codec.
@@ -51,13 +51,13 @@ _pack_head = Struct(">ihi").pack  # throttle time, error, session id
 
 
 def decode_request(body: memoryview, version: int) -> FetchRequest:
-    """The request in `body`. ProtocolError if it is none."""
+    """Decode the request in `body`; raise ProtocolError if it is malformed."""
     if version not in _FLEXIBLE:
         return FetchRequest.decode(body, version)
     try:
         usual: FetchRequest = _decode_usual(body, version)
     except (Unusual, struct.error, IndexError, ValueError):
-        return FetchRequest.decode(body, version)  # reads anything, or says what is wrong
+        return FetchRequest.decode(body, version)  # handles every request, and explains errors
     return usual
 
 
@@ -86,7 +86,7 @@ def _decode_usual(buf: memoryview, version: int) -> Any:
 
 
 def _rack(buf: memoryview, i: int) -> tuple[str, int]:
-    """The rack in a request that forgets no topics, and the position after it."""
+    """Return the rack in a request without forgotten topics, and the position after it."""
     forgotten, n = buf[i], buf[i + 1]
     end = i + 1 + n
     if forgotten != 1 or not 0 < n < 128 or end >= len(buf):
@@ -95,7 +95,7 @@ def _rack(buf: memoryview, i: int) -> tuple[str, int]:
 
 
 def _replica_state(tags: memoryview, version: int) -> ReplicaState:
-    """What the tagged fields at the end of a request say: nothing of a consumer, who it is of a follower."""
+    """Decode the tagged fields of a request: a consumer's has none, a follower's has its replica id."""
     if len(tags) == 1 and not tags[0]:
         return _CONSUMER
     if len(tags) != _FOLLOWER.size or version < _WITH_REPLICA_STATE:
@@ -126,7 +126,7 @@ def _topics(buf: memoryview, i: int, count: int, *, by_id: bool) -> tuple[list[F
 
 
 def _partitions(buf: memoryview, i: int) -> tuple[list[FetchPartition], int]:
-    """The partitions of the topic at `i`, and the position after that topic."""
+    """Return the partitions of the topic at `i`, and the position after that topic."""
     count = buf[i]
     if not 0 < count < 128:
         raise Unusual
@@ -146,19 +146,19 @@ def _partitions(buf: memoryview, i: int) -> tuple[list[FetchPartition], int]:
         partition.replica_directory_id = ZERO_UUID
         partition.high_watermark = _ANY_WATERMARK
         partitions.append(partition)
-    if buf[end]:  # also when the slice above was cut short: then there is no such byte
+    if buf[end]:  # raises if the slice above was truncated
         raise Unusual
     return partitions, end + 1
 
 
 def encode_response(response: FetchResponse, version: int) -> list[Buffer]:
-    """The buffers of the response's body, record data among them. EncodeError if a field does not fit."""
+    """Return the buffers of the response's body with record data; raise EncodeError if a field is invalid."""
     if version not in _FLEXIBLE or response.node_endpoints:
         return response.encode(version)
     try:
         return _encode_usual(response, by_id=version >= _WITH_TOPIC_ID)
     except (Unusual, struct.error, AttributeError, TypeError, ValueError):
-        return response.encode(version)  # writes anything, or says which field is at fault
+        return response.encode(version)  # handles every response, or names the invalid field
 
 
 def _encode_usual(response: FetchResponse, *, by_id: bool) -> list[Buffer]:

@@ -1,17 +1,17 @@
-"""How a message class declares its fields: a kind, the versions that have it, and a default."""
+"""Field declarations of message classes: a kind, the versions that have it, and a default."""
 
 from typing import Any, Final
 
 Buffer = bytes | bytearray | memoryview
 
 NEWEST: Final = 1 << 15
-"""No version reaches this: versions are int16 on the wire."""
+"""Greater than every version: versions are int16 on the wire."""
 
 ZERO_UUID: Final = bytes(16)
 
 
 class _Marker:
-    """A default that is not a value."""
+    """Marks a default that is not a plain value."""
 
     def __init__(self, name: str) -> None:
         self._name = name
@@ -24,7 +24,7 @@ REQUIRED: Final = _Marker("REQUIRED")
 ALL_DEFAULTS: Final = _Marker("ALL_DEFAULTS")
 """The default of a struct field: that struct, with each of its own fields at its default."""
 
-# What Kafka takes for a field that its schema gives no default.
+# Kafka's default for a field without one in its schema.
 IMPLIED_DEFAULTS: Final[dict[str, Any]] = {
     "bool": False,
     "int8": 0,
@@ -41,7 +41,7 @@ IMPLIED_DEFAULTS: Final[dict[str, Any]] = {
 
 
 class Field:
-    """One field of a message, over all its versions. Hundreds are made at import, so it only stores."""
+    """One field of a message, for all versions. Hundreds are created at import, so it only stores."""
 
     __slots__ = ("default", "flexible", "kind", "name", "nullable", "tag", "versions")
 
@@ -63,7 +63,7 @@ class Field:
 
     @property
     def item_kind(self) -> str:
-        """What the field holds, or what its array holds: "int32", or the name of a struct."""
+        """Return the kind of the field or of its array's elements: "int32", or the name of a struct."""
         return self.kind.removeprefix("[]")
 
     @property
@@ -77,7 +77,7 @@ class Field:
         return version in version_range(self.nullable)
 
     def flexible_in(self, version: int, message_is_flexible: bool) -> bool:
-        """Whether lengths are varints: as the whole message has it, unless the field knows better."""
+        """Return whether lengths are varints, by default as in the whole message."""
         return message_is_flexible and version in version_range(self.flexible)
 
 
@@ -101,7 +101,7 @@ def field(
 
 
 def version_range(text: str) -> range:
-    """The versions that Kafka writes as "3", "1-7", "6+" or "none"."""
+    """Parse versions as Kafka writes them: "3", "1-7", "6+" or "none"."""
     if text == "none":
         return range(0)
     if text.endswith("+"):

@@ -1,4 +1,4 @@
-"""Frames: four bytes of size and as many bytes of message, cut out of a stream without I/O.
+"""Frames: four bytes of size, then the message. A stream is split into frames without I/O.
 
 A FrameBuffer is made for `asyncio.BufferedProtocol`: the transport writes into `get_buffer()`,
 `received(n)` returns the frames that have become whole. A frame is a writable slice of the buffer
@@ -15,20 +15,20 @@ from headrace.protocol.errors import ProtocolError
 from headrace.protocol.fields import Buffer
 
 CHUNK_BYTES: Final = SMALLEST
-"""What a connection costs while it is busy; many small frames share one chunk."""
+"""The buffer of a busy connection; many small frames share one chunk."""
 
 GROWTH: Final = 8
-"""A frame larger than a chunk gets at most this many times the bytes that have arrived of it."""
+"""A frame larger than a chunk gets a buffer of at most this many times the bytes received of it."""
 
 PROVEN_BYTES: Final = 4 * 1024 * 1024
-"""Up to this size, a peer that has sent a frame as large is believed at once when it claims another."""
+"""Up to this size, a peer that has sent a frame of a size gets a buffer of that size at once."""
 
 _SIZE: Final = Struct(">i")
 _NOWHERE: Final = memoryview(b"")
 
 
 class FrameBuffer:
-    """Receives one connection's bytes and cuts them into frames.
+    """Receives one connection's bytes and splits them into frames.
 
     A frame may have `max_frame_bytes`; a larger or negative size raises ProtocolError and ends the
     connection. Memory follows the bytes that arrive, not the size that a peer claims.
@@ -39,18 +39,18 @@ class FrameBuffer:
         self._pool = pool or BufferPool()
         self._proven = CHUNK_BYTES
         self._buffer: mmap | None = None
-        self._retired: mmap | None = None  # the one before: it goes back once its frames have been let go
+        self._retired: mmap | None = None  # the previous buffer: it is reused when its frames are released
         self._view = _NOWHERE
-        self._start = 0  # of the frame that is not whole yet
-        self._end = 0  # of what has been received
+        self._start = 0  # of the incomplete frame
+        self._end = 0  # of the received bytes
 
     @property
     def capacity(self) -> int:
-        """The memory that the buffer takes now."""
+        """Return the size of the buffer."""
         return len(self._view)
 
     def get_buffer(self, _sizehint: int = -1) -> memoryview:
-        """Where the next bytes go: never empty, and never part of a frame that was handed out."""
+        """Return the free part of the buffer: never empty, and never part of a returned frame."""
         self.settle()
         needed = self._needed()
         if self._start + needed > len(self._view):
@@ -58,7 +58,7 @@ class FrameBuffer:
         return self._view[self._end :]
 
     def received(self, count: int) -> list[memoryview]:
-        """Take note of `count` new bytes in the buffer; return the frames they complete, in order."""
+        """Account for `count` received bytes; return the frames that they complete, in order."""
         view, start = self._view, self._start
         self._end = end = self._end + count
         frames = []
@@ -70,7 +70,7 @@ class FrameBuffer:
             start = stop
         self._start = start
         if start == len(view) or (start == end and len(view) > CHUNK_BYTES):
-            self._retire()  # it is full, or too large to be kept by a connection that may now be quiet
+            self._retire()  # it is full, or too large for a connection that may now be idle
         if frames and len(frames[-1]) > self._proven:  # a frame larger than a chunk ends its buffer
             self._proven = min(len(frames[-1]), PROVEN_BYTES)
         return frames
@@ -78,20 +78,20 @@ class FrameBuffer:
     def _size_at(self, position: int) -> int:
         (size,) = _SIZE.unpack_from(self._view, position)
         if not 0 <= size <= self._max_frame_bytes:
-            raise ProtocolError(f"a frame of {size} bytes; the limit is {self._max_frame_bytes}")
+            raise ProtocolError(f"a frame of {size} bytes exceeds the limit of {self._max_frame_bytes}")
         return int(size)
 
     def _needed(self) -> int:
-        """How much room the frame that is not whole yet should have from its start."""
+        """Return the buffer size for the incomplete frame, from its start."""
         have = self._end - self._start
         if have < 4:
-            return have + 4  # enough to learn the size; more room is welcome, not necessary
+            return have + 4  # enough for the size field
         whole = 4 + self._size_at(self._start)
         full = self._end == len(self._view)
         return min(whole, max(have * GROWTH if full else 0, self._proven))
 
     def _move(self, needed: int) -> None:
-        """Go on in a fresh buffer: frames may live in the old one."""
+        """Continue in a new buffer: the old one may have frames that are in use."""
         pending = self._view[self._start : self._end]
         self._retire()
         self._buffer = self._pool.take(max(needed, CHUNK_BYTES))
@@ -100,13 +100,13 @@ class FrameBuffer:
         self._end = len(pending)
 
     def _retire(self) -> None:
-        """Be done with the buffer: its frames may still be held."""
+        """Retire the buffer: its frames may still be in use."""
         self.settle()
         self._retired, self._buffer = self._buffer, None
         self._view, self._start, self._end = _NOWHERE, 0, 0
 
     def settle(self) -> None:
-        """Let a buffer serve again that none of its frames is held of.
+        """Return a buffer to the pool if none of its frames is in use.
 
         Event loops hold the buffer until they have told of what they read, so this comes to nothing before.
         """
@@ -115,19 +115,19 @@ class FrameBuffer:
             self._retired = None
 
     def rest(self) -> None:
-        """Keep no memory while nothing comes, unless a frame has begun."""
+        """Release the memory of an idle connection, unless a frame has begun."""
         if self._start == self._end:
             self._retire()
         self.settle()
 
     def release(self) -> None:
-        """The connection is gone: let all of its buffers serve again."""
+        """Return all buffers of a closed connection to the pool."""
         self._retire()
         self.settle()
         self._retired = None
 
 
 def encode_frame(header: bytes, body: list[Buffer]) -> list[Buffer]:
-    """The buffers of one frame, to be sent one after the other; those of `body` are not copied."""
+    """Return the buffers of one frame, to be sent in order; those of `body` are not copied."""
     size = len(header) + sum(map(len, body))
     return [_SIZE.pack(size) + header, *body]

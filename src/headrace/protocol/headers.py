@@ -1,4 +1,4 @@
-"""What stands before a message: the request header v1 and v2, the response header v0 and v1.
+"""Message headers: the request header v1 and v2, the response header v0 and v1.
 
 Which version goes with which message follows from the API's first flexible version, with one
 exception: an ApiVersions response always has v0, because its reader does not know yet what we speak.
@@ -29,17 +29,17 @@ _FIRST_FLEXIBLE: Final = {
 
 
 def request_header_version(api_key: int, api_version: int) -> int:
-    """1, or 2 for a flexible request. A version newer than we know counts as flexible, if any is."""
+    """Return 1, or 2 for a flexible request. An unknown newer version counts as flexible, if any is."""
     return 2 if api_version >= _first_flexible(api_key) else 1
 
 
 def response_header_version(api_key: int, api_version: int) -> int:
-    """0, or 1 for a flexible response other than ApiVersions."""
+    """Return 0, or 1 for a flexible response other than ApiVersions."""
     return int(api_version >= _first_flexible(api_key) and api_key != ApiKey.API_VERSIONS)
 
 
 def decode_request_header(frame: memoryview) -> tuple[RequestHeader, memoryview]:
-    """The header of a request and its body, a slice of `frame`."""
+    """Return the header of a request and its body, a view of `frame`."""
     try:
         key, version, correlation_id, length = _FIXED.unpack_from(frame)
         client_id, end = _client_id(frame, length)
@@ -55,19 +55,19 @@ def decode_request_header(frame: memoryview) -> tuple[RequestHeader, memoryview]
 
 
 def encode_request_header(header: RequestHeader) -> bytes:
-    """The header in the version that goes with its request."""
+    """Return the header in the version of its request."""
     version = request_header_version(header.request_api_key, header.request_api_version)
     return b"".join(header.encode(version))
 
 
 def encode_response_header(api_key: int, api_version: int, correlation_id: int) -> bytes:
-    """The header of the response to a request of that API and version."""
+    """Return the header of the response to a request of this API and version."""
     layout = _RESPONSE_V1 if response_header_version(api_key, api_version) else _RESPONSE_V0
     return layout.pack(correlation_id)
 
 
 def decode_response_header(api_key: int, api_version: int, frame: memoryview) -> tuple[int, memoryview]:
-    """The correlation id of a response and its body, a slice of `frame`."""
+    """Return the correlation id of a response and its body, a view of `frame`."""
     try:
         (correlation_id,) = _RESPONSE_V0.unpack_from(frame)
         end = 4

@@ -1,4 +1,4 @@
-"""The names and numbers that every layer passes around, each with a type of its own."""
+"""Identifiers that all packages use, each with its own type."""
 
 from collections import defaultdict
 from collections.abc import Iterable

@@ -1,4 +1,4 @@
-"""Metadata (key 3): the compiled codec, and patience with one client.
+"""Metadata (key 3): the compiled codec, and a workaround for one client.
 
 librdkafka 2.16 asks for all topics, in flexible versions, with a null array of four bytes where one is meant:
 `00 000000 01 00 00`. Read to the letter that is the request followed by three bytes; Kafka ignores them, and
@@ -11,7 +11,7 @@ from headrace.protocol.schema.metadata import MetadataRequest, MetadataResponse
 
 
 def decode_request(body: memoryview, version: int) -> MetadataRequest:
-    """The request in `body`; bytes may follow one for all topics."""
+    """Decode the request in `body`; bytes may follow a request for all topics."""
     codec = MetadataRequest.__codec__
     try:
         return MetadataRequest.decode(body, version)

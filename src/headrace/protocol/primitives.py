@@ -1,7 +1,7 @@
-"""What compiled and hand-written codecs share: varints, tagged fields to skip, the words for bad bytes.
+"""Primitives of compiled and hand-written codecs: varints, unknown tagged fields, errors.
 
-Nothing here trusts a length: each is compared with what is left before it is used. Running off the
-end of a buffer by index or by `struct` raises by itself, slicing does not, so slices are checked.
+No length is trusted: each is compared with the remaining bytes before it is used. Reading past the
+end of a buffer by index or by `struct` raises an error, slicing does not, so slices are checked.
 """
 
 from struct import Struct
@@ -10,37 +10,37 @@ from typing import Any, Final, NoReturn
 from headrace.protocol.fields import Buffer
 
 MAX_STRING: Final = 32767
-"""Kafka allows no longer string, compact or not."""
+"""Kafka's limit on the length of a string, compact or not."""
 
 MAX_ELEMENTS: Final = 1 << 19
-"""What one message may hold in arrays and tagged fields, all together.
+"""The most elements of arrays and tagged fields in one message.
 
-Two bytes are enough for an element, and an element is an object: a frame of 100 MB could claim
-fifty million of them, 23 s of work and 2.7 GB. This many take 0.2 s and 30 MB.
+Two bytes are enough for an element, and each becomes an object: a frame of 100 MB could have
+fifty million of them: 23 s of work and 2.7 GB. This limit takes 0.2 s and 30 MB.
 """
 
 MAX_REQUEST_ELEMENTS: Final = 1 << 17
-"""The same for a request of a client. A consumer of 10,000 topics with a partition each needs 20,000."""
+"""The same for a client's request. A consumer of 10,000 topics with a partition each needs 20,000."""
 
 MAX_UNKNOWN_TAGS: Final = 1 << 12
-"""Tagged fields that one struct may have and nobody here knows. Kafka's own messages have fewer than ten."""
+"""The most unknown tagged fields of one struct. Kafka's own messages have fewer than ten."""
 
 STEP: Final = 64
-"""Elements that are decoded or encoded between two steps of a sliced codec; a power of two."""
+"""Elements between two steps of a sliced codec; a power of two."""
 
 ONE_BYTE: Final = tuple(bytes((value,)) for value in range(0x80))
 
 
 class MalformedError(ValueError):
-    """These bytes are not what the schema says. The entry to decoding makes it a ProtocolError."""
+    """The bytes do not match the schema. The codec turns this into a ProtocolError."""
 
 
 class Unusual(Exception):
-    """What a hand-written codec raises for a message outside its fast path."""
+    """Raised by a hand-written codec for a message outside its fast path."""
 
 
 def uvarint_tail(buf: Buffer, i: int, first: int) -> tuple[int, int]:
-    """The rest of an unsigned varint whose first byte was 128 or more: (value, position after it)."""
+    """Decode the rest of an unsigned varint whose first byte was 128 or more: (value, position after it)."""
     value = first & 0x7F
     for shift in (7, 14, 21, 28):
         byte = buf[i]
@@ -54,7 +54,7 @@ def uvarint_tail(buf: Buffer, i: int, first: int) -> tuple[int, int]:
 
 
 def string_tail(buf: Buffer, i: int, first: int) -> tuple[int, int]:
-    """As `uvarint_tail`, for the length of a string plus one."""
+    """Like `uvarint_tail`, for the length of a string plus one."""
     value, i = uvarint_tail(buf, i, first)
     if value > MAX_STRING + 1:
         raise MalformedError(f"a string of {value - 1} bytes; {MAX_STRING} is the most")
@@ -62,31 +62,31 @@ def string_tail(buf: Buffer, i: int, first: int) -> tuple[int, int]:
 
 
 def read_uvarint(buf: Buffer, i: int) -> tuple[int, int]:
-    """An unsigned varint at `i`: (value, position after it)."""
+    """Decode an unsigned varint at `i`: (value, position after it)."""
     first = buf[i]
     return (first, i + 1) if first < 0x80 else uvarint_tail(buf, i + 1, first)
 
 
 def uvarint(value: int) -> bytes:
-    """The unsigned varint of `value`."""
+    """Encode `value` as an unsigned varint."""
     if value < 0x80:
         return ONE_BYTE[value]
     if value < 1 << 14:
         return bytes((value & 0x7F | 0x80, value >> 7))
-    if value < 1 << 21:  # record data up to 2 MiB, so this is worth its line
+    if value < 1 << 21:  # a fast path for record data up to 2 MiB
         return bytes((value & 0x7F | 0x80, value >> 7 & 0x7F | 0x80, value >> 14))
     return bytes((value & 0x7F | 0x80,)) + uvarint(value >> 7)
 
 
 def string_uvarint(value: int) -> bytes:
-    """As `uvarint`, for the length of a string plus one."""
+    """Like `uvarint`, for the length of a string plus one."""
     if value > MAX_STRING + 1:
         raise ValueError(f"a string of {value - 1} bytes; {MAX_STRING} is the most")
     return uvarint(value)
 
 
 def skip_tags(buf: Buffer, i: int, size: int, count: int, room: int = MAX_ELEMENTS) -> tuple[int, int]:
-    """Pass over tagged fields that nobody here knows (KIP-482): the position after them, the room left.
+    """Skip unknown tagged fields (KIP-482); return the position after them and the remaining elements.
 
     `count` is the byte before `i`, which may be only the first byte of the real count.
     """
@@ -130,16 +130,16 @@ def trailing(left: int) -> NoReturn:
     raise MalformedError(f"{left} bytes follow the end of the message")
 
 
-# Arrays of numbers are short, replicas of a partition for one: have the codecs of short ones ready.
-# For longer ones the struct module keeps a cache of its own, which holds a hundred formats.
+# Arrays of numbers are short, such as the replicas of a partition: codecs of short ones are prepared.
+# For longer ones the struct module has a cache of a hundred formats.
 SHORT: Final = 16
 
 
 def short_unpackers(code: str) -> tuple[Any, ...]:
-    """`unpack_from` for arrays of 0 to SHORT - 1 numbers of one struct format code."""
+    """Return `unpack_from` for arrays of 0 to SHORT - 1 numbers of one struct format code."""
     return tuple(Struct(f">{count}{code}").unpack_from for count in range(SHORT))
 
 
 def short_packers(code: str) -> tuple[Any, ...]:
-    """`pack` for arrays of 0 to SHORT - 1 numbers of one struct format code."""
+    """Return `pack` for arrays of 0 to SHORT - 1 numbers of one struct format code."""
     return tuple(Struct(f">{count}{code}").pack for count in range(SHORT))

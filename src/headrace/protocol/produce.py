@@ -1,8 +1,8 @@
-"""Produce (key 0), v3-v13, by hand for speed: every record that enters the broker comes through here.
+"""Produce (key 0), v3-v13, coded by hand for speed: every produced record passes through it.
 
-What clients send all day takes the fast path: a flexible version, no tagged fields, no errors to
-describe. All else, and whatever is wrong, goes to the compiled codec, which knows every shape and
-finds the words for bad bytes.
+Usual requests take the fast path: a flexible version, no tagged fields, no errors to
+describe. All others, including malformed ones, go to the compiled codec, which handles every version and
+explains errors.
 
 Versions: v3 record batches, transactions; v5 log start offset; v8 errors by record; v9 flexible;
 v10 current leader and its address; v13 topic ids.
@@ -38,20 +38,20 @@ _pack_tail = Struct(">ix").pack  # throttle time, no tagged fields
 
 
 def decode_request(body: memoryview, version: int) -> ProduceRequest:
-    """The request in `body`; its record data are slices of `body`. ProtocolError if it is none."""
+    """Decode the request in `body`; record data are views of it. Raise ProtocolError if it is malformed."""
     if version not in _FLEXIBLE:
         return ProduceRequest.decode(body, version)
     try:
         usual: ProduceRequest = _decode_usual(body, by_id=version >= _WITH_TOPIC_ID)
     except (Unusual, struct.error, IndexError, ValueError):
-        return ProduceRequest.decode(body, version)  # reads anything, or says what is wrong
+        return ProduceRequest.decode(body, version)  # handles every request, and explains errors
     return usual
 
 
 def decode_request_in_slices(
     body: memoryview, version: int, max_elements: int
 ) -> Generator[None, None, ProduceRequest]:
-    """The same in steps. What is large is mostly records; the usual shape has few partitions."""
+    """Decode in steps. A large request has mostly records; usually it has few partitions."""
     if version in _FLEXIBLE:
         try:
             usual: ProduceRequest = _decode_usual(body, by_id=version >= _WITH_TOPIC_ID)
@@ -98,11 +98,11 @@ def _transactional_id(buf: memoryview) -> tuple[str | None, int]:
         return None, 1
     if length > 127:
         raise Unusual
-    return buf[1:length].tobytes().decode(), length  # cut short, it fails at the next byte
+    return buf[1:length].tobytes().decode(), length  # a truncated one fails at the next byte
 
 
 def _partitions(buf: memoryview, i: int, size: int) -> tuple[list[PartitionProduceData], int]:
-    """The partitions of the topic at `i`, and the position after that topic."""
+    """Return the partitions of the topic at `i`, and the position after that topic."""
     count = buf[i]
     i += 1
     if not 0 < count < 128:
@@ -132,13 +132,13 @@ def _partitions(buf: memoryview, i: int, size: int) -> tuple[list[PartitionProdu
 
 
 def encode_response(response: ProduceResponse, version: int) -> list[Buffer]:
-    """The buffers of the response's body. EncodeError if a field does not fit."""
+    """Return the buffers of the response's body; raise EncodeError if a field is invalid."""
     if version not in _FLEXIBLE or response.node_endpoints:
         return response.encode(version)
     try:
         return [_encode_usual(response, by_id=version >= _WITH_TOPIC_ID)]
     except (Unusual, struct.error, AttributeError, TypeError, ValueError):
-        return response.encode(version)  # writes anything, or says which field is at fault
+        return response.encode(version)  # handles every response, or names the invalid field
 
 
 def _encode_usual(response: ProduceResponse, *, by_id: bool) -> bytes:

@@ -1,7 +1,7 @@
-"""Every record of an unpacked batch checked in one pass, for about a microsecond each.
+"""Validation of every record of a decompressed batch in one pass, about a microsecond each.
 
-The pass is one long function with its varints read inline: calls would make it four times as slow, and what
-it costs is what a hostile batch can cost a broker.
+The pass is one long function that decodes varints inline: calls would make it four times slower, and its
+cost is what a malicious batch can cost a broker.
 """
 
 from dataclasses import dataclass, field
@@ -13,12 +13,12 @@ from headrace.protocol.errors import InvalidRecord
 from headrace.protocol.records import SMALLEST_RECORD
 from headrace.protocol.varint import read_varint
 
-MAX_NAMED: Final = 10_000  # invalid records of a batch that an error lists; it counts the others
+MAX_NAMED: Final = 10_000  # invalid records of a batch that an error lists; the others are counted
 
 
 @dataclass(slots=True)
 class Walked:
-    """What a pass over the records has found; the lists hold the first MAX_NAMED."""
+    """The result of a pass over the records; its lists hold at most MAX_NAMED."""
 
     index: int = 0  # of the record that was read last
     max_timestamp: int = NO_TIMESTAMP
@@ -41,10 +41,10 @@ def walk_records(
     latest: int = 2**63 - 1,
     utf8_names: bool = False,
 ) -> Walked:
-    """Check each record of `body`, which is the unpacked part of the batch that `header` is of.
+    """Check each record of `body`, the decompressed part of the batch with this `header`.
 
-    InvalidRecord names the first record that is malformed: a size that does not add up, an offset delta other
-    than its place in the batch, a header without a name. Records without a key, and those with a timestamp
+    InvalidRecord names the first malformed record: sizes that do not add up, an offset delta other
+    than its index in the batch, a header without a key. Records without a key, and those with a timestamp
     before `earliest` or after `latest`, are well formed and are listed in the result.
     """
     data = body if isinstance(body, bytes | bytearray) else bytes(body)  # faster to index than a memoryview
@@ -54,7 +54,7 @@ def walk_records(
     except TooManyHeaders:
         raise
     except IndexError:
-        raise _malformed(walked.index, "the batch ends within it") from None
+        raise _malformed(walked.index, "the batch ends inside the record") from None
     except UnicodeDecodeError:
         raise _malformed(walked.index, "a header's key is not UTF-8") from None
     except InvalidRecord as error:
@@ -79,7 +79,7 @@ def _walk(  # noqa: C901, PLR0912, PLR0915, PLR0917  see the head of the file
     latest: int,
     utf8_names: bool,
 ) -> int:
-    """Read record after record, note in `walked` what is found, and return where the last one ends."""
+    """Read all records, note findings in `walked`, and return the end of the last record."""
     total, base_timestamp = len(data), header.base_timestamp
     at = headers = 0
     max_timestamp = NO_TIMESTAMP

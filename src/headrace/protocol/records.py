@@ -1,8 +1,8 @@
-"""The records inside a batch: a broker looks at them only to compact, and for its internal topics.
+"""The records of a batch. A broker reads them only for compaction, inspection, and its internal topics.
 
-A record is its length, an unused attributes byte, a timestamp delta, an offset delta, then key, value
-and headers, each behind a length; every number but the attributes is a zig-zag varint and a length of
--1 means null. The deltas count from the batch's base timestamp and base offset.
+A record is its length, an unused attributes byte, a timestamp delta, an offset delta, then key, value and
+headers, each preceded by a length; every number except the attributes is a zig-zag varint, and a length of -1
+means null. The deltas count from the batch's base timestamp and base offset.
 """
 
 import re
@@ -20,15 +20,15 @@ from headrace.protocol.errors import InvalidRecord
 from headrace.protocol.varint import encode_varint, read_varint
 
 SMALLEST_RECORD = 6  # attributes, two deltas, null key, null value, no headers
-MAX_HEADERS = 500_000  # of a batch that is searched for some of them
+MAX_HEADERS = 500_000  # of a batch that is searched for certain headers
 _SLICE_BYTES = 1 << 20
-MAX_UNPACKED_BYTES = 128 * 1024 * 1024  # of one batch; a zstd bomb of a kilobyte can claim gigabytes
+MAX_UNPACKED_BYTES = 128 * 1024 * 1024  # of one batch; a kilobyte of zstd can decompress to gigabytes
 
 WantedHeaders = Sequence[tuple[bytes, bytes | None]]
 
 
 class Record(NamedTuple):
-    """One record; what a producer hands over, at the place and time it got."""
+    """One record, with its offset and timestamp."""
 
     key: bytes | None
     value: bytes | None
@@ -38,7 +38,7 @@ class Record(NamedTuple):
 
 
 class RawRecord(NamedTuple):
-    """A record as compaction sees it: where it is, whose it is, and its bytes as they stand."""
+    """A record for compaction: offset, timestamp and key, and its undecoded bytes."""
 
     offset: int
     timestamp: int
@@ -63,9 +63,9 @@ def encode_batch(
     compression: Compression = Compression.NONE,
     **options: Unpack[_BatchOptions],
 ) -> bytearray:
-    """A batch of `records` at `base_offset` and on, ready to append or to send."""
+    """Return a batch of `records` from `base_offset` on, ready to append or to send."""
     if not records:
-        raise InvalidRecord("a batch needs at least one record")
+        raise InvalidRecord("a batch needs at least one record (INVALID_RECORD)")
     base_timestamp = records[0].timestamp
     body = b"".join(
         _encode_record(record, delta, record.timestamp - base_timestamp)
@@ -86,7 +86,7 @@ def encode_batch(
 def decode_batch(
     batch: Buffer, header: BatchHeader, *, max_bytes: int = MAX_UNPACKED_BYTES
 ) -> Iterator[Record]:
-    """Every record of `batch`, in order. `header` must be the batch's own, its checksum checked."""
+    """Yield every record of `batch`. `header` must be the batch's own, with a valid checksum."""
     for position, end, body in _spans(batch, header, max_bytes):
         timestamp_delta, at = read_varint(body, position + 1)
         offset_delta, at = read_varint(body, at)
@@ -99,7 +99,7 @@ def decode_batch(
 def raw_records(
     batch: Buffer, header: BatchHeader, *, max_bytes: int = MAX_UNPACKED_BYTES
 ) -> Iterator[RawRecord]:
-    """Every record of `batch` with key and offset decoded and the rest left as it is."""
+    """Yield every record of `batch` with key and offset decoded and the rest as bytes."""
     for position, end, body in _spans(batch, header, max_bytes):
         timestamp_delta, at = read_varint(body, position + 1)
         offset_delta, at = read_varint(body, at)
@@ -119,7 +119,7 @@ def raw_records(
 def keys_and_values(
     batch: Buffer, header: BatchHeader, *, max_bytes: int = MAX_UNPACKED_BYTES
 ) -> Iterator[tuple[bytes | None, bytes | None]]:
-    """Key and value of every record, at half the price of `decode_batch`: the rest is passed over."""
+    """Yield key and value of every record, twice as fast as `decode_batch`: the rest is skipped."""
     for position, end, body in _spans(batch, header, max_bytes):
         _, at = read_varint(body, position + 1)
         _, at = read_varint(body, at)
@@ -138,10 +138,10 @@ def with_headers(
     max_bytes: int = MAX_UNPACKED_BYTES,
     max_headers: int = MAX_HEADERS,
 ) -> Iterator[tuple[bytes | None, bytes | None, WantedHeaders]]:
-    """Key and value of every record, and those of its headers that are called so.
+    """Yield key and value of every record, and its headers with the given names.
 
-    It costs no more than `keys_and_values` where no record has such a header. Where one has, InvalidRecord if
-    the batch has more than `max_headers` of any name: in a few bytes may be millions.
+    It costs no more than `keys_and_values` if no record has such a header. If one has, InvalidRecord is
+    raised if the batch has more than `max_headers` of any name: a few bytes may contain millions.
     """
     left = None
     for position, end, body in _spans(batch, header, max_bytes):
@@ -164,7 +164,7 @@ def with_headers(
 
 
 def rebase_timestamp(record: RawRecord, base_timestamp: int) -> bytes:
-    """The record's bytes with its timestamp told relative to another base, led by its length."""
+    """Return the record's bytes with its timestamp relative to another base, preceded by their length."""
     _, at = read_varint(record.data, 1)
     body = b"".join((record.data[:1], encode_varint(record.timestamp - base_timestamp), record.data[at:]))
     return encode_varint(len(body)) + body
@@ -186,9 +186,9 @@ def _offset(header: BatchHeader, delta: int) -> int:
 
 
 def _spans(batch: Buffer, header: BatchHeader, max_bytes: int) -> Iterator[tuple[int, int, memoryview]]:
-    """Start, end and buffer of each record; the count and the sizes add up, or InvalidRecord."""
+    """Yield start, end and buffer of each record; raise InvalidRecord if counts and sizes do not add up."""
     if header.records_count == 0:
-        return  # compaction left the frame of a batch for the sake of its sequence numbers
+        return  # compaction has left only the header of the batch, for its sequence numbers
     packed = memoryview(batch)[HEADER_SIZE : header.size]
     body = memoryview(decompress(header.compression, packed, max_bytes=max_bytes))
     position = 0
@@ -213,7 +213,7 @@ def _read_bytes(body: memoryview, at: int, end: int) -> tuple[bytes | None, int]
 
 
 def _has_any(body: memoryview, names: Collection[bytes]) -> bool:
-    """Whether one of these stands anywhere in there. Slice by slice: other threads wait for each search."""
+    """Return whether the data contains one of the names. Searches in slices, to release the GIL between."""
     wanted = re.compile(b"|".join(map(re.escape, names)))
     longer = max(map(len, names))
     return any(
@@ -223,7 +223,7 @@ def _has_any(body: memoryview, names: Collection[bytes]) -> bool:
 
 
 def _headers(body: memoryview, at: int, end: int) -> Iterator[tuple[bytes, bytes | None]]:
-    """The headers of the record that ends at `end`, names as bytes."""
+    """Return the headers of the record that ends at `end`, with their keys as bytes."""
     count, at = read_varint(body, at)
     if not 0 <= count <= (end - at) // 2:
         raise InvalidRecord(f"a record claims {count} headers in {end - at} bytes")

@@ -1,10 +1,10 @@
-"""Python source under construction: lines, indentation, fresh names, and the constants it refers to."""
+"""Generated Python source: lines, indentation, unique names, and the constants it refers to."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, Final
 
-# struct format code and size of every kind whose length on the wire never varies.
+# The struct format code and size of every kind of fixed size.
 FIXED: Final[dict[str, tuple[str, int]]] = {
     "bool": ("?", 1),
     "int8": ("b", 1),
@@ -32,25 +32,25 @@ class Source:
 
     @contextmanager
     def block(self, head: str) -> Iterator[None]:
-        """Lines written inside are the suite of `head`."""
+        """Put the lines that are written inside into the suite of `head`."""
         self.line(head)
         self._depth += 1
         yield
         self._depth -= 1
 
     def fresh(self, hint: str) -> str:
-        """A variable name that nothing else here uses."""
+        """Return a unique variable name."""
         self._names += 1
         return f"{hint}_{self._names}"
 
     def constant(self, hint: str, value: Any) -> str:
-        """A name for a value that the code needs and cannot spell."""
+        """Return a name for a value that the code refers to."""
         name = self.fresh(hint)
         self.globals[name] = value
         return name
 
     def interned(self, hint: str, key: Any, make: Callable[[], Any]) -> str:
-        """As `constant`, made only once for each `key`."""
+        """Like `constant`, but only once for each `key`."""
         if key not in self._interned:
             self._interned[key] = self.constant(hint, make())
         return self._interned[key]
@@ -59,8 +59,8 @@ class Source:
         return "\n".join([f"def {signature}:", *self._lines, ""])
 
     def compile(self, signature: str, title: str) -> Callable[..., Any]:
-        """The function; tracebacks and profiles name it by `title`."""
+        """Compile the function; tracebacks and profiles show it as `title`."""
         code = compile(self.text(signature), f"<{title}>", "exec")
-        exec(code, self.globals)  # noqa: S102 (made of field names that stand in our own classes)
+        exec(code, self.globals)  # noqa: S102 (it consists of field names of our own classes)
         function: Callable[..., Any] = self.globals[signature.partition("(")[0]]
         return function

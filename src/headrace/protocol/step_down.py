@@ -1,7 +1,7 @@
-"""StepDown (key 10001), v0: the controller asks a leader to let another replica lead.
+"""StepDown (key 10001), v0: the controller asks a leader to hand over leadership to another replica.
 
-The leader agrees when it takes no more writes and the next leader has every record of its log. Kafka has no
-such message: its controller replaces a live leader without asking, and acks=1 writes may be lost.
+The leader agrees when it has stopped accepting writes and the next leader has every record of its log. Kafka
+has no such message: its controller replaces a live leader without asking, and acks=1 writes may be lost.
 """
 
 from __future__ import annotations
@@ -36,4 +36,4 @@ class AgreedPartition(Struct):
 class StepDownResponse(Message, key=STEP_DOWN, versions="0", flexible="0+"):
     error_code: int = field("int16", "0+", default=0)
     agreed: Sequence[AgreedPartition] = field("[]AgreedPartition", "0+")
-    """The others go on as they were."""
+    """The partitions whose leader has stepped down; the others are unchanged."""

@@ -1,7 +1,7 @@
 """The base of all message classes: slotted, keyword-only, frozen for the type checker.
 
 They look like dataclasses and are cheaper to define: a broker imports hundreds of them, and
-@dataclass takes 0.4 ms for each where this takes about 20 us. The price is paid on first use, by
+@dataclass takes 0.4 ms for each where this takes about 20 us. The rest of the cost is paid on first use, by
 `__init__` here and by the codecs.
 """
 
@@ -13,14 +13,14 @@ from headrace.protocol.fields import ALL_DEFAULTS, IMPLIED_DEFAULTS, REQUIRED, F
 
 @dataclass_transform(kw_only_default=True, frozen_default=True, field_specifiers=(field,))
 class StructType(type):
-    """Turns the fields that a class declares into slots."""
+    """Turns the declared fields of a class into slots."""
 
     __fields__: tuple[Field, ...]
 
     def __new__(
         cls, name: str, bases: tuple[type, ...], namespace: dict[str, Any], **options: Any
     ) -> "StructType":
-        """Make the class; `options` are for its `__init_subclass__`."""
+        """Create the class; `options` are for its `__init_subclass__`."""
         fields = {key: value for key, value in namespace.items() if type(value) is Field}
         for key, declared in fields.items():
             declared.name = key
@@ -31,16 +31,16 @@ class StructType(type):
 
 
 class Struct(metaclass=StructType):
-    """A group of named values on the wire. Treat it as immutable: defaults are shared."""
+    """A struct on the wire. Treat it as immutable: defaults are shared."""
 
     def __init__(self, **values: Any) -> None:
-        """Make the first instance of a class, and the `__init__` that makes all others."""
+        """Create the first instance of a class, and the `__init__` for all others."""
         cls = type(self)
         setattr(cls, "__init__", _compile_init(cls))  # noqa: B010 (mypy forbids to assign a method)
         cls.__init__(self, **values)
 
     def __eq__(self, other: object) -> bool:
-        """Whether both are of one class and equal in every field; lists and tuples are the same."""
+        """Return whether both have the same class and equal fields; lists and tuples are equal."""
         if type(self) is not type(other):
             return NotImplemented
         names = [declared.name for declared in type(self).__fields__]
@@ -56,14 +56,14 @@ class Struct(metaclass=StructType):
 
 
 def struct_named(name: str, near: StructType) -> StructType:
-    """The class that a field of `near` means by `name`: its neighbour in the same module."""
+    """Return the class that a field of `near` calls `name`, from the same module."""
     found = getattr(sys.modules[near.__module__], name)
     assert isinstance(found, StructType), f"{near.__name__} names {found} as a struct"
     return found
 
 
 def default_of(declared: Field, owner: StructType) -> Any:
-    """The value of a field that was not given, or that a version does not have."""
+    """Return the value of a field that is not given, or that a version does not have."""
     if declared.default is ALL_DEFAULTS:
         return all_defaults(struct_named(declared.item_kind, owner))
     if declared.default is not REQUIRED:
@@ -76,7 +76,7 @@ def default_of(declared: Field, owner: StructType) -> Any:
 
 
 def all_defaults(cls: StructType) -> Any:
-    """The instance of `cls` that has every field at its default: always the same one."""
+    """Return the shared instance of `cls` with every field at its default."""
     if cls not in _ALL_DEFAULTS:
         instance = _new(cls)
         for declared in cls.__fields__:
@@ -90,7 +90,7 @@ _ALL_DEFAULTS: dict[StructType, Any] = {}  # bounded by the number of struct cla
 
 
 def _compile_init(cls: StructType) -> Any:
-    """`def __init__(self, *, a, b=...)` with a store for each field; TypeErrors as anywhere in Python."""
+    """Return `def __init__(self, *, a, b=...)` with a store for each field."""
     defaults: dict[str, Any] = {}
     parameters, stores = [], []
     for declared in cls.__fields__:
@@ -102,9 +102,9 @@ def _compile_init(cls: StructType) -> Any:
         stores.append(f"    self.{declared.name} = {declared.name}\n")
     star = "*, " if parameters else ""
     source = f"def __init__(self, {star}{', '.join(parameters)}):\n{''.join(stores) or '    pass'}"
-    exec(source, defaults)  # noqa: S102 (made of field names that stand in our own classes)
+    exec(source, defaults)  # noqa: S102 (it consists of field names of our own classes)
     init = defaults["__init__"]
-    init.__qualname__ = f"{cls.__qualname__}.__init__"  # what a TypeError calls it
+    init.__qualname__ = f"{cls.__qualname__}.__init__"  # for TypeErrors
     return init
 
 

@@ -1,8 +1,8 @@
-"""UpdateMetadata (key 6), v8: how a controller tells brokers who leads what and who is there.
+"""UpdateMetadata (key 6), v8: the controller sends brokers the state of partitions and the live brokers.
 
-Kafka's message of the time when controllers lived in brokers, which Kafka 4 has no more. What Kafka said in
-LeaderAndIsr and StopReplica besides is in tagged fields here: a broker finds out by itself what a partition's
-state makes of its own replica. A topic that is gone has partitions with the leader -2.
+This is Kafka's message from before KRaft, which Kafka 4 has removed. The additional content of LeaderAndIsr
+and StopReplica is in tagged fields: a broker derives from a partition's state what its own replica has to do.
+A deleted topic has partitions with the leader -2.
 """
 
 from __future__ import annotations

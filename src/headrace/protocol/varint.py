@@ -1,14 +1,14 @@
-"""Zig-zag variable-length integers, as records use them (the rest of the protocol has unsigned ones)."""
+"""Zig-zag varints, as in records (the rest of the protocol has unsigned ones)."""
 
 from headrace.protocol.compression import Buffer
 from headrace.protocol.errors import InvalidRecord
 
 
 def read_varint(data: Buffer, position: int) -> tuple[int, int]:
-    """The number at `position` and the position after it; ten bytes and 64 bits are the most it may have."""
+    """Return the number at `position` and the position after it; it has at most ten bytes and 64 bits."""
     try:
         first = data[position]
-        if first < 0x80:  # one byte: the lengths and deltas of most records
+        if first < 0x80:  # one byte: the usual lengths and deltas
             return (first >> 1) ^ -(first & 1), position + 1
         value = first & 0x7F
         for at in range(position + 1, position + 10):
@@ -24,7 +24,7 @@ def read_varint(data: Buffer, position: int) -> tuple[int, int]:
 
 
 def encode_varint(value: int) -> bytes:
-    """`value` zig-zag encoded: 0, -1, 1, -2 become 0, 1, 2, 3, and small numbers take one byte."""
+    """Return `value` in zig-zag encoding: 0, -1, 1, -2 become 0, 1, 2, 3; small numbers take one byte."""
     rest = (value << 1) ^ (value >> 63)
     if rest < 0x80:
         return _ONE_BYTE[rest]

@@ -1,4 +1,4 @@
-"""What can be said about a message before its bytes are seen."""
+"""Properties of a message class: its minimal size, and whether it contains records."""
 
 from headrace.protocol.fields import Field
 from headrace.protocol.source import FIXED
@@ -6,9 +6,9 @@ from headrace.protocol.structs import StructType, struct_named
 
 
 def minimal_size(cls: StructType, version: int, flexible: bool) -> int:
-    """The fewest bytes an instance can take, and never less than one.
+    """Return the minimal encoded size of an instance, at least 1.
 
-    A frame of S bytes holds at most S // minimal_size of them, whatever count it claims.
+    A frame of S bytes holds at most S // minimal_size instances, whatever its count says.
     """
     return max(1, _least_of_struct(cls, version, flexible))
 
@@ -30,7 +30,7 @@ def _least(field: Field, cls: StructType, version: int, flexible: bool) -> int:
 
 
 def holds_records(cls: StructType, version: int) -> bool:
-    """Whether record data is anywhere in the message."""
+    """Return whether the message contains record data."""
     fields = [field for field in cls.__fields__ if field.exists_in(version)]
     return any(field.kind == "records" for field in fields) or any(
         holds_records(struct_named(field.item_kind, cls), version) for field in fields if field.holds_structs

@@ -53,7 +53,7 @@ def test_a_frame_larger_than_a_chunk_comes_out_in_one_piece() -> None:
 
 @pytest.mark.parametrize("size", [-1, -(2**31), 1001, 2**31 - 1])
 def test_a_size_over_the_limit_or_negative_is_refused(size: int) -> None:
-    with pytest.raises(ProtocolError, match=f"a frame of {size} bytes; the limit is 1000"):
+    with pytest.raises(ProtocolError, match=f"a frame of {size} bytes exceeds the limit of 1000"):
         feed(FrameBuffer(1000), size.to_bytes(4, "big", signed=True))
 
 
