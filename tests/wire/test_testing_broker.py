@@ -23,8 +23,8 @@ from headrace.protocol.schema.delete_records import (
 )
 from headrace.protocol.schema.metadata import MetadataRequest
 from headrace.testing import Broker
-from headrace.testing.reading import NotNow, until
-from headrace.testing.served import Topics
+from headrace.testing.brokers import Topics
+from headrace.testing.client import NotYet, until
 from wire.raw import RawClient
 
 ANYTHING = MetadataRequest(topics=[])
@@ -59,12 +59,12 @@ def open_files() -> list[str]:
 
 
 def refuses(address: str) -> None:
-    """NotNow while somebody listens there."""
+    """NotYet while somebody listens there."""
     try:
         RawClient(address).close()
     except ConnectionRefusedError:
         return
-    raise NotNow(f"{address} is there")
+    raise NotYet(f"{address} is there")
 
 
 # -- life ------------------------------------------------------------------------------------------

@@ -293,7 +293,7 @@ def test_whoever_waits_for_a_fault_in_vain_is_told_what_it_was(served: Broker) -
         ("Produse", {"error": BUSY}, "there is no API 'Produse': did you mean Produce"),
         ("zzz", {"error": BUSY}, "there is no API 'zzz': there are AlterConfigs, "),
         ("Fetch", {"error": "NOT_LEADER"}, "did you mean NOT_LEADER_OR_FOLLOWER"),
-        ("Fetch", {"error": "NONE"}, "NONE is no error"),
+        ("Fetch", {"error": "NONE"}, "NONE is not an error"),
         ("Fetch", {"error": BUSY, "times": 0}, "times=0"),
         ("Heartbeat", {"error": BUSY, "topic": "orders"}, "a request of Heartbeat names no topics"),
     ],
@@ -309,7 +309,7 @@ def test_what_cannot_be_a_fault_is_refused_with_a_sentence(
 
 
 def test_a_delay_into_the_past_and_an_unknown_moment_are_refused(served: Broker) -> None:
-    with pytest.raises(ValueError, match="before its question"):
+    with pytest.raises(ValueError, match="expected a delay that is not negative"):
         served.faults.delay("Fetch", seconds=-1)
     with pytest.raises(ValueError, match="expected 'append'"):
         served.faults.hang_up("Fetch", after="later")  # type: ignore[arg-type]

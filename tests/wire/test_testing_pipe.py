@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from headrace.testing.nodes import Beside, NotStarted
-from headrace.testing.pipe import lines
+from headrace.testing.nodes import NotStarted, ProcessNode
+from headrace.testing.process import lines
 
 
 def wait_until_ready(said: bytes, log: Path, *, then: str) -> None:
     """As a broker that says this in one piece would be waited for."""
     log.touch()
-    node = Beside({"broker.id": "1"}, log)
+    node = ProcessNode({"broker.id": "1"}, log)
     script = f"import os; os.write(1, {said!r}); {then}"
     with subprocess.Popen(
         [sys.executable, "-c", script], stdin=subprocess.PIPE, stdout=subprocess.PIPE

@@ -10,7 +10,7 @@ from headrace.protocol.errors import ErrorCode
 from headrace.protocol.schema.index import ApiKey
 from headrace.protocol.structs import all_defaults
 from headrace.testing import Broker
-from headrace.testing.api_names import api_name
+from headrace.testing.faults import api_name
 from wire.every_request import ADVERTISED, REQUESTS, Target
 from wire.raw import RawClient
 

@@ -1,4 +1,4 @@
-"""A real broker for tests, other people's and ours: in this process or beside it, alone or as a cluster.
+"""A real broker, or a cluster, for tests: in the process of the test, or as processes of its own.
 
     from headrace.testing import Broker
 
@@ -22,7 +22,7 @@ _HOMES: Final = {"Broker": "broker", "Cluster": "cluster", "Fault": "faults", "F
 
 
 def __getattr__(name: str) -> Any:
-    """Import what is asked for when it is: pytest loads this package in everybody's tests."""
+    """Import a name on its first use: pytest loads this package in every run on the machine."""
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)

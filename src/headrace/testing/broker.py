@@ -1,4 +1,4 @@
-"""A broker for tests, with all it needs, in about 30 milliseconds.
+"""A broker for tests, which starts in about 30 milliseconds.
 
 with Broker(topics={"orders": 3}) as broker:
     Producer({"bootstrap.servers": broker.bootstrap})
@@ -10,16 +10,15 @@ import signal
 from pathlib import Path
 from typing import Final
 
-from headrace.testing.served import Served, Topics
-from headrace.testing.settings import Settings
+from headrace.testing.brokers import RunningBrokers, Settings, Topics
 
 _ID: Final = 1
 
 
-class Broker(Served):
-    """One broker, in a thread of this process; with `process`, as a process beside it.
+class Broker(RunningBrokers):
+    """One broker, in a thread of this process; with `process`, as a process of its own.
 
-    Its data are in a temporary directory, or in `data` if they are to stay.
+    Its data is in a temporary directory, or in `data`, where it stays.
     """
 
     def __init__(
@@ -33,22 +32,22 @@ class Broker(Served):
         super().__init__(1, settings, topics=topics, process=process, data=data)
 
     def kill(self) -> None:
-        """End it as a crash would, with SIGKILL if it is a process; `restart` brings it back."""
+        """End the broker as a crash would, with SIGKILL if it is a process; `restart` starts it again."""
         self._loop.run(self._node(_ID).kill())
 
     def restart(self) -> None:
-        """Start it again, with its port and its data; stop it first, in order, if it runs."""
+        """Restart the broker with the same port and data; if it runs, shut it down cleanly first."""
         self._restart(_ID)
 
     def pause(self) -> None:
-        """Have its process stand still (SIGSTOP): connected, and silent."""
-        self._beside(_ID).signal(signal.SIGSTOP)
+        """Pause its process (SIGSTOP): connections stay open, but it does not answer."""
+        self._process_node(_ID).signal(signal.SIGSTOP)
 
     def resume(self) -> None:
-        """Have it go on."""
-        self._beside(_ID).signal(signal.SIGCONT)
+        """Resume its process."""
+        self._process_node(_ID).signal(signal.SIGCONT)
 
     @property
     def pid(self) -> int:
-        """Of its process."""
-        return self._beside(_ID).pid
+        """The id of its process."""
+        return self._process_node(_ID).pid

@@ -1,4 +1,4 @@
-"""What brokers of this process complain of, kept apart from the log of the tests that use them."""
+"""The warnings of brokers in this process, kept apart from the log of the tests that use them."""
 
 import logging
 import threading
@@ -9,15 +9,15 @@ KEPT: Final = 1000  # lines; the oldest go first
 FORMAT: Final = "%(asctime)s %(levelname)s %(message)s"
 
 _OURS: Final = "headrace"
-_KAZOO: Final = "kazoo"  # has threads of its own, and tells of every connection
+_KAZOO: Final = "kazoo"  # has threads of its own, and logs every connection
 _lock = threading.Lock()
 _open: list["CapturedLog"] = []
 
 
 class CapturedLog(logging.Handler):
-    """The warnings of all threads whose names begin with `threads`, from `open` to `close`.
+    """Captures the warnings of all threads whose names begin with `threads`, from `open` to `close`.
 
-    Whoever looks at all loggers meanwhile, as pytest's caplog does, is told of everything but those.
+    Other handlers, such as pytest's caplog, do not get these records.
     """
 
     def __init__(self, threads: str) -> None:
@@ -26,29 +26,29 @@ class CapturedLog(logging.Handler):
         self._threads = threads
         self._lines: deque[str] = deque(maxlen=KEPT)
         self._dropped = 0
-        self.is_kept = True  # while it is not, what is heard is forgotten
+        self.is_kept = True  # while it is False, records are dropped
 
     def open(self) -> None:
         with _lock:
             _open.append(self)
             for logger in _loggers():
-                logger.addFilter(_sort)
+                logger.addFilter(_capture)
 
     def close(self) -> None:
-        """Listen no more; what was heard can still be read."""
+        """Stop capturing; the captured lines can still be read."""
         with _lock:
             if self in _open:
                 _open.remove(self)
             if not _open:
                 for logger in _loggers():
-                    logger.removeFilter(_sort)
+                    logger.removeFilter(_capture)
         super().close()
 
-    def hears(self, record: logging.LogRecord) -> bool:
+    def captures(self, record: logging.LogRecord) -> bool:
         return (record.threadName or "").startswith(self._threads)
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Keep one record, with its traceback if it has one."""
+        """Keep a record, with its traceback if it has one."""
         if not self.is_kept:
             return
         if len(self._lines) == KEPT:
@@ -57,18 +57,18 @@ class CapturedLog(logging.Handler):
 
     @property
     def count(self) -> int:
-        """How many there have been, those that are not kept any more included."""
+        """How many lines there have been, dropped ones included."""
         return self._dropped + len(self._lines)
 
     def since(self, count: int) -> list[str]:
-        """All but the first so many."""
+        """Return all lines but the first `count`."""
         return list(self._lines)[max(0, count - self._dropped) :]
 
 
-def _sort(record: logging.LogRecord) -> bool:
-    """Hand a record to the brokers it is of; whether it is nobody's, and goes where all others go."""
+def _capture(record: logging.LogRecord) -> bool:
+    """Capture a record of a broker, and return False; return True for a record that all handlers get."""
     for log in tuple(_open):
-        if log.hears(record):
+        if log.captures(record):
             if record.levelno >= log.level:
                 log.handle(record)
             return False
@@ -76,7 +76,7 @@ def _sort(record: logging.LogRecord) -> bool:
 
 
 def _loggers() -> list[logging.Logger]:
-    """Ours and kazoo's, all of them: a logger's filter is not asked about what is said to those below it."""
+    """Return our loggers and kazoo's, all of them: the filter of a logger does not apply to its children."""
     known = logging.getLogger().manager.loggerDict.items()
     return [
         logger

@@ -2,7 +2,7 @@
 
 
 class SettableClock:
-    """Milliseconds, wherever `now_ms` is asked for:  open_log(..., now_ms=SettableClock(1_000))."""
+    """A function that returns milliseconds:  open_log(..., now_ms=SettableClock(1_000))."""
 
     def __init__(self, now_ms: int = 1_700_000_000_000) -> None:
         self.now_ms = now_ms

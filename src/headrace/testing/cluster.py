@@ -1,4 +1,4 @@
-"""A cluster for tests: real brokers with replicas, elections and whatever may happen to them.
+"""A cluster for tests: real brokers with replicas and elections.
 
 with Cluster(brokers=3, topics={"payments": 6}) as cluster:
     cluster.kill(cluster.leader_of("payments", 0))
@@ -14,17 +14,15 @@ from typing import Final
 from headrace.client.errors import NoSuchTopic
 from headrace.client.wire.requests import metadata_request
 from headrace.protocol.schema.metadata import MetadataResponse
-from headrace.testing.asking import Asking
-from headrace.testing.reading import NotNow, topic_at, until
-from headrace.testing.served import Served, Topics
-from headrace.testing.settings import Settings
+from headrace.testing.brokers import RunningBrokers, Settings, Topics
+from headrace.testing.client import FixtureClient, NotYet, topic_at, until
 
 FAILOVER_S: Final = 30.0
-ANSWER_S: Final = 1.0  # who takes longer, is paused
+ANSWER_S: Final = 1.0  # a broker that takes longer is paused
 
 
-class Cluster(Served):
-    """Several brokers, all in one thread of this process; with `process`, each a process beside it."""
+class Cluster(RunningBrokers):
+    """Several brokers in one thread of this process; with `process`, each in a process of its own."""
 
     def __init__(
         self,
@@ -36,7 +34,7 @@ class Cluster(Served):
         data: Path | str | None = None,
     ) -> None:
         if brokers < 1:
-            raise ValueError(f"brokers={brokers}: a cluster has at least one")
+            raise ValueError(f"brokers={brokers}: a cluster has at least one broker")
         super().__init__(brokers, settings, topics=topics, process=process, data=data)
 
     @property
@@ -45,70 +43,70 @@ class Cluster(Served):
         return [broker_id for broker_id, node in self._nodes.items() if node.running]
 
     def bootstrap_of(self, broker_id: int) -> str:
-        """The address of one broker."""
+        """Return the address of one broker."""
         return self._address(self._node(broker_id).broker_id)
 
     def kill(self, broker_id: int) -> None:
-        """End a broker as a crash would, with SIGKILL if it is a process; `restart` brings it back."""
+        """End a broker as a crash would, with SIGKILL if it is a process; `restart` starts it again."""
         self._loop.run(self._node(broker_id).kill())
 
     def stop_broker(self, broker_id: int) -> None:
-        """Have a broker leave in order, as for an upgrade: others lead before it goes."""
+        """Shut a broker down cleanly, as for an upgrade: it hands over leadership before it stops."""
         self._loop.run(self._node(broker_id).stop())
 
     def restart(self, broker_id: int) -> None:
-        """Start it again, with its port and its data; stop it first, in order, if it runs."""
+        """Restart a broker with the same port and data; if it runs, shut it down cleanly first."""
         self._restart(broker_id)
 
     def pause(self, broker_id: int) -> None:
-        """Have a broker's process stand still (SIGSTOP): connected, and silent."""
-        self._beside(broker_id).signal(signal.SIGSTOP)
+        """Pause a broker's process (SIGSTOP): connections stay open, but it does not answer."""
+        self._process_node(broker_id).signal(signal.SIGSTOP)
 
     def resume(self, broker_id: int) -> None:
-        """Have it go on."""
-        self._beside(broker_id).signal(signal.SIGCONT)
+        """Resume a broker's process."""
+        self._process_node(broker_id).signal(signal.SIGCONT)
 
     def pid_of(self, broker_id: int) -> int:
-        """The number of a broker's process."""
-        return self._beside(broker_id).pid
+        """Return the id of a broker's process."""
+        return self._process_node(broker_id).pid
 
     def leader_of(self, topic: str, partition: int = 0, *, timeout_s: float = FAILOVER_S) -> int:
-        """The broker that leads; waits until a running one does."""
+        """Return the leader of a partition; wait until a running broker leads it."""
 
         def leader() -> int:
             for each in topic_at(brokers, None, topic).partitions:
                 if each.partition_index == partition:
                     if each.leader_id not in self.brokers:
-                        raise NotNow(f"broker {each.leader_id}, which led it, is gone")
+                        raise NotYet(f"its leader, broker {each.leader_id}, is gone")
                     return int(each.leader_id)
             raise NoSuchTopic(f"{topic}-{partition}")
 
-        with Asking(self._bootstrap_now()).connected(ANSWER_S) as brokers:
+        with FixtureClient(self._bootstrap_now()).connected(ANSWER_S) as brokers:
             return until(f"a leader of {topic}-{partition}", leader, timeout_s)
 
     def wait_until_in_sync(self, *, timeout_s: float = FAILOVER_S) -> None:
-        """Return when all that run are in the cluster, and every replica is in sync and has a leader."""
+        """Return when all running brokers are in the cluster, and every replica is in sync."""
 
-        def look() -> None:
+        def check() -> None:
             for each in self.brokers:
-                _check(Asking(self._address(each)), self.brokers)
+                _check(FixtureClient(self._address(each)), self.brokers)
 
-        until("all replicas in sync", look, timeout_s)
+        until("all replicas in sync", check, timeout_s)
 
     def _bootstrap_now(self) -> str:
         return ",".join(map(self._address, self.brokers))
 
 
-def _check(asking: Asking, running: list[int]) -> None:
-    """NotNow unless the broker that is asked knows of all, and of nothing out of sync."""
-    with asking.connected(ANSWER_S) as brokers:
+def _check(client: FixtureClient, running: list[int]) -> None:
+    """Raise NotYet unless a broker knows all running brokers, and sees all replicas in sync."""
+    with client.connected(ANSWER_S) as brokers:
         seen: MetadataResponse = brokers.any(metadata_request(None))
     missing = set(running) - {each.node_id for each in seen.brokers}
     if missing:
-        raise NotNow(f"broker {missing} has not joined")
+        raise NotYet(f"broker {missing} has not joined")
     for topic in seen.topics:
         for each in topic.partitions:
             if each.leader_id < 0 or set(each.isr_nodes) != set(each.replica_nodes):
-                raise NotNow(
+                raise NotYet(
                     f"{topic.name}-{each.partition_index} has {each.isr_nodes} of {each.replica_nodes}"
                 )

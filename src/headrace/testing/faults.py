@@ -1,37 +1,167 @@
-"""What a test has go wrong between clients and the brokers of its own process.
+"""Faults between clients and the brokers of this process.
 
     with broker.faults.fail("Fetch", error="NOT_LEADER_OR_FOLLOWER", times=3) as fault:
         ...
         fault.wait()
 
-A fault lasts until its `times` are used up, its `with` block ends, or it is cleared. It is for clients: the
-brokers' requests to one another, and those of the fixture itself, pass unless `client_id` names them.
+A fault lasts until it has happened `times` times, its `with` block ends, or it is cleared. It is for clients:
+requests of other brokers, and of the fixture itself, are not affected unless `client_id` names them.
 """
 
+import re
 import threading
+import time
 from collections.abc import Callable, Iterable, Mapping
+from difflib import get_close_matches
 from functools import partial
-from typing import TYPE_CHECKING, Any, Literal, Protocol, Unpack
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, Protocol, Self, TypedDict, Unpack
 
 from headrace.broker.dispatch import HANDLERS, Context, Handler, load_handlers
-from headrace.protocol.api import request_class
+from headrace.protocol.api import api_schema, request_class
 from headrace.protocol.errors import ErrorCode
 from headrace.protocol.schema.fetch import FetchResponse
-from headrace.testing import acting
-from headrace.testing.api_names import api_key, api_name, error_code
-from headrace.testing.fault import Fault, Hit, Narrowed
-from headrace.testing.named_topics import names_topics
-from headrace.testing.questions import Question
-from headrace.testing.refusals import OF_A_SESSION
+from headrace.protocol.schema.index import ApiKey
+from headrace.testing import interception
+from headrace.testing.interception import Intercepted
+from headrace.testing.refusals import OF_A_SESSION, names_topics
 
 if TYPE_CHECKING:
-    from headrace.testing.embedded import EmbeddedBroker
+    from headrace.testing.nodes import EmbeddedBroker
 
-__all__ = ["Fault", "Faults", "Hit"]
+OWN_CLIENT_ID: Final = "headrace-testing"
+WAIT_S: Final = 10.0
+_BROKERS: Final = re.compile(r"broker-\d+")
+
+
+def api_key(name: str) -> ApiKey:
+    """Return the API "OffsetCommit" or "offset_commit"; ValueError if the broker has no such API."""
+    load_handlers()
+    known = {api_name(key): ApiKey(key) for key in HANDLERS if key in set(ApiKey)}
+    by_letters = {_letters(each): key for each, key in known.items()}
+    found = by_letters.get(_letters(name))
+    if found is None:
+        raise ValueError(f"there is no API {name!r}: {_suggestion(name, known)}")
+    return found
+
+
+def api_name(key: int) -> str:
+    return api_schema(key).name
+
+
+def error_code(error: str | ErrorCode) -> ErrorCode:
+    """Return the error "NOT_LEADER_OR_FOLLOWER"; ValueError if Kafka has no such error."""
+    known = ErrorCode.__members__
+    found = error if isinstance(error, ErrorCode) else known.get(error.upper())
+    if found is None:
+        raise ValueError(f"there is no error {error!r}: {_suggestion(str(error).upper(), known)}")
+    if found is ErrorCode.NONE:
+        raise ValueError("NONE is not an error: name the error that clients shall get")
+    return found
+
+
+def _letters(name: str) -> str:
+    return name.replace("_", "").lower()
+
+
+def _suggestion(name: str, known: Iterable[str]) -> str:
+    by_letters = {_letters(each): each for each in known}
+    near = [by_letters[each] for each in get_close_matches(_letters(name), by_letters, n=4, cutoff=0.5)]
+    return f"did you mean {' or '.join(near)}?" if near else f"there are {', '.join(sorted(known))}"
+
+
+class Hit(NamedTuple):
+    """A request, or a connection, that a fault has affected."""
+
+    fault: str
+    api: str
+    client_id: str | None
+    broker_id: int
+    topics: tuple[str, ...]
+    time_s: float
+
+
+class Narrowed(TypedDict, total=False):
+    """The clients, topics and brokers that a fault is limited to."""
+
+    topic: str | None  # requests that name it; other topics in the same request are not affected
+    client_id: str | None
+    broker_id: int | None  # of a cluster
+
+
+def is_client(client_id: str | None) -> bool:
+    """Return whether a client id belongs neither to a broker nor to the fixture."""
+    return client_id != OWN_CLIENT_ID and not _BROKERS.fullmatch(client_id or "")
+
+
+class Fault:
+    """An active fault. The end of its `with` block, or `clear`, ends it."""
+
+    def __init__(
+        self,
+        what: str,
+        *,
+        api: str = "",
+        times: int | None = None,
+        fails: bool = False,
+        on_clear: Callable[["Fault"], None],
+        **narrowed: Unpack[Narrowed],
+    ) -> None:
+        if times is not None and times < 1:
+            raise ValueError(f"times={times}: expected a positive number, or None for a fault until `clear`")
+        self.what = what
+        self.api = api
+        self.topic = narrowed.get("topic")
+        self.needs_topics = fails or self.topic is not None
+        self.hits: list[Hit] = []
+        self._times = times
+        self._client_id = narrowed.get("client_id")
+        self._broker_id = narrowed.get("broker_id")
+        self._on_clear = on_clear
+        self._changed = threading.Condition()
+
+    def __repr__(self) -> str:
+        """Return what the fault does, and how often it has happened."""
+        narrowed = {"topic": self.topic, "client_id": self._client_id, "broker_id": self._broker_id}
+        options = "".join(f", {name}={value!r}" for name, value in narrowed.items() if value is not None)
+        return f"<{self.what}{options}: {len(self.hits)} hits>"
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.clear()
+
+    def clear(self) -> None:
+        """End the fault; do nothing if it has ended."""
+        self._on_clear(self)
+
+    def wait(self, hits: int = 1, timeout_s: float = WAIT_S) -> None:
+        """Return once the fault has happened `hits` times; TimeoutError if that takes too long."""
+        with self._changed:
+            if not self._changed.wait_for(lambda: len(self.hits) >= hits, timeout_s):
+                raise TimeoutError(f"{self!r}: waited {timeout_s:g} s for {hits}")
+
+    def is_for(self, client_id: str | None, broker_id: int) -> bool:
+        if self._broker_id not in {None, broker_id}:
+            return False
+        return is_client(client_id) if self._client_id is None else client_id == self._client_id
+
+    def hit(self, client_id: str | None, broker_id: int, topics: Iterable[str] = ()) -> Hit:
+        """Record a hit; the last of `times` ends the fault."""
+        hit = Hit(self.what, self.api, client_id, broker_id, tuple(topics), time.time())
+        with self._changed:
+            self.hits.append(hit)
+            self._changed.notify_all()
+        if self._times is not None and len(self.hits) >= self._times:
+            self.clear()
+        return hit
 
 
 class OnLoop(Protocol):
-    """Calls a function where the brokers live."""
+    """Calls a function on the event loop of the brokers."""
 
     def __call__(self, function: Callable[..., Any], /, *args: Any) -> Any: ...
 
@@ -40,35 +170,32 @@ class Faults:
     """The faults of a broker, or of all brokers of a cluster."""
 
     def __init__(self, brokers: Callable[[], Iterable["EmbeddedBroker"]], on_loop: OnLoop) -> None:
-        self.hits: list[Hit] = []  # everything that any fault has met, in order
+        self.hits: list[Hit] = []  # the hits of all faults, in order
         self._brokers = brokers
         self._on_loop = on_loop
         self._lock = threading.Lock()
-        # Read on the loop, for every request, without the lock: so they are replaced and never changed.
-        self._requests: tuple[tuple[int, Fault, acting.Act], ...] = ()
+        # The loop reads them for every request without the lock: so they are replaced and never changed.
+        self._requests: tuple[tuple[int, Fault, interception.Act], ...] = ()
         self._connections: tuple[Fault, ...] = ()
-
-    # -- what may go wrong ---------------------------------------------------------------------
 
     def fail(
         self, api: str, *, error: str | ErrorCode, times: int | None = None, **narrowed: Unpack[Narrowed]
     ) -> Fault:
-        """Have requests answered with an error, and nothing done. With `topic`, others are served."""
+        """Refuse requests with an error. With `topic`, other topics in the same request are served."""
         key, code = api_key(api), error_code(error)
         what = f"fail {api_name(key)} with {code.name}"
-        return self._add(
-            key, acting.fail(code), what, times=times, fails=code not in OF_A_SESSION, **narrowed
-        )
+        fails = code not in OF_A_SESSION
+        return self._add(key, interception.fail(code), what, times=times, fails=fails, **narrowed)
 
     def delay(
         self, api: str, *, seconds: float, times: int | None = None, **narrowed: Unpack[Narrowed]
     ) -> Fault:
-        """Have what is asked for done at once, and the answer held back for so long."""
+        """Serve requests at once, and send the response `seconds` later."""
         if seconds < 0:
-            raise ValueError(f"seconds={seconds}: an answer cannot come before its question")
+            raise ValueError(f"seconds={seconds}: expected a delay that is not negative")
         key = api_key(api)
         what = f"delay {api_name(key)} by {seconds:g} s"
-        return self._add(key, acting.delay(seconds), what, times=times, **narrowed)
+        return self._add(key, interception.delay(seconds), what, times=times, **narrowed)
 
     def hang_up(
         self,
@@ -78,21 +205,21 @@ class Faults:
         times: int | None = 1,
         **narrowed: Unpack[Narrowed],
     ) -> Fault:
-        """Have the connection closed instead of an answer: before anything is done, or when all of it is.
+        """Close the connection instead of a response, before the request is served or after it.
 
-        `after="append"` is the lost acknowledgement: it is in the log, and the client cannot know.
+        `after="append"` is the lost acknowledgement: the records are in the log, and the client cannot know.
         """
         key = api_key(api)
         if after not in {"before", "append"}:
-            raise ValueError(f"after={after!r}: expected 'append', or 'before' for nothing done")
-        act = acting.hang_up_before if after == "before" else acting.hang_up_after
-        what = f"hang up on {api_name(key)} {'before' if after == 'before' else 'after'} it is done"
+            raise ValueError(f"after={after!r}: expected 'append', or 'before' to serve nothing")
+        act = interception.hang_up_before if after == "before" else interception.hang_up_after
+        what = f"hang up on {api_name(key)} {'before' if after == 'before' else 'after'} it is served"
         return self._add(key, act, what, times=times, **narrowed)
 
     def refuse_connections(self, *, broker_id: int | None = None) -> Fault:
-        """Have the broker gone, as clients see it: those connected are cut off, and nobody gets in.
+        """Close the connections of clients, and refuse new ones, as if the broker was gone.
 
-        Whoever is connected and is no client, stays.
+        Connections of other brokers stay open.
         """
         fault = Fault("refuse connections", broker_id=broker_id, on_clear=self._remove)
         with self._lock:
@@ -101,7 +228,7 @@ class Faults:
         return fault
 
     def drop_connections(self, client_id: str | None = None, *, broker_id: int | None = None) -> int:
-        """Cut off everybody, or one client, here and now; return how many connections that were."""
+        """Close the connections of all clients, or of one; return how many connections that were."""
         dropping = Fault(
             "drop connections", client_id=client_id, broker_id=broker_id, on_clear=lambda _fault: None
         )
@@ -118,46 +245,44 @@ class Faults:
         return dropped
 
     def clear(self) -> None:
-        """Let all go well again."""
+        """End all faults."""
         with self._lock:
             self._requests, self._connections = (), ()
 
-    # -- where it does -------------------------------------------------------------------------
-
     def handlers(self) -> Mapping[int, Handler]:
-        """The table of handlers with these faults before each of them."""
+        """Return the table of handlers, each behind these faults."""
         load_handlers()
         return {
-            # The handler's own wish to be asked at the controller is fulfilled behind the faults.
-            key: handler._replace(function=partial(self._asked, handler), on_controller=False)
+            # Requests for the controller are forwarded behind the faults.
+            key: handler._replace(function=partial(self._intercept, handler), on_controller=False)
             for key, handler in HANDLERS.items()
         }
 
     def refuses(self, broker_id: int) -> bool:
-        """Whether a broker is to let nobody in; whoever asks has somebody at the door."""
+        """Return whether a broker has to refuse a connection, and record the hit."""
         for fault in self._connections:
             if fault.is_for(None, broker_id):
                 self.hits.append(fault.hit(None, broker_id))
                 return True
         return False
 
-    def _asked(self, handler: Handler, request: Any, context: Context) -> Any:
-        question = Question(request, context, handler)
+    def _intercept(self, handler: Handler, request: Any, context: Context) -> Any:
+        intercepted = Intercepted(request, context, handler)
         for key, fault, act in self._requests:
             if key != handler.key or not fault.is_for(context.client_id, context.broker.broker_id):
                 continue
-            if question.leaves_topics_out and fault.needs_topics:  # have it named in a new session
+            if intercepted.leaves_topics_out and fault.needs_topics:  # a new fetch session names all topics
                 return FetchResponse(error_code=ErrorCode.FETCH_SESSION_ID_NOT_FOUND, responses=())
-            topics = question.topics()
+            topics = intercepted.topics()
             if fault.topic is None or fault.topic in topics:
                 self.hits.append(fault.hit(context.client_id, context.broker.broker_id, topics))
-                return act(question, fault.topic)
-        return question.served()
+                return act(intercepted, fault.topic)
+        return intercepted.served()
 
     def _add(
         self,
         key: int,
-        act: acting.Act,
+        act: interception.Act,
         what: str,
         *,
         times: int | None = None,

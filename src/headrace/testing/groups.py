@@ -1,4 +1,4 @@
-"""A group coordinator for tests, at a desk: its log is a list, its clock is set by hand, it can crash.
+"""A group coordinator for tests: its log is a list, its clock is set by hand, and it can crash.
 
     desk = GroupDesk(initial_rebalance_delay_ms=0)
     desk.set_topics(orders=3)
@@ -6,7 +6,7 @@
     desk.pass_time(10_000)
     desk.crash()
 
-Every record goes through its bytes on the way to the log and back, as it does in a broker.
+Every record is encoded for the log and decoded from it, as in a broker.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -29,7 +29,7 @@ INTERNAL = frozenset({"__consumer_offsets", "__transaction_state"})
 
 
 class Waiter:
-    """Whoever waits for an answer; more than one is one too many."""
+    """A request that waits for its one answer."""
 
     def __init__(self) -> None:
         self.answers: list[Any] = []
@@ -48,7 +48,7 @@ class Waiter:
 
 
 class GroupDesk:
-    """One coordinator and what a broker does for it: write, apply, answer, keep time."""
+    """One coordinator, and what a broker does for it: append, apply, reply, keep time."""
 
     def __init__(self, limits: GroupLimits | None = None, *, now_ms: int = 1_000_000, **some: Any) -> None:
         self.limits = limits or GroupLimits(**some)
@@ -56,7 +56,7 @@ class GroupDesk:
         self.log: list[LogEntry] = []
         self.topics = Topics()
         self._ids = 0
-        self.timeouts: dict[str, ConsumerTimeouts] = {}  # that groups have set for themselves
+        self.timeouts: dict[str, ConsumerTimeouts] = {}  # of groups with settings of their own
         self.coordinator = GroupCoordinator(self.limits, self._new_id, self.timeouts)
 
     def _new_id(self) -> str:
@@ -64,7 +64,7 @@ class GroupDesk:
         return f"id{self._ids}"
 
     def set_topics(self, **partitions: int) -> Self:
-        """From now on there are these topics; one that was there before keeps its id."""
+        """Replace the topics; a topic that existed before keeps its id."""
         by_name = {
             name: Topic(self.topics.by_name[name].topic_id, count)
             if name in self.topics.by_name
@@ -80,7 +80,7 @@ class GroupDesk:
     # -- requests ------------------------------------------------------------------------------
 
     def decide(self, decide: Callable[[GroupCoordinator, int], Decision]) -> Any:
-        """Carry out what is decided; the answer to whoever asked."""
+        """Carry out a decision, and return its answer."""
         self.coordinator.topics = self.topics
         decision = decide(self.coordinator, self.now_ms)
         self.carry_out(decision)
@@ -132,7 +132,7 @@ class GroupDesk:
     # -- time and crashes ----------------------------------------------------------------------
 
     def pass_time(self, ms: int) -> None:
-        """Let time pass, and what is due happen when it is due."""
+        """Advance the clock, and expire each deadline when it is due."""
         until = self.now_ms + ms
         while (due_ms := self.coordinator.deadlines.next_ms()) is not None and due_ms <= until:
             self.now_ms = max(self.now_ms, due_ms)
@@ -140,19 +140,19 @@ class GroupDesk:
         self.now_ms = until
 
     def expire(self) -> None:
-        """Let happen what is due by now, all at once."""
+        """Expire all deadlines that are due now."""
         self.coordinator.topics = self.topics
         for decision in self.coordinator.expire(self.now_ms):
             self.carry_out(decision)
 
     def crash(self) -> None:
-        """Forget all but the log, and read that."""
+        """Replace the coordinator by one that has only read the log."""
         self.coordinator = self.replayed()
         self.coordinator.topics = self.topics
         self.coordinator.start(self.now_ms)
 
     def replayed(self, log: Iterable[LogEntry] | None = None) -> GroupCoordinator:
-        """A new coordinator that has read the log, and done nothing else yet."""
+        """Return a new coordinator that has read the log and done nothing else."""
         coordinator = GroupCoordinator(self.limits, self._new_id, self.timeouts)
         for entry in self.log if log is None else log:
             coordinator.apply(_decoded(entry))
@@ -160,22 +160,22 @@ class GroupDesk:
 
 
 def compacted(log: Iterable[LogEntry]) -> list[LogEntry]:
-    """The log as a cleaner leaves it: the last of each key, and no tombstones."""
+    """Return the log as the cleaner leaves it: the last record of each key, and no tombstones."""
     last: dict[bytes, bytes | None] = {}
     for key, value in log:
-        last.pop(key, None)  # so that it stands where it was written last
+        last.pop(key, None)  # so that it has the position of its last record
         last[key] = value
     return [(key, value) for key, value in last.items() if value is not None]
 
 
 def _decoded(entry: LogEntry) -> GroupRecord:
     record = decode_record(*entry)
-    assert record is not None, f"{entry!r} is of no kind that we write"
-    assert encode_record(record) == entry, f"{record} does not come back as it was written"
+    assert record is not None, f"{entry!r} is not a record of ours"
+    assert encode_record(record) == entry, f"{record} does not survive the round trip"
     return record
 
 
-# -- requests with everything in them that a test does not care about ------------------------------
+# -- requests with defaults ------------------------------------------------------------------------
 
 
 def subscription(*topics: str) -> bytes:
@@ -214,7 +214,7 @@ def sync_request(
 
 
 def beat_request(member_id: str, epoch: int, **some: Any) -> Heartbeat:
-    """A heartbeat of a member that stays; with epoch 0, of one that joins and subscribes to `orders`."""
+    """Return the heartbeat of a member; with epoch 0, of one that joins and subscribes to `orders`."""
     usual = Heartbeat("g", member_id, epoch, CLIENT)
     if epoch == 0:
         usual = usual._replace(rebalance_timeout_ms=60_000, topics=frozenset({"orders"}), owned={})
@@ -224,6 +224,6 @@ def beat_request(member_id: str, epoch: int, **some: Any) -> Heartbeat:
 def commit_request(
     offsets: Sequence[tuple[str, int, int]], member_id: str = "", generation: int = -1, **some: Any
 ) -> Commit:
-    """An OffsetCommit of (topic, partition, offset); who names no member is in no group."""
+    """Return an OffsetCommit of (topic, partition, offset); without a member id it is of no member."""
     committed = [(topic, partition, Committed(offset, -1, "", 0)) for topic, partition, offset in offsets]
     return Commit("g", member_id, None, generation, committed, version=9)._replace(**some)

@@ -1,14 +1,17 @@
-"""Logs for tests: opened with small segments, read to the end, looked at from outside."""
+"""Logs for tests: opened with small segments, compacted, and read to the end."""
 
 from collections.abc import Callable
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Unpack
 
+from headrace.protocol.records import Record, decode_batch, encode_batch
+from headrace.storage.cleaner import install, plan_compaction, run_compaction
 from headrace.storage.config import LogConfig
-from headrace.storage.log import Log
+from headrace.storage.log import Appended, Log
 from headrace.storage.recovery import open_log
 from headrace.testing.clock import SettableClock
-from headrace.testing.records import headers_of, split_batches
+from headrace.testing.records import TIMESTAMP, BatchOptions, headers_of, split_batches
 
 _MEMORY = Path("/dev/shm")  # noqa: S108  a place, not a file
 
@@ -24,7 +27,7 @@ def open_test_log(
     log_start_offset: int = 0,
     clean: bool = False,
 ) -> Log:
-    """`open_log` with small segments and a clock that stands still."""
+    """Call `open_log` with small segments and a clock that stands still."""
     return open_log(
         directory,
         config,
@@ -36,12 +39,12 @@ def open_test_log(
 
 
 def memory_directory() -> TemporaryDirectory[str]:
-    """A temporary directory in memory where the system has one: thousands of syncs cost nothing there."""
+    """Return a temporary directory in memory if the system has one: syncs cost nothing there."""
     return TemporaryDirectory(dir=_MEMORY if _MEMORY.is_dir() else None)
 
 
 def read_all(log: Log, *, max_bytes: int = 2**30) -> list[bytes]:
-    """Every batch from the log's start to its end, as a consumer gets them that never stops asking."""
+    """Return every batch from the start of the log to its end."""
     batches: list[bytes] = []
     offset = log.log_start_offset
     while offset < log.log_end_offset:
@@ -54,6 +57,42 @@ def read_all(log: Log, *, max_bytes: int = 2**30) -> list[bytes]:
 
 
 def files_in(directory: Path, *suffixes: str) -> dict[str, bytes]:
-    """Name and content of the files in `directory` that end in one of `suffixes`."""
+    """Return names and contents of the files in `directory` with one of the `suffixes`."""
     paths = sorted(path for path in directory.iterdir() if path.suffix in suffixes)
     return {path.name: path.read_bytes() for path in paths}
+
+
+COMPACTED = LogConfig(
+    segment_bytes=2048, index_interval_bytes=200, compact=True, delete=False, delete_retention_ms=1000
+)
+
+
+def put(
+    log: Log, *pairs: tuple[bytes, bytes | None], timestamp: int = TIMESTAMP, **options: Unpack[BatchOptions]
+) -> Appended:
+    """Append a batch of these keys and values; a value of None is a tombstone."""
+    records = [Record(key, value, (), timestamp) for key, value in pairs]
+    return log.append(encode_batch(records, **options), leader_epoch=0)
+
+
+def compact(log: Log, *, first_dirty_offset: int = 0, max_keys: int = 1000) -> int | None:
+    """Compact all closed and stable segments; return the first dirty offset afterwards."""
+    plan = plan_compaction(
+        log,
+        first_dirty_offset=first_dirty_offset,
+        up_to_offset=log.last_stable_offset(log.log_end_offset),
+    )
+    if plan is None:
+        return first_dirty_offset
+    return install(log, run_compaction(plan, max_keys=max_keys, stop=lambda: False))
+
+
+def pairs_in(log: Log) -> list[tuple[int, bytes | None, bytes | None]]:
+    """Return offset, key and value of every record that is not a marker."""
+    return [
+        (record.offset, record.key, record.value)
+        for batch in read_all(log)
+        for header in headers_of(batch)
+        if not header.is_control
+        for record in decode_batch(batch, header)
+    ]

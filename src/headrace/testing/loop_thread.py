@@ -1,4 +1,4 @@
-"""An event loop in a thread of its own: where brokers live while a test, which is no coroutine, runs."""
+"""An event loop in a thread of its own: brokers run there while a test, which is no coroutine, runs."""
 
 import asyncio
 from collections.abc import Callable, Coroutine
@@ -12,14 +12,14 @@ T = TypeVar("T")
 
 
 class LoopThread:
-    """Runs from `start` to `stop`; its own threads have names that begin with `name`."""
+    """Runs from `start` to `stop`; the names of all its threads begin with `name`."""
 
     def __init__(self, name: str, *, stop_at_exit: Callable[[], None]) -> None:
-        """`stop_at_exit` stops what runs on the loop, and calls `stop`, if the interpreter exits before."""
+        """`stop_at_exit` is called at the interpreter's exit; it stops all work and calls `stop`."""
         self.name = name
         self._loop: asyncio.AbstractEventLoop
         self._started: Future[None] = Future()
-        self._told_to_stop: asyncio.Event
+        self._stopping: asyncio.Event
         self._thread = BackgroundThread(self._serve, name=name, stop=stop_at_exit)
 
     def start(self) -> None:
@@ -27,16 +27,16 @@ class LoopThread:
         self._started.result()
 
     def stop(self) -> None:
-        """Cancel what runs on the loop, wait for it and for every thread of it, and close it."""
-        self._loop.call_soon_threadsafe(self._told_to_stop.set)
+        """Cancel the tasks of the loop, wait for them and for its threads, and close it."""
+        self._loop.call_soon_threadsafe(self._stopping.set)
         self._thread.join()
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
-        """What `work` returns, or raises, on the loop."""
+        """Run a coroutine on the loop; return its result or raise its error."""
         return asyncio.run_coroutine_threadsafe(work, self._loop).result()
 
     def call(self, function: Callable[..., T], *args: Any) -> T:
-        """What a plain function returns, called on the loop."""
+        """Call a function on the loop, and return its result."""
 
         async def called() -> T:
             return function(*args)
@@ -46,15 +46,15 @@ class LoopThread:
     def _serve(self) -> None:
         try:
             with asyncio.Runner(loop_factory=loop_factory()) as runner:
-                runner.run(self._until_told())
+                runner.run(self._until_stopped())
         except BaseException as error:
             if self._started.done():
                 raise
-            self._started.set_exception(error)  # whoever starts it waits for this
+            self._started.set_exception(error)  # `start` waits for this
 
-    async def _until_told(self) -> None:
+    async def _until_stopped(self) -> None:
         self._loop = asyncio.get_running_loop()
         self._loop.set_default_executor(ThreadPoolExecutor(thread_name_prefix=self.name))
-        self._told_to_stop = asyncio.Event()
+        self._stopping = asyncio.Event()
         self._started.set_result(None)
-        await self._told_to_stop.wait()
+        await self._stopping.wait()

@@ -1,4 +1,4 @@
-"""Where a broker of a test runs: on the loop of this process, or as a process beside it."""
+"""A broker of a test: on the event loop of this process, or as a process of its own."""
 
 import asyncio
 import json
@@ -8,27 +8,69 @@ import signal
 import subprocess
 import sys
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Final
 
 from headrace.broker.config import BrokerConfig
-from headrace.testing.embedded import EmbeddedBroker
+from headrace.broker.connections import ClientConnection, Connections
+from headrace.broker.server import Broker
 from headrace.testing.faults import Faults
-from headrace.testing.pipe import lines
+from headrace.testing.process import lines
 
 START_S: Final = 30.0
 STOP_S: Final = 10.0
-_WARNING: Final = re.compile(r"\d{4}-\S+ \S+ (\w+) ")
+_LOG_LINE: Final = re.compile(r"\d{4}-\S+ \S+ (\w+) ")
 _LOUD: Final = {"WARNING", "ERROR", "CRITICAL"}
 
 
 class NotStarted(Exception):
-    """The broker's process ended, or said nothing in time; the message has the end of its log."""
+    """The broker's process ended, or was not ready in time; the message has the end of its log."""
+
+
+class _RefusingConnections(Connections):
+    """Connections that a fault may refuse."""
+
+    def __init__(
+        self, config: BrokerConfig, open_logs: Callable[[], int], refuses: Callable[[], bool]
+    ) -> None:
+        super().__init__(config, open_logs)
+        self._refuses = refuses
+
+    def admit(self, connection: ClientConnection) -> bool:
+        return not self._refuses() and super().admit(connection)
+
+
+class EmbeddedBroker(Broker):
+    """The real broker, with faults before its handlers, and a `crash`."""
+
+    def __init__(self, config: BrokerConfig, faults: Faults) -> None:
+        super().__init__(config)
+        self.handlers = faults.handlers()
+        self.connections = _RefusingConnections(
+            config, lambda: len(self.logs.logs), lambda: faults.refuses(self.broker_id)
+        )
+
+    async def crash(self) -> None:
+        """End as a killed process does: no broker is informed, nothing is written.
+
+        Only its ZooKeeper session ends at once, while that of a killed process would expire.
+        """
+        for connection in self.connections.all():
+            connection.abort()
+        self._housekeeping.stop()
+        await self._stop_listening()
+        await self.inspections.stop()
+        self.stop_coordinators()
+        self.replicas.stop()
+        self._leave_cluster()
+        await self._housekeeping.stopped()
+        await asyncio.to_thread(self.logs.release)
+        await self.session.close()
 
 
 class Node(ABC):
-    """One broker, life after life: always at the same port, with the same data. For the loop's thread."""
+    """One broker, start after start, with the same port and data. For the loop's thread."""
 
     def __init__(self, settings: Mapping[str, str]) -> None:
         self.settings = settings
@@ -40,19 +82,19 @@ class Node(ABC):
 
     @abstractmethod
     async def start(self) -> None:
-        """Start it, and return when clients can connect."""
+        """Start the broker, and return when clients can connect."""
 
     @abstractmethod
     async def stop(self) -> None:
-        """Have it end in order."""
+        """Shut the broker down cleanly."""
 
     @abstractmethod
     async def kill(self) -> None:
-        """End it here and now; fine if it has ended."""
+        """End the broker as a crash would; do nothing if it does not run."""
 
 
-class Inside(Node):
-    """In this process."""
+class EmbeddedNode(Node):
+    """A broker in this process."""
 
     def __init__(self, settings: Mapping[str, str], faults: Faults) -> None:
         super().__init__(settings)
@@ -79,8 +121,8 @@ class Inside(Node):
             await broker.crash()
 
 
-class Beside(Node):
-    """A process of its own; it ends with this one, however this one ends."""
+class ProcessNode(Node):
+    """A broker in a process of its own, which ends with this process, even if this one is killed."""
 
     def __init__(self, settings: Mapping[str, str], log: Path) -> None:
         super().__init__(settings)
@@ -97,8 +139,8 @@ class Beside(Node):
         return self._process.pid
 
     async def start(self) -> None:
-        BrokerConfig.of(self.settings)  # what is wrong with it is said here and not in a log
-        # The loop's thread starts it, and no thread of a pool: the kernel ends it with the thread that did.
+        BrokerConfig.of(self.settings)  # an invalid setting is raised here, not in the process
+        # The loop's thread starts it, not a thread of a pool: the kernel ends it with the thread that did.
         self._process = self._launch()
         try:
             await asyncio.to_thread(self._wait_until_ready, self._process)
@@ -126,10 +168,10 @@ class Beside(Node):
         os.kill(self.pid, number)
 
     def warnings(self) -> list[str]:
-        """What it complains of in its log, with tracebacks."""
+        """Return the warnings and errors in its log, with tracebacks."""
         loud, found = False, list[str]()
         for line in self.log.read_text(errors="replace").splitlines() if self.log.exists() else ():
-            begins = _WARNING.match(line)
+            begins = _LOG_LINE.match(line)
             loud = loud if begins is None else begins[1] in _LOUD
             if loud:
                 found.append(line)
@@ -139,11 +181,11 @@ class Beside(Node):
         member = ("-P", "-m", "headrace.cli.machine.member", f"broker-{self.broker_id}", str(os.getpid()))
         with self.log.open("ab") as log:
             process = subprocess.Popen(  # noqa: S603  our own program
-                [sys.executable, *member, "headrace.cli.machine.broker"],
+                [sys.executable, *member, "broker"],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=log,
-                start_new_session=True,  # a Ctrl-C is for the tests, which then stop it
+                start_new_session=True,  # Ctrl-C is for the tests, which then stop it
             )
         assert process.stdin is not None
         with process.stdin as settings:

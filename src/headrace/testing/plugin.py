@@ -6,7 +6,7 @@
     @pytest.mark.headrace(settings={"auto.create.topics.enable": False}, topics={"orders": 6})
     def test_more_orders(headrace): ...
 
-pytest loads this in every run on a machine that has Headrace: whatever it needs is imported by the fixtures.
+pytest loads this plugin in every run on a machine that has Headrace: the fixtures import what they need.
 """
 
 import sys
@@ -17,8 +17,8 @@ import pytest
 
 if TYPE_CHECKING:
     from headrace.testing.broker import Broker
+    from headrace.testing.brokers import RunningBrokers
     from headrace.testing.cluster import Cluster
-    from headrace.testing.served import Served
 
 _MARKER: Final = "headrace"
 _INI: Final = "headrace_settings"
@@ -27,12 +27,12 @@ _SEEN = pytest.StashKey[dict[str, Mapping[int, int]]]()
 
 
 def _leave_asserts_alone() -> None:
-    """Keep pytest from rewriting the asserts of our whole package, as it does with those that have plugins.
+    """Keep pytest from rewriting the asserts of our whole package, as it does for packages with plugins.
 
-    A broker's are not a test's; to rewrite them takes longer than to start it, and they get slower.
+    The asserts of a broker are not those of a test, and rewriting them takes longer than starting a broker.
     """
     for finder in sys.meta_path:
-        # Not pytest's promise; should it go, everything is slower, and nothing wrong.
+        # Not a public attribute of pytest; without it everything still works, only slower.
         marked = getattr(finder, "_must_rewrite", None)
         if isinstance(marked, set):
             marked.discard("headrace")
@@ -42,7 +42,7 @@ _leave_asserts_alone()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Settings for every broker of a run."""
+    """Add an ini option for the settings of every broker of a run."""
     parser.addini(
         _INI, "Settings of the headrace fixtures' brokers, one NAME=VALUE on each line.", type="linelist"
     )
@@ -70,7 +70,7 @@ def headrace(request: pytest.FixtureRequest) -> "Iterator[Broker]":
 
 @pytest.fixture
 def headrace_cluster(request: pytest.FixtureRequest) -> "Iterator[Cluster]":
-    """Three brokers for this test alone, or as many as its marker says."""
+    """Three brokers, or as many as the marker says, for this test alone."""
     from headrace.testing.cluster import Cluster  # noqa: PLC0415
 
     with Cluster(**_options(request)) as cluster:
@@ -79,7 +79,7 @@ def headrace_cluster(request: pytest.FixtureRequest) -> "Iterator[Cluster]":
 
 @pytest.fixture(scope="session")
 def headrace_session(request: pytest.FixtureRequest) -> "Iterator[Broker]":
-    """A broker that all tests of the run share: let each have topics and groups of its own."""
+    """A broker that all tests of the run share: use separate topics and groups in each test."""
     from headrace.testing.broker import Broker  # noqa: PLC0415
 
     with Broker(settings=_settings(request.config)) as broker:
@@ -87,7 +87,7 @@ def headrace_session(request: pytest.FixtureRequest) -> "Iterator[Broker]":
 
 
 def _options(request: pytest.FixtureRequest) -> dict[str, Any]:
-    """What the markers of a test say, the nearest first, on top of the settings of the run."""
+    """Return the options of a test's markers, the nearest first, on top of the settings of the run."""
     options: dict[str, Any] = {}
     settings: dict[str, object] = {}
     for marker in reversed(list(request.node.iter_markers(_MARKER))):
@@ -112,31 +112,31 @@ def _settings(config: pytest.Config) -> dict[str, object]:
     return settings
 
 
-# -- what brokers complained of, in the report of a test that fails --------------------------------
+# -- warnings of brokers, in the report of a test that fails ---------------------------------------
 
 
-def _brokers(item: pytest.Item) -> "Mapping[str, Served]":
-    """The arguments of a test that are brokers, from our fixtures or somebody else's."""
-    if (module := sys.modules.get("headrace.testing.served")) is None:
+def _brokers(item: pytest.Item) -> "Mapping[str, RunningBrokers]":
+    """Return the arguments of a test that are brokers, from our fixtures or from others."""
+    if (module := sys.modules.get("headrace.testing.brokers")) is None:
         return {}
     arguments: dict[str, Any] = getattr(item, "funcargs", {})
-    return {name: each for name, each in arguments.items() if isinstance(each, module.Served)}
+    return {name: each for name, each in arguments.items() if isinstance(each, module.RunningBrokers)}
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
-    """Remember what a broker that tests share has said before this one."""
+    """Remember how long the log of a shared broker is before this test."""
     item.stash[_SEEN] = {name: broker.log_seen for name, broker in _brokers(item).items()}
     return (yield)
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(item: pytest.Item) -> Iterator[None]:
-    """Show it what they have said since, if it has failed."""
+    """Show the log lines since then if the test has failed."""
     report: pytest.TestReport = yield  # type: ignore[assignment]
     if report.failed and report.when == "call":
         for name, broker in _brokers(item).items():
-            said = broker.log_since(item.stash.get(_SEEN, {}).get(name, {}))
-            if said:
-                report.sections.append((f"Log of {name}", "\n".join(said)))
+            lines = broker.log_since(item.stash.get(_SEEN, {}).get(name, {}))
+            if lines:
+                report.sections.append((f"Log of {name}", "\n".join(lines)))
     return report  # type: ignore[return-value]

@@ -1,6 +1,7 @@
-"""A real `headrace` process on loopback: started, stopped, killed, started again on its data."""
+"""A real `headrace` process on loopback: started, stopped, killed, restarted with its data."""
 
 import os
+import select
 import signal
 import subprocess
 import sys
@@ -10,10 +11,9 @@ from contextlib import ExitStack
 from pathlib import Path
 from signal import Signals
 from types import TracebackType
-from typing import Final, Self
+from typing import IO, Final, Self
 
 from headrace.ports import reserved
-from headrace.testing.pipe import lines
 
 START_TIMEOUT_S: Final = 30.0
 STOP_TIMEOUT_S: Final = 20.0
@@ -23,13 +23,13 @@ _HEADRACE: Final = (sys.executable, "-m", "headrace")
 
 
 class NotReady(Exception):
-    """The process ended, or said nothing in time; the message has the end of its log."""
+    """The process ended, or was not ready in time; the message has the end of its log."""
 
 
 class ServerProcess:
-    """A command that says `ready NAME=ADDRESS` on its standard output and serves until it is told to stop.
+    """A command that prints `ready NAME=ADDRESS` and serves until a signal stops it.
 
-    Leaving the `with` block kills it, whatever happened.
+    The end of the `with` block kills it.
     """
 
     def __init__(
@@ -40,12 +40,12 @@ class ServerProcess:
         *,
         inside: Sequence[str] = (),
     ) -> None:
-        """`inside` is a command that runs another one: `ip netns exec NAME`, say."""
+        """`inside` is a command that runs another one, such as `ip netns exec NAME`."""
         self.arguments = list(arguments)
         self._inside = list(inside)
         self.log = log
-        self.address = ""  # what the ready line says
-        self.http = ""  # the same, of `up` and of brokers that have a gateway
+        self.address = ""  # the first address in the ready line
+        self.http = ""  # the address of its gateway, if it has one
         self.returncode: int | None = None  # of the last run
         self._environment = dict(environment or {})
         self._process: subprocess.Popen[bytes] | None = None
@@ -69,7 +69,7 @@ class ServerProcess:
         return self._process is not None and self._process.poll() is None
 
     def start(self) -> None:
-        """Start it, and return once it is ready."""
+        """Start the process, and return once it is ready."""
         self.launch()
         try:
             said = dict(each.partition("=")[::2] for each in self._ready_line().split()[1:])
@@ -80,10 +80,10 @@ class ServerProcess:
             raise
 
     def launch(self) -> None:
-        """Start it, and do not wait until it is ready; it may end before it is."""
+        """Start the process, and do not wait until it is ready."""
         assert not self.running, self.arguments
         if self._process is not None:
-            self._reap()  # it has ended by itself
+            self._reap()  # the last process has ended by itself
         with self.log.open("ab") as log:
             self._process = subprocess.Popen(  # noqa: S603  our own program
                 [*self._inside, *_HEADRACE, *self.arguments],
@@ -98,7 +98,7 @@ class ServerProcess:
         self._process.send_signal(number)
 
     def stop(self, timeout_s: float = STOP_TIMEOUT_S, number: Signals = Signals.SIGTERM) -> float:
-        """Stop it cleanly, and return how many seconds that took."""
+        """Stop the process cleanly, and return how many seconds that took."""
         assert self._process is not None, "the process is not running"
         began = time.monotonic()
         self._process.send_signal(number)
@@ -107,7 +107,7 @@ class ServerProcess:
         return time.monotonic() - began
 
     def kill(self) -> None:
-        """End it as a crash would, with SIGKILL; fine if it has ended."""
+        """Kill the process with SIGKILL, as a crash would; do nothing if it has ended."""
         if self._process is not None:
             self._process.kill()
             self._process.wait()
@@ -141,7 +141,7 @@ class ServerProcess:
 
 
 class UpProcess(ServerProcess):
-    """`headrace up` in a directory of its own, on ports that stay its own while it is down.
+    """`headrace up` in a directory of its own, on ports that stay reserved while it is down.
 
     with UpProcess(tmp_path) as up:
         Producer({"bootstrap.servers": up.bootstrap})
@@ -168,11 +168,11 @@ class UpProcess(ServerProcess):
 
     @property
     def port(self) -> int:
-        """Of the first broker."""
+        """The port of the first broker."""
         return int(self.address.partition(",")[0].rpartition(":")[2])
 
     def launch(self) -> None:
-        """Start it, at the port it had before if there was one, and do not wait until it is ready."""
+        """Start the process, on its last port if it had one, and do not wait until it is ready."""
         if self.arguments == ["up"]:
             host, brokers = self._option("--host", "127.0.0.1"), int(self._option("--brokers", "1"))
             first, *_ = self._ports.enter_context(reserved(host, 0, brokers))
@@ -191,7 +191,7 @@ class UpProcess(ServerProcess):
 
 
 class ClusterProcess(UpProcess):
-    """`headrace up --brokers N`: a process that runs others, each of which a test may kill."""
+    """`headrace up --brokers N`: a process with child processes, each of which a test may kill."""
 
     def __init__(
         self,
@@ -205,30 +205,30 @@ class ClusterProcess(UpProcess):
 
     @property
     def members(self) -> dict[str, int]:
-        """The processes it runs now, by their names: `broker-1`, `coordinator`, `zookeeper-1`."""
+        """The ids of its child processes, by their names: `broker-1`, `coordinator`, `zookeeper-1`."""
         return {} if self._process is None else dict(_children(self._process.pid))
 
     def kill_all(self) -> None:
-        """End all of it at once, as the loss of the machine's power would."""
+        """Kill all processes at once, as a power failure would."""
         pids = [self.pid, *self.members.values()]
         for pid in pids:
             os.kill(pid, signal.SIGKILL)
         self.kill()
 
     def wait_for_member(self, name: str, *, but: int) -> int:
-        """Return the process that is `name` once there is one other than `but`."""
+        """Return the id of the process `name` once it is another one than `but`."""
         deadline = time.monotonic() + START_TIMEOUT_S
         while True:
             pid = self.members.get(name)
             if pid is not None and pid != but:
                 return pid
             if time.monotonic() > deadline:
-                raise TimeoutError(f"{name} is not started again:\n{self.log_tail()}")
+                raise TimeoutError(f"{name} was not restarted:\n{self.log_tail()}")
             time.sleep(0.01)
 
 
 def _children(parent: int) -> Iterator[tuple[str, int]]:
-    """The processes that a `headrace up` runs: the name of each, and its number."""
+    """Yield name and id of each child process of a `headrace up`."""
     for directory in Path("/proc").glob("[0-9]*"):
         try:
             arguments = (directory / "cmdline").read_bytes().decode(errors="replace").rstrip("\0").split("\0")
@@ -242,5 +242,23 @@ def _children(parent: int) -> Iterator[tuple[str, int]]:
 
 
 def clean_environment() -> dict[str, str]:
-    """This process's environment without what would configure Headrace."""
+    """Return the environment of this process without the variables that configure Headrace."""
     return {name: value for name, value in os.environ.items() if not name.startswith("HEADRACE_")}
+
+
+def lines(pipe: IO[bytes], timeout_s: float) -> Iterator[str]:
+    """Yield every line as soon as it is complete, until the pipe ends or `timeout_s` seconds have passed.
+
+    The buffer of `pipe` is not used, because `poll` does not see bytes in it.
+    """
+    deadline = time.monotonic() + timeout_s
+    readable = select.poll()
+    readable.register(pipe, select.POLLIN)
+    rest = b""
+    while readable.poll(max(0.0, deadline - time.monotonic()) * 1000):
+        piece = os.read(pipe.fileno(), 65536)
+        if not piece:
+            return
+        *whole, rest = (rest + piece).split(b"\n")
+        for line in whole:
+            yield line.decode(errors="replace")

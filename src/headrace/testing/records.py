@@ -1,4 +1,4 @@
-"""Batches for tests, in one line each, and the way back from bytes to batches."""
+"""Make record batches for tests in one line, and split bytes into batches."""
 
 import struct
 from collections.abc import Sequence
@@ -8,11 +8,11 @@ from headrace.protocol.batch import LENGTH_END, BatchHeader, read_batch
 from headrace.protocol.compression import Buffer, Compression
 from headrace.protocol.records import Record, encode_batch
 
-TIMESTAMP = 1_700_000_000_000  # of records that do not say when
+TIMESTAMP = 1_700_000_000_000  # the default of all records
 
 
 class BatchOptions(TypedDict, total=False):
-    """What else a batch may be; everything has a default."""
+    """Options of a batch; all have defaults."""
 
     base_offset: int
     leader_epoch: int
@@ -29,7 +29,7 @@ def make_batch(
     timestamps: int | Sequence[int] = TIMESTAMP,
     **options: Unpack[BatchOptions],
 ) -> bytearray:
-    """A batch of so many records, or of these values; keys are `k0`, `k1` and so on.
+    """Return a batch of so many records, or of these values; keys are `k0`, `k1` and so on.
 
     make_batch(3) has three records at one time, make_batch([b"a"], timestamps=[5]) one at time 5.
     """
@@ -53,7 +53,7 @@ def make_marker(
     base_offset: int = 0,
     leader_epoch: int = -1,
 ) -> bytearray:
-    """The control batch by which a coordinator ends a transaction."""
+    """Return the control batch with which a coordinator ends a transaction."""
     key = struct.pack(">hh", 0, int(commit))
     value = struct.pack(">hi", 0, coordinator_epoch)
     return encode_batch(
@@ -68,7 +68,7 @@ def make_marker(
 
 
 def split_batches(data: Buffer) -> list[bytes]:
-    """The batches that `data` is made of, each checked; CorruptMessage if it is anything else."""
+    """Return the batches in `data`, each checked; CorruptMessage if there is anything else."""
     batches = []
     position = 0
     while position < len(data):
@@ -79,5 +79,5 @@ def split_batches(data: Buffer) -> list[bytes]:
 
 
 def headers_of(data: Buffer) -> list[BatchHeader]:
-    """The headers of the batches that `data` is made of."""
+    """Return the headers of the batches in `data`."""
     return [read_batch(batch) for batch in split_batches(data)]

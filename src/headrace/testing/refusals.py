@@ -1,16 +1,20 @@
-"""The response by which a request of any API fails, made from what the two look like.
+"""The response with which a request of any API fails, and the topics that requests and responses name.
 
-A response says what went wrong once, at its top, or for each thing that the request names: a partition of a
-topic, a group, a resource. In the second case it names those things again, and so does a refusal.
+A response has one error code at its top, or one for each thing that the request names: a partition, a group,
+a resource. In the second case it names these things again, and so does a refusal. A fault may concern one
+topic of a request; the others are served as usual, and the two responses are merged.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final
 
 from headrace.protocol.api import ApiKey, response_class
 from headrace.protocol.errors import ErrorCode
-from headrace.protocol.fields import REQUIRED, Field
+from headrace.protocol.fields import REQUIRED, ZERO_UUID, Field
 from headrace.protocol.structs import Struct, StructType, all_defaults, struct_named
+
+TopicName = Callable[[bytes], str | None]
+"""Returns the name of the topic with an id."""
 
 TOPIC_NAMES: Final = ("name", "topic", "topic_id")
 _NAMES: Final = (
@@ -19,8 +23,8 @@ _NAMES: Final = (
     *("group_id", "member_id", "group_instance_id"),
     *("resource_type", "resource_name"),
 )
-"""The fields that say what a struct is about; a request and its response call them the same."""
-_OTHERWISE: Final = {"partition_index": "partition", "topic_name": "name"}  # what some requests call them
+"""The fields that identify what a struct is about; they have the same names in a request and its response."""
+_SYNONYMS: Final = {"partition_index": "partition", "topic_name": "name"}  # in some requests
 
 _OF_A_BROKER: Final = ("node_id", "port")
 OF_A_SESSION: Final = {
@@ -28,48 +32,50 @@ OF_A_SESSION: Final = {
     ErrorCode.INVALID_FETCH_SESSION_EPOCH,
     ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR,
 }
+_TOPICS: Final = ("topics", "topic_data", "topic_partitions", "topic_names")
+_GROUPS: Final = "groups"  # of OffsetFetch: each has topics
 
 
 def refusal(key: int, request: Struct, version: int, code: ErrorCode, *, by_topic: bool = False) -> Any:
-    """The response that refuses all of `request`, at the outermost place that the API has for it.
+    """Return the response that refuses all of `request`, with the error code at its outermost place.
 
-    With `by_topic`, and for Fetch, that is with each topic or partition.
+    With `by_topic`, and for Fetch, the error code is that of each topic or partition.
     """
     by_topic = by_topic or (key == ApiKey.FETCH and code not in OF_A_SESSION)
     return _refused(response_class(key), request, version, code, by_topic=by_topic)
 
 
 def refuses_by_topic(key: int, version: int) -> bool:
-    """Whether this API can refuse one topic and serve another."""
-    return _has_errors_of_topics(response_class(key), version)
+    """Return whether this API can refuse one topic and serve another."""
+    return _has_topic_errors(response_class(key), version)
 
 
 def replaced(struct: Any, **values: Any) -> Any:
-    """A copy with other values in some fields."""
+    """Return a copy with other values in some fields."""
     kept = {declared.name: getattr(struct, declared.name) for declared in type(struct).__fields__}
     return type(struct)(**kept | values)
 
 
 def _refused(cls: StructType, about: Any, version: int, code: ErrorCode, *, by_topic: bool) -> Any:
-    said = {**_nothing(cls), **dict(_names(cls, about, version))}
+    values = {**_absent(cls), **dict(_names(cls, about, version))}
     fields = {declared.name for declared in cls.__fields__ if declared.exists_in(version)}
-    if "error_code" in fields and not (by_topic and _has_errors_of_topics(cls, version)):
-        said["error_code"] = int(code)
+    if "error_code" in fields and not (by_topic and _has_topic_errors(cls, version)):
+        values["error_code"] = int(code)
         if "error_message" in fields:
-            said["error_message"] = f"{code.name}, by a fault of the test"
+            values["error_message"] = f"{code.name}, by a fault of the test"
     else:
-        for declared in _arrays(cls, version):
+        for declared in _struct_arrays(cls, version):
             item = struct_named(declared.item_kind, cls)
             if _has_errors(item, version):
-                said[declared.name] = [
+                values[declared.name] = [
                     _refused(item, each, version, code, by_topic=by_topic and not _is_topic(item))
                     for each in _named_in(about, item, version)
                 ]
-    return replaced(all_defaults(cls), **said)
+    return replaced(all_defaults(cls), **values)
 
 
-def _nothing(cls: StructType) -> dict[str, Any]:
-    """What stands for no offset and no broker: a high watermark of 0 would say that a log is empty."""
+def _absent(cls: StructType) -> dict[str, Any]:
+    """Return -1 for offsets and brokers: a high watermark of 0 would mean that the log is empty."""
     return {
         each.name: -1
         for each in cls.__fields__
@@ -78,7 +84,7 @@ def _nothing(cls: StructType) -> dict[str, Any]:
 
 
 def _named_in(about: Struct | None, item: StructType, version: int) -> Sequence[Any]:
-    """What a request names that an array of `item` says something about; None: nothing in particular."""
+    """Return the things in a request that an array of `item` is about; [None] if there are none."""
     if about is None:
         return [None]
     for declared in type(about).__fields__:
@@ -93,11 +99,11 @@ def _named_in(about: Struct | None, item: StructType, version: int) -> Sequence[
 
 
 def _named_below(about: Struct, item: StructType, version: int) -> Sequence[Any]:
-    """The same one level below, where a request sorts what it names by something that has no error."""
+    """Return the same from one level below, for requests that group things under one without an error."""
     return [
         named
-        for outer in _arrays(type(about), version)
-        for inner in _arrays(struct_named(outer.item_kind, type(about)), version)
+        for outer in _struct_arrays(type(about), version)
+        for inner in _struct_arrays(struct_named(outer.item_kind, type(about)), version)
         if _shares_names(item, struct_named(inner.item_kind, type(about)), version)
         for each in getattr(about, outer.name) or ()
         for named in getattr(each, inner.name) or ()
@@ -105,7 +111,7 @@ def _named_below(about: Struct, item: StructType, version: int) -> Sequence[Any]
 
 
 def _names(cls: StructType, about: Any, version: int) -> Iterator[tuple[str, Any]]:
-    """The fields of `cls` that say what it is about, as `about` has them: a struct, or a plain name."""
+    """Yield the identifying fields of `cls` with their values in `about`: a struct, or a plain name."""
     if not isinstance(about, Struct):
         if about is not None:
             yield next((each.name, about) for each in cls.__fields__ if _is_name_of(each, about, version))
@@ -114,8 +120,8 @@ def _names(cls: StructType, about: Any, version: int) -> Iterator[tuple[str, Any
     for name in _name_fields(cls, version):
         if name in theirs:
             yield name, getattr(about, name)
-        elif _OTHERWISE.get(name) in theirs:
-            yield name, getattr(about, _OTHERWISE[name])
+        elif _SYNONYMS.get(name) in theirs:
+            yield name, getattr(about, _SYNONYMS[name])
 
 
 def _is_name_of(declared: Field, value: object, version: int) -> bool:
@@ -129,21 +135,21 @@ def _name_fields(cls: StructType, version: int) -> set[str]:
 
 def _shares_names(one: StructType, other: StructType, version: int) -> bool:
     theirs = _name_fields(other, version)
-    return any(name in theirs or _OTHERWISE.get(name) in theirs for name in _name_fields(one, version))
+    return any(name in theirs or _SYNONYMS.get(name) in theirs for name in _name_fields(one, version))
 
 
 def _is_topic(cls: StructType) -> bool:
     return any(declared.name in TOPIC_NAMES for declared in cls.__fields__)
 
 
-def _arrays(cls: StructType, version: int) -> Iterator[Field]:
+def _struct_arrays(cls: StructType, version: int) -> Iterator[Field]:
     return (
         each for each in cls.__fields__ if each.is_array and each.holds_structs and each.exists_in(version)
     )
 
 
 def _items(cls: StructType, version: int) -> Iterator[StructType]:
-    return (struct_named(declared.item_kind, cls) for declared in _arrays(cls, version))
+    return (struct_named(declared.item_kind, cls) for declared in _struct_arrays(cls, version))
 
 
 def _has_errors(cls: StructType, version: int) -> bool:
@@ -151,9 +157,71 @@ def _has_errors(cls: StructType, version: int) -> bool:
     return own or any(_has_errors(item, version) for item in _items(cls, version))
 
 
-def _has_errors_of_topics(cls: StructType, version: int) -> bool:
-    """Whether there are errors of single topics somewhere below `cls`."""
+def _has_topic_errors(cls: StructType, version: int) -> bool:
+    """Return whether a topic somewhere below `cls` can have an error of its own."""
     return any(
-        _has_errors(item, version) if _is_topic(item) else _has_errors_of_topics(item, version)
+        _has_errors(item, version) if _is_topic(item) else _has_topic_errors(item, version)
         for item in _items(cls, version)
     )
+
+
+# -- the topics of a request -----------------------------------------------------------------------
+
+
+def names_topics(request: StructType) -> bool:
+    """Return whether requests of this class name topics."""
+    names = {declared.name for declared in request.__fields__ if declared.is_array}
+    groups = [each for each in request.__fields__ if each.name == _GROUPS and each.holds_structs]
+    return not names.isdisjoint(_TOPICS) or bool(groups)
+
+
+def topics_of(request: Any, name_of: TopicName) -> Iterator[str]:
+    """Yield the names of the topics in `request`."""
+    for _, items in _arrays(request, _TOPICS):
+        yield from filter(None, (_topic(each, name_of) for each in items))
+    for _, groups in _arrays(request, (_GROUPS,)):
+        for group in groups:
+            if isinstance(group, Struct):
+                yield from topics_of(group, name_of)
+
+
+def with_topics(request: Any, keep: Callable[[str | None], bool], name_of: TopicName) -> Any:
+    """Return the request with those of its topics that `keep` accepts; None is an unknown topic."""
+    kept: dict[str, Any] = {
+        name: [each for each in items if keep(_topic(each, name_of))]
+        for name, items in _arrays(request, _TOPICS)
+    }
+    for name, groups in _arrays(request, (_GROUPS,)):
+        kept[name] = [
+            with_topics(each, keep, name_of) if isinstance(each, Struct) else each for each in groups
+        ]
+    return replaced(request, **kept)
+
+
+def merged(served: Any, refused: Any) -> Any:
+    """Return one response from two that are about different topics."""
+    both: dict[str, Any] = {}
+    for declared in type(served).__fields__:
+        ours, theirs = getattr(served, declared.name) or (), getattr(refused, declared.name) or ()
+        if declared.name == _GROUPS:
+            both[_GROUPS] = [merged(*pair) for pair in zip(ours, theirs, strict=True)]
+        elif declared.is_array and any(
+            isinstance(each, Struct) and _is_topic(type(each)) for each in (*ours, *theirs)
+        ):
+            both[declared.name] = [*ours, *theirs]
+    return replaced(served, **both)
+
+
+def _arrays(struct: Any, names: tuple[str, ...]) -> Iterator[tuple[str, Any]]:
+    for declared in type(struct).__fields__:
+        if declared.name in names and declared.is_array:
+            yield declared.name, getattr(struct, declared.name) or ()
+
+
+def _topic(item: Any, name_of: TopicName) -> str | None:
+    if isinstance(item, str):
+        return item
+    topic_id = getattr(item, "topic_id", ZERO_UUID)
+    if topic_id != ZERO_UUID:
+        return name_of(topic_id)
+    return getattr(item, "name", None) or getattr(item, "topic", None)

@@ -31,8 +31,7 @@ from headrace.storage.errors import CorruptLog, LogOffline
 from headrace.storage.inspection import MAX_RECORDS
 from headrace.storage.log import Log
 from headrace.testing.clock import SettableClock
-from headrace.testing.compaction import COMPACTED, compact, pairs_in, put
-from headrace.testing.logs import open_test_log, read_all
+from headrace.testing.logs import COMPACTED, compact, open_test_log, pairs_in, put, read_all
 from headrace.testing.records import TIMESTAMP, headers_of, make_batch, make_marker
 
 Files = dict[str, bytes]

@@ -26,8 +26,7 @@ from headrace.storage.errors import CorruptLog, ForeignDirectory, InvalidTopic, 
 from headrace.storage.identity import Identity
 from headrace.storage.log import Log
 from headrace.testing.clock import SettableClock
-from headrace.testing.compaction import COMPACTED, pairs_in, put
-from headrace.testing.logs import read_all
+from headrace.testing.logs import COMPACTED, pairs_in, put, read_all
 from headrace.testing.records import TIMESTAMP, make_batch
 
 US = Identity(1, "our-cluster")

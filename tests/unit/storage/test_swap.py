@@ -8,8 +8,7 @@ from headrace.storage.cleaner import plan_compaction, run_compaction
 from headrace.storage.files import CLEANED, SWAP
 from headrace.storage.log import Log
 from headrace.storage.swap import announce
-from headrace.testing.compaction import COMPACTED, pairs_in, put
-from headrace.testing.logs import open_test_log
+from headrace.testing.logs import COMPACTED, open_test_log, pairs_in, put
 from headrace.testing.records import make_marker
 
 

@@ -1,0 +1,332 @@
+"""Running brokers and their coordinator: how they start and stop, and what a test can ask of them."""
+
+import asyncio
+import atexit
+import itertools
+import os
+import shutil
+import tempfile
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping
+from contextlib import ExitStack
+from functools import cached_property, partial
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
+
+from headrace.background import CANNOT_STOP
+from headrace.coordination.embedded.server import Coordinator
+from headrace.ports import reserved
+from headrace.testing.captured_log import CapturedLog
+from headrace.testing.faults import Faults
+from headrace.testing.loop_thread import LoopThread
+from headrace.testing.nodes import EmbeddedBroker, EmbeddedNode, Node, ProcessNode
+
+if TYPE_CHECKING:  # confluent-kafka is imported when it is first needed: a test may have another client
+    from headrace.client.admin.admin import Admin
+    from headrace.client.records.one_by_one import Headers, Receipt, Record
+    from headrace.testing.client import FixtureClient, Text
+
+HOST: Final = "127.0.0.1"
+TIMEOUT_S: Final = 10.0
+_THIS_PROCESS: Final = 0  # in place of a broker id: the coordinator, and brokers that are no processes
+
+T = TypeVar("T")
+_numbers = itertools.count(1)
+
+Settings = Mapping[str, object]
+"""Settings by Kafka's names; values may be strings, numbers or booleans."""
+
+Topics = Mapping[str, int | Mapping[str, Any]] | Iterable[str]
+"""Topics to create: ["orders"], {"orders": 6}, or {"orders": {"partitions": 6, "configs": {...}}}."""
+
+# -- settings --------------------------------------------------------------------------------------
+
+_QUICK: Final = {
+    "group.initial.rebalance.delay.ms": "0",  # a test with one consumer does not wait for a second
+    "group.min.session.timeout.ms": "100",
+    "group.consumer.heartbeat.interval.ms": "500",
+    "offsets.topic.num.partitions": "1",
+}
+_FOR_SEVERAL: Final = {
+    "zookeeper.session.timeout.ms": "6000",  # a paused broker counts as gone after this
+    "replica.lag.time.max.ms": "6000",
+}
+_DECIDED: Final = (
+    *("broker.id", "node.id", "log.dirs", "log.dir"),
+    *("listeners", "advertised.listeners", "zookeeper.connect"),
+)
+
+
+def as_text(settings: Settings) -> dict[str, str]:
+    """Return settings as in a properties file; ValueError for one that the fixture decides."""
+    for name in _DECIDED:
+        if name in settings:
+            raise ValueError(f"{name} is decided by the fixture: leave it out")
+    return {
+        name: str(value).lower() if isinstance(value, bool) else str(value)
+        for name, value in settings.items()
+    }
+
+
+def _broker_settings(brokers: int, given: Mapping[str, str]) -> dict[str, str]:
+    """Return the settings of each broker of a cluster; those that were given win."""
+    replicas = str(min(3, brokers))
+    return {
+        **_QUICK,
+        "default.replication.factor": replicas,
+        "offsets.topic.replication.factor": replicas,
+        **(_FOR_SEVERAL if brokers > 1 else {}),
+        **given,
+    }
+
+
+class RunningBrokers:
+    """Brokers 1, 2, 3 and so on, from `start` to `stop`, or for a `with` block."""
+
+    def __init__(
+        self,
+        brokers: int,
+        settings: Settings | None,
+        *,
+        topics: Topics | None,
+        process: bool,
+        data: Path | str | None,
+    ) -> None:
+        self._count = brokers
+        self._given = as_text(settings or {})
+        self._topics = _by_name(topics or {})
+        self._process = process
+        self._data = None if data is None else Path(data)
+        self._name = f"headrace-testing-{next(_numbers)}-"
+        self._loop = LoopThread(self._name, stop_at_exit=self.stop)
+        self._log = CapturedLog(self._name)
+        self._faults = Faults(self._embedded, self._call)
+        self._nodes: dict[int, Node] = {}
+        self._ports: dict[int, int] = {}
+        self._stack = ExitStack()
+        self._owner = 0  # the process that has started them, while they run
+
+    def __enter__(self) -> Self:
+        return self.start()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
+
+    # -- for tests -----------------------------------------------------------------------------
+
+    def start(self) -> Self:
+        """Return when clients can connect and all topics exist."""
+        assert not self._owner, "it runs already"
+        self._owner = os.getpid()
+        try:
+            root = self._directory()
+            self._start_loop()
+            zookeeper = self._start_coordinator(root)
+            self._make_nodes(root, zookeeper)
+            self._loop.run(_all(node.start() for node in self._nodes.values()))
+            for name, topic in self._topics.items():
+                self.create_topic(name, **({"partitions": topic} if isinstance(topic, int) else topic))
+        except BaseException:
+            self.stop()
+            raise
+        return self
+
+    def stop(self) -> None:
+        """Stop, and leave no thread, file or process; do nothing in a process that has not started it."""
+        for name in ("admin", "http"):  # the next start has others
+            self.__dict__.pop(name, None)
+        if self._owner == os.getpid():
+            self._owner = 0
+            self._log.is_kept = False  # warnings of the shutdown are of no interest
+            self._stack.close()
+
+    @property
+    def bootstrap(self) -> str:
+        """The addresses that clients connect to: `bootstrap.servers`."""
+        if not self._owner:
+            raise RuntimeError("it is not running: use a `with` block, or start()")
+        return ",".join(map(self._address, self._ports))
+
+    @property
+    def faults(self) -> Faults:
+        """Faults between clients and brokers; see `headrace.testing.faults`."""
+        if self._process:
+            raise RuntimeError("faults are for brokers in this process: leave out process=True")
+        return self._faults
+
+    @property
+    def log(self) -> list[str]:
+        """Every log line of the brokers that is a warning or worse."""
+        return self.log_since({})
+
+    def log_since(self, seen: Mapping[int, int]) -> list[str]:
+        """Return the lines of `log` since `log_seen` returned `seen`."""
+        lines = self._log.since(seen.get(_THIS_PROCESS, 0))
+        for broker_id, warnings in self._warnings().items():
+            lines += warnings[seen.get(broker_id, 0) :]
+        return lines
+
+    @property
+    def log_seen(self) -> Mapping[int, int]:
+        """How many lines there are: of this process, and of each broker in a process of its own."""
+        of_processes = {broker_id: len(warnings) for broker_id, warnings in self._warnings().items()}
+        return {_THIS_PROCESS: self._log.count, **of_processes}
+
+    @cached_property
+    def admin(self) -> "Admin":
+        """Topics, settings, offsets: `headrace.client.admin.admin.Admin`."""
+        from headrace.client.admin.admin import Admin  # noqa: PLC0415
+
+        return Admin(self.bootstrap)
+
+    @cached_property
+    def http(self) -> str:
+        """The URL of an HTTP gateway with the schema registry, which the first use starts."""
+        from headrace.http.serving import serve_in_thread  # noqa: PLC0415  FastAPI, for tests that need it
+
+        gateway = self._stack.enter_context(serve_in_thread(self.bootstrap))
+        return str(gateway.url)
+
+    def create_topic(
+        self,
+        name: str,
+        *,
+        partitions: int | None = None,
+        replicas: int | None = None,
+        configs: Settings | None = None,
+    ) -> None:
+        """Create a topic, and return when every broker knows its leaders; TopicExists if it exists."""
+        self._client().create_topic(
+            name, partitions=partitions, replicas=replicas, configs=as_text(configs or {})
+        )
+
+    def produce(
+        self,
+        topic: str,
+        *values: "Text",
+        key: "Text" = None,
+        headers: "Headers" = (),
+        partition: int | None = None,
+    ) -> "Receipt":
+        """Write a record for each value, and return when all of them are acknowledged."""
+        return self._client().write(topic, values, key, headers, partition)
+
+    def records(
+        self, topic: str, *, count: int | None = None, timeout_s: float = TIMEOUT_S
+    ) -> "list[Record]":
+        """Return every record of `topic` by partition and offset; with `count`, once there are so many."""
+        return self._client().records(topic, count, timeout_s)
+
+    # -- parts ---------------------------------------------------------------------------------
+
+    def _client(self) -> "FixtureClient":
+        from headrace.testing.client import FixtureClient  # noqa: PLC0415
+
+        return FixtureClient(self.bootstrap)
+
+    def _directory(self) -> Path:
+        """Return the directory of the data: the one that was given, or a temporary one."""
+        if self._data is not None:
+            self._data.mkdir(parents=True, exist_ok=True)
+            return self._data
+        made = Path(tempfile.mkdtemp(prefix="headrace-testing-"))
+        self._stack.callback(shutil.rmtree, made)
+        if CANNOT_STOP:
+            remove = partial(_remove, made, os.getpid())  # after a script that never stops its broker
+            atexit.register(remove)
+            self._stack.callback(atexit.unregister, remove)
+        return made
+
+    def _start_loop(self) -> None:
+        self._log.is_kept = True
+        self._log.open()
+        self._stack.callback(self._log.close)
+        self._loop = LoopThread(self._name, stop_at_exit=self.stop)
+        self._loop.start()
+        self._stack.callback(self._loop.stop)
+
+    def _start_coordinator(self, root: Path) -> str:
+        # Without sync: no test reads the data again after a loss of power.
+        coordinator = Coordinator(root / "coordinator", HOST, port=0, sync=False)
+        self._loop.run(coordinator.start())
+        self._stack.callback(lambda: self._loop.run(coordinator.stop()))
+        self._loop.call(coordinator.end_sessions)
+        return coordinator.address
+
+    def _make_nodes(self, root: Path, zookeeper: str) -> None:
+        self._stack.callback(self._end_nodes)
+        self._ports.clear()
+        # The ports stay reserved, so that a broker that was stopped can listen on its port again.
+        ports = self._stack.enter_context(reserved(HOST, 0, self._count))
+        self._ports.update(enumerate(ports, start=1))
+        for broker_id, port in self._ports.items():
+            settings = _broker_settings(self._count, self._given) | {
+                "broker.id": str(broker_id),
+                "log.dirs": str(root / f"broker-{broker_id}"),
+                "listeners": f"PLAINTEXT://{HOST}:{port}",
+                "zookeeper.connect": zookeeper,
+            }
+            self._nodes[broker_id] = (
+                ProcessNode(settings, root / f"broker-{broker_id}.log")
+                if self._process
+                else EmbeddedNode(settings, self._faults)
+            )
+
+    def _end_nodes(self) -> None:
+        """Stop the brokers; kill them if their data is temporary, which is faster."""
+        nodes, self._nodes = self._nodes, {}
+        self._loop.run(_all(node.kill() if self._data is None else node.stop() for node in nodes.values()))
+
+    def _call(self, function: Callable[..., T], *args: Any) -> T:
+        return self._loop.call(function, *args)
+
+    def _address(self, broker_id: int) -> str:
+        return f"{HOST}:{self._ports[broker_id]}"
+
+    def _restart(self, broker_id: int) -> None:
+        node = self._node(broker_id)
+        self._loop.run(node.stop())
+        self._loop.run(node.start())
+
+    def _node(self, broker_id: int) -> Node:
+        if broker_id not in self._nodes:
+            raise ValueError(f"there is no broker {broker_id}, only {', '.join(map(str, self._nodes))}")
+        return self._nodes[broker_id]
+
+    def _process_node(self, broker_id: int) -> ProcessNode:
+        node = self._node(broker_id)
+        if not isinstance(node, ProcessNode):
+            raise RuntimeError("only a process can be paused: use process=True")  # noqa: TRY004
+        return node
+
+    def _warnings(self) -> dict[int, list[str]]:
+        """Return the warnings of each broker that is a process of its own."""
+        nodes = self._nodes.values()
+        return {each.broker_id: each.warnings() for each in nodes if isinstance(each, ProcessNode)}
+
+    def _embedded(self) -> Iterator[EmbeddedBroker]:
+        for node in self._nodes.values():
+            if isinstance(node, EmbeddedNode) and node.broker is not None:
+                yield node.broker
+
+
+def _by_name(topics: Topics) -> dict[str, int | Mapping[str, Any]]:
+    """Return the partitions or options of each topic; a topic without either has one partition."""
+    if isinstance(topics, str):
+        raise TypeError(f"topics={topics!r}: expected a list of names, or partitions by name")
+    return dict(topics) if isinstance(topics, Mapping) else dict.fromkeys(topics, 1)
+
+
+def _remove(directory: Path, owner: int) -> None:
+    """Remove the directory at the exit of the process that made it; its threads may still be writing."""
+    if os.getpid() == owner:
+        shutil.rmtree(directory, ignore_errors=True)
+
+
+async def _all(work: Iterator[Coroutine[Any, Any, None]]) -> None:
+    """Run all at the same time; raise the first error when all have ended."""
+    for ended in await asyncio.gather(*work, return_exceptions=True):
+        if isinstance(ended, BaseException):
+            raise ended

@@ -1,0 +1,206 @@
+"""The client of the fixtures: it creates topics, writes records, and reads all records of a topic."""
+
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Final, TypeVar
+
+from headrace.client.errors import NoSuchTopic, Retriable, TopicExists, Unreachable, raise_for
+from headrace.client.records.one_by_one import Headers, Receipt, Record, Writer
+from headrace.client.wire.brokers import Brokers
+from headrace.client.wire.connection import Address
+from headrace.client.wire.requests import (
+    EARLIEST,
+    addresses_by_id,
+    create_topic_request,
+    fetch_request,
+    list_offsets_request,
+    listed_offsets,
+    metadata_request,
+)
+from headrace.protocol.batch import BatchHeader
+from headrace.protocol.errors import ErrorCode
+from headrace.protocol.fields import Buffer
+from headrace.protocol.ids import TopicPartition
+from headrace.protocol.records import decode_batch
+from headrace.protocol.schema.fetch import PartitionData
+from headrace.protocol.schema.metadata import MetadataResponseTopic
+from headrace.testing.faults import OWN_CLIENT_ID
+from headrace.testing.records import headers_of
+
+TIMEOUT_S: Final = 10.0
+_POLL_S: Final = 0.01
+_FETCH_BYTES: Final = 64 * 1024 * 1024
+
+Text = str | bytes | None
+T = TypeVar("T")
+
+
+class NotYet(Retriable):
+    """The cluster is not yet in the expected state: a leader is missing, or has just changed."""
+
+
+def until(what: str, read: Callable[[], T], timeout_s: float) -> T:
+    """Return what `read` returns once it neither raises NotYet nor loses its broker; or TimeoutError."""
+    deadline = time.monotonic() + timeout_s
+    while True:
+        try:
+            return read()
+        except Unreachable as error:
+            if time.monotonic() > deadline:
+                raise TimeoutError(f"{what}: not within {timeout_s:g} s: {error}") from error
+        time.sleep(_POLL_S)
+
+
+class FixtureClient:
+    """A client of one cluster, over the wire as any other; no fault applies to it."""
+
+    def __init__(self, bootstrap: str) -> None:
+        self._bootstrap = bootstrap
+
+    def connected(self, answer_s: float = TIMEOUT_S) -> Brokers:
+        """Return connections to the brokers; a broker without an answer within `answer_s` counts as gone."""
+        return Brokers(self._bootstrap, client_id=OWN_CLIENT_ID, answer_s=answer_s)
+
+    def create_topic(
+        self,
+        name: str,
+        *,
+        partitions: int | None = None,
+        replicas: int | None = None,
+        configs: Mapping[str, str] | None = None,
+    ) -> None:
+        """Create a topic, and return when every broker knows its leaders."""
+        values = {key: str(value) for key, value in (configs or {}).items()}
+        request = create_topic_request(name, partitions=partitions, replicas=replicas, configs=values)
+        with self.connected() as brokers:
+            (made,) = brokers.any(request).topics
+            if made.error_code == ErrorCode.TOPIC_ALREADY_EXISTS:
+                raise TopicExists(name)
+            raise_for(made.error_code, made.error_message, name)
+            until(f"leaders of {name}", lambda: _check_all_know(brokers, name), TIMEOUT_S)
+
+    def write(
+        self, topic: str, values: Sequence[Text], key: Text, headers: Headers, partition: int | None
+    ) -> Receipt:
+        """Write a record for each value, and return when all are acknowledged."""
+        with self.connected() as brokers:
+            until(f"leaders of {topic}", lambda: topic_at(brokers, None, topic, create=True), TIMEOUT_S)
+        options: dict[str, str | int] = {"client.id": OWN_CLIENT_ID, "linger.ms": 0}
+        writer = Writer(self._bootstrap, topic, options)
+        for value in values:
+            writer.write(Record(value=_bytes(value), key=_bytes(key), headers=headers, partition=partition))
+        return writer.flush()
+
+    def records(self, topic: str, count: int | None, timeout_s: float) -> list[Record]:
+        """Return all committed records by partition and offset, once there are `count` of them."""
+
+        def enough() -> list[Record]:
+            try:
+                found = list(_read_all(brokers, topic))
+            except NoSuchTopic as error:
+                if count:
+                    raise NotYet(str(error)) from error
+                raise
+            if len(found) < (count or 0):
+                raise NotYet(f"there are {len(found)}")
+            return found
+
+        with self.connected() as brokers:
+            return until(f"{count or 'the'} records of {topic}", enough, timeout_s)
+
+
+def _bytes(text: Text) -> bytes | None:
+    return text.encode() if isinstance(text, str) else text
+
+
+def _check_all_know(brokers: Brokers, name: str) -> None:
+    """Raise NotYet unless every broker knows the topic."""
+    for broker_id, address in addresses_by_id(brokers.any(metadata_request())).items():
+        try:
+            topic_at(brokers, address, name)
+        except NoSuchTopic as error:
+            raise NotYet(f"broker {broker_id} does not know the topic") from error
+
+
+def topic_at(
+    brokers: Brokers, address: Address | None, name: str, *, create: bool = False
+) -> MetadataResponseTopic:
+    """Return a topic as one broker, or any, sees it; NotYet if a partition of it has no leader.
+
+    Raise NoSuchTopic if it does not exist, unless `create` lets the broker create it.
+    """
+    request = metadata_request([name], create=create)
+    response = brokers.any(request) if address is None else brokers.at(address, request)
+    topic: MetadataResponseTopic = response.topics[0]
+    if topic.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+        raise NoSuchTopic(name)
+    alive = {each.node_id for each in response.brokers}
+    leaderless = [each.partition_index for each in topic.partitions if each.leader_id not in alive]
+    if topic.error_code or leaderless or not topic.partitions:
+        raise NotYet(f"{name} has no leader for its partitions {leaderless}")
+    return topic
+
+
+def _read_all(brokers: Brokers, name: str) -> Iterator[Record]:
+    """Yield every record of a topic, by partition and offset."""
+    topic = topic_at(brokers, None, name)
+    addresses = addresses_by_id(brokers.any(metadata_request()))
+    for partition in sorted(topic.partitions, key=lambda each: each.partition_index):
+        leader = addresses.get(partition.leader_id)
+        if leader is None:
+            raise NotYet(f"broker {partition.leader_id} is gone")
+        yield from _read_partition(brokers, leader, topic, partition.partition_index)
+
+
+def _read_partition(
+    brokers: Brokers, leader: Address, topic: MetadataResponseTopic, index: int
+) -> Iterator[Record]:
+    offset = _first_offset(brokers, leader, topic, index)
+    while True:
+        data = _fetch(brokers, leader, topic, index, offset)
+        if not data.records:
+            return
+        headers = headers_of(data.records)
+        for record in _decoded(data.records, headers, topic.name or "", index):
+            if record.offset >= offset:  # a batch is sent whole, also if it begins earlier
+                yield record
+        offset = headers[-1].next_offset
+
+
+def _first_offset(brokers: Brokers, leader: Address, topic: MetadataResponseTopic, index: int) -> int:
+    partition = TopicPartition(topic.name or "", index)
+    found = listed_offsets(brokers.at(leader, list_offsets_request({partition: EARLIEST})))[partition]
+    _check(found.error_code, topic, index)
+    return int(found.offset)
+
+
+def _fetch(
+    brokers: Brokers, leader: Address, topic: MetadataResponseTopic, index: int, offset: int
+) -> PartitionData:
+    partition = TopicPartition(topic.name or "", index)
+    request = fetch_request(partition, offset, topic_id=topic.topic_id, max_bytes=_FETCH_BYTES)
+    found: PartitionData = brokers.at(leader, request).responses[0].partitions[0]
+    _check(found.error_code, topic, index)
+    return found
+
+
+def _check(code: int, topic: MetadataResponseTopic, index: int) -> None:
+    if code:
+        raise NotYet(f"{topic.name}-{index}: {ErrorCode(code).name}")
+
+
+def _decoded(data: Buffer, headers: Sequence[BatchHeader], topic: str, index: int) -> Iterator[Record]:
+    position = 0
+    for header in headers:
+        if not header.is_control:
+            for each in decode_batch(memoryview(data)[position : position + header.size], header):
+                yield Record(
+                    value=each.value,
+                    key=each.key,
+                    headers=each.headers,
+                    partition=index,
+                    timestamp_ms=each.timestamp,
+                    topic=topic,
+                    offset=each.offset,
+                )
+        position += header.size
