@@ -21,7 +21,7 @@ from urllib.parse import urlsplit
 from headrace.testing.process import UpProcess
 
 PATHS: Final = ("/healthz", "/ui/", "/subjects", "/topics", "/api/v1/topics", "/metrics", "/openapi.json")
-GATEWAY: Final = b"headrace.cli.machine.gateway"
+GATEWAY: Final = b"headrace.cli.machine.member\0gateway\0"
 
 
 class Start(NamedTuple):

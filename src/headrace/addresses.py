@@ -1,12 +1,12 @@
-"""Hosts and ports as people write them, and where a server that listens everywhere is found."""
+"""Hosts and ports as text, and the address of a server that listens on all interfaces."""
 
 from ipaddress import ip_address
 
 
 def reachable(host: str) -> str:
-    """The loopback for a server that listens on every address of this machine, else `host` as it is.
+    """Return the loopback address for a server that listens on all interfaces, otherwise `host`.
 
-    Of the same family: what listens on `::` may not hear who calls 127.0.0.1.
+    The loopback address is of the same family: a server on `::` need not accept connections to 127.0.0.1.
     """
     if not host:
         return "127.0.0.1"
@@ -20,5 +20,5 @@ def reachable(host: str) -> str:
 
 
 def written(host: str, port: int) -> str:
-    """HOST:PORT, or [HOST]:PORT if the host has colons of its own."""
+    """Return HOST:PORT, or [HOST]:PORT if the host is an IPv6 address."""
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"

@@ -1,8 +1,8 @@
 """Background threads that end before the interpreter does.
 
-At exit the interpreter does not wait for daemon threads. It frees its state while they run, and a thread that
-returns from C code then (uvloop, librdkafka) is ended by force in the middle of it, which can crash the
-process. So every background thread in this package is a BackgroundThread, which says how it is stopped.
+At exit the interpreter does not wait for daemon threads. It frees its state while they run, and ends a thread
+that returns from C code (uvloop, librdkafka) by force, which can crash the process. So every background
+thread in this package is a BackgroundThread, which knows how it is stopped.
 """
 
 import concurrent.futures.thread  # noqa: F401  registers its own hook; ours, registered later, runs before it
@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable
 from typing import Any, Final
 
-EXIT_S: Final = 5.0  # how long the exit of the interpreter waits for all threads that were told to stop
+EXIT_S: Final = 5.0  # how long the exit of the interpreter waits for threads to stop
 # Python 3.12 before 3.12.3 starts no thread once its exit has begun (gh-113964), and stopping an event loop
 # may have to start one. There, these threads are left running, as any daemon thread is.
 CANNOT_STOP: Final = (3, 12) <= sys.version_info < (3, 12, 3)
@@ -23,10 +23,10 @@ _running: Final[dict["BackgroundThread", None]] = {}  # in the order in which th
 
 
 class BackgroundThread(threading.Thread):  # noqa: TID251  this is what to use instead
-    """A thread that is told to stop, and joined, at the exit of the interpreter.
+    """A thread that is stopped and joined at the exit of the interpreter.
 
-    It is a daemon thread all the same, so that one that does not stop in time cannot keep the process alive.
-    Threads that it starts are daemon threads, too, unless it is made with daemon=False.
+    It is still a daemon thread, so that it cannot keep the process alive if it does not stop in time. Threads
+    that it starts are daemon threads, too, unless it is created with daemon=False.
     """
 
     def __init__(
@@ -38,16 +38,16 @@ class BackgroundThread(threading.Thread):  # noqa: TID251  this is what to use i
         args: tuple[Any, ...] = (),
         daemon: bool = True,
     ) -> None:
-        """`stop` makes `target` return soon, and is harmless when it has returned already.
+        """`stop` makes `target` return soon, and does nothing if it has returned already.
 
-        It is called in the main thread while executors still take work. None is for a thread whose starter
-        has waited for it as long as anybody should: the exit does not wait for it again.
+        It is called in the main thread while executors still accept work. With None the exit does not wait
+        for the thread.
         """
         super().__init__(target=target, name=name, args=args, daemon=daemon or CANNOT_STOP)
         self._stop_at_exit = stop
 
     def start(self) -> None:
-        """Start it, and have it stopped at exit."""
+        """Start the thread; it will be stopped at exit."""
         _running[self] = None
         try:
             super().start()
@@ -63,9 +63,9 @@ class BackgroundThread(threading.Thread):  # noqa: TID251  this is what to use i
 
 
 def _stop_all() -> None:
-    """Stop the threads that were started last first, and join all of them."""
+    """Stop the threads, the last started first, and join all of them."""
     threads = list(_running)
-    with contextlib.ExitStack() as stack:  # one that cannot be stopped does not keep the others from it
+    with contextlib.ExitStack() as stack:  # an error in one `stop` does not skip the others
         stack.callback(_join, threads)
         for thread in threads:
             if thread._stop_at_exit is not None:  # noqa: SLF001  of this module's own class

@@ -1,11 +1,11 @@
-"""The event loop that servers run on: uvloop's where there is one, else Python's."""
+"""The event loop of servers: uvloop's if it is installed, otherwise asyncio's."""
 
 import asyncio
 from collections.abc import Callable
 
 
 def loop_factory() -> Callable[[], asyncio.AbstractEventLoop]:
-    """For `asyncio.Runner`."""
+    """Return the loop factory for `asyncio.Runner`."""
     try:
         import uvloop  # noqa: PLC0415  not on every platform
     except ImportError:

@@ -1,10 +1,11 @@
-"""Ports kept for processes that are about to listen on them.
+"""Reserve ports for processes that will listen on them.
 
-A socket that is bound and does not listen keeps its port from everybody that takes any free one, and lets a
-process that asks for this very port have it: so brokers that die find their port free when they come back.
+The kernel does not hand out the port of a bound socket as a free port, even if the socket does not listen,
+but a process that asks for this very port gets it. So a broker that dies finds its port free when it is
+restarted.
 
-Two sockets share a port only if both have SO_REUSEADDR. Those in a row that nobody asked for by number are
-bound without it, which fails where somebody else keeps one, and get it afterwards.
+Two sockets share a port only if both have SO_REUSEADDR. A row of any free ports is bound without it, which
+fails if another process has reserved one of them; the option is set afterwards.
 """
 
 import errno
@@ -15,18 +16,18 @@ from typing import Final
 
 from headrace.addresses import written
 
-ATTEMPTS: Final = 100  # to find as many free ports in a row
+ATTEMPTS: Final = 100  # to find a row of free ports
 
 
 class PortsTaken(Exception):
-    """There are no such ports to listen on; the sentence says why."""
+    """The ports cannot be reserved; the message says why."""
 
 
 @contextmanager
 def reserved(host: str, first: int, count: int) -> Iterator[list[int]]:
-    """`count` ports in a row from `first`, nobody else's while the block runs; 0: wherever there are so many.
+    """Reserve `count` ports in a row from `first` while the block runs, or any row if `first` is 0.
 
-    PortsTaken if something listens on one of them.
+    Raise PortsTaken if a process listens on one of them.
     """
     with ExitStack() as stack:
         yield _any(stack, host, count) if first == 0 else _these(stack, host, range(first, first + count))
@@ -34,7 +35,9 @@ def reserved(host: str, first: int, count: int) -> Iterator[list[int]]:
 
 def _these(stack: ExitStack, host: str, ports: range) -> list[int]:
     if ports[-1] > 65535:
-        raise PortsTaken(f"{len(ports)} brokers from port {ports[0]} on: the last would have {ports[-1]}")
+        raise PortsTaken(
+            f"{len(ports)} ports from {ports[0]} on: the last one would be {ports[-1]}, the highest is 65535"
+        )
     for port in ports:
         try:
             stack.enter_context(bound(host, port, shared=True))
@@ -65,7 +68,7 @@ def _any(stack: ExitStack, host: str, count: int) -> list[int]:
 
 
 def bound(host: str, port: int, *, shared: bool) -> socket.socket:
-    """A socket at that address, which does not listen; `shared` with others that say so."""
+    """Return a socket that is bound and does not listen; with `shared` it has SO_REUSEADDR."""
     family, kind, protocol, _, address = socket.getaddrinfo(
         host or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
     )[0]
@@ -86,5 +89,5 @@ def _share(kept: socket.socket) -> None:
 
 def _why(error: OSError) -> str:
     if error.errno == errno.EADDRINUSE:
-        return "something listens there already; stop it, or choose another port"
+        return "the port is in use; stop the process that listens there, or choose another port"
     return error.strerror or str(error)

@@ -73,7 +73,7 @@ def test_what_cannot_be_is_one_sentence(headrace: Command) -> None:
     for option in (("--brokers", "3"), ("--brokers", "1"), ("--data", ".")):
         refused = headrace("bench", *option, *SHORT)
         assert refused.status == 2
-        assert f"{option[0]} is of a cluster of its own" in refused.complaint
+        assert f"{option[0]} is for a temporary cluster" in refused.complaint
 
 
 def _topics(headrace: Command) -> list[Any]:

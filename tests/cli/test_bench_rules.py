@@ -2,8 +2,8 @@
 
 import pytest
 
+from headrace.cli.bench import limit_sentence
 from headrace.cli.bench_cpu import limited_by
-from headrace.cli.bench_tables import says
 from headrace.client.load.figures import Latency, Task, Used, latency, limit, throughput, values
 
 RESTING = Used(cores=0.2, busiest=0.1)
@@ -54,8 +54,8 @@ def test_a_machine_that_others_use_up_is_not_used_up_by_clients_and_brokers(
 def test_clients_that_use_a_machine_up_without_brokers_do_not_share_it_with_them() -> None:
     alone = throughput(TASK, 1, 1.0, clients=Used(cores=1.9, busiest=0.5), brokers=None, machine=0.99)
     shared = throughput(TASK, 1, 1.0, clients=RESTING, brokers=Used(cores=1.7, busiest=0.5), machine=0.99)
-    assert "clients and brokers" not in says(alone)
-    assert "clients and brokers" in says(shared)
+    assert "clients and brokers" not in limit_sentence(alone)
+    assert "clients and brokers" in limit_sentence(shared)
 
 
 def test_rates_are_records_and_bytes_a_second() -> None:

@@ -98,7 +98,7 @@ def test_hup_reads_the_file_again(setup: Setup) -> None:
         headrace = Command(process.address)
         setup.write(log_retention_ms="4321", broker_id="6")
         process.signal(signal.SIGHUP)
-        process.wait_for_log("these need a restart: broker.id")
+        process.wait_for_log("these settings need a restart: broker.id")
         assert _value(headrace, "log.retention.ms") == "4321"
         assert _value(headrace, "broker.id") == "5"
 
@@ -107,7 +107,7 @@ def test_a_bad_file_changes_nothing(setup: Setup) -> None:
     with setup.process() as process:
         setup.write(log_retention_ms="soon")
         process.signal(signal.SIGHUP)
-        process.wait_for_log("settings are as before: log.retention.ms=soon: expected a whole number")
+        process.wait_for_log("settings are unchanged: log.retention.ms=soon: expected a whole number")
         assert _value(Command(process.address), "log.retention.ms") != "soon"
 
 

@@ -33,7 +33,7 @@ def test_a_broker_is_described_with_what_it_sets_itself(headrace: Command) -> No
         ("broker describe 7", 1, "there is no broker 7, only 1"),
         ("broker unregister 1", 1, "broker 1 is running: stop it first"),
         ("broker describe one", 2, "'one' is not a valid integer"),
-        ("broker --daemon list", 2, "`list` takes none of the options to run one"),
+        ("broker --daemon list", 2, "`list` does not take the options that run a broker"),
         ("topic offsets nowhere", 1, "there is no topic nowhere"),
         ("topic offsets nowhere --at soon", 2, "--at soon: expected a time such as"),
         ("topic delete-records nowhere --all --yes", 1, "there is no topic nowhere"),
@@ -73,7 +73,7 @@ def test_old_records_are_deleted_where_that_is_asked_for_twice(headrace: Command
     headrace.ok("topic", "create", "pruned", "--partitions", "2")
     headrace.ok("produce", "pruned", "--partition", "0", "a", "b", "c")
     unasked = headrace("topic", "delete-records", "pruned", "--before", "1")
-    assert unasked.complaint.startswith("Nobody is there to be asked: give --yes")
+    assert unasked.complaint.startswith("Confirmation needs a terminal: give --yes")
     beyond = headrace("topic", "delete-records", "pruned", "--partition", "0", "--before", "9", "--yes")
     assert beyond.complaint == "pruned-0: offset 9 is past its end (OFFSET_OUT_OF_RANGE)"
     assert headrace.ok("consume", "pruned", "--exit-at-end").text == "a\nb\nc\n"

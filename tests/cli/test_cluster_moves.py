@@ -26,8 +26,8 @@ def test_a_partition_moves_to_the_brokers_it_is_told(headrace: Command) -> None:
     assert [line.split() for line in shown.text.splitlines()] == [
         ["partition", "from", "to"],
         ["one-0", ",".join(map(str, before[0])), "3,2"],
-        *([each.split() for each in ["0 of 1 partitions have arrived"] if each in shown.text]),
-        ["1", "of", "1", "partitions", "have", "arrived"],
+        *([each.split() for each in ["0 of 1 partitions have moved"] if each in shown.text]),
+        ["1", "of", "1", "partitions", "have", "moved"],
     ]
     assert _replicas(headrace, "one") == [[3, 2], before[1]]
 
@@ -80,20 +80,20 @@ def test_a_move_that_takes_its_time_is_shown_and_cancelled(tmp_path: Path) -> No
         headrace.ok("produce", "slow", stdin=MEGABYTES)
         late = headrace("cluster", "reassign", "--topic", "slow", "--to", "2", "--wait", "--timeout", "0.5")
         assert late.status == 1
-        assert "1 of 1 partitions are still on their way after 0.5 s: they go on" in late.err
+        assert "1 of 1 partitions are still moving after 0.5 s: the reassignment continues" in late.err
 
         status = headrace.ok("cluster", "status", "--json").json
         (moving,) = status["reassignments"]
         assert (moving["topic"], moving["adding"], moving["removing"]) == ("slow", [2], [1])
         assert status["under_replicated"] == []
-        assert "1 partition on the way to other brokers" in headrace.ok("cluster", "status").text
+        assert "1 partition moving to other brokers" in headrace.ok("cluster", "status").text
 
         plan = headrace.ok("cluster", "drain", "1", "--dry-run", "--json").json["partitions"]
         assert [each["replicas"] for each in plan] == [[2]], "it is leaving, and has not left"
         cancelled = headrace.ok("cluster", "reassign", "--cancel", "--topic", "slow", "--json").json
         assert [each["topic"] for each in cancelled["cancelled"]] == ["slow"]
         assert _replicas(headrace, "slow") == [[1]]
-        assert headrace.ok("cluster", "reassign", "--cancel").text == "nothing is on its way\n"
+        assert headrace.ok("cluster", "reassign", "--cancel").text == "no reassignment is in progress\n"
 
 
 def test_a_throttle_is_in_force_until_all_have_arrived(headrace: Command) -> None:
@@ -102,7 +102,7 @@ def test_a_throttle_is_in_force_until_all_have_arrived(headrace: Command) -> Non
     headrace.ok("produce", "throttled", stdin=MEGABYTES)
     move = ["cluster", "reassign", "--topic", "throttled", "--to", "2", "--throttle", "500000"]
     refused = headrace(*move)
-    assert refused.complaint.startswith("--throttle goes with --wait")
+    assert refused.complaint.startswith("--throttle needs --wait")
     with subprocess.Popen(headrace.arguments(*move, "--wait"), env=headrace.environment) as moving:
         in_force = {
             "leader.replication.throttled.replicas": "0:1",
@@ -169,7 +169,7 @@ def test_what_cannot_be_is_refused_in_a_sentence(
         (["reassign", "--topic", "here"], "Give --topic and --to, or --from-file."),
         (["reassign", "--cancel", "--to", "1"], "--cancel and --to contradict each other."),
         (["reassign", "--topic", "here", "--to", "one"], "--to one: expected broker ids such as 1,2,3."),
-        (["elect", "--partition", "1"], "--partition is of a --topic."),
+        (["elect", "--partition", "1"], "--partition needs a --topic."),
     ],
 )
 def test_options_that_do_not_fit_are_refused(headrace: Command, arguments: list[str], sentence: str) -> None:

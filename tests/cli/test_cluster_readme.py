@@ -31,7 +31,7 @@ def test_the_commands_for_clusters_work_as_written(tmp_path: Path) -> None:
         assert (done.returncode, done.stderr) == (0, ""), done
         lines = done.stdout.splitlines()
         assert {"one", "two", "three", "four", "five"} <= set(lines)
-        assert "1 of 1 partitions have arrived" in lines
+        assert "1 of 1 partitions have moved" in lines
         assert cluster.wait_for_member("broker-1", but=before)
 
 

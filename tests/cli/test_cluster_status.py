@@ -122,7 +122,7 @@ def test_a_leaderless_partition_waits_for_who_has_it_all_or_for_an_unclean_elect
             )
 
             asked = alive("cluster", "elect", "--unclean", "--topic", "torn")
-            assert asked.complaint.startswith("Nobody is there to be asked: give --yes")
+            assert asked.complaint.startswith("Confirmation needs a terminal: give --yes")
             preferred = alive("cluster", "elect", "--topic", "torn", "--json")
             assert (preferred.status, preferred.json[0]["leader"]) == (1, None)
             elected = alive.ok("cluster", "elect", "--unclean", "--topic", "torn", "--yes", "--json").json

@@ -43,7 +43,7 @@ def test_a_person_reads_what_to_do() -> None:
     shown = Command(NOWHERE)("doctor")
     assert shown.status == 1
     assert "problem  brokers" in shown.text
-    assert "→ Start it, or look whether the address is right." in shown.text
+    assert "→ Start the cluster, or check the address." in shown.text
     assert shown.err == ""
 
 
@@ -52,7 +52,7 @@ def test_a_cluster_that_nobody_named_need_not_be_there(tmp_path: Path) -> None:
     found = _diagnosis(result)
     assert not _states(found, "cluster at")
     (owner,) = [each for each in found["findings"] if each["check"] == "owner"]
-    assert (owner["state"], owner["says"]) == ("warning", "It is not there.")
+    assert (owner["state"], owner["says"]) == ("warning", "The directory does not exist.")
     assert not (tmp_path / "new").exists()
 
 

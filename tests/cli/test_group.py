@@ -91,7 +91,7 @@ def test_the_list_can_be_filtered_by_state_and_type(headrace: Command, tmp_path:
         assert names("--type", "classic") == ["f-busy", "f-old"]
         assert names("--state", "empty", "--type", "consumer") == ["f-new"]
         assert names("--state", "empty", "--state", "stable", "--type", "classic") == ["f-busy", "f-old"]
-    assert headrace.ok("group", "list", "--state", "reconciling").text == "there is no such group\n"
+    assert headrace.ok("group", "list", "--state", "reconciling").text == "no group matches\n"
 
 
 def test_what_machines_are_told(headrace: Command, tmp_path: Path) -> None:
@@ -158,7 +158,7 @@ def test_deleting_is_asked_about(headrace: Command) -> None:
     unasked = headrace("group", "delete", "asked")
     assert (unasked.status, unasked.complaint.split(".")[0]) == (
         2,
-        "Nobody is there to be asked: give --yes to delete asked",
+        "Confirmation needs a terminal: give --yes to delete asked",
     )
     status, said = _answer(headrace, "n", "group", "delete", "asked")
     assert status == 1, said

@@ -110,7 +110,7 @@ def test_offsets_from_a_file(headrace: Command, now_ms: int, tmp_path: Path) -> 
     assert committed(headrace, "filed") == {("filed", 0): 10, ("filed", 1): 2}
     refused = headrace("group", "reset-offsets", "filed", "--from-file", str(file), "--all-topics")
     assert refused.status == 2
-    assert "The file says which partitions" in refused.complaint
+    assert "The file names the partitions" in refused.complaint
     file.write_text("filed;1;2\n")
     broken = headrace("group", "reset-offsets", "filed", "--from-file", str(file))
     assert broken.complaint == "line 1: expected topic,partition,offset such as orders,0,1200"

@@ -13,9 +13,9 @@ import pytest
 
 from headrace.cli.machine import supervisor
 from headrace.cli.machine.directory import LARGEST_LOG_BYTES, DataDirectory
-from headrace.cli.machine.door import Door, kept
-from headrace.cli.machine.process import Ended, Program
-from headrace.cli.process import Refused
+from headrace.cli.machine.gateway import OnDemandGateway
+from headrace.cli.machine.process import ProcessEnded, Program
+from headrace.cli.process import CommandFailed
 from headrace.http.sockets import bound
 from headrace.ports import PortsTaken, reserved
 
@@ -45,7 +45,7 @@ def test_ports_that_somebody_keeps_are_not_any_free_ones() -> None:
 def test_a_port_on_which_something_listens_cannot_be_reserved() -> None:
     with socket.create_server((LOOPBACK, 0)) as listening:
         port = listening.getsockname()[1]
-        with pytest.raises(PortsTaken, match=f"cannot listen on 127.0.0.1:{port}: something listens there"):
+        with pytest.raises(PortsTaken, match=f"cannot listen on 127.0.0.1:{port}: the port is in use"):
             reserved(LOOPBACK, port, 1).__enter__()
 
 
@@ -73,11 +73,13 @@ def test_a_directory_is_held_by_one_process_and_by_its_children(tmp_path: Path) 
         assert holder.stdout is not None
         assert holder.stdin is not None
         assert holder.stdout.readline() == b"held\n"
-        with pytest.raises(Refused, match=f"in use by another `headrace up`, process {holder.pid}: stop it"):
+        with pytest.raises(
+            CommandFailed, match=f"in use by another `headrace up`, process {holder.pid}: stop it"
+        ):
             directory.held().__enter__()
         os.kill(holder.pid, signal.SIGKILL)
         holder.wait()
-        with pytest.raises(Refused, match="in use by processes of an earlier `headrace up`"):
+        with pytest.raises(CommandFailed, match="in use by processes of an earlier `headrace up`"):
             directory.held().__enter__()
         holder.stdin.close()  # its child reads the end of it, and ends
         with directory.held():
@@ -96,9 +98,9 @@ def test_a_log_that_has_grown_too_long_is_put_aside(tmp_path: Path) -> None:
 
 def test_a_broker_does_not_wait_for_a_parent_that_does_not_listen() -> None:
     script = (
-        "import os; from headrace.cli.machine.member import say\n"
+        "import os; from headrace.cli.machine.member import report\n"
         "os.set_blocking(1, False)\n"
-        "for _ in range(10_000): say('WARNING ' + 'x' * 100)\n"
+        "for _ in range(10_000): report('WARNING ' + 'x' * 100)\n"
     )
     chatty = subprocess.Popen(
         [sys.executable, "-c", script], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
@@ -120,21 +122,23 @@ def test_a_process_that_ends_after_its_log_has_gone_is_told_of(tmp_path: Path) -
     async def start() -> None:
         await Program("failing", log, (), command=["/bin/false"], serves=serves).start()
 
-    with pytest.raises(Ended, match="failing ended with status 1; its log cannot be read"):
+    with pytest.raises(ProcessEnded, match="failing ended with status 1; its log cannot be read"):
         asyncio.run(start())
 
 
-def test_a_door_that_is_not_answered_any_more_is_told_of(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_gateway_that_cannot_be_started_on_demand_any_more_is_logged(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     async def answer() -> None:
         listening = bound(LOOPBACK, 0)
-        door = Door(listening, f"{LOOPBACK}:9092", log=None)
+        gateway = OnDemandGateway(listening, f"{LOOPBACK}:9092", log=None)
         listening.close()
-        async with kept(door):
+        async with gateway.running():
             while not caplog.records:  # noqa: ASYNC110  it can but be looked at
                 await asyncio.sleep(0)
 
     asyncio.run(asyncio.wait_for(answer(), 30))
-    assert "nobody answers the gateway's door any more" in caplog.text
+    assert "the gateway is not started any more" in caplog.text
 
 
 def test_a_process_whose_parent_has_gone_before_it_began_does_not_begin() -> None:
@@ -181,7 +185,7 @@ def test_a_supervisor_gives_up_when_those_that_can_be_started_are_no_majority(
                 await asyncio.sleep(0.01)
             assert not watching.done()  # the others go on
             files[-1].unlink()
-            with pytest.raises(Refused, match=r"server-\d ended with status 1.*, \d+ times in a row"):
+            with pytest.raises(CommandFailed, match=r"server-\d ended with status 1.*, \d+ times in a row"):
                 await watching
         finally:
             await supervised.stop()

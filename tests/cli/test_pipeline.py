@@ -85,7 +85,7 @@ def test_init_makes_a_pipeline_that_can_be_explained_and_leaves_files_alone(
     made = tmp_path / "shop-one.py"
     assert headrace.ok("pipeline", "init", "shop-one", *here).text.startswith(f"made {made}, ")
     text = made.read_text()
-    assert headrace("pipeline", "init", "shop-one", *here).complaint.startswith(f"{made} is there already")
+    assert headrace("pipeline", "init", "shop-one", *here).complaint.startswith(f"{made} exists already")
     assert made.read_text() == text
 
     headrace.ok("topic", "create", "shop-one-orders", "--partitions", "3")
@@ -112,7 +112,7 @@ def test_init_makes_a_project_for_triggered_runs(headrace: Command, tmp_path: Pa
     assert f'storage: "file://{root}/.headrace/Sales-2/storage"' in specification
     compile((root / "transformations" / "sales_2.py").read_text(), "sales_2.py", "exec")
     again = headrace("pipeline", "init", "Sales-2", *here)
-    assert "is there already" in again.complaint
+    assert "exists already" in again.complaint
     assert "it can be checked, run and stopped" in headrace("pipeline", "explain", str(root)).complaint
 
 
@@ -155,7 +155,7 @@ def test_explain_tells_sources_steps_sinks_and_what_is_new(headrace: Command, pi
     assert "view large, from orders" in lines
     assert f"query {name}.archive: orders -> Parquet files in files" in lines
     assert "  mode append, every 7 seconds" in lines
-    assert lines.count("  begins anew: 3 records to read") == 3
+    assert lines.count("  starts anew: 3 records to read") == 3
     assert lines[-4:] == [
         "will be created:",
         f"  topic {name}-large: 2 partitions, 1 replica",
@@ -167,7 +167,7 @@ def test_explain_tells_sources_steps_sinks_and_what_is_new(headrace: Command, pi
 def test_explain_tells_the_lag_since_the_checkpoint(headrace: Command, pipeline: Path) -> None:
     checkpoint = has_run(pipeline, "alerts", {"0": 1, "1": 1})
     lines = headrace.ok("pipeline", "explain", str(pipeline)).text.splitlines()
-    assert "  goes on after batch 0: lag 1 record" in lines
+    assert "  continues after batch 0: lag 1 record" in lines
     assert f"  checkpoint {checkpoint}" in lines
 
 
@@ -206,7 +206,7 @@ def test_a_file_that_is_not_there_is_named(headrace: Command) -> None:
 
 def test_a_pipeline_that_nobody_has_run_has_no_status(headrace: Command) -> None:
     said = headrace("pipeline", "status", "unheard-of").complaint
-    assert said == "nothing is known of a pipeline unheard-of: has it ever run?"
+    assert said == "pipeline unheard-of is not known: has it ever run?"
 
 
 def test_status_tells_the_last_words_of_every_query(headrace: Command, pipeline: Path) -> None:
@@ -268,7 +268,7 @@ def test_reset_forgets_checkpoints_but_not_without_being_told(headrace: Command,
     assert "give --yes" in headrace("pipeline", "reset", str(pipeline)).complaint
     assert checkpoint.is_dir()
     done = headrace.ok("pipeline", "reset", str(pipeline), "--yes")
-    assert "1 checkpoint forgotten, what is in its sinks stays" in done.text
+    assert "deleted 1 checkpoint, its sinks keep their rows" in done.text
     assert not checkpoint.exists()
 
 
@@ -277,10 +277,10 @@ def test_a_replay_is_explained_and_needs_a_time(headrace: Command, pipeline: Pat
     wrong = headrace("pipeline", "replay", str(pipeline), "--from", "yesterday", "--yes").complaint
     assert "--from yesterday: expected a time" in wrong
     done = headrace.ok("pipeline", "replay", str(pipeline), "--from", "2030-01-01T00:00Z", "--yes").text
-    assert "begins with records since 2030-01-01T00:00:00Z" in done
-    assert "get them again" in done
+    assert "starts with records since 2030-01-01T00:00:00Z" in done
+    assert "get the rows of that time again" in done
     lines = headrace.ok("pipeline", "explain", str(pipeline)).text.splitlines()
-    assert lines.count("  begins with records since 2030-01-01T00:00:00Z: 0 records to read") == 3
+    assert lines.count("  starts with records since 2030-01-01T00:00:00Z: 0 records to read") == 3
 
 
 def test_files_of_a_pipeline_that_was_forgotten_are_not_added_to(headrace: Command, pipeline: Path) -> None:
@@ -294,5 +294,5 @@ def test_files_of_a_pipeline_that_was_forgotten_are_not_added_to(headrace: Comma
 def test_a_project_runs_locally_or_by_connect(headrace: Command, tmp_path: Path) -> None:
     headrace.ok("pipeline", "init", "far", "--triggered", "--directory", str(tmp_path))
     said = headrace("pipeline", "run", str(tmp_path / "far"), "--master", "spark://h:7077").complaint
-    assert said == "a project runs locally or by Spark Connect, sc://HOST, not on spark://h:7077"
+    assert said == "a project runs locally or with Spark Connect (sc://HOST), not on spark://h:7077"
     assert not os.path.lexists(tmp_path / "far" / ".headrace")

@@ -13,8 +13,8 @@ import pytest
 
 from cli.command import TIMEOUT_S, Command
 from cli.members import wait_until
+from headrace.cli.produce import explain
 from headrace.cli.session import Session
-from headrace.cli.unwritten import explained
 from headrace.client.errors import Unreachable
 from headrace.testing import Cluster
 
@@ -283,15 +283,16 @@ def test_records_that_are_not_taken_for_want_of_replicas_are_told_why() -> None:
         session = Session(named=cluster.bootstrap_of(1))
         session.admin.create_topic("wanting", replicas=2, configs={"min.insync.replicas": "2"})
         session.admin.create_topic("content", replicas=2)
-        assert explained(session, "wanting", late) is late
+        assert explain(session, "wanting", late) is late
         cluster.stop_broker(2)
 
-        wait_until(lambda: explained(session, "wanting", late) is not late)
-        assert str(explained(session, "wanting", late)) == (
-            "wanting-0 takes nothing with acks=all: 1 replica in sync, and min.insync.replicas is 2"
+        wait_until(lambda: explain(session, "wanting", late) is not late)
+        assert str(explain(session, "wanting", late)) == (
+            "wanting-0 accepts nothing with acks=all: 1 replica in sync, and min.insync.replicas is 2 "
+            "(NOT_ENOUGH_REPLICAS)"
         )
-        assert explained(session, "content", late) is late
-    assert explained(Session(named="127.0.0.1:1"), "wanting", late) is late
+        assert explain(session, "content", late) is late
+    assert explain(Session(named="127.0.0.1:1"), "wanting", late) is late
 
 
 def test_ctrl_c_in_the_middle_of_a_pipe_says_what_was_written(headrace: Command) -> None:
@@ -317,5 +318,5 @@ def test_a_topic_that_only_the_registry_can_write_to_says_so(headrace: Command) 
     headrace.ok("topic", "create", "by-offset", "--config", "headrace.append.expected.offset=true")
     headrace.ok("produce", "by-offset", "first")  # at the offset 0, which is what everybody names
     refused = headrace("produce", "by-offset", "second")
-    said = "by-offset takes only records that name their offset (headrace.append.expected.offset=true)"
+    said = "by-offset accepts only records that name their offset (headrace.append.expected.offset=true)"
     assert refused.complaint.startswith(said)

@@ -124,15 +124,15 @@ def test_a_level_and_a_mode_are_a_subjects_own_or_everybodys(registry: Registry)
         ("get", 2, "Give a subject or --id."),
         ("get nowhere --version soon", 2, "version soon: expected a number such as 1, or latest"),
         ("diff nowhere 1 2 3", 2, "Give 2 versions at most."),
-        ("delete nowhere", 2, "Nobody is there to be asked: give --yes"),
-        ("mode --unset", 2, "--unset is of a subject"),
+        ("delete nowhere", 2, "Confirmation needs a terminal: give --yes"),
+        ("mode --unset", 2, "--unset needs a subject"),
         ("config --set FULL --unset", 2, "contradict each other"),
         ("list --registry ftp://here", 1, "ftp://here: expected the registry's address"),
         ("list --registry http://127.0.0.1:1", 1, "no registry answers at http://127.0.0.1:1"),
         (
             "list --registry http://127.0.0.1:1",
             1,
-            "(start `headrace up`, or say with --registry",
+            "(start `headrace up`, or give the address of a registry with --registry",
         ),
     ],
 )
@@ -148,7 +148,7 @@ def test_a_subject_without_a_name_is_a_misuse(registry: Registry) -> None:
     for arguments in (["register", "", registry.order()], ["config", ""]):
         refused = registry(*arguments)
         assert refused.status == 2
-        assert "A subject has a name, and this one is empty" in refused.complaint
+        assert "The name of the subject is empty" in refused.complaint
 
 
 class _Stranger(BaseHTTPRequestHandler):

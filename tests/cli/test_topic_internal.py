@@ -27,13 +27,13 @@ def topics(headrace: Command) -> None:
 
 @pytest.mark.parametrize("verb", ["delete", "delete-records --all"])
 @pytest.mark.parametrize(
-    ("name", "whose"), [("_schemas", "the schema registry's"), ("__consumer_offsets", "the cluster's")]
+    ("name", "owner"), [("_schemas", "the schema registry"), ("__consumer_offsets", "the cluster")]
 )
 def test_what_is_the_clusters_own_has_to_be_meant(
-    headrace: Command, verb: str, name: str, whose: str
+    headrace: Command, verb: str, name: str, owner: str
 ) -> None:
     refused = headrace("topic", *verb.split(), name, "--yes")
-    sentence = f"{name} is {whose} own: give --internal if you mean it"
+    sentence = f"{name} is an internal topic of {owner}: give --internal to allow it"
     assert (refused.status, refused.complaint) == (1, sentence)
     assert name in names(headrace)
 
@@ -47,7 +47,10 @@ def test_of_several_topics_none_is_deleted_if_one_has_to_be_meant(headrace: Comm
 
 def test_who_writes_to_a_topic_of_the_clusters_is_told_whose_it_is(headrace: Command) -> None:
     refused = headrace("produce", "__consumer_offsets", "x")
-    assert refused.complaint == "__consumer_offsets is the cluster's own: only brokers write to it"
+    assert (
+        refused.complaint
+        == "__consumer_offsets is an internal topic of the cluster: only brokers write to it"
+    )
 
 
 def names(headrace: Command) -> set[str]:

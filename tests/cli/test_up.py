@@ -82,7 +82,7 @@ def test_an_occupied_port_is_refused(up: UpProcess, headrace: Command, tmp_path:
     last = refused.err.splitlines()[-1]
     assert last == (
         f"headrace: cannot listen on 127.0.0.1:{up.port}: "
-        "something listens there already; stop it, or choose another port"
+        "the port is in use; stop the process that listens there, or choose another port"
     )
     assert "Traceback" not in refused.err
 
@@ -162,8 +162,11 @@ def test_settings_come_from_set_and_from_the_environment(tmp_path: Path) -> None
     [
         ("--set=num.partition=3", "there is no setting 'num.partition'; did you mean num.partitions?"),
         ("--set=num.partitions=0", "num.partitions=0: expected a whole number of at least 1"),
-        ("--set=log.dirs=/x", "log.dirs is not for `headrace up` to be told: use --data"),
-        ("--set=broker.id=7", "broker.id is not for `headrace up` to be told: they are 1, 2, 3 and so on"),
+        ("--set=log.dirs=/x", "log.dirs cannot be set for `headrace up`: use --data"),
+        (
+            "--set=broker.id=7",
+            "broker.id cannot be set for `headrace up`: brokers are numbered 1, 2, 3 and so on",
+        ),
     ],
 )
 def test_what_cannot_be_is_refused_in_a_sentence(
@@ -182,7 +185,7 @@ def test_a_directory_that_cannot_be_is_refused_in_a_sentence(headrace: Command) 
     refused = headrace("up", "--data", "/proc/nothing/here", "--port", "0")
     assert (refused.status, refused.complaint) == (
         1,
-        "nothing can be kept in /proc/nothing/here: no such file or directory; choose another directory",
+        "cannot write to /proc/nothing/here: no such file or directory; choose another directory",
     )
 
 

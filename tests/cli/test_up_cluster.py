@@ -63,8 +63,8 @@ def test_a_broker_that_is_killed_comes_back_and_its_topics_stay_writable(tmp_pat
         os.kill(before, signal.SIGKILL)
         headrace.ok("produce", "orders", *(str(number) for number in range(30)))
         after = cluster.wait_for_member("broker-2", but=before)
-        cluster.wait_for_log("broker-2 is back, as process")
-        assert "broker-2 was killed by SIGKILL; starting it again" in cluster.log.read_text()
+        cluster.wait_for_log("broker-2 runs again, as process")
+        assert "broker-2 was killed by SIGKILL; restarting it" in cluster.log.read_text()
 
         def is_healthy() -> bool:
             status = headrace.ok("cluster", "status", "--json").json
@@ -83,7 +83,7 @@ def test_a_broker_that_cannot_be_started_again_is_tried_again_and_the_others_sta
         os.kill(cluster.members["broker-2"], signal.SIGKILL)
         cluster.wait_for_log("broker-2 cannot be started: ")
         logs.unlink()
-        cluster.wait_for_log("broker-2 is back, as process")
+        cluster.wait_for_log("broker-2 runs again, as process")
         assert cluster.stop() < STOP_S
         assert cluster.returncode == 0
 
@@ -146,7 +146,7 @@ def test_a_taken_port_is_named_before_anything_starts(tmp_path: Path, cluster: C
     assert refused.status == 1
     assert refused.err.splitlines()[-1] == (
         f"headrace: cannot listen on 127.0.0.1:{cluster.port + 2}: "
-        "something listens there already; stop it, or choose another port"
+        "the port is in use; stop the process that listens there, or choose another port"
     )
     assert not list((tmp_path / "data").glob("broker-*"))
 
@@ -194,8 +194,8 @@ def test_settings_are_those_of_a_cluster_on_one_machine_unless_they_are_given(tm
     ("options", "sentence"),
     [
         (["--racks=a,b"], "--racks a,b: expected a name for each of the 3 brokers."),
-        (["--set=broker.rack=a"], "broker.rack is not for `headrace up` to be told: use --racks"),
-        (["--port=65534"], "3 brokers from port 65534 on: the last would have 65536"),
+        (["--set=broker.rack=a"], "broker.rack cannot be set for `headrace up`: use --racks"),
+        (["--port=65534"], "3 ports from 65534 on: the last one would be 65536"),
         (["--set=num.partitions=0"], "num.partitions=0: expected a whole number of at least 1"),
     ],
 )

@@ -40,9 +40,9 @@ def test_a_broker_with_replicas_cannot_be_left_out_and_one_that_was_drained_can(
     refused = Command("")("up", "--data", str(tmp_path / "data"), "--port=0")
     assert refused.status == 1
     assert refused.err.splitlines()[-1] == (
-        f"headrace: {tmp_path / 'data'} has been run with broker 2, where 4 replicas are "
-        "(orders-0, orders-1, orders-2, ...): start it with --brokers 2, and have "
-        "`headrace cluster drain 2 --wait` move them, before you leave it out"
+        f"headrace: {tmp_path / 'data'} has been run with broker 2, which has 4 replicas "
+        "(orders-0, orders-1, orders-2, ...): start with --brokers 2, and move them with "
+        "`headrace cluster drain 2 --wait` before you leave it out"
     )
     with ClusterProcess(tmp_path, brokers=2) as two:
         headrace = Command(two.bootstrap)

@@ -53,7 +53,7 @@ def test_the_list_of_commands() -> None:
     listed = run("--help").stdout
 
     assert "coordinator  Run the embedded coordinator." in listed
-    assert "zookeeper    Run Apache ZooKeeper itself." in listed
+    assert "zookeeper    Run Apache ZooKeeper." in listed
 
 
 @pytest.mark.parametrize(
@@ -123,8 +123,8 @@ def test_a_server_that_is_killed_is_started_again_and_the_others_go_on(data_dir:
         os.kill(killed, signal.SIGKILL)
 
         assert client.retry(client.get, "/a")[0] == b"before"
-        wait_until(lambda: "zookeeper-2 is back, as process" in log.read_text(), START_TIMEOUT_S)
-        assert "zookeeper-2 was killed by SIGKILL; starting it again" in log.read_text()
+        wait_until(lambda: "zookeeper-2 runs again, as process" in log.read_text(), START_TIMEOUT_S)
+        assert "zookeeper-2 was killed by SIGKILL; restarting it" in log.read_text()
         assert server_pids(process.pid).keys() == {1, 2, 3}
         assert server_pids(process.pid)[2] != killed
         client.retry(client.set, "/a", b"after")

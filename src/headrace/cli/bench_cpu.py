@@ -1,4 +1,4 @@
-"""How busy processes of this machine are, and the machine as a whole, by /proc."""
+"""Measure from /proc how busy processes of this machine are, and the machine as a whole."""
 
 import os
 import time
@@ -11,36 +11,36 @@ from headrace.client.load.figures import Throughput, Used
 
 _TICKS: Final = os.sysconf("SC_CLK_TCK")
 _HEADRACE: Final = b"headrace"
-OTHERS: Final = "others"  # what limits a load on a machine that has other things to do
-_MUCH: Final = 0.25  # of all cores, for programs that are none of ours
+OTHERS: Final = "others"  # the limit of a load on a machine that is busy with other programs
+_MUCH: Final = 0.25  # of all cores, used by other programs
 _IDLE: Final = slice(3, 5)  # of the first line of /proc/stat: idle, and waiting for disks
 
 
-class Look(NamedTuple):
-    """What was seen at a moment: ticks of each thread, and of the machine, resting and in all."""
+class Sample(NamedTuple):
+    """CPU ticks at a moment: of each thread, and of the machine, idle and in total."""
 
     at_s: float
     threads: dict[tuple[int, str], int]
-    resting: int
+    idle: int
     total: int
 
 
 class Meter:
-    """Measures from the first look to the last, both while the processes are at work."""
+    """Measures from the first sample to the last; both are taken while the processes run."""
 
     def __init__(self, pids: Iterable[int]) -> None:
         self._pids = list(pids)
-        self._first: Look | None = None
-        self._last: Look | None = None
+        self._first: Sample | None = None
+        self._last: Sample | None = None
 
-    def look(self) -> None:
-        seen = Look(time.monotonic(), _threads(self._pids), *_machine())
-        self._last = seen if seen.threads else self._last  # they have ended
+    def sample(self) -> None:
+        seen = Sample(time.monotonic(), _threads(self._pids), *_machine())
+        self._last = seen if seen.threads else self._last  # without threads the processes have ended
         self._first = self._first or self._last
 
     def used(self, pids: Iterable[int]) -> Used:
-        """By these of the processes."""
-        wanted = set(pids)
+        """Return the CPU time that these processes have used."""
+        chosen = set(pids)
         if self._first is None or self._last is None:
             return Used(cores=0.0, busiest=0.0)
         seconds = max(self._last.at_s - self._first.at_s, 1 / _TICKS)
@@ -48,32 +48,32 @@ class Meter:
         shares = [
             (ticks - before.get(key, 0)) / _TICKS / seconds
             for key, ticks in self._last.threads.items()
-            if key[0] in wanted
+            if key[0] in chosen
         ]
         return Used(cores=sum(shares), busiest=max(shares, default=0.0))
 
     @property
     def machine(self) -> float:
-        """The share of all cores that was used, by whomever."""
+        """The share of all cores that was used by any process."""
         if self._first is None or self._last is None:
             return 0.0
         total = self._last.total - self._first.total
-        return 1 - (self._last.resting - self._first.resting) / total if total else 0.0
+        return 1 - (self._last.idle - self._first.idle) / total if total else 0.0
 
 
 def limited_by(found: Throughput, cores: int) -> Throughput:
-    """The same; where the machine is the limit, and others than clients and brokers use it up, those are."""
+    """Return `found`, with the limit OTHERS if the machine is the limit and other programs use its cores."""
     ours = found.clients.cores + (0.0 if found.brokers is None else found.brokers.cores)
     theirs = found.machine - ours / cores
     return replace(found, limit=OTHERS) if found.limit == "machine" and theirs > _MUCH else found
 
 
 def are_here(pids: Iterable[int | None]) -> bool:
-    """Whether brokers that say they are these processes run on this machine."""
-    return all(pid is not None and _is_ours(pid) for pid in pids)
+    """Return whether all these process ids, which brokers report, are brokers of this machine."""
+    return all(pid is not None and _is_headrace(pid) for pid in pids)
 
 
-def _is_ours(pid: int) -> bool:
+def _is_headrace(pid: int) -> bool:
     try:
         return _HEADRACE in Path(f"/proc/{pid}/cmdline").read_bytes()
     except OSError:

@@ -1,9 +1,10 @@
-"""`headrace broker`: one broker, in the foreground or as a daemon; and the brokers there are."""
+"""`headrace broker`: run one broker; list, describe and unregister are in broker_show."""
 
 import asyncio
 import logging
+import os
 import socket
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, AsyncExitStack, nullcontext
 from pathlib import Path
 from typing import Final
@@ -11,92 +12,111 @@ from typing import Final
 import click
 
 from headrace.broker.broker_settings import BROKER_SETTINGS
-from headrace.broker.config import BrokerConfig
+from headrace.broker.config import ENVIRONMENT_PREFIX, BrokerConfig
 from headrace.broker.settings import InvalidSetting, Scope, Setting, show
-from headrace.cli import process, settings
+from headrace.cli import completion, process
 from headrace.cli.lazy import Lazy, LazyGroup
-from headrace.cli.machine.door import Door, endpoint, kept, listening
-from headrace.cli.session import Session, as_json_option, table
-from headrace.cli.texts import pairs
+from headrace.cli.machine.gateway import OnDemandGateway, endpoint, listening
+from headrace.cli.output import table
+from headrace.cli.session import Session, existing_file, json_option, pairs
 
-OTHERS: Final = "Or, of brokers that run"
+RESERVED: Final = {"HEADRACE_BOOTSTRAP", "HEADRACE_REGISTRY", process.LOG_FORMAT}
+"""Environment variables with the prefix of settings that are none."""
+
+_SECTION: Final = "Or, for the brokers of a running cluster"
+COMMANDS: Final = {
+    "list": Lazy("headrace.cli.broker_show", "list_", "List the brokers of a cluster.", _SECTION),
+    "describe": Lazy("headrace.cli.broker_show", "describe", "Show a broker and its settings.", _SECTION),
+    "unregister": Lazy("headrace.cli.broker_show", "unregister", "Remove a broker for good.", _SECTION),
+}
 
 logger = logging.getLogger("headrace")
 
+set_option = click.option(
+    "--set",
+    "sets",
+    metavar="NAME=VALUE",
+    multiple=True,
+    shell_complete=completion.broker_settings,
+    help="A broker setting; repeatable.",
+)
 
-COMMANDS: Final = {
-    "list": Lazy("headrace.cli.broker_show", "list_", "List the brokers of a cluster.", OTHERS),
-    "describe": Lazy("headrace.cli.broker_show", "describe", "Show one, its disk and its settings.", OTHERS),
-    "unregister": Lazy("headrace.cli.broker_show", "unregister", "Make sure that one is gone.", OTHERS),
-}
+
+def load_settings(file: Path | None, sets: Mapping[str, str]) -> BrokerConfig:
+    """Return the settings of the file, the environment and the command line; the later one wins."""
+    environment = {
+        name: value
+        for name, value in os.environ.items()
+        if name.startswith(ENVIRONMENT_PREFIX) and name not in RESERVED
+    }
+    return BrokerConfig.load(file=file, environment=environment, sets=sets)
 
 
 @click.group(cls=LazyGroup, table=COMMANDS, invoke_without_command=True, subcommand_metavar="[COMMAND]")
+@click.option("--config", "file", type=existing_file, help="A properties file, as Kafka's server.properties.")
+@set_option
+@click.option("--daemon", is_flag=True, help="Run in the background; return once the broker is ready.")
 @click.option(
-    "--config",
-    "file",
-    type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="A properties file, as Kafka's server.properties.",
+    "--pid-file",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="A file for the process id; it is deleted when the broker stops.",
 )
-@settings.set_option
-@click.option("--daemon", is_flag=True, help="Return once it is ready, and leave it running.")
-@click.option("--pid-file", type=click.Path(dir_okay=False, path_type=Path), help="Gone when it has stopped.")
-@click.option(
-    "--log-file", type=click.Path(dir_okay=False, path_type=Path), help="Where a daemon's log goes."
-)
+@click.option("--log-file", type=click.Path(dir_okay=False, path_type=Path), help="The log of a daemon.")
 @click.option("--settings", "list_settings", is_flag=True, help="List every setting, and start nothing.")
-@as_json_option
+@json_option
 @click.pass_context
 def broker(
     context: click.Context,
+    session: Session,
+    *,
     file: Path | None,
-    sets: list[str],
+    sets: Sequence[str],
     pid_file: Path | None,
     log_file: Path | None,
-    *,
     daemon: bool,
     list_settings: bool,
 ) -> None:
     """Run one broker:  headrace broker --config server.properties
 
-    Settings come from the file, from variables such as HEADRACE_LOG_DIRS and from --set; the later wins.
+    Settings come from the file, from variables such as HEADRACE_LOG_DIRS and from --set; the later one wins.
     Prints `ready bootstrap=HOST:PORT` when clients can connect, and `http=URL` beside it if http.listener is
-    set. TERM or Ctrl-C stops it; HUP has it read its file again and use what can change while it runs.
+    set. TERM or Ctrl-C stops it; HUP makes it read its file again and apply the dynamic settings.
     """
     if context.invoked_subcommand is not None:
         if file or sets or pid_file or log_file or daemon or list_settings:
-            raise click.UsageError(f"`{context.invoked_subcommand}` takes none of the options to run one.")
+            raise click.UsageError(
+                f"`{context.invoked_subcommand}` does not take the options that run a broker."
+            )
         return
     if list_settings:
-        _list_settings(context.ensure_object(Session))
+        _list_settings(session)
         return
     if daemon != (log_file is not None):
         raise click.UsageError("--daemon and --log-file go together.")
     given = pairs(sets, "--set")
-    config = settings.load(file, given)
+    config = load_settings(file, given)
 
     def serve(ready: process.Readiness) -> None:
         with process.pid_file(pid_file):
-            runner = _Runner(config, lambda: settings.load(file, given), ready)
+            runner = _Runner(config, lambda: load_settings(file, given), ready)
             process.run(runner.serve(), on_hup=runner.reload)
 
-    as_json = context.ensure_object(Session).as_json
     if log_file is not None:
-        process.daemonize(log_file, serve, as_json=as_json)
+        process.daemonize(log_file, serve, as_json=session.as_json)
     else:
-        serve(process.Readiness(as_json=as_json))
+        serve(process.Readiness(as_json=session.as_json))
 
 
 class _Runner:
-    """A broker from its start to its stop, and what a HUP does to it."""
+    """A broker from its start to its stop; HUP reloads its settings."""
 
     def __init__(
-        self, config: BrokerConfig, reread: Callable[[], BrokerConfig], ready: process.Readiness
+        self, config: BrokerConfig, read_config: Callable[[], BrokerConfig], ready: process.Readiness
     ) -> None:
         from headrace.broker.server import Broker  # noqa: PLC0415  --settings does without
 
         self._broker = Broker(config)
-        self._reread = reread
+        self._read_config = read_config
         self._ready = ready
         self._serving = False
 
@@ -106,13 +126,13 @@ class _Runner:
             try:
                 self._serving = True
                 async with AsyncExitStack() as serving:
-                    where = {"bootstrap": self._broker.bootstrap}
+                    addresses = {"bootstrap": self._broker.bootstrap}
                     if http is not None:
                         hosts = self._broker.config.items("http.hosts")
-                        door = Door(http, self._broker.bootstrap, log=None, hosts=hosts)
-                        await serving.enter_async_context(kept(door))
-                        where["http"] = door.url
-                    self._ready.say(**where)
+                        gateway = OnDemandGateway(http, self._broker.bootstrap, log=None, hosts=hosts)
+                        await serving.enter_async_context(gateway.running())
+                        addresses["http"] = gateway.url
+                    self._ready.say(**addresses)
                     await asyncio.get_running_loop().create_future()  # until it is cancelled
             finally:
                 self._serving = False
@@ -123,21 +143,23 @@ class _Runner:
         return listening(*endpoint(address, "http.listener")) if address else nullcontext()
 
     def reload(self) -> None:
-        """Use what the file says now, and log what has to wait for a restart; a bad file changes nothing."""
+        """Apply the dynamic settings of the file and log which others need a restart.
+
+        A file with an error changes nothing.
+        """
         if not self._serving:
             return
         try:
-            waiting = self._broker.reload(self._reread())
+            waiting = self._broker.reload(self._read_config())
         except (InvalidSetting, OSError, UnicodeDecodeError) as error:
-            logger.error("settings are as before: %s", error)  # noqa: TRY400  a sentence is all there is
+            logger.error("settings are unchanged: %s", error)  # noqa: TRY400  the message says it all
             return
         logger.info("settings read again")
         if waiting:
-            logger.warning("these need a restart: %s", ", ".join(waiting))
+            logger.warning("these settings need a restart: %s", ", ".join(waiting))
 
 
-def describe_setting(setting: Setting) -> Mapping[str, object]:
-    """A setting for a machine to read."""
+def _describe_setting(setting: Setting) -> dict[str, object]:
     return {
         "name": setting.name,
         "type": setting.kind.name.lower(),
@@ -151,14 +173,15 @@ def describe_setting(setting: Setting) -> Mapping[str, object]:
 
 
 def _list_settings(session: Session) -> None:
-    rows = [describe_setting(BROKER_SETTINGS.by_name[name]) for name in sorted(BROKER_SETTINGS.by_name)]
-    session.show(
-        rows,
-        lambda: table(
-            ["setting", "type", "default", "dynamic", "meaning"],
-            [
-                (row["name"], row["type"], row["default"], "yes" if row["dynamic"] else "no", row["meaning"])
-                for row in rows
-            ],
-        ),
-    )
+    found = [_describe_setting(BROKER_SETTINGS.by_name[name]) for name in sorted(BROKER_SETTINGS.by_name)]
+    rows = [
+        (
+            each["name"],
+            each["type"],
+            each["default"] or "",
+            "yes" if each["dynamic"] else "no",
+            each["meaning"],
+        )
+        for each in found
+    ]
+    session.show(found, lambda: table(["setting", "type", "default", "dynamic", "meaning"], rows))

@@ -1,4 +1,4 @@
-"""`headrace broker list`, `describe` and `unregister`: the brokers of a cluster, as others see them."""
+"""`headrace broker list`, `describe` and `unregister`: the brokers of a running cluster."""
 
 from collections.abc import Sequence
 from dataclasses import asdict
@@ -6,9 +6,11 @@ from typing import TYPE_CHECKING
 
 import click
 
-from headrace.cli import completing
-from headrace.cli.session import UNKNOWN, Session, options, table, together
-from headrace.cli.texts import size
+from headrace.cli import completion
+from headrace.cli.cluster import address, state
+from headrace.cli.config import settings_table
+from headrace.cli.output import UNKNOWN, size, table, together
+from headrace.cli.session import Session, options
 from headrace.client.admin.topics import Config
 from headrace.client.cluster.log_dirs import LogDir, read_log_dirs
 from headrace.client.cluster.reading import SILENCE_S
@@ -20,14 +22,13 @@ from headrace.protocol.schema.unregister_broker import UnregisterBrokerRequest
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-_id = click.argument("broker_id", metavar="ID", type=click.IntRange(0), shell_complete=completing.brokers)
+_id = click.argument("broker_id", metavar="ID", type=click.IntRange(0), shell_complete=completion.brokers)
 
 
 @click.command("list")
 @options
-@click.pass_obj
 def list_(session: Session) -> None:
-    """List the brokers with what is on their disks:  headrace broker list"""
+    """List the brokers and the size of their logs:  headrace broker list"""
     found = session.cluster.status().brokers
     disks = _disks(session)
     rows = [asdict(each) | {"log_dirs": disks.get(each.id, ())} for each in found]
@@ -36,9 +37,8 @@ def list_(session: Session) -> None:
 
 @click.command()
 @_id
-@click.option("--all", "everything", is_flag=True, help="Settings that are as by default, too.")
+@click.option("--all", "everything", is_flag=True, help="Include settings that have their default.")
 @options
-@click.pass_obj
 def describe(session: Session, broker_id: int, *, everything: bool) -> None:
     """Show a broker, its disk and its settings:  headrace broker describe 1"""
     brokers = {each.id: each for each in session.cluster.status().brokers}
@@ -55,15 +55,14 @@ def describe(session: Session, broker_id: int, *, everything: bool) -> None:
 @click.command()
 @_id
 @options
-@click.pass_obj
 def unregister(session: Session, broker_id: int) -> None:
-    """Make sure that a broker is gone for good:  headrace broker unregister 3
+    """Remove a stopped broker for good:  headrace broker unregister 3
 
-    Refused while it runs, and while partitions are on it: `headrace cluster drain 3 --wait` moves those.
+    Refused while the broker runs or has partitions: `headrace cluster drain 3 --wait` moves them away.
     """
     with Brokers(session.bootstrap) as brokers:
         brokers.controller(UnregisterBrokerRequest(broker_id=broker_id))
-    session.show({"unregistered": broker_id}, f"broker {broker_id} is gone, and nothing is left on it")
+    session.show({"unregistered": broker_id}, f"unregistered broker {broker_id}: it has no replicas")
 
 
 def _disks(session: Session) -> dict[int, tuple[LogDir, ...]]:
@@ -74,37 +73,25 @@ def _disks(session: Session) -> dict[int, tuple[LogDir, ...]]:
 def _listed(brokers: Sequence[Broker], disks: dict[int, tuple[LogDir, ...]]) -> "RenderableType":
     rows = []
     for each in brokers:
-        there = disks.get(each.id, ())
-        rows.append(
-            (
-                each.id,
-                UNKNOWN if each.host is None else f"{each.host}:{each.port}",
-                UNKNOWN if each.rack is None else each.rack,
-                f"{each.state}, controller" if each.controller else each.state,
-                each.leads,
-                each.follows,
-                size(sum(directory.size_bytes for directory in there)) if there else UNKNOWN,
-                size(min(directory.usable_bytes or 0 for directory in there)) if there else UNKNOWN,
-            )
-        )
+        log_dirs = disks.get(each.id, ())
+        logs = size(sum(directory.size_bytes for directory in log_dirs)) if log_dirs else None
+        free = size(min(directory.usable_bytes or 0 for directory in log_dirs)) if log_dirs else None
+        rows.append((each.id, address(each), each.rack, state(each), each.leads, each.follows, logs, free))
     return table(["broker", "address", "rack", "state", "leads", "follows", "logs", "disk free"], rows)
 
 
 def _described(found: Broker, log_dirs: Sequence[LogDir], settings: Sequence[Config]) -> "RenderableType":
     facts = {
-        "address": UNKNOWN if found.host is None else f"{found.host}:{found.port}",
-        "rack": found.rack or UNKNOWN,
-        "state": f"{found.state}, controller" if found.controller else found.state,
-        "process": UNKNOWN if found.pid is None else found.pid,
+        "address": address(found),
+        "rack": found.rack,
+        "state": state(found),
+        "process": found.pid,
         "partitions": f"leads {found.leads:,}, follows {found.follows:,}",
     }
     for each in log_dirs:
         facts[f"logs in {each.path}"] = f"{size(each.size_bytes)}; disk {_disk(each)}"
-    parts: list[RenderableType] = [table([f"broker {found.id}", ""], facts.items())]
-    if settings:
-        rows = [(each.name, each.value, each.source) for each in settings]
-        parts.append(table(["setting", "value", "from"], rows))
-    return together(parts)
+    parts = [table([f"broker {found.id}", ""], facts.items())]
+    return together([*parts, settings_table(settings)] if settings else parts)
 
 
 def _disk(directory: LogDir) -> str:

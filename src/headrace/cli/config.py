@@ -1,49 +1,49 @@
-"""`headrace config`: settings of topics and brokers, while they are in use."""
+"""`headrace config`: settings of topics and running brokers."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import click
 
-from headrace.cli import completing
+from headrace.cli import completion
 from headrace.cli.lazy import LazyGroup
-from headrace.cli.session import Session, options, table
-from headrace.cli.texts import pairs
+from headrace.cli.output import table
+from headrace.cli.session import Session, options, pairs
 from headrace.client.admin.topics import Config
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
 _kind = click.argument("kind", type=click.Choice(["topic", "broker"]))
-_name = click.argument("name", shell_complete=completing.named)
+_name = click.argument("name", shell_complete=completion.named)
 
 
 @click.group(cls=LazyGroup)
 def config() -> None:
-    """Show and change settings of topics and brokers. A broker's NAME is its number."""
+    """Show and change settings of topics and brokers. A broker's NAME is its id."""
 
 
 @config.command()
 @_kind
 @_name
-@click.option("--all", "everything", is_flag=True, help="Defaults as well.")
+@click.option("--all", "everything", is_flag=True, help="Include settings that have their default.")
 @options
-@click.pass_obj
 def describe(session: Session, kind: str, name: str, *, everything: bool) -> None:
     """Show settings:  headrace config describe topic orders"""
-    found = _read(session, kind, name)
+    admin = session.admin
+    found = admin.topic_configs(name) if kind == "topic" else admin.broker_configs(_broker_id(name))
     shown = [each for each in found if everything or not each.is_default]
-    session.show(shown, lambda: _describe(kind, name, shown))
+    default = f"every setting of {kind} {name} has its default (--all shows them)"
+    session.show(shown, (lambda: settings_table(shown)) if shown else default)
 
 
 @config.command("set")
 @_kind
 @_name
 @click.argument(
-    "settings", metavar="NAME=VALUE...", nargs=-1, required=True, shell_complete=completing.settings
+    "settings", metavar="NAME=VALUE...", nargs=-1, required=True, shell_complete=completion.settings
 )
 @options
-@click.pass_obj
 def set_(session: Session, kind: str, name: str, settings: Sequence[str]) -> None:
     """Change settings:  headrace config set topic orders retention.ms=3600000"""
     sets = pairs(settings, "setting")
@@ -55,40 +55,29 @@ def set_(session: Session, kind: str, name: str, settings: Sequence[str]) -> Non
 @config.command()
 @_kind
 @_name
-@click.argument("settings", metavar="NAME...", nargs=-1, required=True, shell_complete=completing.settings)
+@click.argument("settings", metavar="NAME...", nargs=-1, required=True, shell_complete=completion.settings)
 @options
-@click.pass_obj
 def unset(session: Session, kind: str, name: str, settings: Sequence[str]) -> None:
     """Go back to the default:  headrace config unset topic orders retention.ms"""
     _alter(session, kind, name, sets={}, unsets=settings)
-    session.show(
-        {"kind": kind, "name": name, "unset": list(settings)},
-        f"{kind} {name}: {', '.join(settings)} as by default",
-    )
+    result = {"kind": kind, "name": name, "unset": list(settings)}
+    session.show(result, f"{kind} {name}: {', '.join(settings)} back to default")
 
 
 def _alter(session: Session, kind: str, name: str, *, sets: dict[str, str], unsets: Sequence[str]) -> None:
     if kind == "topic":
         session.admin.alter_topic_configs(name, sets=sets, unsets=unsets)
     else:
-        broker_id = _broker_id(name)
-        session.admin.alter_broker_configs(broker_id, sets=sets, unsets=unsets)
-
-
-def _read(session: Session, kind: str, name: str) -> list[Config]:
-    if kind == "topic":
-        return session.admin.topic_configs(name)
-    broker_id = _broker_id(name)
-    return session.admin.broker_configs(broker_id)
+        session.admin.alter_broker_configs(_broker_id(name), sets=sets, unsets=unsets)
 
 
 def _broker_id(name: str) -> int:
     if not name.isdigit():
-        raise click.UsageError(f"broker {name}: expected the broker's number.")
+        raise click.UsageError(f"broker {name}: expected the id of a broker, a number.")
     return int(name)
 
 
-def _describe(kind: str, name: str, shown: Sequence[Config]) -> "RenderableType":
-    if not shown:
-        return f"{kind} {name} has nothing but defaults (--all shows them)"
-    return table(["setting", "value", "from"], [(each.name, each.value, each.source) for each in shown])
+def settings_table(settings: Sequence[Config]) -> "RenderableType":
+    """Return a table of settings: their values, and whether a topic, a broker or a default sets them."""
+    rows = [(each.name, each.value or "", each.source) for each in settings]
+    return table(["setting", "value", "from"], rows)

@@ -1,4 +1,4 @@
-"""`headrace consume`: the records of topics on standard output, alone or as a member of a group."""
+"""`headrace consume`: print the records of topics, alone or as a member of a group."""
 
 import re
 import signal
@@ -10,10 +10,9 @@ from typing import Final, Literal
 
 import click
 
-from headrace.cli import completing, formats
+from headrace.cli import completion, formats
 from headrace.cli.interrupts import STOPPING
-from headrace.cli.session import Session, options
-from headrace.cli.texts import INTERRUPTED, time_ms
+from headrace.cli.session import INTERRUPTED, Session, options, partition_option, time_ms
 from headrace.client.records.group_reader import GroupReader
 from headrace.client.records.one_by_one import BEGINNING, END, Reader, Record, Start
 
@@ -21,23 +20,23 @@ _TIME: Final = re.compile(r"@\d+|\d{4}-\d\d-\d\d.*")
 
 
 @click.command()
-@click.argument("topics", metavar="TOPIC...", nargs=-1, required=True, shell_complete=completing.topics)
+@click.argument("topics", metavar="TOPIC...", nargs=-1, required=True, shell_complete=completion.topics)
 @click.option(
     "--from",
     "start",
     metavar="WHERE",
     help="beginning; end; an offset; -N: the last N of each partition; a time, as 2026-01-31T12:00 or @MS. "
-    "Else end, or beginning with --exit-at-end.",
+    "Default: end, or beginning with --exit-at-end.",
 )
 @click.option("--from-beginning", is_flag=True, help="The same as --from beginning.")
-@click.option("--partition", "partitions", type=click.IntRange(0), multiple=True, help="Repeat for more.")
-@click.option("--max-messages", type=click.IntRange(1), help="Leave after so many.")
-@click.option("--exit-at-end", is_flag=True, help="Leave where every partition ends.")
+@partition_option
+@click.option("--max-messages", type=click.IntRange(1), help="Exit after so many records.")
+@click.option("--exit-at-end", is_flag=True, help="Exit at the end of all partitions.")
 @click.option(
     "--group",
     metavar="NAME",
-    shell_complete=completing.groups,
-    help="Read as a member of this group, and commit what is printed.",
+    shell_complete=completion.groups,
+    help="Join this group, and commit the offsets of printed records.",
 )
 @click.option(
     "--group-protocol",
@@ -47,9 +46,7 @@ _TIME: Final = re.compile(r"@\d+|\d{4}-\d\d-\d\d.*")
     help="consumer is the newer one (KIP-848).",
 )
 @click.option(
-    "--instance-id",
-    metavar="NAME",
-    help="A member of the group that keeps its partitions while it restarts.",
+    "--instance-id", metavar="NAME", help="A static member: it keeps its partitions over a restart."
 )
 @click.option("--key-separator", metavar="TEXT", help="Print key, TEXT, value.")
 @click.option(
@@ -57,16 +54,15 @@ _TIME: Final = re.compile(r"@\d+|\d{4}-\d\d-\d\d.*")
     "format_",
     metavar="FORMAT",
     help=r"%k key, %v value, %p partition, %o offset, %t topic, %T timestamp, %h headers, %K and %S sizes, "
-    r"\n \t \0 \xff. Else %v\n.",
+    r"\n \t \0 \xff. Default: %v\n.",
 )
 @options
-@click.pass_obj
 def consume(
     session: Session,
     *,
     topics: Sequence[str],
     start: str | None,
-    partitions: Sequence[int],
+    indexes: Sequence[int],
     max_messages: int | None,
     group: str | None,
     group_protocol: Literal["classic", "consumer"],
@@ -78,9 +74,10 @@ def consume(
 ) -> None:
     r"""Print records:  headrace consume orders --from beginning
 
-    With --group, begin where the group has come to, and share the partitions with its other members: several
-    topics, or '^orders.*' for all that match. What is printed is committed; then --from counts only where
-    nothing was committed. Without, nothing is committed. --json prints one object a line.
+    With --group, start at the committed offsets, and share the partitions with the other members. A group can
+    read several topics, or '^orders.*' for all that match. The offsets of printed records are committed;
+    --from applies only to partitions without a committed offset. Without --group nothing is committed. --json
+    prints one object per line.
 
       headrace consume orders payments --group billing --from beginning
 
@@ -93,14 +90,14 @@ def consume(
     where = default if start is None else _where(start)
     if group is None:
         if len(topics) > 1 or instance_id is not None:
-            raise click.UsageError("Several topics, and an --instance-id, are for a --group.")
-        reader = Reader(session.bootstrap, topics[0], where, partitions=partitions, stop_at_end=exit_at_end)
+            raise click.UsageError("Several topics, and --instance-id, need a --group.")
+        reader = Reader(session.bootstrap, topics[0], where, partitions=indexes, stop_at_end=exit_at_end)
         _alone(reader, show, max_messages)
         return
-    if partitions or where not in {BEGINNING, END}:
+    if indexes or where not in {BEGINNING, END}:
         raise click.UsageError(
-            "A --group says which partitions and from where: with it there is no --partition, and --from is "
-            "beginning or end. `headrace group reset-offsets` moves a group."
+            "A --group has its own partitions and offsets: leave out --partition, and --from can only be "
+            "beginning or end. `headrace group reset-offsets` changes the offsets of a group."
         )
     member = GroupReader(
         session.bootstrap,
@@ -110,7 +107,7 @@ def consume(
         stop_at_end=exit_at_end,
         protocol=group_protocol,
         instance_id=instance_id,
-        on_idle=_say_idle,
+        on_idle=_print_idle,
     )
     _as_member(member, show, max_messages)
 
@@ -125,7 +122,7 @@ def _show(session: Session, format_: str | None, key_separator: str | None) -> f
 
 
 def _alone(reader: Reader, show: formats.Part, max_messages: int | None) -> None:
-    signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # a reader who leaves takes us along, as others do
+    signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # a closed pipe ends us, as it ends other programs
     with reader, suppress(KeyboardInterrupt):
         _print(reader.batches(), show, max_messages)
         return
@@ -133,12 +130,12 @@ def _alone(reader: Reader, show: formats.Part, max_messages: int | None) -> None
 
 
 def _as_member(reader: GroupReader, show: formats.Part, max_messages: int | None) -> None:
-    """Print, commit, and leave the group, whatever ends it: a signal and a broken pipe too."""
+    """Print, commit, and leave the group, also when a signal or a broken pipe ends the command."""
     stopped_by = 0
 
     def stop(number: int, _frame: FrameType | None) -> None:
         nonlocal stopped_by
-        if stopped_by:  # asked twice: do not even wait for what is being printed
+        if stopped_by:  # the second signal does not wait for the records that are being printed
             raise KeyboardInterrupt
         stopped_by = number
         reader.stop()
@@ -150,16 +147,16 @@ def _as_member(reader: GroupReader, show: formats.Part, max_messages: int | None
             _print(reader.batches(), show, max_messages, reader.done)
         except BrokenPipeError:
             stopped_by = signal.SIGPIPE
-    if stopped_by == signal.SIGPIPE:  # now it may take us along, as it does with others
+    if stopped_by == signal.SIGPIPE:  # now it may end us, as it ends other programs
         signal.signal(signal.SIGPIPE, signal.SIG_DFL)
         signal.raise_signal(signal.SIGPIPE)
     if stopped_by:
         sys.exit(INTERRUPTED - signal.SIGINT + stopped_by)
 
 
-def _say_idle() -> None:
-    if sys.stderr.isatty():  # whoever watches should know why nothing comes
-        click.echo("no partition is left for this member; it waits until another one leaves", err=True)
+def _print_idle() -> None:
+    if sys.stderr.isatty():  # a person should know why no records arrive
+        click.echo("this member has no partition; it waits until another member leaves", err=True)
 
 
 def _print(
@@ -173,7 +170,7 @@ def _print(
     for records in batches:
         printed = records[:left]
         out.writelines(map(show, printed))
-        out.flush()  # all that is there has been written: a reader of the pipe waits for nothing else
+        out.flush()  # the next records may take a while, and a reader of the pipe should not wait
         done(printed)
         left -= len(printed)
         if left <= 0:

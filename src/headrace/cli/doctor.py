@@ -1,4 +1,4 @@
-"""`headrace doctor`: what is wrong with the machine, a directory and a cluster, and what to do."""
+"""`headrace doctor`: check the machine, a directory and a cluster, and advise what to do."""
 
 import os
 import sys
@@ -11,9 +11,8 @@ from urllib.parse import urlsplit
 import click
 
 from headrace.cli import doctor_data, doctor_machine
-from headrace.cli.progress import bar
+from headrace.cli.output import bar, count
 from headrace.cli.session import REGISTRY, Session, options
-from headrace.cli.texts import count
 from headrace.client.doctor import cluster as cluster_rules
 from headrace.client.doctor import data as data_rules
 from headrace.client.doctor import groups as group_rules
@@ -33,9 +32,9 @@ _COLOURS: Final = {OK: "green", WARNING: "yellow", PROBLEM: "red"}
     "--data",
     type=click.Path(file_okay=False, path_type=Path),
     metavar="DIR",
-    help="Look at this directory, too: its disk, and what a broker has left in it.",
+    help="Check this directory, too: its disk, and the data of brokers in it.",
 )
-@click.option("--no-cluster", is_flag=True, help="Look at the machine, and at no cluster.")
+@click.option("--no-cluster", is_flag=True, help="Do not check a cluster.")
 @click.option(
     "--watch",
     "apart_s",
@@ -46,14 +45,13 @@ _COLOURS: Final = {OK: "green", WARNING: "yellow", PROBLEM: "red"}
     help="How long to watch groups that lag.",
 )
 @options
-@click.pass_obj
 def doctor(session: Session, data: Path | None, apart_s: float, *, no_cluster: bool) -> None:
-    """Check the machine and a cluster, and say what to do:  headrace doctor
+    """Check the machine and a cluster, and advise what to do:  headrace doctor
 
-    Or a directory, best while nobody runs it:  headrace doctor --data /var/lib/headrace
+    Or a directory, best while no broker runs there:  headrace doctor --data /var/lib/headrace
 
-    Changes nothing. What is fine is ok, what may become a problem is a warning. Exit status 1 if there is a
-    problem.
+    Changes nothing. Each finding is ok, a warning (it may become a problem) or a problem. Exit status 1 if
+    there is a problem.
     """
     found = diagnosis(_examine(session, data, apart_s, look_at_cluster=not no_cluster))
     session.show(found, "\n".join(_lines(found)))
@@ -94,13 +92,13 @@ def _groups(session: Session, area: Area, apart_s: float) -> Iterator[Finding]:
     try:
         groups = read_groups(session.bootstrap, apart_s)
     except ClientError as error:
-        yield area.problem("groups", f"They cannot be asked for: {error}.", "See the findings above.")
+        yield area.problem("groups", f"The groups cannot be read: {error}.", "See the findings above.")
     else:
         yield from group_rules.examine(area, groups)
 
 
 def _ports(facts: "ClusterFacts | None") -> set[int]:
-    """Those that the cluster has on this machine, its gateway's among them."""
+    """Return the ports of the cluster's brokers and gateways."""
     if facts is None:
         return set()
     gateways = [urlsplit(each.address).port for each in facts.http if not each.other]
@@ -111,12 +109,12 @@ def _ports(facts: "ClusterFacts | None") -> set[int]:
 def _directories(data: Path) -> Iterator[Finding]:
     if not data.exists():
         yield Area(str(data)).warning(
-            "owner", "It is not there.", "Look whether the path is right; `headrace up` would make it."
+            "owner", "The directory does not exist.", "Check the path; `headrace up` would create it."
         )
         return
     directories = doctor_data.broker_directories(data)
     if not directories:
-        yield Area(str(data)).ok("owner", "No broker has run there.")
+        yield Area(str(data)).ok("owner", "No broker has run here.")
         return
     total = sum(map(doctor_data.bytes_to_read, directories))
     with bar("reading logs", total, unit="bytes") as advance:
@@ -126,11 +124,11 @@ def _directories(data: Path) -> Iterator[Finding]:
 
 
 def _unreachable(session: Session, area: Area, error: ClientError) -> Finding:
-    """Nobody has said that there is one: then it is no problem that there is none."""
+    """Return a problem if the cluster was named; nobody expects one at the default address."""
     if session.named is None:
-        return area.ok("brokers", "None runs there; --bootstrap says where one does.")
+        return area.ok("brokers", "No broker runs there; --bootstrap names another address.")
     sentence = f"{str(error)[:1].upper()}{str(error)[1:]}."
-    return area.problem("brokers", sentence, "Start it, or look whether the address is right.")
+    return area.problem("brokers", sentence, "Start the cluster, or check the address.")
 
 
 def _lines(found: Diagnosis) -> Iterator[str]:
@@ -146,4 +144,4 @@ def _lines(found: Diagnosis) -> Iterator[str]:
     if found.problems or found.warnings:
         yield f"{count(found.problems, 'problem')}, {count(found.warnings, 'warning')}"
     else:
-        yield "all is well"
+        yield "no problems"

@@ -1,4 +1,4 @@
-"""What the doctor has to know of a directory with brokers' logs, found out without changing anything."""
+"""Read the facts about a directory with brokers' logs for the doctor, without changing anything."""
 
 import fcntl
 import os
@@ -16,14 +16,14 @@ from headrace.storage.identity import LOCK_FILE, META_PROPERTIES, read_identity
 from headrace.storage.topics import parse_directory
 from headrace.storage.verify import verify
 
-MOST_BYTES: Final = 1024**3  # that are read; the smallest partitions first
+MOST_BYTES: Final = 1024**3  # to read; the smallest partitions come first
 _BROKER: Final = re.compile(r"broker-\d+")
 _DOOMED: Final = re.compile(r".+-\d+\.[0-9a-f]{32}-(delete|future|stray)")
 _FLOCK: Final = "hhqqi4x"  # struct flock on Linux, 64 bits: type, whence, start, length, process
 
 
 def broker_directories(path: Path) -> list[Path]:
-    """The log directories in a directory of `headrace up`, or the one that it is."""
+    """Return the log directories in a directory of `headrace up`, or `path` if it is a log directory."""
     if not path.is_dir():
         return []
     if (path / META_PROPERTIES).exists() or (path / LOCK_FILE).exists():
@@ -32,14 +32,17 @@ def broker_directories(path: Path) -> list[Path]:
 
 
 def bytes_to_read(path: Path) -> int:
-    """How much `read_directory` will read."""
+    """Return how many bytes `read_directory` will read."""
     if lock_holder(path) is not None:
         return 0
     return sum(size for _, size in _chosen(path))
 
 
 def read_directory(path: Path, advance: Callable[[float], None] = lambda _: None) -> BrokerDirectory:
-    """Look at it, and at the files in it if nobody has them open; `advance` is told how much was read."""
+    """Return the facts about a log directory; its files are verified only if no broker has it open.
+
+    `advance` is called with the number of bytes that were read.
+    """
     held_by = lock_holder(path)
     partitions = [each for each in _directories(path) if parse_directory(each.name) is not None]
     try:
@@ -64,21 +67,21 @@ def read_directory(path: Path, advance: Callable[[float], None] = lambda _: None
 
 
 def lock_holder(path: Path) -> int | None:
-    """The process that runs a broker there."""
+    """Return the process that runs a broker in the directory."""
     try:
         descriptor = os.open(path / LOCK_FILE, os.O_RDWR)
     except OSError:
         return None
     try:
-        asked = struct.pack(_FLOCK, fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0)
-        kind, _, _, _, pid = struct.unpack(_FLOCK, fcntl.fcntl(descriptor, fcntl.F_GETLK, asked))
+        query = struct.pack(_FLOCK, fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0)
+        kind, _, _, _, pid = struct.unpack(_FLOCK, fcntl.fcntl(descriptor, fcntl.F_GETLK, query))
     finally:
         os.close(descriptor)
     return None if kind == fcntl.F_UNLCK else int(pid)
 
 
 def _chosen(path: Path) -> Iterator[tuple[Path, int]]:
-    """The partitions that are read, and their sizes: as many as the bound allows."""
+    """Yield the partitions to verify, with their sizes: as many as MOST_BYTES allows."""
     sizes = []
     for each in _directories(path):
         logs = list(each.glob("*.log"))

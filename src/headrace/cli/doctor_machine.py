@@ -1,4 +1,4 @@
-"""What the doctor has to know of this machine, found out."""
+"""Read the facts about this machine for the doctor."""
 
 import ctypes
 import os
@@ -19,12 +19,12 @@ from headrace.client.doctor.machine import Machine, Port
 PARTS: Final = ("pyspark", "deltalake", "pyiceberg")
 _SYNCS: Final = 15
 _BLOCK: Final = bytes(4096)
-_UNSYNCHRONISED: Final = 5  # what adjtimex(2) returns; its struct is smaller than what we hand over
-_TIMEX_BYTES: Final = 512
+_UNSYNCHRONISED: Final = 5  # TIME_ERROR of adjtimex(2)
+_TIMEX_BYTES: Final = 512  # more than struct timex has
 
 
 def read_machine(ports: Iterable[int], ours: Iterable[int], data: Path | None) -> Machine:
-    """Look at everything; `ours` are ports that the cluster has, `data` is where logs are to be."""
+    """Return the facts; `ours` are ports of the cluster, `data` is the directory of the logs."""
     memory = dict(_meminfo())
     own = set(ours)
     return Machine(
@@ -45,12 +45,12 @@ def read_machine(ports: Iterable[int], ours: Iterable[int], data: Path | None) -
 
 
 def read_disk(path: Path) -> Disk:
-    """The disk that `path` is on, or will be when it is made."""
-    there = next(each for each in (path, *path.absolute().parents) if each.exists())
-    usage = os.statvfs(there)
+    """Return the disk of `path`, which need not exist yet."""
+    existing = next(each for each in (path, *path.absolute().parents) if each.exists())
+    usage = os.statvfs(existing)
     sync_ms, why = None, ""
     try:
-        sync_ms = _sync_ms(there)
+        sync_ms = _sync_ms(existing)
     except OSError as error:
         why = (error.strerror or str(error)).lower()
     return Disk(
@@ -63,7 +63,7 @@ def read_disk(path: Path) -> Disk:
 
 
 def _sync_ms(directory: Path) -> float:
-    """How long a small write takes to be on the disk; what most of them take."""
+    """Return the median time of a small write and its fsync."""
     took = []
     with tempfile.TemporaryFile(dir=directory, prefix="headrace-doctor-") as file:
         for _ in range(_SYNCS):
@@ -76,7 +76,7 @@ def _sync_ms(directory: Path) -> float:
 
 
 def _open_files() -> int | None:
-    """The hard limit: a broker raises its own to that."""
+    """Return the hard limit, to which a broker raises its soft limit."""
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     return None if hard == resource.RLIM_INFINITY else hard
 
@@ -99,7 +99,7 @@ def _number(path: Path) -> int | None:
 
 
 def _huge_pages() -> str | None:
-    """The word in brackets."""
+    """Return the word in brackets, the active mode."""
     try:
         words = Path("/sys/kernel/mm/transparent_hugepage/enabled").read_text().split()
     except OSError:
@@ -108,7 +108,7 @@ def _huge_pages() -> str | None:
 
 
 def _clock() -> bool | None:
-    """Whether the kernel counts its clock as kept right by somebody."""
+    """Return whether the kernel's clock is synchronised, for example by NTP."""
     adjtimex = getattr(ctypes.CDLL(None), "adjtimex", None)
     if adjtimex is None:
         return None

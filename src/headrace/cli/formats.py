@@ -1,4 +1,4 @@
-r"""How a record is printed and read: by a format such as `%k: %v\n`, or as a line of JSON. Always bytes."""
+r"""Print and read records as bytes: by a format such as `%k: %v\n`, or as a line of JSON."""
 
 import json
 import re
@@ -11,7 +11,7 @@ import click
 
 from headrace.client.records.one_by_one import Record
 
-LONGEST: Final = 100 * 1024**2  # bytes of one record on standard input; no broker takes more
+LONGEST: Final = 100 * 1024**2  # bytes of one record on standard input; no broker accepts more
 _CHUNK: Final = 64 * 1024
 _ESCAPES: Final = {"n": b"\n", "t": b"\t", "r": b"\r", "0": b"\0", "e": b"\x1b", "\\": b"\\"}
 
@@ -20,7 +20,7 @@ Part = Callable[[Record], bytes]
 FIELDS: Final[dict[str, Part]] = {
     "k": lambda record: record.key or b"",
     "v": lambda record: record.value or b"",
-    "s": lambda record: record.value or b"",  # kcat's name for it
+    "s": lambda record: record.value or b"",  # kcat's letter for the value
     "K": lambda record: b"%d" % (-1 if record.key is None else len(record.key)),
     "S": lambda record: b"%d" % (-1 if record.value is None else len(record.value)),
     "t": lambda record: record.topic.encode(),
@@ -33,11 +33,11 @@ FIELDS: Final[dict[str, Part]] = {
 
 
 class BadInput(click.ClickException):
-    """What was read is not what it should be."""
+    """A line, a record or a file that was read does not have the expected form."""
 
 
 def unescape(text: str) -> bytes:
-    r"""The bytes that `text` stands for: `\n`, `\t`, `\0`, `\\`, `\xff` are one byte each."""
+    r"""Return the bytes of `text`; the escapes `\n`, `\t`, `\0`, `\\`, `\xff` are one byte each."""
     done, position = bytearray(), 0
     while position < len(text):
         character = text[position]
@@ -59,7 +59,7 @@ def unescape(text: str) -> bytes:
 
 
 def compile_format(text: str) -> Part:
-    r"""A function that prints a record by a format: `%k %v %p %o %t %T %h`, escapes such as `\n`."""
+    r"""Return a function that formats a record: `%k %v %p %o %t %T %h`, escapes such as `\n`."""
     parts: list[Part | bytes] = []
     for token in re.findall(r"%.?|[^%]+", text, re.DOTALL):
         if not token.startswith("%"):
@@ -72,7 +72,7 @@ def compile_format(text: str) -> Part:
 
 
 def to_json(record: Record) -> bytes:
-    """One line; what is not UTF-8 becomes {"base64": …}."""
+    """Return one line of JSON; bytes that are not UTF-8 become {"base64": …}."""
     fields = {
         "topic": record.topic,
         "partition": record.partition,
@@ -86,7 +86,7 @@ def to_json(record: Record) -> bytes:
 
 
 def from_json(line: bytes, number: int) -> Record:
-    """The record that `to_json` printed; its key, value, headers and timestamp."""
+    """Return key, value, headers and timestamp of a record that `to_json` printed."""
     try:
         fields = json.loads(line)
         return Record(
@@ -123,7 +123,7 @@ def _time(value: Any) -> int | None:
 
 
 def split(stream: IO[bytes], delimiter: bytes) -> Iterator[bytes]:
-    """What stands between delimiters, as soon as it is there; a last piece needs none."""
+    """Yield the pieces between delimiters as soon as they arrive; the last piece needs no delimiter."""
     read = getattr(stream, "read1", stream.read)
     pending = bytearray()
     while chunk := read(_CHUNK):
@@ -134,6 +134,6 @@ def split(stream: IO[bytes], delimiter: bytes) -> Iterator[bytes]:
             yield from map(bytes, whole)
             pending = bytearray(rest)
         if len(pending) > LONGEST:
-            raise BadInput(f"a record of more than {LONGEST:,} bytes; is the delimiter right?")
+            raise BadInput(f"a record has more than {LONGEST:,} bytes; is the delimiter right?")
     if pending:
         yield bytes(pending)

@@ -1,38 +1,37 @@
-"""`headrace gateway`: HTTP for a cluster, as a process of its own."""
+"""`headrace gateway`: the HTTP gateway of a cluster, in the foreground."""
+
+from collections.abc import Sequence
 
 import click
 
 from headrace.cli import process
-from headrace.cli.machine.door import USUAL_PORT, listening
-from headrace.cli.session import Session, options
+from headrace.cli.machine.gateway import USUAL_PORT, listening
+from headrace.cli.session import Session, host_option, options, port_option
 
 
 @click.command()
-@click.option("--host", default="127.0.0.1", show_default=True, help="Where to listen.")
-@click.option(
-    "--port", type=click.IntRange(0, 65535), default=USUAL_PORT, show_default=True, help="0: any free one."
-)
+@host_option
+@port_option(USUAL_PORT, "The port to listen on; 0 for any free port.")
 @click.option(
     "--allowed-host",
     "--served-as",
     "names",
     metavar="NAME",
     multiple=True,
-    help="A name, of a proxy on this machine, that it may be asked by on the loopback; repeat for more.",
+    help="A Host header to accept on the loopback, such as the name of a proxy on this machine; repeatable.",
 )
 @options
-@click.pass_obj
-def gateway(session: Session, host: str, port: int, names: tuple[str, ...]) -> None:
+def gateway(session: Session, host: str, port: int, names: Sequence[str]) -> None:
     """Serve a cluster over HTTP:  headrace gateway --bootstrap 127.0.0.1:9092
 
     REST proxy, schema registry, administration, metrics for Prometheus, and the console for a browser, all at
-    one address. Prints `ready http=URL`; TERM or Ctrl-C stops it. There is no authentication: whoever reaches
-    the port may do everything.
+    one address. Prints `ready http=URL`; TERM or Ctrl-C stops it. There is no authentication: every client
+    that reaches the port may do everything.
     """
     process.run(_serve(session, host, port, names))
 
 
-async def _serve(session: Session, host: str, port: int, names: tuple[str, ...]) -> None:
+async def _serve(session: Session, host: str, port: int, names: Sequence[str]) -> None:
     from headrace.http.serving import STOP_S, serve  # noqa: PLC0415  not for --help
     from headrace.http.settings import GatewaySettings  # noqa: PLC0415
     from headrace.http.sockets import url_of  # noqa: PLC0415
@@ -40,4 +39,4 @@ async def _serve(session: Session, host: str, port: int, names: tuple[str, ...])
     with listening(host, port) as held:
         process.Readiness(as_json=session.as_json).say(http=url_of(held))
         settings = GatewaySettings(bootstrap=session.bootstrap, hosts=names)
-        await process.leaving_within(STOP_S, serve(settings, held))
+        await process.exit_within(STOP_S, serve(settings, held))

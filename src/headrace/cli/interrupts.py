@@ -8,7 +8,7 @@ from typing import Final
 import click
 
 # Read when the command starts, because Spark installs a handler of its own. `nohup` starts a command with HUP
-# ignored, and a script's `&` with INT ignored: they stay so, as in Kafka. TERM always stops.
+# ignored, and a script's `&` with INT ignored: both stay ignored, as in Kafka. TERM always stops.
 STOPPING: Final = (
     signal.SIGTERM,
     *(each for each in (signal.SIGINT, signal.SIGHUP) if signal.getsignal(each) is not signal.SIG_IGN),
@@ -17,9 +17,9 @@ STOPPING: Final = (
 
 @contextmanager
 def ctrl_c_waits() -> Iterator[None]:
-    """Have Ctrl-C interrupt behind this block, which starts Spark, not in it; a second one does not wait.
+    """Delay the first Ctrl-C to the end of this block, which starts Spark; a second one interrupts at once.
 
-    A Java whose Python goes before the two have met stays for ever.
+    A Java process whose Python parent ends before the two have connected would never end.
     """
     pressed = 0
 
@@ -28,7 +28,7 @@ def ctrl_c_waits() -> Iterator[None]:
         pressed += 1
         if pressed > 1:
             raise KeyboardInterrupt
-        click.echo("ending as soon as Spark has started; once more ends it at once", err=True)
+        click.echo("stopping as soon as Spark has started; Ctrl-C again stops at once", err=True)
 
     before = signal.getsignal(signal.SIGINT)
     if before is not signal.SIG_IGN:
@@ -36,7 +36,7 @@ def ctrl_c_waits() -> Iterator[None]:
     try:
         yield
     finally:
-        if signal.getsignal(signal.SIGINT) is press:  # Spark puts one of its own there
+        if signal.getsignal(signal.SIGINT) is press:  # Spark installs a handler of its own
             signal.signal(signal.SIGINT, before)
     if pressed:
         raise KeyboardInterrupt

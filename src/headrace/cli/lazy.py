@@ -1,4 +1,4 @@
-"""A command group that imports a command only when it runs: `headrace --help` needs none of them."""
+"""A command group that imports a command only when it runs, so that `headrace --help` is fast."""
 
 from collections.abc import Iterator, Mapping
 from importlib import import_module
@@ -11,7 +11,7 @@ COMMANDS: Final = "Commands"
 
 
 class Lazy(NamedTuple):
-    """Where a command is, the line about it in the list of commands, and the heading it stands under."""
+    """Where a command is defined, its line in the list of commands, and the heading of that list."""
 
     module: str
     attribute: str
@@ -20,10 +20,10 @@ class Lazy(NamedTuple):
 
 
 class LazyGroup(click.Group):
-    """Knows commands from a table, beside those it was given.
+    """A group with a table of commands that are imported on use, besides commands added as usual.
 
-    A command's own `--help` imports it, the list of all does not. The line about a command that was given is
-    the beginning of its help, without the example.
+    `--help` of the group imports none of the table's commands. The line of a command that was added as usual
+    is the first line of its help, without the example after the colon.
     """
 
     def __init__(self, *args: object, table: Mapping[str, Lazy] | None = None, **settings: object) -> None:
@@ -52,14 +52,13 @@ class LazyGroup(click.Group):
                 formatter.write_dl(rows)
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
-        """The names of commands, out of the table; whoever presses Tab waits for no import."""
+        """Return the names of commands from the table, without an import: the user waits for Tab."""
         named = [
             CompletionItem(name, help=text) for name, text in self._lines(ctx) if name.startswith(incomplete)
         ]
         return [*named, *click.Command.shell_complete(self, ctx, incomplete)]
 
     def _lines(self, ctx: click.Context) -> Iterator[tuple[str, str]]:
-        """What each command does."""
         for name in self.list_commands(ctx):
             if name in self._table:
                 yield name, self._table[name].help

@@ -1,4 +1,4 @@
-"""`headrace log`: a partition's files, without a broker."""
+"""`headrace log`: check the files of a partition, without a broker."""
 
 import sys
 from pathlib import Path
@@ -6,9 +6,8 @@ from pathlib import Path
 import click
 
 from headrace.cli.lazy import LazyGroup
-from headrace.cli.progress import bar
-from headrace.cli.session import Session, as_json_option, table
-from headrace.cli.texts import count
+from headrace.cli.output import bar, count, table
+from headrace.cli.session import Session, json_option
 from headrace.storage.errors import StorageError
 from headrace.storage.verify import SegmentReport
 from headrace.storage.verify import verify as verify_log
@@ -16,18 +15,17 @@ from headrace.storage.verify import verify as verify_log
 
 @click.group(cls=LazyGroup)
 def log() -> None:
-    """Look at a partition's files on disk."""
+    """Check the files of a partition on disk."""
 
 
 @log.command()
 @click.argument("directory", type=click.Path(exists=True, file_okay=False, path_type=Path))
-@as_json_option
-@click.pass_obj
+@json_option
 def verify(session: Session, directory: Path) -> None:
     """Check every batch and index entry:  headrace log verify /var/lib/headrace/orders-0
 
-    Changes nothing. Stop the broker first, or expect the newest segment's end to be in motion. Exit status 1
-    if there is damage.
+    Changes nothing. Stop the broker first: it may be writing to the end of the newest segment. Exit status 1
+    if a segment is damaged.
     """
     total = sum(each.stat().st_size for each in directory.glob("*.log"))
     reports = []
@@ -35,7 +33,8 @@ def verify(session: Session, directory: Path) -> None:
         for report in verify_log(directory):
             reports.append(report)
             advance(report.size)
-    session.show([_plain(each) for each in reports], lambda: table(_COLUMNS, map(_row, reports)))
+    columns = ("segment", "bytes", "batches", "offsets", "state")
+    session.show([_plain(each) for each in reports], lambda: table(columns, map(_row, reports)))
     problems = [problem for report in reports for problem in report.problems]
     for problem in problems if not session.as_json else ():
         click.echo(f"  {problem}", err=True)
@@ -43,9 +42,6 @@ def verify(session: Session, directory: Path) -> None:
         raise StorageError(f"{directory}: {count(len(problems), 'problem')}")
     if problems:
         sys.exit(1)
-
-
-_COLUMNS = ("segment", "bytes", "batches", "offsets", "state")
 
 
 def _row(report: SegmentReport) -> tuple[object, ...]:

@@ -1,7 +1,8 @@
-"""`headrace`: the one command, and the one place where an error becomes a line on stderr."""
+"""`headrace`: the list of commands, and the one place where an error becomes a line on stderr."""
 
 import json
 import logging
+import os
 import sys
 from collections.abc import Mapping
 from types import MappingProxyType
@@ -11,65 +12,40 @@ import click
 
 from headrace import __version__
 from headrace.cli.lazy import Lazy, LazyGroup
-from headrace.cli.session import Halfway, Session, options
-from headrace.cli.streams import open_closed
-from headrace.cli.texts import INTERRUPTED
+from headrace.cli.session import INTERRUPTED, PartlyDone, Session, root_options
 
-SERVERS: Final = "Run"
-RECORDS: Final = "Records"
-ADMINISTRATION: Final = "Look and change"
-TOOLS: Final = "Try and check"
-
+_SECTIONS: Final = {
+    "Run": {
+        "up": "Run a broker, or a cluster of brokers, on this machine.",
+        "broker": "Run one broker; list and describe the brokers of a cluster.",
+        "gateway": "Serve a cluster over HTTP: REST, schemas, console.",
+        "coordinator": "Run the embedded coordinator.",
+        "zookeeper": "Run Apache ZooKeeper.",
+    },
+    "Records": {
+        "produce": "Write records to a topic.",
+        "consume": "Print the records of topics, alone or as a member of a group.",
+        "pipeline": "Run pipelines on Spark: from topics into topics and tables.",
+    },
+    "Look and change": {
+        "topic": "Create, list, describe, alter and delete topics.",
+        "group": "List, describe, reset and delete consumer groups.",
+        "schema": "Register, check, compare and delete schemas.",
+        "cluster": "Show the state of a cluster; move partitions and leaders.",
+        "config": "Show and change settings of topics and brokers.",
+        "log": "Check the files of a partition on disk.",
+    },
+    "Try and check": {
+        "bench": "Measure throughput and latency on this machine.",
+        "completion": "Print a completion script for bash, zsh or fish.",
+        "demo": "Watch a cluster and a Spark pipeline survive a kill -9.",
+        "doctor": "Check the machine and a cluster, and advise what to do.",
+    },
+}
 COMMANDS: Final = {
-    "up": Lazy("headrace.cli.up", "up", "Run a broker, or a cluster of them, with all it needs.", SERVERS),
-    "broker": Lazy("headrace.cli.broker", "broker", "Run a broker; list and describe those there.", SERVERS),
-    "gateway": Lazy(
-        "headrace.cli.gateway", "gateway", "Serve a cluster over HTTP: REST, schemas, console.", SERVERS
-    ),
-    "coordinator": Lazy("headrace.cli.coordinator", "coordinator", "Run the embedded coordinator.", SERVERS),
-    "zookeeper": Lazy("headrace.cli.zookeeper", "zookeeper", "Run Apache ZooKeeper itself.", SERVERS),
-    "produce": Lazy("headrace.cli.produce", "produce", "Write records to a topic.", RECORDS),
-    "consume": Lazy(
-        "headrace.cli.consume",
-        "consume",
-        "Print the records of topics, alone or as a member of a group.",
-        RECORDS,
-    ),
-    "pipeline": Lazy(
-        "headrace.cli.pipeline", "pipeline", "Run pipelines on Spark: topics into topics and tables.", RECORDS
-    ),
-    "topic": Lazy(
-        "headrace.cli.topic", "topic", "Create, list, describe, alter and delete topics.", ADMINISTRATION
-    ),
-    "group": Lazy(
-        "headrace.cli.group", "group", "List, describe, reset and delete consumer groups.", ADMINISTRATION
-    ),
-    "schema": Lazy(
-        "headrace.cli.schema", "schema", "Register, check, compare and delete schemas.", ADMINISTRATION
-    ),
-    "cluster": Lazy(
-        "headrace.cli.cluster",
-        "cluster",
-        "Show a cluster's state; move partitions, leaders and brokers.",
-        ADMINISTRATION,
-    ),
-    "config": Lazy(
-        "headrace.cli.config", "config", "Show and change settings of topics and brokers.", ADMINISTRATION
-    ),
-    "log": Lazy("headrace.cli.log", "log", "Look at a partition's files on disk.", ADMINISTRATION),
-    "bench": Lazy("headrace.cli.bench", "bench", "See how fast it is on this machine.", TOOLS),
-    "completion": Lazy(
-        "headrace.cli.completion", "completion", "Print what completes commands in bash, zsh or fish.", TOOLS
-    ),
-    "demo": Lazy(
-        "headrace.cli.demo",
-        "demo",
-        "See a cluster and a Spark pipeline survive a kill -9.",
-        TOOLS,
-    ),
-    "doctor": Lazy(
-        "headrace.cli.doctor", "doctor", "Check the machine and a cluster, and say what to do.", TOOLS
-    ),
+    name: Lazy(f"headrace.cli.{name}", name, line, section)
+    for section, lines in _SECTIONS.items()
+    for name, line in lines.items()
 }
 
 
@@ -83,16 +59,16 @@ A first look, in two terminals:
 """,
 )
 @click.version_option(__version__, prog_name="headrace")
-@options
+@root_options
 @click.pass_context
 def commands(context: click.Context) -> None:
     """A distributed, replicated commit log that any Kafka client can use."""
-    context.ensure_object(Session).look_around()
+    context.ensure_object(Session).read_environment()
 
 
 def main() -> NoReturn:
-    """Run the command line. A failure the product knows ends in one sentence and exit status 1."""
-    open_closed()
+    """Run the command line; an expected error becomes one line on stderr and exit status 1."""
+    _open_closed_streams()
     logging.basicConfig(format="headrace: %(message)s", level=logging.WARNING)
     session = Session()
     try:
@@ -100,13 +76,13 @@ def main() -> NoReturn:
     except click.UsageError as error:
         if (
             type(error).__name__ == "NoArgsIsHelpError"
-        ):  # a bare `headrace group`; older releases of click exit
+        ):  # `headrace group` alone; older releases of click exit
             click.echo(error.format_message(), err=True)
             sys.exit(error.exit_code)
-        session.as_json |= "--json" in sys.argv  # it may stand behind what is wrong
+        session.as_json |= "--json" in sys.argv  # click stops parsing at the error, --json may follow it
         _fail(session, _usage(error), error.exit_code)
     except click.ClickException as error:
-        done = error.done if isinstance(error, Halfway) else {}
+        done = error.done if isinstance(error, PartlyDone) else {}
         _fail(session, error.format_message(), error.exit_code, done)
     except (click.Abort, KeyboardInterrupt):
         sys.exit(INTERRUPTED)
@@ -116,11 +92,18 @@ def main() -> NoReturn:
         _fail(session, _sentence(error), 1)
 
 
+def _open_closed_streams() -> None:
+    """Open /dev/null for standard streams that were closed by the caller (`>&-`): Python has None there."""
+    for name, mode in {"stdin": "r", "stdout": "w", "stderr": "w"}.items():
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: SIM115, PTH123  until the exit
+
+
 def known_errors() -> tuple[type[Exception], ...]:
-    """The errors whose message is a sentence for a person. Imported only when there is one to look at."""
+    """Return the errors whose message is a sentence for the user; imported only after an error."""
     from headrace.broker.errors import StartRefused  # noqa: PLC0415
     from headrace.broker.settings import InvalidSetting  # noqa: PLC0415
-    from headrace.cli.process import Refused  # noqa: PLC0415
+    from headrace.cli.process import CommandFailed  # noqa: PLC0415
     from headrace.client.errors import ClientError  # noqa: PLC0415
     from headrace.coordination.errors import CoordinationError  # noqa: PLC0415
     from headrace.ports import PortsTaken  # noqa: PLC0415
@@ -128,22 +111,12 @@ def known_errors() -> tuple[type[Exception], ...]:
     from headrace.spark.errors import SparkError  # noqa: PLC0415
     from headrace.storage.errors import StorageError  # noqa: PLC0415
 
-    return (
-        ClientError,
-        CoordinationError,
-        InvalidSetting,
-        KafkaError,
-        OSError,
-        PortsTaken,
-        Refused,
-        SparkError,
-        StartRefused,
-        StorageError,
-    )
+    of_servers = (CoordinationError, InvalidSetting, PortsTaken, StartRefused, StorageError)
+    return (ClientError, CommandFailed, KafkaError, OSError, SparkError, *of_servers)
 
 
 def _sentence(error: Exception) -> str:
-    """What it says; of the system's own errors without their numbers."""
+    """Return the message of `error`; an OSError is shown without its number."""
     if isinstance(error, OSError) and error.strerror and error.filename is not None:
         return f"{error.filename}: {error.strerror.lower()}"
     return str(error)
@@ -158,8 +131,8 @@ def _usage(error: click.UsageError) -> str:
 def _fail(
     session: Session, sentence: str, status: int, done: Mapping[str, object] = MappingProxyType({})
 ) -> NoReturn:
-    """One line on stderr: for a machine, an object with an `error`, and what was done before it."""
+    """Print one line on stderr and exit; with --json an object with `error` and what is `done`."""
     line = " ".join(sentence.split())
-    said = json.dumps({"error": line, **done}, ensure_ascii=False) if session.as_json else f"headrace: {line}"
-    click.echo(said, err=True)
+    as_json = json.dumps({"error": line, **done}, ensure_ascii=False)
+    click.echo(as_json if session.as_json else f"headrace: {line}", err=True)
     sys.exit(status)

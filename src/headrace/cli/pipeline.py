@@ -1,23 +1,115 @@
-"""`headrace pipeline`: init, check, explain, run, status, stop, reset, replay."""
+"""`headrace pipeline`: the commands, and the pipeline that a command is about: a file, or a project."""
 
-from typing import Final
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from headrace.cli.interrupts import ctrl_c_waits
 from headrace.cli.lazy import Lazy, LazyGroup
+from headrace.cli.session import Session
+from headrace.pipeline.errors import PipelineError
+from headrace.pipeline.paths import local_directory
+from headrace.pipeline.state import DIRECTORY, State
 
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from headrace.pipeline.declaration import Pipeline
+
+SPECS: Final = ("spark-pipeline.yml", "spark-pipeline.yaml")
 COMMANDS: Final = {
-    "check": Lazy("headrace.cli.pipeline_check", "check", "Look whether a pipeline would run."),
-    "explain": Lazy("headrace.cli.pipeline_explain", "explain", "Show what a pipeline is about to do."),
-    "init": Lazy("headrace.cli.pipeline_init", "init", "Make a pipeline to begin with."),
-    "replay": Lazy("headrace.cli.pipeline_again", "replay", "Have records since some time read again."),
-    "reset": Lazy("headrace.cli.pipeline_again", "reset", "Forget how far a pipeline is."),
-    "run": Lazy("headrace.cli.pipeline_run", "run", "Run a pipeline, and show how it gets on."),
-    "status": Lazy("headrace.cli.pipeline_status", "status", "Show how pipelines stand."),
-    "stop": Lazy("headrace.cli.pipeline_status", "stop", "End a pipeline after the batches it is at."),
+    "check": Lazy("headrace.cli.pipeline_plan", "check", "Check whether a pipeline would run."),
+    "explain": Lazy("headrace.cli.pipeline_plan", "explain", "Show what a pipeline would do."),
+    "init": Lazy("headrace.cli.pipeline_init", "init", "Create a pipeline to start from."),
+    "replay": Lazy("headrace.cli.pipeline_state", "replay", "Read the records since a time again."),
+    "reset": Lazy("headrace.cli.pipeline_state", "reset", "Delete the checkpoints of a pipeline."),
+    "run": Lazy("headrace.cli.pipeline_run", "run", "Run a pipeline, and show its progress."),
+    "status": Lazy("headrace.cli.pipeline_state", "status", "Show the state of pipelines."),
+    "stop": Lazy("headrace.cli.pipeline_state", "stop", "Stop a pipeline after its current batches."),
 }
 
 
 @click.group(cls=LazyGroup, table=COMMANDS)
 def pipeline() -> None:
     """Run pipelines on Spark: from topics, through functions of DataFrames, into topics and tables."""
+
+
+class LocalDirectory(click.Path):
+    """A directory of this machine, given as a path or as a file: URL."""
+
+    def __init__(self, what: str) -> None:
+        super().__init__(file_okay=False, path_type=Path)
+        self._what = what
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        given = os.fspath(value)
+        try:
+            found = local_directory(given, self._what)
+        except PipelineError as error:
+            self.fail(str(error), param, ctx)
+        return super().convert(found if given.lower().startswith("file:") else given, param, ctx)
+
+
+file_argument = click.argument("path", metavar="FILE", type=click.Path(path_type=Path))
+state_option = click.option(
+    "--state",
+    "root",
+    metavar="DIR",
+    type=LocalDirectory("the state of a pipeline"),
+    help=f"The directory of checkpoints. Default: {DIRECTORY} beside the file.",
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OpenedPipeline:
+    """A pipeline from a file, the cluster it talks to, and its state."""
+
+    path: Path
+    pipeline: "Pipeline"
+    bootstrap: str
+    state: State
+
+
+def open_pipeline(session: Session, path: Path, root: Path | None) -> OpenedPipeline:
+    """Load the pipeline in a file; change to the file's directory, because its paths are relative to it."""
+    from headrace.pipeline.loader import load  # noqa: PLC0415  the file may import Spark
+
+    path, root = with_suffix(path).absolute(), root and root.absolute()
+    if project(path) is not None:
+        raise PipelineError(
+            f"{path.name} is a project of Spark Declarative Pipelines: it can be checked, run and stopped"
+        )
+    if path.parent.is_dir():
+        os.chdir(path.parent)
+    pipeline = load(path)
+    return OpenedPipeline(
+        path=path,
+        pipeline=pipeline,
+        bootstrap=session.named or pipeline.bootstrap or session.bootstrap,
+        state=State(root or path.parent / DIRECTORY, pipeline.name),
+    )
+
+
+def inspection_session(opened: OpenedPipeline) -> "SparkSession":
+    """Return a small Spark session that can inspect a pipeline, but not run it."""
+    from headrace.spark.launcher import session  # noqa: PLC0415
+
+    settings = opened.pipeline.settings
+    with ctrl_c_waits():
+        return session(opened.pipeline.name, master="local[1]", settings=settings, log=Path(os.devnull))
+
+
+def with_suffix(path: Path) -> Path:
+    """Return trucks.py for `trucks` if only that file exists."""
+    beside = path.with_name(f"{path.name}.py")
+    return beside if not path.exists() and beside.is_file() else path
+
+
+def project(path: Path) -> Path | None:
+    """Return the specification of a project if `path` is its file or its directory."""
+    if path.name in SPECS and path.is_file():
+        return path
+    return next((path / name for name in SPECS if (path / name).is_file()), None)

@@ -1,39 +1,52 @@
-"""`headrace pipeline run`: until Ctrl-C, or to the end of what is there."""
+"""`headrace pipeline run`: run a pipeline until Ctrl-C, or to the end of its topics; show its progress."""
 
 import signal
 import sys
+import threading
+import time
 import traceback
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager
+from datetime import timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import click
 
 from headrace.cli.interrupts import STOPPING, ctrl_c_waits
-from headrace.cli.pipeline_files import Opened, found, open_pipeline, project, state_option
-from headrace.cli.pipeline_view import watching
-from headrace.cli.session import Session, options
-from headrace.cli.texts import count, pairs
+from headrace.cli.output import UNKNOWN, count, size, table, together
+from headrace.cli.pipeline import (
+    OpenedPipeline,
+    file_argument,
+    open_pipeline,
+    project,
+    state_option,
+    with_suffix,
+)
+from headrace.cli.pipeline_state import COLUMNS, row, seconds, watermark
+from headrace.cli.session import Session, options, pairs
 from headrace.pipeline.errors import PipelineError
+from headrace.pipeline.summing import Figures
 from headrace.spark.launcher import LOCAL
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from rich.console import RenderableType
 
-    from headrace.pipeline.progress import Observer
+    from headrace.pipeline.progress import Observer, Progress
     from headrace.pipeline.runner import Runner
+
+_REFRESHES_PER_S: Final = 4
+_WORST: Final = 3  # partitions that are named
 
 
 @click.command()
-@click.argument("path", metavar="FILE", type=click.Path(path_type=Path))
+@file_argument
 @click.option("--master", metavar="URL", default=LOCAL, show_default=True, help="A Spark cluster: spark://…")
 @state_option
-@click.option("--once", is_flag=True, help="To the end of what is there now, then end.")
+@click.option("--once", is_flag=True, help="Read to the current end of the topics, then stop.")
 @click.option("--set", "settings", metavar="NAME=VALUE", multiple=True, help="A setting of Spark's.")
-@click.option("--trace", is_flag=True, help="If it fails, also print the stack of Java's frames.")
+@click.option("--trace", is_flag=True, help="If it fails, also print the Java stack trace.")
 @options
-@click.pass_obj
 def run(
     session: Session,
     path: Path,
@@ -46,15 +59,15 @@ def run(
 ) -> None:
     """Run a pipeline:  headrace pipeline run trucks.py
 
-    Topics that results or dead letters go to are created if they are not there. Ctrl-C ends it after the
-    batches that are under way, and the same command goes on from there. FILE may also be the directory of a
-    Spark Declarative Pipelines project: it runs to the end of what is there.
+    Topics for results and dead letters are created if they do not exist. Ctrl-C stops the pipeline after its
+    current batches, and the same command continues from there. FILE may also be the directory of a Spark
+    Declarative Pipelines project, which runs to the current end of its topics.
     """
     own = pairs(settings, "--set")
-    if project(found(path)) is not None:
+    if project(with_suffix(path)) is not None:
         from headrace.cli.pipeline_triggered import run_project  # noqa: PLC0415
 
-        run_project(session, found(path), root, master=master, settings=own)
+        run_project(session, with_suffix(path), root, master=master, settings=own)
         return
     opened = open_pipeline(session, path, root)
     try:
@@ -65,18 +78,20 @@ def run(
         raise
 
 
-def _run(session: Session, opened: Opened, master: str, settings: "Mapping[str, str]", *, once: bool) -> None:
+def _run(
+    session: Session, opened: OpenedPipeline, master: str, settings: Mapping[str, str], *, once: bool
+) -> None:
     with opened.state.running(), ExitStack() as stack:
         _prepare(session, opened)
-        view = stack.enter_context(watching(session, opened, master))
+        view = stack.enter_context(_view(session, opened, master))
         runner, observers = _start_spark(stack, opened, master, settings)
         observers.append(view)
-        with _ended_by_signals(session, runner):
+        with _stopped_by_signals(session, runner):
             runner.run(to_the_end=once)
 
 
-def _prepare(session: Session, opened: Opened) -> None:
-    """Whatever can go wrong without Spark had better do so before Spark has started."""
+def _prepare(session: Session, opened: OpenedPipeline) -> None:
+    """Check directories and create topics before Spark starts, so that their errors come early."""
     from headrace.pipeline.parquet_files import check_directory  # noqa: PLC0415
     from headrace.pipeline.targets import Parquet  # noqa: PLC0415
     from headrace.pipeline.topics import create, missing_topics  # noqa: PLC0415
@@ -92,10 +107,10 @@ def _prepare(session: Session, opened: Opened) -> None:
 
 
 def _start_spark(
-    stack: ExitStack, opened: Opened, master: str, settings: "Mapping[str, str]"
+    stack: ExitStack, opened: OpenedPipeline, master: str, settings: Mapping[str, str]
 ) -> "tuple[Runner, list[Observer]]":
     from headrace.pipeline.observers import Groups, History  # noqa: PLC0415
-    from headrace.pipeline.runner import Runner  # noqa: PLC0415  it is Spark's from here on
+    from headrace.pipeline.runner import Runner  # noqa: PLC0415  imports Spark
     from headrace.spark.launcher import session as spark_session  # noqa: PLC0415
 
     log = opened.state.path / "spark.log"
@@ -110,13 +125,13 @@ def _start_spark(
 
 
 @contextmanager
-def _ended_by_signals(session: Session, runner: "Runner") -> Iterator[None]:
+def _stopped_by_signals(session: Session, runner: "Runner") -> Iterator[None]:
     def stop(_number: int, _frame: object) -> None:
         runner.stop()
         if not session.as_json:
-            click.echo("ending after the batches that are under way; once more ends it at once")
+            click.echo("stopping after the current batches; Ctrl-C again stops at once")
 
-    # Spark has put a handler for Ctrl-C there that would cut its batches off.
+    # Spark has installed a handler for Ctrl-C that would interrupt its batches.
     before = {each: signal.signal(each, stop) for each in STOPPING}
     try:
         yield
@@ -128,6 +143,129 @@ def _ended_by_signals(session: Session, runner: "Runner") -> Iterator[None]:
 def _print_trace(error: PipelineError) -> None:
     cause = error.__cause__
     traceback.print_exception(error if cause is None else cause, file=sys.stderr)
-    frames = getattr(cause, "_stackTrace", None)  # of Java's
+    frames = getattr(cause, "_stackTrace", None)  # of Java
     if frames:
         click.echo(frames, err=True)
+
+
+# -- progress: a live table on a terminal, a line for every batch elsewhere ------------------------
+
+
+@contextmanager
+def _view(session: Session, opened: OpenedPipeline, master: str) -> "Iterator[Observer]":
+    """Yield an observer that shows progress; print a last line for each query at the end of the block."""
+    figures = QueryFigures()
+    names = [opened.pipeline.query_name(each) for each in opened.pipeline.sinks]
+    head = f"pipeline {opened.pipeline.name} on {opened.bootstrap}, Spark {master}"
+    if session.as_json:
+        yield lambda progress: _print(progress.encode())
+        return
+    try:
+        if not sys.stdout.isatty():
+            click.echo(f"{head}: starting")
+            yield figures.print_lines
+        else:
+            with _live(figures, head, names):
+                yield figures
+    finally:
+        for each in figures.all():
+            click.echo(in_short(each))
+
+
+class QueryFigures:
+    """The figures of every query; Spark's threads update them, ours reads them."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._figures: dict[str, Figures] = {}
+
+    def __call__(self, progress: "Progress") -> None:
+        with self._lock:
+            self._figures.setdefault(progress.query, Figures(progress.query)).take(progress)
+
+    def print_lines(self, progress: "Progress") -> None:
+        self(progress)
+        if progress.event in {"started", "failed"} or progress.rows or progress.written:
+            _print(in_one_line(progress))
+
+    def last(self, query: str) -> "Progress | None":
+        """Return the last batch of a query."""
+        with self._lock:
+            return self._figures[query].last if query in self._figures else None
+
+    def all(self) -> list[Figures]:
+        with self._lock:
+            return [self._figures[name] for name in sorted(self._figures)]
+
+
+def _print(line: str | bytes) -> None:
+    click.echo(line)
+    sys.stdout.flush()
+
+
+@contextmanager
+def _live(figures: QueryFigures, head: str, names: list[str]) -> Iterator[None]:
+    from rich.live import Live  # noqa: PLC0415  slow to import
+
+    began = time.monotonic()
+
+    def draw() -> "RenderableType":
+        return draw_queries(head, figures.all(), names, time.monotonic() - began)
+
+    with Live(get_renderable=draw, refresh_per_second=_REFRESHES_PER_S, transient=True):
+        yield
+
+
+def draw_queries(
+    head: str, queries: Sequence[Figures], names: Sequence[str], since_s: float
+) -> "RenderableType":
+    """Return a table of all queries, also of those that have not started, and remarks on lag and errors."""
+    shown = {each: Figures(each) for each in names} | {each.query: each for each in queries}
+    rows = [row(each, each.query.partition(".")[2]) for each in shown.values()]
+    parts: list[RenderableType] = [
+        f"{head}, for {timedelta(seconds=int(since_s))}; Ctrl-C stops it",
+        table(COLUMNS, rows),
+    ]
+    if remarks := list(_remarks(list(shown.values()))):
+        parts.append("\n".join(remarks))
+    return together(parts)
+
+
+def _remarks(queries: Sequence[Figures]) -> Iterator[str]:
+    for each in queries:
+        if worst := each.worst(_WORST):
+            partitions = ", ".join(f"{partition} {lag:,}" for partition, lag in worst)
+            yield f"{each.query} lags most in {partitions}"
+    for each in queries:
+        if each.error:
+            yield f"{each.query} failed: {each.error}"
+
+
+def in_one_line(progress: "Progress") -> str:
+    """Return the log line of a batch, a start or an end."""
+    if progress.event == "failed":
+        return f"{progress.query} failed: {progress.error}"
+    if progress.event != "batch":
+        return f"{progress.query} {progress.event}"
+    parts = [
+        f"{progress.query} batch {progress.batch}: {_flow(progress)}",
+        seconds(progress.took_ms),
+        f"lag {progress.lag:,}",
+    ]
+    if progress.state_rows:
+        parts.append(f"state {progress.state_rows:,} rows, {size(progress.state_bytes)}")
+    if (mark := watermark(progress.watermark)) != UNKNOWN:
+        parts.append(f"watermark {mark}")
+    return ", ".join(parts)
+
+
+def in_short(figures: Figures) -> str:
+    """Return the last line about a query."""
+    ended = "ended" if figures.event in {"batch", "idle", "started"} else figures.event
+    batches = f"{figures.batches:,} batch{'' if figures.batches == 1 else 'es'}"
+    lag = f", lag {figures.last.lag:,}" if figures.last is not None else ""
+    return f"{figures.query} {ended}: {batches}, {_flow(figures)}{lag}"
+
+
+def _flow(figures: "Progress | Figures") -> str:
+    return f"{count(figures.rows, 'row')} in, {figures.written:,} out"

@@ -1,4 +1,4 @@
-"""Triggered pipelines: projects of Spark Declarative Pipelines, run by Spark's own command."""
+"""Triggered pipelines: projects of Spark Declarative Pipelines, which Spark's own command runs."""
 
 import contextlib
 import json
@@ -13,30 +13,30 @@ from typing import Final
 import click
 
 from headrace.background import BackgroundThread
-from headrace.cli.pipeline_files import project
+from headrace.cli.pipeline import project
 from headrace.cli.session import Session
 from headrace.pipeline.errors import PipelineError, in_words
 from headrace.pipeline.state import DIRECTORY, State
 
 _HIVE: Final = {
-    # Without a catalog that remembers tables, a second run finds their directories taken.
+    # Without a persistent catalog, a second run fails because the directories of its tables exist.
     "spark.sql.catalogImplementation": "hive",
 }
 
-_NOISE: Final = "ignore::UserWarning:pyspark.sql.connect.conf"  # it tries to set the above a second time
+_NOISE: Final = "ignore::UserWarning:pyspark.sql.connect.conf"  # Spark tries to set the catalog twice
 
 
 def run_project(
     session: Session, path: Path, root: Path | None, *, master: str, settings: Mapping[str, str]
 ) -> None:
-    """Run it to the end of what is there."""
-    tell = _as_object if session.as_json else _as_it_is
+    """Run the project to the current end of its topics."""
+    tell = _print_json if session.as_json else _print
     _spark_pipelines("run", session, path, root, master=master, settings=settings, tell=tell)
 
 
 def check_project(session: Session, path: Path, root: Path | None) -> None:
-    """Let Spark look at all that it is made of."""
-    tell = _not_at_all if session.as_json else _as_it_is
+    """Have Spark check the project."""
+    tell = _print_nothing if session.as_json else _print
     _spark_pipelines("dry-run", session, path, root, master="local[1]", settings={}, tell=tell)
     says = "Spark has found nothing wrong"
     session.show(
@@ -45,16 +45,16 @@ def check_project(session: Session, path: Path, root: Path | None) -> None:
     )
 
 
-def _as_it_is(line: str) -> None:
+def _print(line: str) -> None:
     click.echo(line, nl=False)
 
 
-def _as_object(line: str) -> None:
+def _print_json(line: str) -> None:
     click.echo(json.dumps({"line": line.rstrip("\n")}, ensure_ascii=False))
 
 
-def _not_at_all(_line: str) -> None:
-    """What there is to say is one object, at the end."""
+def _print_nothing(_line: str) -> None:
+    """Print nothing: --json prints one object at the end."""
 
 
 def _spark_pipelines(
@@ -70,30 +70,27 @@ def _spark_pipelines(
     from headrace.spark.launcher import defaults, prepare  # noqa: PLC0415
 
     if not master.startswith(("local", "sc://")):
-        raise PipelineError(f"a project runs locally or by Spark Connect, sc://HOST, not on {master}")
+        raise PipelineError(f"a project runs locally or with Spark Connect (sc://HOST), not on {master}")
     spec = project(path)
     assert spec is not None, path
     spec = spec.absolute()
-    kept = (root or spec.parent / DIRECTORY).absolute()
-    state = State(kept, spec.parent.name)
+    state = State((root or spec.parent / DIRECTORY).absolute(), spec.parent.name)
     prepare()
     conf = {**defaults(master), **_HIVE, **settings}
-    conf["spark.hadoop.javax.jdo.option.ConnectionURL"] = _metastore(state.path)
+    metastore = (
+        f"jdbc:derby:;databaseName={state.path / 'metastore'};create=true"  # not in the current directory
+    )
+    conf["spark.hadoop.javax.jdo.option.ConnectionURL"] = metastore
     conf["spark.driver.extraJavaOptions"] += f" -Dderby.system.home={state.path}"  # its log goes there
     command = [_program(), verb, "--spec", str(spec), "--remote", master]
     with state.running():
-        # In a file, for of settings on the command line Spark Connect may lose some on their way.
+        # In a file, because Spark Connect loses some settings of the command line.
         configuration = state.path / "conf"
         configuration.mkdir(exist_ok=True)
         lines = [f"{name} {value}\n" for name, value in conf.items()]
         (configuration / "spark-defaults.conf").write_text("".join(lines))
-        said = {"HEADRACE_BOOTSTRAP": session.bootstrap, "SPARK_CONF_DIR": str(configuration)}
-        _follow(command, spec.parent, {**os.environ, **said, "PYTHONWARNINGS": _NOISE}, tell)
-
-
-def _metastore(directory: Path) -> str:
-    """What is known of tables is kept with the state, not where one happens to be."""
-    return f"jdbc:derby:;databaseName={directory / 'metastore'};create=true"
+        environment = {"HEADRACE_BOOTSTRAP": session.bootstrap, "SPARK_CONF_DIR": str(configuration)}
+        _follow(command, spec.parent, {**os.environ, **environment, "PYTHONWARNINGS": _NOISE}, tell)
 
 
 def _program() -> str:
@@ -105,7 +102,7 @@ def _program() -> str:
 def _follow(
     command: Sequence[str], directory: Path, environment: Mapping[str, str], tell: Callable[[str], None]
 ) -> None:
-    """Run it, with its lines as they come; PipelineError in a sentence if it fails."""
+    """Run the command and pass on its lines as they arrive; raise PipelineError if it fails."""
     signal.signal(signal.SIGTERM, _exit)
     process = subprocess.Popen(  # noqa: S603  Spark's own program
         command,
@@ -114,11 +111,11 @@ def _follow(
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
-        start_new_session=True,  # Java and the Python that it starts end together
+        start_new_session=True,  # so that Java and the Python that it starts are stopped together
     )
     assert process.stdout is not None
     assert process.stderr is not None
-    said = ["the run has failed, and Spark has said why above\n"]  # unless there are better words
+    said = ["the run has failed, for the reason above\n"]  # unless the output has an error message
     listening = BackgroundThread(
         said.extend, args=(process.stderr,), name="pipeline-stderr", stop=process.kill
     )

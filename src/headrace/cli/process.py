@@ -4,54 +4,57 @@ import asyncio
 import atexit
 import contextlib
 import fcntl
+import json
 import logging
 import os
 import signal
 import sys
 import threading
 from collections.abc import Callable, Coroutine, Iterator
+from datetime import UTC, datetime
 from pathlib import Path
-from typing import NoReturn
+from typing import Final, NoReturn
 
 import click
 
 from headrace.cli.interrupts import STOPPING
-from headrace.cli.log_format import formatter
-from headrace.cli.texts import ready_line
 from headrace.event_loop import loop_factory
 
-# How long a thread that runs Python code (compaction, reading records) keeps the event loop waiting for the
+# A thread that runs Python code (compaction, decoding of records) makes the event loop wait this long for the
 # GIL each time. Python's default is 5 ms.
 SWITCH_INTERVAL_S = 0.001
+
+# An environment variable, so that the processes of a cluster inherit it from their parent.
+LOG_FORMAT: Final = "HEADRACE_LOG_FORMAT"
 
 logger = logging.getLogger("headrace")
 
 
-class Refused(Exception):
-    """What was asked for cannot be done; the sentence says why."""
+class CommandFailed(Exception):
+    """A command cannot do what its arguments say; the message tells the user why."""
 
 
 def run(service: Coroutine[object, object, None], *, on_hup: Callable[[], None] | None = None) -> None:
-    """Run `service` until it ends or is told to stop: TERM and Ctrl-C cancel it, and its `finally`s clean up.
+    """Run `service` until it ends, or until TERM or Ctrl-C cancels it; its `finally` blocks clean up.
 
-    HUP, which a terminal sends as it closes, does the same unless there is `on_hup`. Ctrl-C and HUP do not
-    where they are ignored from the start, as `nohup` and a script's `&` have it.
+    HUP, which a closing terminal sends, cancels it too unless there is `on_hup`. Ctrl-C and HUP stay ignored
+    if they were ignored at the start, as `nohup` and a script's `&` arrange it.
     """
     handler = logging.StreamHandler()
-    handler.setFormatter(formatter())
+    handler.setFormatter(log_formatter())
     logging.basicConfig(handlers=[handler], level=logging.WARNING, force=True)
     logging.getLogger("headrace").setLevel(logging.INFO)
     sys.setswitchinterval(SWITCH_INTERVAL_S)
     with asyncio.Runner(loop_factory=loop_factory()) as runner:
-        runner.run(_until_told(service, on_hup))
+        runner.run(_until_signal(service, on_hup))
 
 
-async def _until_told(service: Coroutine[object, object, None], on_hup: Callable[[], None] | None) -> None:
+async def _until_signal(service: Coroutine[object, object, None], on_hup: Callable[[], None] | None) -> None:
     loop, task = asyncio.get_running_loop(), asyncio.ensure_future(service)
 
     def stop(name: str) -> None:
         if task.cancelling():
-            logger.info("stopping already: got %s", name)  # a second Ctrl-C does not make it unclean
+            logger.info("stopping already: got %s", name)  # a second Ctrl-C does not make the stop unclean
         else:
             logger.info("stopping: got %s", name)
             task.cancel()
@@ -64,19 +67,19 @@ async def _until_told(service: Coroutine[object, object, None], on_hup: Callable
         await task
 
 
-async def leaving_within(stop_s: float, service: Coroutine[object, object, None]) -> None:
-    """Run `service`, and once it is cancelled have this process end within so many seconds.
+async def exit_within(stop_s: float, service: Coroutine[object, object, None]) -> None:
+    """Run `service`; once it is cancelled, end this process within `stop_s` seconds.
 
-    For one that holds nothing that matters: what its threads wait for then, nobody will hear of.
+    This is for a service without state of its own: nobody waits for the requests that its threads still have.
     """
     serving = asyncio.ensure_future(service)
     try:
         await asyncio.shield(serving)
     except asyncio.CancelledError:
-        leaving = threading.Timer(stop_s, _leave, [stop_s])
-        leaving.daemon = True  # it does not keep anybody who is done
-        leaving.start()
-        atexit.register(_cancel, leaving)  # called when no other thread can hang any more
+        timer = threading.Timer(stop_s, _exit_now, [stop_s])
+        timer.daemon = True  # the timer does not delay an exit that needs no force
+        timer.start()
+        atexit.register(_cancel, timer)  # runs when no other thread can hang any more
         serving.cancel()
         await serving
         raise
@@ -87,17 +90,17 @@ def _cancel(timer: threading.Timer) -> None:
     timer.join()
 
 
-def _leave(stop_s: float) -> NoReturn:
-    logger.info("leaving: something still hangs after %g s", stop_s)
+def _exit_now(stop_s: float) -> NoReturn:
+    logger.info("exiting by force: a thread still runs after %g s", stop_s)
     logging.shutdown()
     os._exit(0)
 
 
 @contextlib.contextmanager
 def pid_file(path: Path | None) -> Iterator[None]:
-    """Keep this process's number in `path` while the block runs; Refused if another holds it.
+    """Keep this process's number in `path` while the block runs; CommandFailed if another process has it.
 
-    The file is locked, so a number left behind by a crash keeps nobody out.
+    The file is locked, so a file that a crash left behind does not block the next start.
     """
     if path is None:
         yield
@@ -107,7 +110,7 @@ def pid_file(path: Path | None) -> Iterator[None]:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             file.seek(0)
-            raise Refused(f"{path} is held by process {file.read().strip()}: stop it first") from None
+            raise CommandFailed(f"{path} is held by process {file.read().strip()}: stop it first") from None
         file.truncate(0)
         file.write(f"{os.getpid()}\n")
         file.flush()
@@ -117,42 +120,48 @@ def pid_file(path: Path | None) -> Iterator[None]:
             path.unlink(missing_ok=True)
 
 
+# -- the ready line, and daemons -------------------------------------------------------------------
+
+
 class Readiness:
-    """How a server says that clients can connect: a line on stdout, or word to the process that forked it."""
+    """Reports that clients can connect: on stdout, or from a daemon to the process that forked it."""
 
     def __init__(self, report: int | None = None, *, as_json: bool = False) -> None:
         self._report = report
         self._as_json = as_json
 
-    def say(self, **where: str) -> None:
-        """Say it, once, and where: `ready bootstrap=HOST:PORT http=URL`, or that as JSON."""
-        line = ready_line(where, as_json=self._as_json)
+    def say(self, **addresses: str) -> None:
+        """Print `ready bootstrap=HOST:PORT http=URL`, or the same as JSON, once."""
+        if self._as_json:
+            line = json.dumps({"ready": True, **addresses})
+        else:
+            line = " ".join(["ready", *(f"{name}={address}" for name, address in addresses.items())])
         if self._report is None:
             click.echo(line)
             sys.stdout.flush()
         else:
             logger.info("%s", line)
-            _tell(self._report, "+", line)
+            _report(self._report, "+", line)
 
 
 def daemonize(log_file: Path, serve: Callable[[Readiness], None], *, as_json: bool = False) -> None:
     """Run `serve` in a process of its own session, its output in `log_file`; return once it is ready.
 
-    What keeps it from starting is raised here, in the caller's process, as Refused.
+    An error that keeps the daemon from starting is raised here, in the caller's process, as CommandFailed.
     """
-    log_file.open("a").close()  # what cannot be written is said here and now
+    log_file.open("a").close()  # a file that cannot be written is an error of this process
     reading, writing = os.pipe()
     child = os.fork()
     if child == 0:
         os.close(reading)
         _become_daemon(log_file, serve, Readiness(writing, as_json=as_json), writing)
     os.close(writing)
-    os.waitpid(child, 0)  # it ends as soon as it has forked the daemon
+    os.waitpid(child, 0)  # the child exits as soon as it has forked the daemon
     with os.fdopen(reading) as report:
-        said = report.read()
-    if not said.startswith("+"):
-        raise Refused(said[1:] or f"the daemon ended before it was ready: see {log_file}")
-    click.echo(said[1:])
+        reported = report.read()
+    if not reported.startswith("+"):
+        raise CommandFailed(reported[1:] or f"the daemon ended before it was ready: see {log_file}")
+    click.echo(reported[1:])
 
 
 def _become_daemon(
@@ -169,15 +178,44 @@ def _become_daemon(
     try:
         serve(readiness)
         status = 0
-    except Exception as error:  # the process ends here, whatever it was
+    except Exception as error:  # the process ends here, whatever the error is
         logger.exception("the broker ends")
         with contextlib.suppress(OSError):
-            _tell(report, "-", " ".join(str(error).split()) or type(error).__name__)
+            _report(report, "-", " ".join(str(error).split()) or type(error).__name__)
     finally:
         logging.shutdown()
         os._exit(status)
 
 
-def _tell(report: int, mark: str, line: str) -> None:
+def _report(report: int, mark: str, line: str) -> None:
     os.write(report, f"{mark}{line}".encode())
     os.close(report)
+
+
+# -- the format of the log -------------------------------------------------------------------------
+
+
+class JsonFormatter(logging.Formatter):
+    """{"time": …, "level": …, "logger": …, "message": …, "process": …} and, for an error, "exception"."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Return one line of JSON."""
+        entry: dict[str, object] = {
+            "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
+            "level": record.levelname,
+            "logger": record.name,
+            "message": record.getMessage(),
+            "process": record.process,
+        }
+        entry |= getattr(record, "fields", {})
+        if record.exc_info:
+            entry["exception"] = self.formatException(record.exc_info)
+        return json.dumps(entry, default=str)
+
+
+def log_formatter() -> logging.Formatter:
+    """Return the formatter that HEADRACE_LOG_FORMAT names: text, the default, or json."""
+    name = os.environ.get(LOG_FORMAT, "text")
+    if name not in {"text", "json"}:
+        raise click.UsageError(f"{LOG_FORMAT} is {name!r}: choose text or json.")
+    return JsonFormatter() if name == "json" else logging.Formatter("%(asctime)s %(levelname)s %(message)s")

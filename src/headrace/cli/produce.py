@@ -1,50 +1,50 @@
-"""`headrace produce`: records from the command line, a file or a pipe."""
+"""`headrace produce`: write records from the command line, a file or a pipe."""
 
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import IO
+from typing import IO, Final
 
 import click
 
-from headrace.cli import completing, formats
-from headrace.cli.session import Halfway, Interrupted, Session, options
-from headrace.cli.texts import count
-from headrace.cli.unwritten import explained
-from headrace.client.errors import ClientError
+from headrace.cli import completion, formats
+from headrace.cli.output import count
+from headrace.cli.session import Interrupted, PartlyDone, Session, acks_option, existing_file, options
+from headrace.client.errors import ClientError, Unreachable
 from headrace.client.records.one_by_one import Receipt, Record, Writer
 
 
 @click.command()
-@click.argument("topic", shell_complete=completing.topics)
+@click.argument("topic", shell_complete=completion.topics)
 @click.argument("values", nargs=-1)
-@click.option("--file", type=click.Path(exists=True, dir_okay=False, path_type=Path), help="Read this file.")
+@click.option("--file", type=existing_file, help="Read this file.")
 @click.option("--key", help="The key of every record.")
 @click.option("--key-separator", metavar="TEXT", help=r"Each record is key, TEXT, value; \t is a tab.")
-@click.option("--delimiter", default="\\n", show_default=True, help=r"Between records; \0 and \x1e work too.")
-@click.option("--whole", is_flag=True, help="All of the file or input is one record.")
-@click.option("--from-json", is_flag=True, help="Each line is an object as `consume --json` prints it.")
-@click.option("--header", "headers", metavar="NAME=VALUE", multiple=True, help="Repeat for more.")
-@click.option("--partition", type=click.IntRange(0), help="Else by the key, else spread.")
-@click.option("--empty-is-null", is_flag=True, help="An empty value deletes its key from a compacted topic.")
 @click.option(
-    "--acks",
-    type=click.Choice(["0", "1", "all"]),
-    default="all",
-    show_default=True,
-    help="Who has to have a record: nobody, its leader, all in sync.",
+    "--delimiter", default="\\n", show_default=True, help=r"What separates records; \0 and \x1e work too."
 )
+@click.option("--whole", is_flag=True, help="The whole file or input is one record.")
+@click.option("--from-json", is_flag=True, help="Each line is an object as printed by `consume --json`.")
+@click.option(
+    "--header", "headers", metavar="NAME=VALUE", multiple=True, help="A header of every record; repeatable."
+)
+@click.option(
+    "--partition",
+    type=click.IntRange(0),
+    help="The partition of every record. Default: by its key, or spread.",
+)
+@click.option("--empty-is-null", is_flag=True, help="An empty value deletes its key from a compacted topic.")
+@acks_option
 @click.option(
     "--compression",
     type=click.Choice(["none", "gzip", "snappy", "lz4", "zstd"]),
     default="none",
     show_default=True,
-    help="Of what is sent together.",
+    help="The compression of record batches.",
 )
 @options
-@click.pass_obj
 def produce(
     session: Session,
     /,
@@ -60,8 +60,8 @@ def produce(
 ) -> None:
     """Write records:  headrace produce orders first second
 
-    Values and files are written if all of them can be read. Of a pipe, what stands before a line that cannot
-    be read is written, and the error says how many records that was.
+    Values and files are written only if all of their records can be parsed. Of a pipe, the records before a
+    line that cannot be parsed are written, and the error message says how many.
 
     Without values or --file, each line of the standard input is a record:
 
@@ -82,7 +82,7 @@ def produce(
         try:
             receipt = _write(Writer(session.bootstrap, topic, tuning), records, at_once=interactive)
         except ClientError as error:
-            raise explained(session, topic, error) from error
+            raise explain(session, topic, error) from error
     session.show(asdict(receipt), _in_short(receipt))
 
 
@@ -95,14 +95,14 @@ def _write(writer: Writer, records: Iterator[Record], *, at_once: bool) -> Recei
     except formats.BadInput as error:
         written = writer.flush()
         said = f"before it, {_in_short(written)} was written" if written.records else "nothing was written"
-        raise Halfway(f"{error.message}; {said}", {"written": asdict(written)}) from error
+        raise PartlyDone(f"{error.message}; {said}", {"written": asdict(written)}) from error
     except KeyboardInterrupt:
-        raise _interrupted(writer.flush()) from None  # which a second Ctrl-C cuts short
+        raise _interrupted(writer.flush()) from None  # a second Ctrl-C interrupts the flush
     return writer.flush()
 
 
 def _interrupted(written: Receipt) -> Interrupted:
-    """What to say after Ctrl-C: what was read before it is not lost."""
+    """Return the error after Ctrl-C, which says what was written before."""
     said = _in_short(written) if written.records else "nothing was written"
     return Interrupted(f"interrupted; {said}", {"written": asdict(written)})
 
@@ -126,7 +126,7 @@ def _headers(texts: Sequence[str]) -> list[tuple[str, bytes | None]]:
 
 
 class _Source:
-    """Turns what is read into records."""
+    """Turns values, lines and files into records."""
 
     def __init__(
         self,
@@ -154,12 +154,12 @@ class _Source:
         self._empty_is_null = empty_is_null
 
     def of_values(self, values: Sequence[str]) -> Iterator[Record]:
-        """All of them, or BadInput before the first."""
+        """Yield the records of all values, or raise BadInput before the first."""
         pieces = (value.encode("utf-8", "surrogateescape") for value in values)
         yield from [self._record(piece, number) for number, piece in enumerate(pieces, start=1)]
 
     def of_stream(self, stream: IO[bytes]) -> Iterator[Record]:
-        """One after the other, as they come; all of a file, or BadInput before the first."""
+        """Yield records as they arrive; of a file, raise BadInput before the first if any is wrong."""
         if (self._from_json or self._separator is not None) and stream.seekable():
             beginning = stream.tell()
             for _ in self._read(stream):
@@ -188,3 +188,50 @@ class _Source:
                 raise formats.BadInput(f"record {number} has no key separator")
             key, value = before, after
         return replace(self._blank, key=key, value=None if self._empty_is_null and not value else value)
+
+
+_BY_OFFSET: Final = "headrace.append.expected.offset"
+
+
+def explain(session: Session, topic: str, error: ClientError) -> ClientError:
+    """Return an error that says why records to `topic` were not written; `error` if that is all we know.
+
+    librdkafka does not say why, so the cluster is queried.
+    """
+    why = _why_late if isinstance(error, Unreachable) else _why_refused
+    try:
+        found = why(session, topic)
+    except ClientError:
+        return error
+    return found or error
+
+
+def _why_refused(session: Session, topic: str) -> ClientError | None:
+    """Return an error if the topic accepts no records from this client, whatever they are."""
+    if session.admin.describe_topic(topic).internal:
+        return ClientError(f"{topic} is an internal topic of the cluster: only brokers write to it")
+    configs = {each.name: each.value for each in session.admin.topic_configs(topic)}
+    if configs.get(_BY_OFFSET) != "true":
+        return None
+    return ClientError(
+        f"{topic} accepts only records that name their offset ({_BY_OFFSET}=true), as the schema registry "
+        "writes them: register schemas with `headrace schema register`"
+    )
+
+
+def _why_late(session: Session, topic: str) -> ClientError | None:
+    """Return an error if a partition of the topic has no leader or too few replicas in sync."""
+    status = session.cluster.status()
+    for each in (*status.offline, *status.leaderless):
+        if each.topic == topic:
+            return ClientError(
+                f"{each.topic_partition} has no leader: `headrace cluster status` shows the missing brokers"
+            )
+    for each in status.under_min_isr:
+        if each.topic == topic:
+            return ClientError(
+                f"{each.topic_partition} accepts nothing with acks=all: "
+                f"{count(len(each.in_sync), 'replica')} in sync, and min.insync.replicas is "
+                f"{each.min_in_sync} (NOT_ENOUGH_REPLICAS)"
+            )
+    return None

@@ -1,11 +1,12 @@
-"""`headrace schema register`, `check` and `delete`."""
+"""`headrace schema register`, `check`, `delete`, `config` and `mode`."""
 
 from collections.abc import Sequence
 
 import click
 
-from headrace.cli.asking import ask
-from headrace.cli.schema_session import (
+from headrace.cli.output import count
+from headrace.cli.schema import (
+    any_subject_argument,
     file_argument,
     in_file,
     options,
@@ -14,21 +15,19 @@ from headrace.cli.schema_session import (
     subject_argument,
     version_of,
 )
-from headrace.cli.session import Session
-from headrace.cli.texts import count
+from headrace.cli.session import Session, confirm, yes_option
 from headrace.client.errors import ClientError
 from headrace.client.schemas.files import reasons
 from headrace.client.schemas.http import INCOMPATIBLE, RegistryError
-from headrace.client.schemas.registry import LATEST
+from headrace.client.schemas.registry import LATEST, LEVELS, MODES
 
 
 @click.command()
 @subject_argument
 @file_argument
 @schema_options
-@click.option("--normalize", is_flag=True, help="Take schemas that mean the same for the same.")
+@click.option("--normalize", is_flag=True, help="Treat schemas with the same meaning as the same.")
 @options
-@click.pass_obj
 def register(
     session: Session,
     *,
@@ -38,13 +37,14 @@ def register(
     references: Sequence[str],
     normalize: bool,
 ) -> None:
-    """Make a file the next version of a subject:  headrace schema register orders-value order.avsc
+    """Register a file as the next version of a subject:  headrace schema register orders-value order.avsc
 
-    It is refused if it does not fit to the versions before it. One that is there already stays as it is.
+    A schema that is not compatible with the earlier versions is refused. One that is registered already keeps
+    its version.
 
     \b
       headrace schema register lines-value line.proto --reference order.proto=orders-value:1
-    """  # noqa: D301  \b is how click is told to leave lines as they are
+    """  # noqa: D301  \b keeps click from wrapping these lines
     schema = in_file(file, schema_type, references)
     registry = registry_of(session)
     try:
@@ -61,9 +61,12 @@ def register(
 @subject_argument
 @file_argument
 @schema_options
-@click.option("--version", metavar="N", help="Only against this one, or latest; else as the subject asks.")
+@click.option(
+    "--version",
+    metavar="N",
+    help="Compare with this version, or latest. Default: as the compatibility level says.",
+)
 @options
-@click.pass_obj
 def check(
     session: Session,
     *,
@@ -73,39 +76,41 @@ def check(
     references: Sequence[str],
     version: str | None,
 ) -> None:
-    """Look whether a file could be the next version:  headrace schema check orders-value order.avsc
+    """Check whether a file could be the next version:  headrace schema check orders-value order.avsc
 
-    Changes nothing. Exit status 1 if it could not.
+    Changes nothing. Exit status 1 if the file is not compatible.
     """
     schema = in_file(file, schema_type, references)
     against = None if version is None else version_of(version)
     why = registry_of(session).check(subject, schema, against)
     result = {"subject": subject, "compatible": not why, "messages": why}
-    said = reasons(why)
-    session.show(result, "\n".join(said) or f"{file} can be the next version of {subject}")
+    lines = reasons(why)
+    session.show(result, "\n".join(lines) or f"{file} can be the next version of {subject}")
     if why:
-        raise ClientError(f"{file} cannot be the next version of {subject}: {count(len(said), 'reason')}")
+        raise ClientError(f"{file} cannot be the next version of {subject}: {count(len(lines), 'reason')}")
 
 
 @click.command()
 @subject_argument
-@click.option("--version", metavar="N", help="Only this one, or latest.")
-@click.option("--permanent", is_flag=True, help="Its ids are forgotten, too: nobody can read what has them.")
-@click.option("--yes", is_flag=True, help="Do not ask.")
+@click.option("--version", metavar="N", help="Only this version, or latest.")
+@click.option(
+    "--permanent", is_flag=True, help="Delete the ids, too: records with these ids become unreadable."
+)
+@yes_option
 @options
-@click.pass_obj
 def delete(session: Session, subject: str, version: str | None, *, permanent: bool, yes: bool) -> None:
     """Delete a subject, or a version of it:  headrace schema delete orders-value --version 1
 
-    Records that were written with it can still be read, as schemas are found by their ids, until it is
-    deleted with --permanent.
+    Records that were written with it can still be read, because their ids stay valid until it is deleted with
+    --permanent.
     """
     registry = registry_of(session)
     which = None if version is None else version_of(version)
     if which == LATEST:
         which = registry.versions(subject)[-1]
-    if not yes:
-        _ask(subject, which, permanent=permanent)
+    what = f"{subject}, all versions," if which is None else f"version {which} of {subject}"
+    more = " for good? Records that were written with it become unreadable" if permanent else "?"
+    confirm(f"Delete {what}{more}", action=f"to delete {what.rstrip(',')}", yes=yes)
     gone = registry.delete(subject, which, permanent=permanent)
     how = "deleted for good" if permanent else "deleted"
     numbers = ", ".join(map(str, gone))
@@ -115,8 +120,55 @@ def delete(session: Session, subject: str, version: str | None, *, permanent: bo
     )
 
 
-def _ask(subject: str, version: int | str | None, *, permanent: bool) -> None:
-    """Return if the deletion is wanted."""
-    what = f"{subject}, all versions," if version is None else f"version {version} of {subject}"
-    more = " for good? Records that were written with it cannot be read any more" if permanent else "?"
-    ask(f"Delete {what}{more}", allowed=f"to delete {what.rstrip(',')}")
+ALL = "all subjects"
+
+
+@click.command()
+@any_subject_argument
+@click.option("--set", "level", type=click.Choice(LEVELS, case_sensitive=False), help="The new level.")
+@click.option("--unset", is_flag=True, help="Go back to the level of all subjects, or to BACKWARD.")
+@options
+def config(session: Session, subject: str | None, level: str | None, *, unset: bool) -> None:
+    """Show the compatibility level:  headrace schema config orders-value
+
+    Or change it:  headrace schema config orders-value --set FULL
+
+    BACKWARD: consumers with the new schema can read records of the last version. FORWARD: consumers with the
+    last version can read records of the new schema. FULL is both; _TRANSITIVE compares with all earlier
+    versions, not only the last. Without a subject it is the level of all subjects without one of their own.
+    """
+    if level is not None and unset:
+        raise click.UsageError("--set and --unset contradict each other.")
+    registry = registry_of(session)
+    if level is not None:
+        registry.set_level(level.upper(), subject)
+    elif unset:
+        registry.unset_level(subject)
+    found = registry.level(subject)
+    session.show({"subject": subject, "compatibility": found}, f"{subject or ALL}: {found}")
+
+
+@click.command()
+@any_subject_argument
+@click.option("--set", "new", type=click.Choice(MODES, case_sensitive=False), help="The new mode.")
+@click.option("--unset", is_flag=True, help="Go back to the mode of all subjects.")
+@click.option("--force", is_flag=True, help="Allow IMPORT although there are schemas.")
+@options
+def mode(session: Session, subject: str | None, new: str | None, *, unset: bool, force: bool) -> None:
+    """Show whether schemas can be registered:  headrace schema mode
+
+    Or change it:  headrace schema mode orders-value --set READONLY
+
+    READWRITE accepts schemas, READONLY none, and IMPORT accepts schemas with ids from another registry.
+    """
+    if new is not None and unset:
+        raise click.UsageError("--set and --unset contradict each other.")
+    if unset and subject is None:
+        raise click.UsageError("--unset needs a subject: the mode of all subjects can only be set.")
+    registry = registry_of(session)
+    if new is not None:
+        registry.set_mode(new.upper(), subject, force=force)
+    elif unset:
+        registry.unset_mode(str(subject))
+    found = registry.mode(subject)
+    session.show({"subject": subject, "mode": found}, f"{subject or ALL}: {found}")

@@ -5,17 +5,18 @@ from typing import TYPE_CHECKING
 
 import click
 
-from headrace.cli.schema_session import (
+from headrace.cli.output import count, table
+from headrace.cli.schema import (
     any_subject_argument,
     in_file,
     options,
     registry_of,
+    schema_file,
     schema_options,
     subject_argument,
     version_of,
 )
-from headrace.cli.session import Session, table
-from headrace.cli.texts import count
+from headrace.cli.session import Session
 from headrace.client.errors import ClientError
 from headrace.client.schemas.files import compare, pretty
 from headrace.client.schemas.registry import LATEST, Registered, Registry
@@ -28,10 +29,11 @@ _COLOURS = {"+": "green", "-": "red", "@": "cyan"}
 
 @click.command("list")
 @any_subject_argument
-@click.option("--prefix", default="", metavar="TEXT", help="Only subjects that begin so.")
-@click.option("--deleted", is_flag=True, help="Those that were deleted as well, if not permanently.")
+@click.option("--prefix", default="", metavar="TEXT", help="Only subjects that start with this text.")
+@click.option(
+    "--deleted", is_flag=True, help="Include subjects and versions that were deleted, but not permanently."
+)
 @options
-@click.pass_obj
 def list_(session: Session, subject: str | None, prefix: str, *, deleted: bool) -> None:
     """List subjects with their latest versions:  headrace schema list
 
@@ -45,14 +47,14 @@ def list_(session: Session, subject: str | None, prefix: str, *, deleted: bool) 
         found = [
             _last(registry, name, deleted=deleted) for name in registry.subjects(prefix, deleted=deleted)
         ]
-    session.show(found, lambda: _drawn(found))
+    session.show(found, lambda: _draw(found))
 
 
 def _last(registry: Registry, subject: str, *, deleted: bool) -> Registered:
     return registry.get(subject, registry.versions(subject, deleted=deleted)[-1], deleted=deleted)
 
 
-def _drawn(found: Sequence[Registered]) -> "RenderableType":
+def _draw(found: Sequence[Registered]) -> "RenderableType":
     if not found:
         return "there are no subjects"
     rows = [
@@ -63,15 +65,16 @@ def _drawn(found: Sequence[Registered]) -> "RenderableType":
 
 @click.command()
 @any_subject_argument
-@click.option("--version", default=LATEST, show_default=True, metavar="N", help="Which one.")
-@click.option("--id", "schema_id", type=click.IntRange(0), metavar="N", help="By its id, of any subject.")
-@click.option("--raw", is_flag=True, help="As it is stored, not indented.")
+@click.option("--version", default=LATEST, show_default=True, metavar="N", help="The version.")
+@click.option(
+    "--id", "schema_id", type=click.IntRange(0), metavar="N", help="The id of a schema, of any subject."
+)
+@click.option("--raw", is_flag=True, help="Print it as it is stored, not indented.")
 @options
-@click.pass_obj
 def get(session: Session, subject: str | None, version: str, schema_id: int | None, *, raw: bool) -> None:
     """Print a schema:  headrace schema get orders-value --version 2 > order.avsc
 
-    Or that of an id, as it stands in front of a record:  headrace schema get --id 7
+    Or the schema with an id, which is in the first bytes of a record:  headrace schema get --id 7
     """
     if (subject is None) == (schema_id is None):
         raise click.UsageError("Give a subject or --id.")
@@ -86,14 +89,9 @@ def get(session: Session, subject: str | None, version: str, schema_id: int | No
 @click.command()
 @subject_argument
 @click.argument("versions", nargs=-1)
-@click.option(
-    "--file",
-    type=click.Path(exists=True, dir_okay=False, allow_dash=True),
-    help="Compare with it.",
-)
+@click.option("--file", type=schema_file, help="Compare a version with this file.")
 @schema_options
 @options
-@click.pass_obj
 def diff(
     session: Session,
     *,
@@ -105,12 +103,12 @@ def diff(
 ) -> None:
     """Compare two versions:  headrace schema diff orders-value 1 3
 
-    Without versions, the latest with the one before it. With --file, one version, else the latest, with what
-    is in the file.
+    Without versions, compare the latest with the one before it. With --file, compare one version, or the
+    latest, with the file.
     """
     registry = registry_of(session)
-    wanted = _versions(registry, subject, versions, file)
-    found = [registry.get(subject, version) for version in wanted]
+    numbers = _versions(registry, subject, versions, file)
+    found = [registry.get(subject, version) for version in numbers]
     names = [f"{subject} version {each.version}" for each in found]
     if file is None:
         lines = compare(found[0], found[1], (names[0], names[1]))
@@ -131,12 +129,12 @@ def _versions(
         raise click.UsageError(f"Give {count(most, 'version')} at most.")
     if file is not None or len(given) == most:
         return [version_of(each) for each in given] or [LATEST]
-    there = registry.versions(subject)
+    existing = registry.versions(subject)
     if given:
-        return [version_of(given[0]), there[-1]]
-    if len(there) == 1:
-        raise ClientError(f"{subject} has one version only: give --file to compare it with something")
-    return there[-2:]
+        return [version_of(given[0]), existing[-1]]
+    if len(existing) == 1:
+        raise ClientError(f"{subject} has only one version: give --file to compare it with a file")
+    return existing[-2:]
 
 
 def _coloured(line: str) -> str:

@@ -1,43 +1,50 @@
-"""What commands share: which cluster they talk to, and how they show a result to people and to machines."""
+"""What commands share: the cluster they talk to, --bootstrap and --json, values of options, confirmations."""
 
-import json
 import os
+import re
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, is_dataclass
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
 from functools import cached_property
-from io import StringIO
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
 
-from headrace.cli.texts import INTERRUPTED, ready_line
+from headrace.cli.output import draw, to_json
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from headrace.client.admin.admin import Admin
+    from headrace.client.admin.topics import TopicAdmin
     from headrace.client.cluster.cluster import Cluster
     from headrace.client.groups.admin import GroupAdmin
 
 BOOTSTRAP: Final = "127.0.0.1:9092"
 REGISTRY: Final = "http://127.0.0.1:8080"
-UNKNOWN: Final = "-"  # in a table: what is not there, or nobody knows
-_UNBOUNDED: Final = 10_000  # columns: for a pipe a line is as long as it is
+INTERRUPTED: Final = 130  # the exit status that shells use for a process that SIGINT has ended
+
+_DURATION: Final = re.compile(
+    r"P(?=[\dT])(?:(?P<weeks>\d+)W)?(?:(?P<days>\d+)D)?"
+    r"(?:T(?=\d)(?:(?P<hours>\d+)H)?(?:(?P<minutes>\d+)M)?(?:(?P<seconds>\d+(?:\.\d+)?)S)?)?"
+)
+_REGISTRY_TOPICS: Final = frozenset({"_schemas"})  # brokers do not mark it as internal, as Kafka's do not
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 
-class Halfway(click.ClickException):
-    """A failure after something was done: `done` says to machines what, the message to people."""
+class PartlyDone(click.ClickException):
+    """A failure after part of the work was done; `done` describes that part in --json output."""
 
     def __init__(self, message: str, done: Mapping[str, object]) -> None:
         super().__init__(message)
         self.done = done
 
 
-class Interrupted(Halfway):
-    """Ctrl-C, after something was done."""
+class Interrupted(PartlyDone):
+    """Ctrl-C after part of the work was done."""
 
     exit_code = INTERRUPTED
 
@@ -46,7 +53,7 @@ class Interrupted(Halfway):
 class Session:
     """One run of a command."""
 
-    named: str | None = None  # where the cluster is, if somebody has said so
+    named: str | None = None  # the bootstrap servers that an option or the environment names
     as_json: bool = False
     registry: str = REGISTRY
 
@@ -54,8 +61,8 @@ class Session:
     def bootstrap(self) -> str:
         return self.named or BOOTSTRAP
 
-    def look_around(self) -> None:
-        """Take the cluster that the environment names, unless an option has named one."""
+    def read_environment(self) -> None:
+        """Use HEADRACE_BOOTSTRAP unless --bootstrap was given."""
         self.named = self.named or os.environ.get("HEADRACE_BOOTSTRAP") or None
 
     @cached_property
@@ -63,6 +70,13 @@ class Session:
         from headrace.client.admin.admin import Admin  # noqa: PLC0415  many commands do without
 
         return Admin(self.bootstrap)
+
+    @cached_property
+    def topics(self) -> "TopicAdmin":
+        from headrace.client.admin.topics import TopicAdmin  # noqa: PLC0415
+        from headrace.client.wire.brokers import Brokers  # noqa: PLC0415
+
+        return TopicAdmin(Brokers(self.bootstrap))
 
     @cached_property
     def groups(self) -> "GroupAdmin":
@@ -78,108 +92,138 @@ class Session:
         return Cluster(self.bootstrap)
 
     def show(self, result: object, text: "str | Callable[[], RenderableType]") -> None:
-        """Print `result` as JSON if a machine reads, otherwise `text`: a sentence, or what rich can draw."""
+        """Print `result` as JSON with --json, otherwise `text`: a sentence, or a table that is drawn."""
         if self.as_json:
-            click.echo(json.dumps(result, default=_plain, ensure_ascii=False))
+            click.echo(to_json(result))
         elif isinstance(text, str):
             click.echo(text)
         else:
-            _draw(text())
-
-    def ready(self, **where: str) -> None:
-        """Say that a server serves, once, and where: `ready zookeeper=HOST:PORT`."""
-        click.echo(ready_line(where, as_json=self.as_json))
-        sys.stdout.flush()
+            draw(text())
 
 
-def into_session(name: str) -> Callable[[click.Context, click.Parameter, Any], None]:
-    """What an option says becomes the session's `name`."""
+# -- options and arguments that several commands have ----------------------------------------------
 
-    def remember(context: click.Context, _parameter: click.Parameter, value: object) -> None:
+
+def _into_session(name: str) -> Callable[[click.Context, click.Parameter, Any], None]:
+    """Return an option's callback that stores its value in the session's attribute `name`."""
+
+    def store(context: click.Context, _parameter: click.Parameter, value: object) -> None:
         if value:
             setattr(context.ensure_object(Session), name, value)
 
-    return remember
+    return store
 
 
-as_json_option = click.option(
-    "--json",
-    is_flag=True,
-    expose_value=False,
-    callback=into_session("as_json"),
-    help="Print JSON, for machines.",
-)
+def json_option(command: Command) -> Command:
+    """Give a command --json and, as its first argument, the session."""
+    return _json(click.pass_obj(command))  # type: ignore[return-value]
 
 
 def options(command: Command) -> Command:
-    """Give a command --bootstrap and --json, which may also stand before its name."""
-    bootstrap = click.option(
-        "--bootstrap",
-        metavar="HOST:PORT,...",
-        expose_value=False,
-        callback=into_session("named"),
-        help=f"Where the cluster is; else HEADRACE_BOOTSTRAP, else {BOOTSTRAP}.",
+    """Give a command --bootstrap, --json and, as its first argument, the session."""
+    return root_options(click.pass_obj(command))  # type: ignore[return-value]
+
+
+def root_options(command: Command) -> Command:
+    """Give a command --bootstrap and --json: `headrace` itself has them, too, before a command's name."""
+    return _bootstrap(_json(command))
+
+
+_json = click.option(
+    "--json", is_flag=True, expose_value=False, callback=_into_session("as_json"), help="Print JSON."
+)
+_bootstrap = click.option(
+    "--bootstrap",
+    metavar="HOST:PORT,...",
+    expose_value=False,
+    callback=_into_session("named"),
+    help=f"The brokers to connect to first. Default: HEADRACE_BOOTSTRAP, or {BOOTSTRAP}.",
+)
+yes_option = click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
+if_exists_option = click.option("--if-exists", is_flag=True, help="Ignore names that do not exist.")
+partition_option = click.option(
+    "--partition", "indexes", type=click.IntRange(0), multiple=True, help="Only this partition; repeatable."
+)
+internal_option = click.option(
+    "--internal", is_flag=True, help="Allow topics of the cluster itself and of the schema registry."
+)
+acks_option = click.option(
+    "--acks",
+    type=click.Choice(["0", "1", "all"]),
+    default="all",
+    show_default=True,
+    help="Who has to have a record before it counts as written: nobody, its leader, or all in-sync replicas.",
+)
+host_option = click.option("--host", default="127.0.0.1", show_default=True, help="The address to listen on.")
+existing_file = click.Path(exists=True, dir_okay=False, path_type=Path)
+directory = click.Path(file_okay=False, path_type=Path)
+
+
+def port_option(default: int, help_: str) -> Callable[[Command], Command]:
+    """Return a --port that may be 0 for a free one."""
+    return click.option(
+        "--port", type=click.IntRange(0, 65535), default=default, show_default=True, help=help_
     )
-    return bootstrap(as_json_option(command))
 
 
-def table(
-    columns: Sequence[str], rows: Iterable[Sequence[object]], title: str | None = None
-) -> "RenderableType":
-    """Rows under headings; numbers to the right, nothing cut off where it is not a terminal that reads."""
-    from rich.console import Group  # noqa: PLC0415  slow to import, and not for machines
-    from rich.table import Table  # noqa: PLC0415
-    from rich.text import Text  # noqa: PLC0415
-
-    cells = [[_cell(value) for value in row] for row in rows]
-    drawn = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
-    for number, column in enumerate(columns):
-        known = [row[number] for row in cells if row[number] not in {"", UNKNOWN}]
-        numeric = bool(cells) and all(cell.lstrip("-").isdigit() for cell in known)
-        drawn.add_column(column, justify="right" if numeric else "left", overflow="fold")
-    for row in cells:
-        drawn.add_row(*(Text(cell) for cell in row))
-    return drawn if title is None else Group(Text(title, style="bold"), Text(), drawn)
+def data_option(help_: str) -> Callable[[Command], Command]:
+    """Return a --data that has to be given, as the parameter `data_dir`."""
+    return click.option("--data", "data_dir", type=directory, required=True, help=help_)
 
 
-def grouped(rows: Iterable[Sequence[object]]) -> Iterator[Sequence[object]]:
-    """The rows; a terminal is spared a first cell that is the same as the one above."""
-    above: object = None
-    for row in rows:
-        yield (None, *row[1:]) if row[0] == above and sys.stdout.isatty() else row
-        above = row[0]
+def pairs(texts: Iterable[str], option: str) -> dict[str, str]:
+    """Return `NAME=VALUE` texts as a dict; of several values for one name the last counts."""
+    found = {}
+    for text in texts:
+        name, equals, value = text.partition("=")
+        if not equals or not name.strip():
+            raise click.UsageError(f"{option} {text}: expected NAME=VALUE.")
+        found[name.strip()] = value.strip()
+    return found
 
 
-def together(parts: Iterable["RenderableType"]) -> "RenderableType":
-    """One under the other, with an empty line between."""
-    from rich.console import Group  # noqa: PLC0415
-    from rich.text import Text  # noqa: PLC0415
-
-    drawn: list[RenderableType] = []
-    for part in parts:
-        drawn += [Text(), Text(part) if isinstance(part, str) else part]
-    return Group(*drawn[1:])
-
-
-def _cell(value: object) -> str:
-    if isinstance(value, list | tuple):
-        return ",".join(map(str, value))
-    return "" if value is None else str(value)
+def time_ms(text: str, option: str) -> int:
+    """Return the milliseconds of `2026-01-31T12:00:00+01:00` or `@1769857200000`; local time by default."""
+    if text.startswith("@") and text[1:].isdigit():
+        return int(text[1:])
+    try:
+        return int(datetime.fromisoformat(text).timestamp() * 1000)
+    except (ValueError, OverflowError):
+        raise click.UsageError(
+            f"{option} {text}: expected a time such as 2026-01-31T12:00:00+01:00."
+        ) from None
 
 
-def _draw(what: "RenderableType") -> None:
-    from rich.console import Console  # noqa: PLC0415
+def duration_ms(text: str, option: str) -> int:
+    """Return the milliseconds of an ISO 8601 duration: `PT1H30M`, `P2DT0.5S`."""
+    found = _DURATION.fullmatch(text.upper())
+    if found is None:
+        raise click.UsageError(f"{option} {text}: expected a duration such as PT1H30M or P7D.")
+    parts = {unit: float(number) for unit, number in found.groupdict().items() if number}
+    try:
+        return timedelta(**parts) // timedelta(milliseconds=1)
+    except OverflowError:
+        raise click.UsageError(f"{option} {text}: the duration is too long.") from None
 
-    if sys.stdout.isatty():
-        Console().print(what)
+
+# -- confirmation ----------------------------------------------------------------------------------
+
+
+def confirm(question: str, *, action: str, declined: str = "nothing was deleted", yes: bool) -> None:
+    """Return if `yes` was given or the person at the terminal confirms.
+
+    Raise ClickException with `declined` if not, and UsageError if stdin is not a terminal.
+    """
+    if yes:
         return
-    drawn = StringIO()
-    Console(file=drawn, width=_UNBOUNDED).print(what)
-    for line in drawn.getvalue().splitlines():
-        click.echo(line.rstrip())
+    if not sys.stdin.isatty():
+        raise click.UsageError(f"Confirmation needs a terminal: give --yes {action}.")
+    if not click.confirm(question, err=True):
+        raise click.ClickException(declined)
 
 
-def _plain(value: object) -> object:
-    if is_dataclass(value) and not isinstance(value, type):
-        return asdict(value)
-    raise TypeError(f"{type(value).__name__} has no JSON form")
+def check_internal(topic: str, *, is_internal: bool, allowed: bool) -> None:
+    """Raise ClickException for a topic of the cluster or of the schema registry unless it is `allowed`."""
+    if (is_internal or topic in _REGISTRY_TOPICS) and not allowed:
+        owner = "the schema registry" if topic in _REGISTRY_TOPICS else "the cluster"
+        raise click.ClickException(f"{topic} is an internal topic of {owner}: give --internal to allow it")

@@ -1,55 +1,64 @@
-"""`headrace topic`: create, list, describe, offsets, alter, delete-records, delete."""
+"""`headrace topic`: create, list, describe, alter, delete, offsets, delete-records."""
 
+import json
 import sys
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import click
 
-from headrace.cli import completing
-from headrace.cli.asking import ask, internal_option, refuse_internal
-from headrace.cli.lazy import Lazy, LazyGroup
-from headrace.cli.session import Session, options, table
-from headrace.cli.texts import count, pairs
-from headrace.client.admin.topics import Topic, TopicSummary
+from headrace.cli import completion
+from headrace.cli.formats import BadInput
+from headrace.cli.lazy import LazyGroup
+from headrace.cli.output import count, table
+from headrace.cli.session import (
+    Session,
+    check_internal,
+    confirm,
+    existing_file,
+    if_exists_option,
+    internal_option,
+    options,
+    pairs,
+    partition_option,
+    time_ms,
+    yes_option,
+)
+from headrace.client.admin.topics import Topic
 from headrace.client.errors import NoSuchTopic, TopicExists
+from headrace.client.wire.requests import EARLIEST, LATEST
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
+
+_TIMESTAMPS: Final = {"latest": LATEST, "earliest": EARLIEST, "max-timestamp": -3}  # of ListOffsets
 
 _config = click.option(
     "--config",
     "configs",
     metavar="NAME=VALUE",
     multiple=True,
-    shell_complete=completing.settings,
-    help="A setting of the topic; repeat for more.",
+    shell_complete=completion.settings,
+    help="A setting of the topic; repeatable.",
 )
-_existing = click.argument("name", shell_complete=completing.topics)
+_existing = click.argument("name", shell_complete=completion.topics)
 
 
-LATER: Final = {
-    "delete-records": Lazy("headrace.cli.topic_offsets", "delete_records", "Delete old records."),
-    "offsets": Lazy(
-        "headrace.cli.topic_offsets", "offsets", "Show where partitions end, or what offset a time is."
-    ),
-}
-"""What takes longer to import than most who name a topic want to wait."""
-
-
-@click.group(cls=LazyGroup, table=LATER)
+@click.group(cls=LazyGroup)
 def topic() -> None:
     """Create, list, describe, alter and delete topics."""
 
 
 @topic.command()
 @click.argument("name")
-@click.option("--partitions", type=click.IntRange(1), help="Else as the brokers are configured.")
-@click.option("--replicas", type=click.IntRange(1), help="Else as the brokers are configured.")
+@click.option("--partitions", type=click.IntRange(1), help="Default: num.partitions of the brokers.")
+@click.option(
+    "--replicas", type=click.IntRange(1), help="Default: default.replication.factor of the brokers."
+)
 @_config
-@click.option("--if-not-exists", is_flag=True, help="Be content if it is there.")
+@click.option("--if-not-exists", is_flag=True, help="Do nothing if the topic exists.")
 @options
-@click.pass_obj
 def create(
     session: Session,
     name: str,
@@ -73,37 +82,36 @@ def create(
 
 @topic.command("list")
 @options
-@click.pass_obj
 def list_(session: Session) -> None:
     """List the topics:  headrace topic list"""
     topics = session.admin.list_topics()
-    session.show(topics, lambda: _list(topics))
+    rows = [(each.name, each.partitions, each.replicas) for each in topics]
+    columns = ["topic", "partitions", "replicas"]
+    session.show(topics, (lambda: table(columns, rows)) if topics else "there are no topics")
 
 
 @topic.command()
 @_existing
 @options
-@click.pass_obj
 def describe(session: Session, name: str) -> None:
-    """Show a topic's partitions and settings:  headrace topic describe orders"""
+    """Show the partitions and settings of a topic:  headrace topic describe orders"""
     found = session.admin.describe_topic(name)
     session.show(found, lambda: _describe(found))
 
 
 @topic.command()
 @_existing
-@click.option("--partitions", type=click.IntRange(1), help="How many it shall have; only ever more.")
+@click.option("--partitions", type=click.IntRange(1), help="The new number of partitions: it can only grow.")
 @_config
 @click.option(
     "--unset",
     "unsets",
     metavar="NAME",
     multiple=True,
-    shell_complete=completing.settings,
-    help="Back to the broker's; repeat for more.",
+    shell_complete=completion.settings,
+    help="A setting that goes back to the broker's value; repeatable.",
 )
 @options
-@click.pass_obj
 def alter(
     session: Session, name: str, partitions: int | None, configs: Sequence[str], unsets: Sequence[str]
 ) -> None:
@@ -120,26 +128,116 @@ def alter(
 
 
 @topic.command()
-@click.argument("names", metavar="NAME...", nargs=-1, required=True, shell_complete=completing.topics)
-@click.option("--yes", is_flag=True, help="Do not ask, on a terminal either.")
-@click.option("--if-exists", is_flag=True, help="Be content if it is not there.")
+@click.argument("names", metavar="NAME...", nargs=-1, required=True, shell_complete=completion.topics)
+@yes_option
+@if_exists_option
 @internal_option
 @options
-@click.pass_obj
 def delete(session: Session, names: Sequence[str], *, yes: bool, if_exists: bool, internal: bool) -> None:
-    """Delete topics and all that is in them:  headrace topic delete orders"""
-    found = list(_there(session, names, if_exists=if_exists))
+    """Delete topics and all their records:  headrace topic delete orders"""
+    found = list(_describe_all(session, names, if_exists=if_exists))
     for each in found:
-        refuse_internal(each.name, marked=each.internal, meant=internal)
-    wanted = [each.name for each in found]
-    if wanted and not yes and sys.stdin.isatty():  # scripts say what they mean, as to Kafka's own tool
-        _ask(wanted)
-    for name in wanted:
+        check_internal(each.name, is_internal=each.internal, allowed=internal)
+    deleted = [each.name for each in found]
+    if deleted:
+        what = deleted[0] if len(deleted) == 1 else f"{count(len(deleted), 'topic')} ({', '.join(deleted)})"
+        unasked = yes or not sys.stdin.isatty()  # a script need not confirm, as with Kafka's own tool
+        confirm(f"Delete {what} and all their records", action=f"to delete {what}", yes=unasked)
+    for name in deleted:
         session.admin.delete_topic(name)
-    session.show({"deleted": wanted}, f"deleted {', '.join(wanted) or 'nothing'}")
+    session.show({"deleted": deleted}, f"deleted {', '.join(deleted) or 'nothing'}")
 
 
-def _there(session: Session, names: Sequence[str], *, if_exists: bool) -> Iterator[Topic]:
+@topic.command()
+@_existing
+@click.option(
+    "--at",
+    metavar="WHERE",
+    default="latest",
+    show_default=True,
+    help="earliest; latest; max-timestamp: the newest record; a time, as 2026-01-31T12:00 or @MS: "
+    "the first record since.",
+)
+@partition_option
+@options
+def offsets(session: Session, name: str, at: str, indexes: Sequence[int]) -> None:
+    """Show the first or last offsets of partitions:  headrace topic offsets orders --at earliest
+
+    Or the offset of the first record since a time:  headrace topic offsets orders --at 2026-01-31T12:00
+    """
+    timestamp = _TIMESTAMPS[at] if at in _TIMESTAMPS else time_ms(at, "--at")
+    partitions = session.topics.partitions_of(name, indexes)
+    at_time = session.topics.offsets(partitions, timestamp)
+    found = sorted((partition.partition, offset) for partition, offset in at_time.items())
+    rows = [{"topic": name, "partition": index, "offset": offset} for index, offset in found]
+    session.show(rows, lambda: table(["partition", "offset"], found))
+
+
+@topic.command("delete-records")
+@_existing
+@click.option("--before", type=click.IntRange(0), metavar="OFFSET", help="Delete the records before it.")
+@click.option("--all", "everything", is_flag=True, help="Delete all records that exist now.")
+@click.option(
+    "--from-file",
+    "file",
+    type=existing_file,
+    help="Partitions and offsets, as kafka-delete-records takes them.",
+)
+@partition_option
+@yes_option
+@internal_option
+@options
+def delete_records(
+    session: Session,
+    *,
+    name: str,
+    before: int | None,
+    everything: bool,
+    file: Path | None,
+    indexes: Sequence[int],
+    yes: bool,
+    internal: bool,
+) -> None:
+    """Delete old records:  headrace topic delete-records orders --partition 0 --before 1200
+
+    The partitions start at these offsets from then on. Deleted records cannot be restored.
+    """
+    if sum((before is not None, everything, file is not None)) != 1 or (indexes and file):
+        raise click.UsageError("Give --before, --all or --from-file; --partition goes with the first two.")
+    check_internal(name, is_internal=session.topics.topic(name).internal, allowed=internal)
+    if file is not None:
+        ends = read_offsets(file.read_text("utf-8", errors="replace"), name)
+    else:
+        end = LATEST if before is None else before
+        ends = {each.partition: end for each in session.topics.partitions_of(name, indexes)}
+    what = f"records of {name}, in {count(len(ends), 'partition')}"
+    confirm(f"Delete {what}? They cannot be restored", action=f"to delete {what}", yes=yes)
+    starts = session.topics.delete_records(name, ends)
+    result = [{"topic": name, "partition": index, "start_offset": starts[index]} for index in sorted(starts)]
+    session.show(result, lambda: table(["partition", "start offset"], sorted(starts.items())))
+
+
+def read_offsets(text: str, topic: str) -> dict[int, int]:
+    """Return the offsets that a file of kafka-delete-records has for `topic`.
+
+    Raise BadInput if the file has another form, or names other topics as well.
+    """
+    try:
+        entries = [
+            (str(each["topic"]), int(each["partition"]), int(each["offset"]))
+            for each in json.loads(text)["partitions"]
+        ]
+    except (ValueError, KeyError, TypeError):
+        raise BadInput(
+            'the file: expected {"partitions": [{"topic": "orders", "partition": 0, "offset": 12}]}'
+        ) from None
+    for other, _, _ in entries:
+        if other != topic:
+            raise BadInput(f"the file also names topic {other}: only {topic} was given")
+    return {partition: offset for _, partition, offset in entries}
+
+
+def _describe_all(session: Session, names: Sequence[str], *, if_exists: bool) -> Iterator[Topic]:
     for name in dict.fromkeys(names):
         try:
             found = session.admin.describe_topic(name)
@@ -150,22 +248,10 @@ def _there(session: Session, names: Sequence[str], *, if_exists: bool) -> Iterat
             yield found
 
 
-def _ask(names: Sequence[str]) -> None:
-    """Return if the deletion is wanted."""
-    what = names[0] if len(names) == 1 else f"{count(len(names), 'topic')} ({', '.join(names)})"
-    ask(f"Delete {what} and all records there", allowed=f"to delete {what}")
-
-
 def _in_short(found: Topic) -> str:
     settings = "".join(f", {name}={value}" for name, value in found.configs.items())
     partitions, replicas = count(len(found.partitions), "partition"), count(found.replicas, "replica")
     return f"{found.name}: {partitions}, {replicas} each{settings}"
-
-
-def _list(topics: Sequence[TopicSummary]) -> "RenderableType":
-    if not topics:
-        return "there are no topics"
-    return table(["topic", "partitions", "replicas"], [(t.name, t.partitions, t.replicas) for t in topics])
 
 
 def _describe(found: Topic) -> "RenderableType":

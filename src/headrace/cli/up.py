@@ -1,62 +1,51 @@
 """`headrace up`: a broker and its coordinator in one process, or a cluster of processes on one machine."""
 
 import asyncio
+from collections.abc import Sequence
 from contextlib import AsyncExitStack
 from pathlib import Path
 
 import click
 
 from headrace.broker.config import BrokerConfig
-from headrace.cli import process, settings
-from headrace.cli.machine.directory import DataDirectory
-from headrace.cli.machine.door import Door, kept
+from headrace.cli import process
+from headrace.cli.broker import load_settings, set_option
+from headrace.cli.machine.directory import DataDirectory, check_left_out_brokers
+from headrace.cli.machine.gateway import OnDemandGateway
 from headrace.cli.machine.layout import EMBEDDED, Layout
-from headrace.cli.session import Session, as_json_option
-from headrace.cli.texts import pairs
+from headrace.cli.session import Session, data_option, host_option, json_option, pairs, port_option
 from headrace.ports import reserved
 
 
 @click.command()
-@click.option(
-    "--data",
-    "data_dir",
-    type=click.Path(file_okay=False, path_type=Path),
-    required=True,
-    help="Where everything is kept; made if it is not there.",
-)
+@data_option("The directory of all data; it is created if it does not exist.")
 @click.option(
     "--brokers",
     type=click.IntRange(1, 100),
     default=1,
     show_default=True,
-    help="More than one: each is a process of its own, started again if it dies, and topics get three "
-    "replicas, or two of two brokers, unless somebody says otherwise (default.replication.factor).",
+    help="With more than one, each broker is a process of its own that is restarted if it dies, and topics "
+    "get three replicas (two with two brokers) unless default.replication.factor is set.",
 )
-@click.option("--host", default="127.0.0.1", show_default=True, help="Where to listen.")
-@click.option(
-    "--port",
-    type=click.IntRange(0, 65535),
-    default=9092,
-    show_default=True,
-    help="The first broker's; the next have the next. 0: any free ones.",
-)
+@host_option
+@port_option(9092, "The port of the first broker, the others use the next ones; 0 for any free ports.")
 @click.option(
     "--http-port",
     type=click.IntRange(0, 65535),
-    help="The console's, the schema registry's and the gateway's. Else 8080, or another if that is taken.",
+    help="The port of console, schema registry and gateway. Default: 8080, or a free port if it is in use.",
 )
-@click.option("--no-http", is_flag=True, help="No console, no registry, no gateway.")
+@click.option("--no-http", is_flag=True, help="Run no console, no registry and no gateway.")
 @click.option(
     "--zookeeper",
     metavar="embedded|ensemble|HOST:PORT,...",
     default=EMBEDDED,
     show_default=True,
-    help="What coordinates the brokers: a coordinator of ours, three ZooKeeper servers, or those there.",
+    help="What coordinates the brokers: the embedded coordinator, three ZooKeeper servers that are started, "
+    "or running servers at these addresses.",
 )
-@click.option("--racks", metavar="NAME,...", help="Where the brokers stand, one name for each.")
-@settings.set_option
-@as_json_option
-@click.pass_obj
+@click.option("--racks", metavar="NAME,...", help="The racks of the brokers, one name for each broker.")
+@set_option
+@json_option
 def up(
     session: Session,
     *,
@@ -68,15 +57,15 @@ def up(
     no_http: bool,
     zookeeper: str,
     racks: str | None,
-    sets: list[str],
+    sets: Sequence[str],
 ) -> None:
-    """Run a broker with all it needs:  headrace up --data DIR
+    """Run a broker with all that it needs:  headrace up --data DIR
 
     Or a cluster on this machine:  headrace up --brokers 3 --data DIR
 
-    Prints `ready bootstrap=HOST:PORT,... http=URL` when clients can connect; URL is the console's, for a
-    browser. TERM or Ctrl-C stops everything; the same command with the same DIR continues with the data.
-    Settings are those of `headrace broker --settings`.
+    Prints `ready bootstrap=HOST:PORT,... http=URL` when clients can connect; URL is the address of the
+    console, for a browser. TERM or Ctrl-C stops everything; the same command with the same DIR continues with
+    the data. `headrace broker --settings` lists the settings.
     """
     directory = DataDirectory(data_dir.absolute())
     layout = Layout(
@@ -88,7 +77,7 @@ def up(
         http_port=0 if http_port is None and port == 0 else http_port,
         zookeeper=zookeeper,
         racks=_names(racks, brokers),
-        given=settings.load(None, pairs(sets, "--set")).given,
+        given=load_settings(None, pairs(sets, "--set")).given,
     )
     layout.check()
     ready = process.Readiness(as_json=session.as_json)
@@ -110,11 +99,10 @@ def _names(racks: str | None, brokers: int) -> list[str]:
 
 async def _serve_in_one_process(layout: Layout, hold: int, ready: process.Readiness) -> None:
     from headrace.broker.server import Broker  # noqa: PLC0415  not in the parent of several
-    from headrace.cli.machine.left_out import refuse_loss  # noqa: PLC0415
 
     async with AsyncExitStack() as stack:
         failure: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        # The broker's port is kept first: HTTP is not to take it.
+        # The broker's port is reserved first, so that HTTP does not take it.
         ports = stack.enter_context(reserved(layout.host, layout.port, 1)) if layout.port else ()
         http = stack.enter_context(layout.http_socket(ports))
         zookeeper = layout.zookeeper
@@ -126,15 +114,15 @@ async def _serve_in_one_process(layout: Layout, hold: int, ready: process.Readin
             zookeeper = coordinator.address
             failure = asyncio.ensure_future(coordinator.wait_failed())
             stack.callback(failure.cancel)
-        await refuse_loss(layout.directory, layout.brokers, zookeeper)
+        await check_left_out_brokers(layout.directory, layout.brokers, zookeeper)
         broker = Broker(BrokerConfig.of(layout.broker(1, layout.port, zookeeper)))
         await broker.start()
         stack.push_async_callback(broker.stop)
-        where = {"bootstrap": broker.bootstrap}
+        addresses = {"bootstrap": broker.bootstrap}
         if http is not None:
             log, hosts = layout.directory.log("gateway"), layout.http_hosts
-            door = Door(http, broker.bootstrap, log=log, holds=hold, hosts=hosts)
-            await stack.enter_async_context(kept(door))
-            where["http"] = door.url
-        ready.say(**where)
+            gateway = OnDemandGateway(http, broker.bootstrap, log=log, holds=hold, hosts=hosts)
+            await stack.enter_async_context(gateway.running())
+            addresses["http"] = gateway.url
+        ready.say(**addresses)
         await failure

@@ -70,7 +70,7 @@ def test_splitting_a_stream_is_splitting_its_bytes(data: bytes, delimiter: bytes
 
 def test_a_record_without_an_end_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(formats, "LONGEST", 100)
-    with pytest.raises(formats.BadInput, match="a record of more than 100 bytes"):
+    with pytest.raises(formats.BadInput, match="a record has more than 100 bytes"):
         list(formats.split(_Trickle(b"x" * 200, 50), b"\n"))
 
 

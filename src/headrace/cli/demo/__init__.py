@@ -1,4 +1,4 @@
-"""`headrace demo`: a cluster, a fleet of trucks and a Spark pipeline; a broker dies, and nothing is lost."""
+"""`headrace demo`: a cluster, a fleet of trucks and a Spark pipeline survive the death of a broker."""
 
 from headrace.cli.demo.command import demo
 

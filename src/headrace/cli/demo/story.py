@@ -1,5 +1,7 @@
-"""What happens while the pipeline runs: trucks drive, a broker dies and comes back, Spark catches up."""
+"""What happens while the pipeline runs: trucks drive, a broker is killed and restarted, Spark catches up."""
 
+import os
+import signal
 import threading
 import time
 from collections.abc import Callable
@@ -9,24 +11,25 @@ from typing import Final
 
 from headrace.background import BackgroundThread
 from headrace.cli.demo import trucks
-from headrace.cli.demo.fleet import Fleet
-from headrace.cli.demo.machine import Up
 from headrace.cli.demo.show import Figures, Show
-from headrace.cli.process import Refused
+from headrace.cli.demo.trucks import Fleet
+from headrace.cli.process import CommandFailed
+from headrace.client.cluster.cluster import Cluster
 from headrace.client.errors import ClientError
 from headrace.protocol.ids import TopicPartition
-from headrace.spark.cluster import Cluster
+from headrace.spark.cluster import Cluster as OffsetReader
 from headrace.spark.offsets import LATEST, from_json
 
 BROKERS: Final = 3
 PARTITIONS: Final = 6
-_PATIENCE_S: Final = 180.0  # with a machine that has other things to do, too
-_LOOK_S: Final = 0.25
+ARCHIVE: Final = "trucks.archive"  # the query that fills the table
+_TIMEOUT_S: Final = 180.0  # the machine may be busy with other things
+_POLL_S: Final = 0.25
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Crash:
-    """A broker that was killed, when it was back and in sync, and what clients noticed of it."""
+    """The broker that was killed, how long it took until it was in sync again, and the longest pause."""
 
     broker: int
     back_s: float
@@ -34,61 +37,65 @@ class Crash:
 
 
 class Story:
-    """Told in a thread of its own: Spark wants the one that its session was made in."""
+    """Runs in a thread of its own: Spark needs the thread in which its session was created."""
 
-    def __init__(self, up: Up, fleet: Fleet, figures: Figures, show: Show, seconds: int) -> None:
-        self._up = up
+    def __init__(self, bootstrap: str, fleet: Fleet, figures: Figures, show: Show, seconds: int) -> None:
+        self._bootstrap = bootstrap
         self._fleet = fleet
         self._figures = figures
         self._show = show
         self._seconds = seconds
         self.crash: Crash | None = None
         self._over = threading.Event()
-        self._wrong: Exception | None = None
+        self._error: Exception | None = None
         self._thread: BackgroundThread | None = None
 
-    def begin(self, when_over: Callable[[], None]) -> None:
-        """Let it happen; `when_over` is called at the end, whatever that is."""
+    def start(self, at_end: Callable[[], None]) -> None:
+        """Start the story; `at_end` is called when it has ended, even by an error."""
 
-        def tell() -> None:
+        def run() -> None:
             try:
-                self._tell()
-            except Exception as error:  # noqa: BLE001  raised where it is waited for
-                self._wrong = error
+                self._run()
+            except Exception as error:  # noqa: BLE001  `stop` raises it
+                self._error = error
             finally:
-                when_over()
+                at_end()
 
-        self._thread = BackgroundThread(tell, name="story", stop=self._over.set)
+        self._thread = BackgroundThread(run, name="story", stop=self._over.set)
         self._thread.start()
 
-    def end(self) -> None:
-        """Break off what has not happened yet; raise what went wrong."""
+    def stop(self) -> None:
+        """Skip the rest of the story; raise the error that ended it."""
         self._over.set()
         if self._thread is not None:
             self._thread.join()
-        if self._wrong is not None:
-            raise self._wrong
+        if self._error is not None:
+            raise self._error
 
-    def _tell(self) -> None:
-        self._until("the table fills", lambda: "trucks.archive" in self._figures.rows)
+    def _run(self) -> None:
+        self._until("the table has rows", lambda: self._figures.last(ARCHIVE) is not None)
         self._drive()
         self._kill()
         self._drive()
         self._fleet.stop()
-        ends = ends_of(self._up.bootstrap, trucks.POSITIONS)
+        ends = end_offsets(self._bootstrap, trucks.POSITIONS)
         self._until("Spark has caught up", lambda: self._has_read(ends))
 
     def _drive(self) -> None:
         until = time.monotonic() + self._seconds
-        self._until("trucks drive", lambda: time.monotonic() > until)
+        self._until("the trucks have driven", lambda: time.monotonic() > until)
 
     def _kill(self) -> None:
-        victim = self._up.leader_of(trucks.POSITIONS)
+        victim = Cluster(self._bootstrap).partitions_of(trucks.POSITIONS)[0].leader or 0
+        brokers = Cluster(self._bootstrap).status().brokers
+        pid = next(each.pid for each in brokers if each.id == victim)
+        if pid is None:
+            raise CommandFailed(f"broker {victim} does not report its process id")
         self._fleet.longest_pause_s = 0.0
-        dead = self._up.kill(victim)
+        os.kill(pid, signal.SIGKILL)
         began = time.perf_counter()
         self._figures.brokers = f"broker {victim} is dead"
-        self._until(f"broker {victim} is back", lambda: self._is_whole_without(dead))
+        self._until(f"broker {victim} is back", lambda: self._is_whole_without(pid))
         took, pause_s = time.perf_counter() - began, self._fleet.longest_pause_s
         self.crash = Crash(broker=victim, back_s=took, longest_pause_s=pause_s)
         self._figures.brokers = f"{BROKERS} brokers"
@@ -96,31 +103,31 @@ class Story:
         self._show.step("paused", "the fleet, at most, between two acknowledgements", pause_s)
 
     def _is_whole_without(self, pid: int) -> bool:
-        """Whether all brokers are there, none of them that process, and all replicas in sync."""
+        """Return whether all brokers run, none of them as process `pid`, with all replicas in sync."""
         with suppress(ClientError):
-            status = self._up.status
+            status = Cluster(self._bootstrap).status()
             pids = {each.pid for each in status.brokers} - {None}
             return len(pids) == BROKERS and pid not in pids and not status.under_replicated
         return False
 
     def _has_read(self, ends: dict[TopicPartition, int]) -> bool:
-        done = self._figures.latest["trucks.archive"]
-        read = from_json(done.offsets)
-        return all(read.get(place, 0) >= end for place, end in ends.items())
+        last = self._figures.last(ARCHIVE)
+        read = {} if last is None else from_json(last.offsets)
+        return all(read.get(partition, 0) >= end for partition, end in ends.items())
 
     def _until(self, what: str, is_so: Callable[[], bool]) -> None:
-        deadline = time.monotonic() + _PATIENCE_S
+        deadline = time.monotonic() + _TIMEOUT_S
         while not is_so() and not self._over.is_set():
             if time.monotonic() > deadline:
-                raise Refused(f"for {_PATIENCE_S:.0f} s it was not so that {what}")
-            self._figures.look()
-            self._over.wait(_LOOK_S)
+                raise CommandFailed(f"waited {_TIMEOUT_S:.0f} s in vain until {what}")
+            self._figures.print_line()
+            self._over.wait(_POLL_S)
 
 
-def ends_of(bootstrap: str, topic: str) -> dict[TopicPartition, int]:
-    """How far the partitions of a topic go."""
-    cluster = Cluster(bootstrap)
+def end_offsets(bootstrap: str, topic: str) -> dict[TopicPartition, int]:
+    """Return the end offsets of the partitions of a topic."""
+    reader = OffsetReader(bootstrap)
     try:
-        return cluster.offsets({TopicPartition(topic, index): LATEST for index in range(PARTITIONS)})
+        return reader.offsets({TopicPartition(topic, index): LATEST for index in range(PARTITIONS)})
     finally:
-        cluster.close()
+        reader.close()

@@ -1,24 +1,121 @@
-"""The HTTP gateway as a process beside a broker, on a socket that its parent holds."""
+"""A gateway on demand: its socket listens from the start, and the first connection starts the gateway.
 
+Until then the gateway costs neither time at the start nor memory; connections wait in the socket's backlog.
+"""
+
+import asyncio
+import contextlib
 import logging
 import socket
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Collection, Iterator
+from pathlib import Path
+from typing import Final
 
-from headrace.cli.machine.log import pass_warnings_on
-from headrace.cli.machine.member import READY, say
-from headrace.cli.process import leaving_within
-from headrace.http.serving import STOP_S
-from headrace.http.serving import serve as serve_http
-from headrace.http.settings import GatewaySettings
-from headrace.http.sockets import url_of
+from headrace.cli.machine.process import ProcessEnded, Service
+from headrace.cli.machine.supervisor import Backoff
+from headrace.cli.process import CommandFailed
+from headrace.http.sockets import bound, url_of
+
+USUAL_PORT: Final = 8080
 
 logger = logging.getLogger("headrace")
 
 
-async def serve(bootstrap: str, listening: int, hosts: Sequence[str] = ()) -> None:
-    """Run a gateway to the cluster at `bootstrap` until it is told to stop."""
-    pass_warnings_on()
-    with socket.socket(fileno=listening) as held:
-        logger.info("the gateway serves at %s, for %s", url_of(held), bootstrap)
-        say(f"{READY}http={url_of(held)}")
-        await leaving_within(STOP_S, serve_http(GatewaySettings(bootstrap=bootstrap, hosts=hosts), held))
+class _Gateway(Service):
+    stop_s = 3.0  # it exits earlier by itself, and has no state that a kill could harm
+
+
+class OnDemandGateway:
+    """A gateway process that is started at the first connection, and again after it has died."""
+
+    def __init__(
+        self,
+        listening: socket.socket,
+        bootstrap: str,
+        *,
+        log: Path | None,
+        holds: int | None = None,
+        hosts: Collection[str] = (),
+    ) -> None:
+        """`log` and `holds` are as for any member; `bootstrap` and `hosts` are the gateway's settings."""
+        self.url = url_of(listening)
+        self._socket = listening
+        inherited = [listening.fileno(), *([] if holds is None else [holds])]
+        settings = {"bootstrap": bootstrap, "listening": listening.fileno(), "hosts": list(hosts)}
+        self._gateway = _Gateway("gateway", log, inherited, service="gateway", settings=settings)
+
+    @contextlib.asynccontextmanager
+    async def running(self) -> AsyncIterator[None]:
+        """Start the gateway on demand while the block runs, and stop it at the end."""
+        keeping = asyncio.ensure_future(self._keep())
+        keeping.add_done_callback(_log_failure)
+        try:
+            yield
+        finally:
+            keeping.cancel()
+            await self._gateway.stop()
+
+    async def _keep(self) -> None:
+        backoff = Backoff()
+        while True:
+            await self._connection()
+            try:
+                await self._gateway.start()
+                ended = await self._gateway.ended()
+            except ProcessEnded as never_ready:
+                ended = never_ready
+            delay = backoff.after(ended.lived_s)
+            logger.error("%s; the next connection starts it again", ended)
+            await asyncio.sleep(delay)
+
+    async def _connection(self) -> None:
+        """Wait until a connection is in the socket's backlog."""
+        loop = asyncio.get_running_loop()
+        readable = asyncio.Event()
+        loop.add_reader(self._socket, readable.set)
+        try:
+            await readable.wait()
+        finally:
+            loop.remove_reader(self._socket)
+
+
+def _log_failure(keeping: asyncio.Future[None]) -> None:
+    if not keeping.cancelled():
+        logger.error("the gateway is not started any more", exc_info=keeping.exception())
+
+
+def endpoint(address: str, what: str) -> tuple[str, int]:
+    """Return host and port of HOST:PORT; CommandFailed if `address` has another form."""
+    host, colon, port = address.rpartition(":")
+    if not colon or not port.isdigit() or int(port) > 65535:
+        raise CommandFailed(f"{what} is {address!r}: expected HOST:PORT")
+    return host.strip("[]"), int(port)
+
+
+@contextlib.contextmanager
+def listening(host: str, port: int | None, reserved: Collection[int] = ()) -> Iterator[socket.socket]:
+    """Yield a socket for HTTP at `port`; None is the usual port, or a free one if that is in use.
+
+    `reserved` are ports that brokers are about to listen on.
+    """
+    with _at_usual(host, reserved) if port is None else _at(host, port) as held:
+        yield held
+
+
+def _at(host: str, port: int) -> socket.socket:
+    try:
+        return bound(host, port)
+    except OSError as error:
+        why = error.strerror or str(error)
+        raise CommandFailed(
+            f"cannot serve HTTP on {host}:{port}: {why[:1].lower()}{why[1:]}; choose another port"
+        ) from error
+
+
+def _at_usual(host: str, reserved: Collection[int]) -> socket.socket:
+    if USUAL_PORT not in reserved:
+        with contextlib.suppress(OSError):
+            return bound(host, USUAL_PORT)
+    held = _at(host, 0)
+    logger.info("port %d is in use: HTTP is served on port %d", USUAL_PORT, held.getsockname()[1])
+    return held

@@ -1,4 +1,4 @@
-"""What `headrace up` was asked for, and the settings of each broker that follow from it."""
+"""The cluster that the options of `headrace up` describe, and the settings of each of its brokers."""
 
 import socket
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -8,44 +8,45 @@ from typing import Final
 
 from headrace.broker.config import BrokerConfig
 from headrace.cli.machine.directory import DataDirectory
-from headrace.cli.machine.door import listening
-from headrace.cli.process import Refused
+from headrace.cli.machine.gateway import listening
+from headrace.cli.process import CommandFailed
 
 EMBEDDED: Final = "embedded"
 ENSEMBLE: Final = "ensemble"
 
 _DECIDED: Final = {
-    "broker.id": "they are 1, 2, 3 and so on",
-    "node.id": "they are 1, 2, 3 and so on",
+    "broker.id": "brokers are numbered 1, 2, 3 and so on",
+    "node.id": "brokers are numbered 1, 2, 3 and so on",
     "log.dirs": "use --data",
     "log.dir": "use --data",
     "listeners": "use --host and --port",
     "zookeeper.connect": "use --zookeeper",
     "http.listener": "use --http-port",
 }
+"""Settings that follow from the options of `headrace up`, and the options to use instead."""
 _DECIDED_FOR_SEVERAL: Final = {
     "advertised.listeners": "brokers cannot share an address",
     "broker.rack": "use --racks",
 }
 _FOR_ONE_MACHINE: Final = {
-    # Long enough for consumers that start together, short enough that nobody waits for a first message.
+    # Long enough for consumers that start together, short enough for one that waits for its first record.
     "group.initial.rebalance.delay.ms": "100",
-    "offsets.topic.num.partitions": "10",  # each of them is a directory and takes its time at every start
+    "offsets.topic.num.partitions": "10",  # each partition is a directory that every start has to open
 }
-"""What a cluster on one machine is better off with than with Kafka's defaults; a setting still wins."""
+"""Better defaults than Kafka's for a cluster on one machine; a setting that is given wins."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Layout:
-    """A cluster on one machine; `given` are the settings that somebody has given to all its brokers."""
+    """A cluster on one machine; `given` are the settings from the command line and the environment."""
 
     directory: DataDirectory
     brokers: int
     host: str
     port: int
     http: bool
-    http_port: int | None  # None: the usual one, or any
-    zookeeper: str  # EMBEDDED, ENSEMBLE, or where it is
+    http_port: int | None  # None: the usual port, or a free one
+    zookeeper: str  # EMBEDDED, ENSEMBLE, or the addresses of running servers
     racks: Sequence[str]
     given: Mapping[str, str]
 
@@ -55,33 +56,32 @@ class Layout:
 
     @property
     def http_hosts(self) -> tuple[str, ...]:
-        """Names that the gateway may be asked by."""
+        """The Host headers that the gateway accepts besides its own address."""
         return BrokerConfig.of(self.broker(1, self.port, "")).items("http.hosts")
 
     @contextmanager
     def http_socket(self, brokers: Collection[int]) -> Iterator[socket.socket | None]:
-        """The gateway's, for as long as the block runs; None if there is to be none.
-
-        `brokers` are the ports of the brokers, which it leaves to them.
-        """
+        """Yield the gateway's socket, or None with --no-http; `brokers` are ports that it must not take."""
         if not self.http:
             yield None
             return
         if self.http_port in brokers:
-            raise Refused(f"cannot serve HTTP on port {self.http_port}: a broker has it; choose another port")
+            raise CommandFailed(
+                f"cannot serve HTTP on port {self.http_port}: a broker has it; choose another port"
+            )
         with listening(self.host, self.http_port, brokers) as held:
             yield held
 
     def check(self) -> None:
-        """Refused, or InvalidSetting, for the first setting that cannot be."""
+        """Raise CommandFailed or InvalidSetting for the first setting that is not allowed."""
         decided = _DECIDED if self.brokers == 1 else _DECIDED | _DECIDED_FOR_SEVERAL
         for name, instead in decided.items():
             if name in self.given:
-                raise Refused(f"{name} is not for `headrace up` to be told: {instead}")
+                raise CommandFailed(f"{name} cannot be set for `headrace up`: {instead}")
         BrokerConfig.of(self.broker(1, self.port, ""))
 
     def broker(self, broker_id: int, port: int, zookeeper: str) -> dict[str, str]:
-        """The settings of one broker."""
+        """Return the settings of one broker."""
         bound = f"[{self.host}]" if ":" in self.host else self.host
         rack = {"broker.rack": self.racks[broker_id - 1]} if self.racks else {}
         return {
@@ -97,13 +97,13 @@ class Layout:
 
 
 def _for_several(brokers: int) -> dict[str, str]:
-    """One of them may die, and nothing is missing. How many have to be in sync is left as it is.
+    """Return defaults with which one broker may die without a loss; min.insync.replicas stays as it is.
 
-    __consumer_offsets is not named: it gets up to three replicas, as brokers come, if nobody says.
+    __consumer_offsets needs none: by default it gets up to three replicas as brokers register.
     """
     return {
         "default.replication.factor": str(min(3, brokers)),
         "transaction.state.log.replication.factor": str(min(3, brokers)),
         "transaction.state.log.min.isr": str(min(2, brokers)),
-        "zookeeper.session.timeout.ms": "6000",  # nothing gets lost between processes of one machine
+        "zookeeper.session.timeout.ms": "6000",  # heartbeats do not get lost between processes of one machine
     }

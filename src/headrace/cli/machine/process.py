@@ -1,4 +1,4 @@
-"""One process of a cluster on one machine, life after life: how it starts, how it ends, what it says."""
+"""One process of a cluster on one machine: how it starts, how it ends, and what it reports."""
 
 import asyncio
 import contextlib
@@ -11,11 +11,14 @@ from abc import ABC, abstractmethod
 from asyncio.subprocess import DEVNULL, PIPE, Process
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from headrace.cli.machine.member import EXECUTE, READY, REFUSAL
 
-START_S: Final = 90.0  # to be ready; a broker gives its controller a minute
+if TYPE_CHECKING:
+    from headrace.coordination.zookeeper import Server
+
+START_S: Final = 90.0  # to become ready; a broker waits up to a minute for its controller
 STOP_S: Final = 20.0
 _MEMBER: Final = "headrace.cli.machine.member"
 _POLL_S: Final = 0.05
@@ -24,21 +27,21 @@ _LEVELS: Final = {"WARNING": logging.WARNING, "ERROR": logging.ERROR, "CRITICAL"
 logger = logging.getLogger("headrace")
 
 
-class Ended(Exception):
-    """A process has ended, and how; or it has not become ready, which is no better."""
+class ProcessEnded(Exception):
+    """A process has ended, or was stopped because it did not become ready in time; the message says how."""
 
-    def __init__(self, why: str, lived_s: float) -> None:
-        super().__init__(why)
+    def __init__(self, message: str, lived_s: float) -> None:
+        super().__init__(message)
         self.lived_s = lived_s
 
 
 class Member(ABC):
-    """One process. It may be started again once it has ended."""
+    """One process, which may be started again once it has ended."""
 
     stop_s = STOP_S
 
     def __init__(self, name: str, log: Path | None, inherits: Sequence[int]) -> None:
-        """`log` takes all that it writes, else our stderr does; files `inherits` stay open in it."""
+        """`log` gets its output, or our stderr if it is None; it inherits the descriptors `inherits`."""
         self.name = name
         self._log = log
         self._inherits = inherits
@@ -53,13 +56,13 @@ class Member(ABC):
         return self._process.pid
 
     async def start(self) -> None:
-        """Start it, and return when it is ready; Ended if it never is."""
+        """Start the process and return when it is ready; raise ProcessEnded if it never is."""
         self._began = asyncio.get_running_loop().time()
         self._ready.clear()
         try:
             self._process = await self._launch()
-        except OSError as error:  # too many files, no memory, a log that cannot be written: it may pass
-            raise Ended(f"{self.name} cannot be started: {error}", lived_s=0.0) from error
+        except OSError as error:  # too many files, no memory, a log that cannot be written: a retry may help
+            raise ProcessEnded(f"{self.name} cannot be started: {error}", lived_s=0.0) from error
         self._following = asyncio.ensure_future(self._follow(self._process))
         ended = asyncio.ensure_future(self.ended())
         ready = asyncio.ensure_future(self._ready.wait())
@@ -69,22 +72,22 @@ class Member(ABC):
                 raise ended.result()
             if not ready.done():
                 await self.stop()
-                raise Ended(f"{self.name} was not ready within {START_S:g} s{self._more()}", START_S)
+                raise ProcessEnded(f"{self.name} was not ready within {START_S:g} s{self._more()}", START_S)
         finally:
             ended.cancel()
             ready.cancel()
 
-    async def ended(self) -> Ended:
-        """Wait for its end; return how that was."""
+    async def ended(self) -> ProcessEnded:
+        """Wait until the process ends, and return how it ended."""
         assert self._process is not None, self.name
         assert self._following is not None, self.name
         status = await self._process.wait()
-        await asyncio.shield(self._following)  # it may have said something at the end
+        await asyncio.shield(self._following)  # it may have reported something at the end
         lived = asyncio.get_running_loop().time() - self._began
-        return Ended(f"{self.name} {self._how(status)}", lived)
+        return ProcessEnded(f"{self.name} {self._how(status)}", lived)
 
     async def stop(self) -> None:
-        """Have it end by itself, or else at once; fine if it has."""
+        """Terminate the process, and kill it if it takes too long; do nothing if it has ended."""
         process = self._process
         if process is None:
             return
@@ -94,7 +97,7 @@ class Member(ABC):
             async with asyncio.timeout(self.stop_s):
                 await process.wait()
         except TimeoutError:
-            logger.warning("%s has not stopped within %g s, and is killed", self.name, self.stop_s)
+            logger.warning("%s has not stopped within %g s: killing it", self.name, self.stop_s)
             with contextlib.suppress(ProcessLookupError):
                 process.kill()
             await process.wait()
@@ -104,16 +107,16 @@ class Member(ABC):
 
     @abstractmethod
     async def _follow(self, process: Process) -> None:
-        """Set `_ready` when it is, and return when there is nothing more to hear."""
+        """Set `_ready` when the process is ready; return when it reports nothing more."""
 
-    async def _execute(self, *what: str, **streams: Any) -> Process:
+    async def _execute(self, *arguments: str, **streams: Any) -> Process:
         if self._log is not None:
-            self._log.parent.mkdir(exist_ok=True)  # somebody may have tidied up
+            self._log.parent.mkdir(exist_ok=True)  # somebody may have deleted it
         with contextlib.nullcontext(sys.stderr) if self._log is None else self._log.open("ab") as log:
             return await asyncio.create_subprocess_exec(
-                *(sys.executable, "-P", "-m", _MEMBER, self.name, str(os.getpid()), *what),
+                *(sys.executable, "-P", "-m", _MEMBER, self.name, str(os.getpid()), *arguments),
                 stderr=log,
-                start_new_session=True,  # a Ctrl-C is for the parent, which then stops all of them in order
+                start_new_session=True,  # Ctrl-C is for the parent, which then stops its processes in order
                 pass_fds=tuple(self._inherits),
                 **{"stdout": log, **streams},
             )
@@ -122,7 +125,7 @@ class Member(ABC):
         if status < 0:
             return f"was killed by {signal.Signals(-status).name}"
         if status == 0:
-            return "was told to stop, by somebody else"
+            return "was stopped by somebody else"
         return f"ended with status {status}{self._last_words()}"
 
     def _last_words(self) -> str:
@@ -141,7 +144,7 @@ class Member(ABC):
 
 
 class Service(Member):
-    """A module of ours whose `serve` runs until it is told to stop; in its first life with `first`, too."""
+    """One of our services; `first` are settings of its first start only."""
 
     def __init__(
         self,
@@ -149,19 +152,19 @@ class Service(Member):
         log: Path | None,
         inherits: Sequence[int],
         *,
-        module: str,
+        service: str,
         settings: Mapping[str, Any],
         first: Mapping[str, Any] | None = None,
     ) -> None:
         super().__init__(name, log, inherits)
-        self._module = module
+        self._service = service
         self._settings = settings
         self._first: Mapping[str, Any] = first or {}
         self._refusal: str | None = None
 
     async def _launch(self) -> Process:
         self._refusal = None
-        process = await self._execute(self._module, stdin=PIPE, stdout=PIPE)
+        process = await self._execute(self._service, stdin=PIPE, stdout=PIPE)
         assert process.stdin is not None
         process.stdin.write(json.dumps({**self._settings, **self._first}).encode())
         process.stdin.close()
@@ -171,9 +174,9 @@ class Service(Member):
     async def _follow(self, process: Process) -> None:
         assert process.stdout is not None
         async for line in process.stdout:
-            self._heard(line.decode(errors="replace").strip())
+            self._receive(line.decode(errors="replace").strip())
 
-    def _heard(self, line: str) -> None:
+    def _receive(self, line: str) -> None:
         if line.startswith(READY):
             self._ready.set()
         elif line.startswith(REFUSAL):
@@ -187,7 +190,7 @@ class Service(Member):
 
 
 class Program(Member):
-    """Somebody else's program; whether it serves is found out by asking it."""
+    """Another program; `serves` polls whether it is ready."""
 
     def __init__(
         self,
@@ -206,7 +209,16 @@ class Program(Member):
         return await self._execute(EXECUTE, *self._command, stdin=DEVNULL)
 
     async def _follow(self, process: Process) -> None:
-        while process.returncode is None and not await self._serves():  # noqa: ASYNC110  it can but be asked
+        while process.returncode is None and not await self._serves():  # noqa: ASYNC110  there is no event
             await asyncio.sleep(_POLL_S)
         if process.returncode is None:
             self._ready.set()
+
+
+def zookeeper_process(number: int, server: "Server", log: Path, inherits: Sequence[int] = ()) -> Program:
+    """Return the process of a ZooKeeper server, which is ready once the server answers requests."""
+
+    async def serves() -> bool:
+        return await asyncio.to_thread(server.serves)
+
+    return Program(f"zookeeper-{number}", log, inherits, command=server.prepare(), serves=serves)

@@ -1,28 +1,28 @@
-"""Processes that are started together, started again when they die, and stopped in order."""
+"""Start processes together, restart those that die, and stop them in order."""
 
 import asyncio
 import logging
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-from headrace.cli.machine.process import Ended, Member
-from headrace.cli.process import Refused
+from headrace.cli.machine.process import Member, ProcessEnded
+from headrace.cli.process import CommandFailed
 
 FIRST_DELAY_S, LONGEST_DELAY_S = 0.5, 30.0
-PROVEN_S: Final = 60.0  # a process that has run for so long may die again without a delay
-ATTEMPTS: Final = 5  # failed starts in a row after which a process counts as one that cannot be started
+PROVEN_S: Final = 60.0  # a process that has run for this long is restarted without a delay
+ATTEMPTS: Final = 5  # failed starts in a row after which a process counts as unable to start
 
 logger = logging.getLogger("headrace")
 
 
 class Backoff:
-    """How long to wait before the next start: not at all, then longer and longer while that does not help."""
+    """The delay before the next start: none at first, then longer while the process keeps dying."""
 
     def __init__(self) -> None:
         self._delay = 0.0
 
     def after(self, lived_s: float) -> float:
-        """The delay after a life of so many seconds."""
+        """Return the delay after the process has lived for `lived_s` seconds."""
         if lived_s >= PROVEN_S:
             self._delay = 0.0
         delay = self._delay
@@ -31,27 +31,27 @@ class Backoff:
 
 
 class Supervisor:
-    """Members in stages: all start at once, a later stage stops before an earlier one does."""
+    """Processes in stages: all start at once, and a later stage stops before an earlier one."""
 
     def __init__(self, stages: Sequence[Sequence[Member]]) -> None:
         self._stages = stages
         self._cannot_start: set[Member] = set()
 
     async def start(self, members: Iterable[Member]) -> None:
-        """Return when all of these are ready; Refused with the sentence of the first that ends instead."""
+        """Return when all members are ready; raise CommandFailed if one ends before it is ready."""
         starts = [asyncio.ensure_future(member.start()) for member in members]
         try:
             await asyncio.gather(*starts)
-        except Ended as ended:
-            raise Refused(str(ended)) from ended
+        except ProcessEnded as ended:
+            raise CommandFailed(str(ended)) from ended
         finally:
             for start in starts:
                 start.cancel()
 
     async def watch(self, *, dispensable: int | None = None) -> None:
-        """Start again whatever ends, for ever: those that run are not to suffer for one that does not.
+        """Restart every process that ends, without end: one that fails does not stop the others.
 
-        Refused once more than `dispensable` members cannot be started, if there is such a number.
+        Raise CommandFailed once more than `dispensable` members cannot be started, if that is not None.
         """
         keeping = [
             asyncio.ensure_future(self._keep(member, dispensable))
@@ -69,23 +69,23 @@ class Supervisor:
         ended = await member.ended()
         while True:
             delay = backoff.after(ended.lived_s)
-            logger.error("%s; starting it again%s", ended, f" in {delay:g} s" if delay else "")
+            logger.error("%s; restarting it%s", ended, f" in {delay:g} s" if delay else "")
             await asyncio.sleep(delay)
             try:
                 await member.start()
-            except Ended as again:
+            except ProcessEnded as again:
                 ended, failures = again, failures + 1
                 if failures >= ATTEMPTS:
                     self._cannot_start.add(member)
                 if dispensable is not None and len(self._cannot_start) > dispensable:
-                    raise Refused(f"{ended}, {failures} times in a row") from ended
+                    raise CommandFailed(f"{ended}, {failures} times in a row") from ended
             else:
-                logger.warning("%s is back, as process %d", member.name, member.pid)
+                logger.warning("%s runs again, as process %d", member.name, member.pid)
                 failures = 0
                 self._cannot_start.discard(member)
                 ended = await member.ended()
 
     async def stop(self) -> None:
-        """Stop what runs, stage by stage; whoever takes too long is killed."""
+        """Stop all processes, stage by stage; a process that takes too long is killed."""
         for stage in reversed(self._stages):
             await asyncio.gather(*(member.stop() for member in stage))

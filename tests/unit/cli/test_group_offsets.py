@@ -4,7 +4,7 @@ import click
 import pytest
 
 from headrace.cli.formats import BadInput
-from headrace.cli.group_reset import parse_topics, read_offsets
+from headrace.cli.group_offsets import parse_topics, read_offsets
 from headrace.protocol.ids import TopicPartition
 
 
@@ -31,7 +31,7 @@ def test_a_file_has_an_offset_for_each_partition() -> None:
     [
         (["orders,0"], "line 1: expected topic,partition,offset"),
         (["orders,0,1", "orders,one,1"], "line 2: expected topic,partition,offset"),
-        (["orders,0,1", "orders,0,2"], "line 2: orders-0 is there twice"),
+        (["orders,0,1", "orders,0,2"], "line 2: orders-0 appears twice"),
         ([], "the file is empty"),
     ],
 )

@@ -4,7 +4,7 @@ from io import StringIO
 
 from rich.console import Console, RenderableType
 
-from headrace.cli.cluster_tables import draw_elections, draw_moves, draw_status
+from headrace.cli.cluster import draw_elections, draw_moves, draw_status
 from headrace.client.cluster.cluster import Election
 from headrace.client.cluster.moves import Move, Reassignment
 from headrace.client.cluster.status import BrokerNode, PartitionState, cluster_status
@@ -74,7 +74,7 @@ def test_a_healthy_cluster_says_so_and_what_moves() -> None:
         "orders-0   2    2    1",
         "every partition has all its replicas in sync",
         "1 partition not led by the preferred replica (`headrace cluster elect`)",
-        "1 partition on the way to other brokers",
+        "1 partition moving to other brokers",
     ]
 
 

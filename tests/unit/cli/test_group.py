@@ -6,7 +6,7 @@ from io import StringIO
 import pytest
 from rich.console import Console, RenderableType
 
-from headrace.cli.group_tables import (
+from headrace.cli.group import (
     assignment,
     draw_group,
     draw_groups,
@@ -92,7 +92,7 @@ def test_members_with_their_assignments() -> None:
         "aaaaaaaa  c          10.0.0.7           2  orders:0-1",
         "bbbbbbbb  c          10.0.0.7           0  (idle)",
         "",
-        "1 of 2 members is idle: no partition of what they subscribe to is left",
+        "1 of 2 members is idle: the other members have all partitions",
     ]
 
 
@@ -108,13 +108,13 @@ def test_nobody_is_called_idle_while_the_group_rebalances() -> None:
 def test_members_that_subscribe_to_nothing_that_is_there() -> None:
     nobody = described([member("m"), member("n")], [])
     assert idle_sentence(nobody) == (
-        "2 of 2 members are idle: there is no partition in what they subscribe to"
+        "2 of 2 members are idle: the topics that they subscribe to have no partitions"
     )
 
 
 def test_there_may_be_no_groups() -> None:
     assert draw_groups([], filtered=False) == "there are no groups"
-    assert draw_groups([], filtered=True) == "there is no such group"
+    assert draw_groups([], filtered=True) == "no group matches"
 
 
 def member(member_id: str, assigned: tuple[Assigned, ...] = ()) -> Member:

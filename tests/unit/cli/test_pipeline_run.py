@@ -1,6 +1,8 @@
 """How the queries of a pipeline are told of."""
 
-from headrace.cli.pipeline_tables import COLUMNS, in_one_line, in_short, rate, row, size, watermark, when
+from headrace.cli.output import size
+from headrace.cli.pipeline_run import in_one_line, in_short
+from headrace.cli.pipeline_state import COLUMNS, rate, row, watermark, when
 from headrace.pipeline.progress import Progress
 from headrace.pipeline.summing import Figures
 
@@ -52,7 +54,7 @@ def test_the_end_of_a_run_is_a_line_with_its_sums() -> None:
 
 def test_a_query_that_has_done_nothing_yet_has_a_row_all_the_same() -> None:
     assert len(row(Figures("trucks.speeds"), "speeds")) == len(COLUMNS)
-    assert row(figures(event("started")), "speeds")[:3] == ("speeds", "started", "-")
+    assert row(figures(event("started")), "speeds")[:3] == ("speeds", "started", None)
 
 
 def test_rates_are_those_of_a_query_that_moves() -> None:
