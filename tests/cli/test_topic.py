@@ -154,7 +154,7 @@ def test_on_a_terminal_a_deletion_is_asked_about(headrace: Command, answer: byte
     os.close(terminal)
     os.close(ours)
 
-    assert b"Delete asked and all records there" in err
+    assert b"Delete asked with all records" in err
     assert outcome in (out + err).decode()
 
 

@@ -142,7 +142,7 @@ def delete(session: Session, names: Sequence[str], *, yes: bool, if_exists: bool
     if deleted:
         what = deleted[0] if len(deleted) == 1 else f"{count(len(deleted), 'topic')} ({', '.join(deleted)})"
         unasked = yes or not sys.stdin.isatty()  # a script need not confirm, as with Kafka's own tool
-        confirm(f"Delete {what} and all their records", action=f"to delete {what}", yes=unasked)
+        confirm(f"Delete {what} with all records", action=f"to delete {what}", yes=unasked)
     for name in deleted:
         session.admin.delete_topic(name)
     session.show({"deleted": deleted}, f"deleted {', '.join(deleted) or 'nothing'}")

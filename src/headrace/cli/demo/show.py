@@ -54,7 +54,7 @@ class Figures(QueryFigures):
         """Print a line every few seconds where the output is not a terminal."""
         if not self._console.is_terminal and time.monotonic() - self._printed_s > _LINE_EVERY_S:
             self._printed_s = time.monotonic()
-            done = ", ".join(f"{each.query.split('.')[-1]} {each.rows:,}" for each in self.all())
+            done = ", ".join(f"{each.query.split('.')[-1]} {each.rows:,}" for each in self.all() if each.last)
             line = f"{self._head()}; {done or 'Spark is starting'}; {self.brokers}"
             self._console.print(f"             {line}", soft_wrap=True)
 
