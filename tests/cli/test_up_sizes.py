@@ -81,7 +81,7 @@ def test_an_ensemble_survives_one_of_its_three_servers_and_ends_with_the_rest(tm
         members = cluster.members
         assert set(members) == {"broker-1", "broker-2", "zookeeper-1", "zookeeper-2", "zookeeper-3"}
         os.kill(members["zookeeper-2"], signal.SIGKILL)
-        cluster.wait_for_log("zookeeper-2 is back")
+        cluster.wait_for_log("zookeeper-2 runs again")
         headrace.ok("topic", "create", "payments", "--replicas", "2")
 
         members = cluster.members
