@@ -83,7 +83,7 @@ def test_init_makes_a_pipeline_that_can_be_explained_and_leaves_files_alone(
 ) -> None:
     here = ("--directory", str(tmp_path))
     made = tmp_path / "shop-one.py"
-    assert headrace.ok("pipeline", "init", "shop-one", *here).text.startswith(f"made {made}, ")
+    assert headrace.ok("pipeline", "init", "shop-one", *here).text.startswith(f"created {made}, ")
     text = made.read_text()
     assert headrace("pipeline", "init", "shop-one", *here).complaint.startswith(f"{made} exists already")
     assert made.read_text() == text
