@@ -38,11 +38,11 @@ MISTAKES: Final[dict[str, tuple[dict[str, Any], str]]] = {
     ),
     "a partition left out": (
         {"subscribe": "shapes", "startingOffsets": json.dumps({"shapes": {"0": 1}})},
-        "option 'startingOffsets': shapes-1 is to be read and not named",
+        "option 'startingOffsets': shapes-1 is missing: name all partitions",
     ),
     "a partition too many": (
         {"subscribe": "append-time", "startingOffsets": json.dumps({"append-time": {"0": 1, "1": 1}})},
-        "option 'startingOffsets': append-time-1 is named, and is not among what is to be read",
+        "option 'startingOffsets': append-time-1 is named, and is not to be read",
     ),
     "an end past the end": (
         {"subscribe": "append-time", "endingOffsets": json.dumps({"append-time": {"0": 21}})},

@@ -10,7 +10,7 @@ from compat.kafka_tools.samples import samples
 from compat.kafka_tools.server import KafkaServer
 from headrace.protocol.ids import TopicPartition
 from headrace.spark.errors import SparkError
-from headrace.spark.sink import Written, write_batches
+from headrace.spark.sink import TaskResult, write_batches
 from headrace.spark.sink_options import SinkOptions
 from spark.topics import CODECS
 from unit.spark.arrow_rows import batch_of
@@ -32,7 +32,7 @@ def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaServer]:
         yield server
 
 
-def write(kafka: KafkaServer, topic: str, **settings: str) -> Written:
+def write(kafka: KafkaServer, topic: str, **settings: str) -> TaskResult:
     """The rows in two batches; underscores stand for dots."""
     dotted = {name.replace("_", "."): value for name, value in settings.items()}
     batch = batch_of(

@@ -70,6 +70,14 @@ class BadSetting(ClientError):
     """A setting that there is not, or a value that it cannot have."""
 
 
+class WrongSetting(BadSetting):
+    """A setting whose value is wrong, missing or not supported."""
+
+    def __init__(self, setting: str, why: str) -> None:
+        super().__init__(f"{setting} {why}")
+        self.setting, self.why = setting, why
+
+
 class Closed(ClientError):
     """It was closed, and what is closed does nothing any more."""
 

@@ -100,8 +100,8 @@ class Ends:
         has_begun = checkpoint is not None and (checkpoint.batch >= 0 or checkpoint.offsets)
         since = checkpoint.offsets if checkpoint is not None and has_begun else self.starting
         return {
-            place: max(0, end - max(self.earliest[place], since.get(place, self.earliest[place])))
-            for place, end in sorted(self.latest.items())
+            partition: max(0, end - max(self.earliest[partition], since.get(partition, 0)))
+            for partition, end in sorted(self.latest.items())
         }
 
 
@@ -109,10 +109,10 @@ def _ends(source: Source, bootstrap: str, state: State) -> Ends:
     options = source.reading(bootstrap, state.since_ms)
     planner = Planner(SourceOptions.of(options, streaming=True))
     try:
-        places = planner.places()
+        partitions = planner.partitions()
         initial = kept_position(state, source.name, options) or planner.initial()
         return Ends(
-            earliest=planner.earliest(places), latest=planner.latest(places), starting=initial.offsets
+            earliest=planner.earliest(partitions), latest=planner.latest(partitions), starting=initial.offsets
         )
     finally:
         planner.close()
@@ -121,9 +121,9 @@ def _ends(source: Source, bootstrap: str, state: State) -> Ends:
 def _source(source: Source, ends: Ends) -> SourcePlan:
     return SourcePlan(
         name=source.name,
-        topics=sorted({place.topic for place in ends.latest}),
+        topics=sorted({partition.topic for partition in ends.latest}),
         partitions=len(ends.latest),
-        records=sum(end - ends.earliest[place] for place, end in ends.latest.items()),
+        records=sum(end - ends.earliest[partition] for partition, end in ends.latest.items()),
         decode=_label(source),
         bad_rows=str(source.bad_rows),
         dead_letters=source.dead_letters if source.has_dead_letters else None,
@@ -192,7 +192,7 @@ def _query(
         last_batch=checkpoint.batch if checkpoint is not None and checkpoint.batch >= 0 else None,
         repeats=checkpoint is not None and checkpoint.unfinished,
         lag=sum(lags.values()),
-        lags={str(place): lag for place, lag in lags.items()},
+        lags={str(partition): lag for partition, lag in lags.items()},
         creates=creates,
     )
 

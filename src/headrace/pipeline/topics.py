@@ -50,7 +50,7 @@ def partitions_of(source: Source, bootstrap: str) -> int:
     """How many partitions it has; NoSuchTopic if a topic that it names is not there."""
     planner = Planner(SourceOptions.of(source.reading(bootstrap), streaming=True))
     try:
-        return len(planner.places())
+        return len(planner.partitions())
     finally:
         planner.close()
 

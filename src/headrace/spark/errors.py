@@ -1,19 +1,19 @@
-"""What a person who reads or writes a topic with Spark can do something about, each as a sentence."""
+"""Errors of reads and writes with Spark, with sentences that say what to do."""
 
 from typing import Final, NamedTuple
 
 
 class Remedy(NamedTuple):
-    """What can be done about a loss of records."""
+    """What can be done about lost records."""
 
-    advice: str  # to whoever runs a query that fails for it
-    instead: str  # what a query does that may lose records
+    advice: str  # if the query fails
+    instead: str  # what happens if failOnDataLoss is false
 
 
 RETENTION: Final = Remedy(
-    "Set the option failOnDataLoss to false to go on with what is there, "
+    "Set the option failOnDataLoss to false to continue with the remaining records, "
     "or keep records for longer (the topic's retention.ms and retention.bytes).",
-    "what is lost is skipped",
+    "the lost records are skipped",
 )
 RECREATED: Final = Remedy(
     "Set the option failOnDataLoss to false to read the new topic from its first record, "
@@ -28,18 +28,18 @@ UNRECORDED: Final = Remedy(
 
 
 class SparkError(Exception):
-    """Something is wrong with what was asked for, or with the topic; the sentence says what to do."""
+    """A read or write cannot be done; the message says why and what to do."""
 
 
 class InvalidOption(SparkError):
-    """An option that is not known, that is missing, or whose value makes no sense."""
+    """An option that is unknown or missing, or has an invalid value."""
 
     def __init__(self, option: str, why: str) -> None:
         super().__init__(f"option {option!r}: {why}")
 
 
 class DataLoss(SparkError):
-    """Records that were to be read are not there any more."""
+    """Records that were to be read do not exist any more."""
 
     def __init__(self, what: str, remedy: Remedy = RETENTION) -> None:
         what = what if what.endswith("?") else f"{what}."

@@ -118,24 +118,24 @@ class Fetching:
 
     def _disconnect(self, error: Exception) -> None:
         """Close the connection, and look for the leader again before the next request."""
-        logger.info("%s: asking again at offset %d: %s", self._wanted.place, self._offset, error)
+        logger.info("%s: asking again at offset %d: %s", self._wanted.partition, self._offset, error)
         self._hang_up()
-        self._cluster.forget_leader(self._wanted.place)
+        self._cluster.forget_leader(self._wanted.partition)
 
     def _ask(self) -> InFlight:
         """What is on its way already, or the next request."""
         if self._asked is not None:
             asked, self._asked = self._asked, None
             return asked
-        place = self._wanted.place
+        partition = self._wanted.partition
         if self._connection is None:
-            leader = self._cluster.leader(place)
+            leader = self._cluster.leader(partition)
             self._check_topic_id()
             self._connection = self._cluster.connect(leader)
         request = fetch_request(
-            place,
+            partition,
             self._offset,
-            topic_id=self._cluster.topic_id(place.topic),
+            topic_id=self._cluster.topic_id(partition.topic),
             max_bytes=self._piece_bytes,
             max_wait_ms=_MAX_WAIT_MS,
             read_committed=self._read_committed,
@@ -156,11 +156,11 @@ class Fetching:
 
     def _raise_for(self, code: int) -> None:
         with spark_errors():
-            raise_for(code, None, str(self._wanted.place))
+            raise_for(code, None, str(self._wanted.partition))
 
     def _check_topic_id(self) -> None:
         """Raise Retriable, and after _STALE_S _AnotherTopic, if the name belongs to another topic now."""
-        topic = self._wanted.place.topic
+        topic = self._wanted.partition.topic
         found = show_topic_id(self._cluster.topic_id(topic))
         if self._topic_id is None or found is None or found == self._topic_id:
             self._other_id_since_s = None
@@ -177,22 +177,22 @@ class Fetching:
 
     def _skip_what_is_lost(self) -> _Piece:
         """Retention has been faster, or the topic is another one by now."""
-        place = self._wanted.place
-        earliest = self._cluster.offsets({place: EARLIEST})[place]
-        what = f"{self._wanted} are wanted, and {place} begins at {earliest} by now"
+        partition = self._wanted.partition
+        earliest = self._cluster.offsets({partition: EARLIEST})[partition]
+        what = f"{self._wanted} are wanted, and {partition} begins at {earliest} by now"
         if earliest <= self._offset:
-            what = f"{self._wanted} are wanted, and {place} ends before that: it is another topic by now"
+            what = f"{self._wanted} are wanted, and {partition} ends before that: it is another topic by now"
             earliest = self._wanted.last
         self._lose(what)
         return _Piece(memoryview(b""), (), min(earliest, self._wanted.last))
 
     def _skip_what_never_comes(self) -> int:
         """Where to go on if the log ends before what is wanted; SparkError if it does not."""
-        place, last = self._wanted.place, self._wanted.last
-        end = self._cluster.offsets({place: LATEST}, read_committed=self._read_committed)[place]
+        partition, last = self._wanted.partition, self._wanted.last
+        end = self._cluster.offsets({partition: LATEST}, read_committed=self._read_committed)[partition]
         if end > self._offset:
-            raise SparkError(f"{place}: nothing comes at offset {self._offset} of {last}, for {RETRY_S:g} s")
-        what = f"{self._wanted} are wanted, and {place} ends at {end}: was an unclean leader elected?"
+            raise SparkError(f"{partition}: no records at offset {self._offset} of {last} for {RETRY_S:g} s")
+        what = f"{self._wanted} are wanted, and {partition} ends at {end}: was an unclean leader elected?"
         self._lose(what)
         return last
 
@@ -219,7 +219,7 @@ class Fetching:
             try:
                 header = read_batch(data)
             except CorruptMessage as error:
-                raise SparkError(f"{self._wanted.place}: the batch at offset {offset}: {error}") from error
+                raise SparkError(f"{self._wanted.partition}: batch at offset {offset}: {error}") from error
             if header.last_offset >= first and not self._is_to_be_skipped(data, header):
                 yield Batch(data, header)
 

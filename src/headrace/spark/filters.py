@@ -36,13 +36,13 @@ class Narrowing:
         return bool(self._filters)
 
     def narrow(self, ranges: Iterable[Range], first_at: ByTime) -> list[Range]:
-        """The parts of `ranges` where records may be wanted; `first_at` knows offsets by timestamps."""
-        kept = [each for each in ranges if all(_may_hold(each.place, filter_) for filter_ in self._filters)]
+        """Return the parts of `ranges` that may match; `first_at` returns offsets of timestamps."""
+        kept = [each for each in ranges if all(_may_hold(each.partition, one) for one in self._filters)]
         kept = [self._by_offset(each) for each in kept]
         since = self._since_ms()
         if since is not None:
-            found = first_at({each.place: since for each in kept if each.size > 0})
-            kept = [_from(each, found.get(each.place, each.first)) for each in kept]
+            found = first_at({each.partition: since for each in kept if each.size > 0})
+            kept = [_from(each, found.get(each.partition, each.first)) for each in kept]
         return [each for each in kept if each.size > 0]
 
     def _by_offset(self, whole: Range) -> Range:
@@ -61,7 +61,7 @@ class Narrowing:
                     last = min(last, value)
                 case LessThanOrEqual(_, value):
                     last = min(last, value + 1)
-        return Range(whole.place, first, max(first, last))
+        return Range(whole.partition, first, max(first, last))
 
     def _since_ms(self) -> int | None:
         """The earliest timestamp that can be wanted. Records may lie in any order of their timestamps, so
@@ -83,12 +83,12 @@ def _column(filter_: Filter) -> str:
     return attribute[0] if len(attribute) == 1 else ""
 
 
-def _may_hold(place: TopicPartition, filter_: Filter) -> bool:
+def _may_hold(partition: TopicPartition, filter_: Filter) -> bool:
     """Whether a record of this partition can pass the filter, as far as topic and partition decide that."""
     column = _column(filter_)
     if column not in {"partition", "topic"}:
         return True
-    own: Any = place.partition if column == "partition" else place.topic
+    own: Any = partition.partition if column == "partition" else partition.topic
     match filter_:
         case EqualTo(_, value) | EqualNullSafe(_, value):
             return bool(own == value)
@@ -109,7 +109,7 @@ def _may_hold(place: TopicPartition, filter_: Filter) -> bool:
 def _from(whole: Range, offset: int) -> Range:
     """The range from `offset` on; a negative one says that no record is late enough."""
     first = whole.last if offset < 0 else max(whole.first, offset)
-    return Range(whole.place, first, max(first, whole.last))
+    return Range(whole.partition, first, max(first, whole.last))
 
 
 def _milliseconds(value: Any) -> int | None:

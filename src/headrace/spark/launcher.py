@@ -1,4 +1,4 @@
-"""A Spark session with the settings that people otherwise trip over, on whatever Java there is."""
+"""A Spark session with settings for small clusters, on a Java that fits."""
 
 import logging
 import os
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 LOCAL: Final = "local[*]"
 _STATE_STORE: Final = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
-# They print every error with all its frames of Java, be it told to somebody or not.
+# These loggers print every error with its Java stack trace, even if the error is handled.
 _LOUD: Final = ("DataFrameQueryContextLogger", "SQLQueryContextLogger")
 # What Spark's PythonStreamingSourceRunner sets in the environment of a data source.
 _STREAM_VARIABLES: Final = (
@@ -28,7 +28,7 @@ _STREAM_VARIABLES: Final = (
 )
 _LOGGING: Final = Path(__file__).with_name("log4j2.properties")
 
-# Spark asks for a module that a small Java lacks, only for linear algebra, and every Java warns of it.
+# Spark adds a module, for linear algebra only, that a small Java lacks and that every Java warns about.
 _WRAPPER: Final = """\
 #!/bin/sh
 for argument do
@@ -45,9 +45,9 @@ exec '{java}' "$@"
 def session(
     name: str, *, master: str = LOCAL, settings: Mapping[str, str] | None = None, log: Path | None = None
 ) -> "SparkSession":
-    """The session of this process, made if there is none; `settings` win over ours.
+    """Return the session of this process, created if there is none; `settings` override ours.
 
-    With `log`, what Java and the Python processes it starts say on their stderr is added to that file.
+    With `log`, the stderr of Java and of the Python processes that it starts is appended to that file.
     """
     prepare(master)
     try:
@@ -87,7 +87,7 @@ def register_sources(spark: "SparkSession") -> None:
 
 @contextmanager
 def _stderr_to(path: Path) -> Iterator[None]:
-    """Let processes that are started meanwhile have their stderr there."""
+    """Redirect the stderr of processes that are started in the block."""
     path.parent.mkdir(parents=True, exist_ok=True)
     sys.stderr.flush()
     kept = os.dup(2)
@@ -101,12 +101,12 @@ def _stderr_to(path: Path) -> Iterator[None]:
 
 
 def prepare(master: str = LOCAL) -> None:
-    """Let Spark find a Java and this Python; whatever is set already stays."""
+    """Set the variables by which Spark finds Java and this Python, unless they are set."""
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
     if master.startswith("local"):
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
-    os.environ.setdefault("PYTHONSAFEPATH", "1")  # a file called numbers.py is not to hide Python's module
+    os.environ.setdefault("PYTHONSAFEPATH", "1")  # a user's numbers.py must not hide Python's module
     try:
         os.environ["JAVA_HOME"] = str(_java_home(find_java("Spark")))
     except NoJava as error:
@@ -114,7 +114,7 @@ def prepare(master: str = LOCAL) -> None:
 
 
 def defaults(master: str) -> dict[str, str]:
-    """Settings for a small cluster, or for one machine."""
+    """Return settings for a small cluster, or for one machine."""
     cores = os.cpu_count() or 2
     found = {
         "spark.sql.shuffle.partitions": str(max(2, cores)),  # 200 would keep two cores busy with nothing
@@ -135,7 +135,7 @@ def defaults(master: str) -> dict[str, str]:
 
 
 def _java_home(java: Path) -> Path:
-    """A directory whose bin/java is `java`, without the module that Spark asks for and does not need."""
+    """Return a directory whose bin/java runs `java` without the module that Spark adds."""
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "headrace"
     home = cache / f"java{str(java.resolve()).replace('/', '-')}"
     wrapper = home / "bin" / "java"
@@ -145,5 +145,5 @@ def _java_home(java: Path) -> Path:
         beside = wrapper.with_name(f"java-{os.getpid()}")
         beside.write_text(text)
         beside.chmod(0o755)
-        beside.rename(wrapper)  # whole or not at all: somebody else may be starting Spark, too
+        beside.rename(wrapper)  # atomic: another process may be starting Spark, too
     return home

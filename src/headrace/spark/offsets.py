@@ -1,6 +1,6 @@
-"""Offsets per partition: in Spark's JSON, and what becomes of them between two batches.
+"""Offsets by partition: Spark's JSON for them, and how a batch is limited and split.
 
-Spark's own Kafka source writes `{"orders": {"0": 17, "1": 4}}`, and so do we: who knows one knows both.
+The JSON is that of Spark's own Kafka source: `{"orders": {"0": 17, "1": 4}}`.
 """
 
 import json
@@ -13,7 +13,7 @@ from headrace.protocol.ids import TopicPartition
 
 LATEST: Final = -1
 EARLIEST: Final = -2
-_MOST: Final = 2**63 - 1  # what an offset or a timestamp can be
+_MAX: Final = 2**63 - 1  # of an offset or a timestamp
 
 
 Offsets: TypeAlias = Mapping[TopicPartition, int]
@@ -22,7 +22,7 @@ Offsets: TypeAlias = Mapping[TopicPartition, int]
 class Range(NamedTuple):
     """The records of one partition from `first` to before `last`."""
 
-    place: TopicPartition
+    partition: TopicPartition
     first: int
     last: int
 
@@ -31,14 +31,14 @@ class Range(NamedTuple):
         return self.last - self.first
 
     def __str__(self) -> str:
-        return f"{self.place} offsets {self.first} to {self.last}"
+        return f"{self.partition} offsets {self.first} to {self.last}"
 
 
 def to_json(offsets: Offsets) -> dict[str, dict[str, int]]:
-    """As Spark keeps them in its checkpoint: topics and partitions in order."""
+    """Return offsets as Spark's checkpoints have them, with topics and partitions in order."""
     found: dict[str, dict[str, int]] = {}
-    for place in sorted(offsets):
-        found.setdefault(place.topic, {})[str(place.partition)] = offsets[place]
+    for partition in sorted(offsets):
+        found.setdefault(partition.topic, {})[str(partition.partition)] = offsets[partition]
     return found
 
 
@@ -51,7 +51,7 @@ def from_json(value: Mapping[str, Mapping[str, int]]) -> dict[TopicPartition, in
 
 
 def parse(text: str) -> dict[TopicPartition, int]:
-    """The offsets in a person's JSON; ValueError says what is wrong with it."""
+    """Return the offsets in an option's JSON; ValueError says what is wrong with it."""
     value = _parsed(text)
     found: dict[TopicPartition, int] = {}
     for topic, partitions in value.items():
@@ -59,15 +59,15 @@ def parse(text: str) -> dict[TopicPartition, int]:
             raise ValueError(f'expected partitions of {topic}, as in {{"{topic}": {{"0": 17}}}}')  # noqa: TRY004
         for partition, offset in partitions.items():
             if not partition.isdecimal():
-                raise ValueError(f"{partition!r} of {topic} is no partition's number")
-            if not isinstance(offset, int) or isinstance(offset, bool) or not EARLIEST <= offset <= _MOST:
-                raise ValueError(f"{offset!r} of {topic}-{partition} is no offset")
+                raise ValueError(f"{partition!r} of {topic} is not a partition number")
+            if not isinstance(offset, int) or isinstance(offset, bool) or not EARLIEST <= offset <= _MAX:
+                raise ValueError(f"{offset!r} of {topic}-{partition} is not an offset")
             found[TopicPartition(topic, int(partition))] = offset
     return found
 
 
 def parse_assignment(text: str) -> list[TopicPartition]:
-    """The partitions in a person's JSON: `{"orders": [0, 1]}`."""
+    """Return the partitions in an option's JSON: `{"orders": [0, 1]}`."""
     found: list[TopicPartition] = []
     for topic, partitions in _parsed(text).items():
         if not isinstance(partitions, list) or not all(_is_partition(each) for each in partitions):
@@ -93,28 +93,28 @@ def _parsed(text: str) -> dict[str, Any]:
 
 
 def admit(start: Offsets, latest: Offsets, limit: int) -> dict[TopicPartition, int]:
-    """Where a batch of about `limit` records ends: each partition gives in proportion to what it has.
+    """Return where a batch of about `limit` records ends; each partition has a proportional share.
 
-    A partition with anything at all gives one record at least, so that none starves. One that ends before
-    `start`, as a topic does that was made again, ends there.
+    A partition with records contributes at least one, so that none starves. A partition that ends before
+    `start`, because its topic was recreated, contributes none.
     """
-    waiting = {place: max(0, last - start.get(place, last)) for place, last in latest.items()}
+    waiting = {partition: max(0, last - start.get(partition, last)) for partition, last in latest.items()}
     total = sum(waiting.values())
     if total <= limit:
         return dict(latest)
     ends: dict[TopicPartition, int] = {}
-    for place, count in waiting.items():
+    for partition, count in waiting.items():
         share = limit * count / total
         take = int(share) if share >= 1 else -int(-share // 1)  # less than one record becomes one
-        ends[place] = min(latest[place], start.get(place, latest[place]) + take)
+        ends[partition] = min(latest[partition], start.get(partition, latest[partition]) + take)
     return ends
 
 
 def split(ranges: Iterable[Range], *, at_least: int = 0, at_most_records: int = 0) -> list[Range]:
-    """Ranges cut evenly until there are `at_least` of them, none with more than `at_most_records`.
+    """Split ranges evenly until there are `at_least` of them, none with more than `at_most_records`.
 
-    The one whose pieces are the largest is cut into one more, over and over, so that a partition that is
-    larger than the others is not what everybody waits for.
+    The range with the largest pieces gets one more piece, over and over, so that the largest partition does
+    not delay the batch.
     """
     whole = [each for each in ranges if each.size > 0]
     counts = [-(-each.size // at_most_records) if at_most_records else 1 for each in whole]
@@ -130,4 +130,4 @@ def split(ranges: Iterable[Range], *, at_least: int = 0, at_most_records: int = 
 
 def _pieces(whole: Range, count: int) -> list[Range]:
     borders = [whole.first + whole.size * index // count for index in range(count + 1)]
-    return [Range(whole.place, first, last) for first, last in pairwise(borders)]
+    return [Range(whole.partition, first, last) for first, last in pairwise(borders)]

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeVar
 
-from headrace.client.errors import ClientError
+from headrace.client.errors import WrongSetting
 from headrace.client.wire.security import Security
 from headrace.protocol.ids import TopicPartition
 from headrace.spark.cluster import CLIENT_ID
@@ -69,12 +69,12 @@ class Selection:
 
     topics: tuple[str, ...] = ()
     pattern: str | None = None
-    places: tuple[TopicPartition, ...] = ()
+    partitions: tuple[TopicPartition, ...] = ()
 
     def __str__(self) -> str:
         if self.pattern is not None:
             return f"topics that match {self.pattern}"
-        return ", ".join(self.topics) or ", ".join(map(str, self.places))
+        return ", ".join(self.topics) or ", ".join(map(str, self.partitions))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,7 +112,7 @@ class SourceOptions:
     selection: Selection
     starting: Bound
     ending: Bound
-    initial: Position | None = None  # where a new query begins, in place of `starting`
+    initial: Position | None = None  # where a new query begins, instead of `starting`
     max_offsets: int | None = None
     min_offsets: int | None = None
     max_delay_s: float = 900.0
@@ -199,9 +199,8 @@ def required_servers(servers: str | None) -> str:
 def security_of(client: Mapping[str, str]) -> Security:
     try:
         return Security.of(client)
-    except ClientError as error:
-        setting, _, why = str(error).partition(" ")
-        raise InvalidOption(f"kafka.{setting}", why) from error
+    except WrongSetting as error:
+        raise InvalidOption(f"kafka.{error.setting}", error.why) from error
 
 
 # -- one by one --------------------------------------------------------------------------------
@@ -228,7 +227,7 @@ def _selection(options: Mapping[str, str]) -> Selection:
         except re.error as error:
             raise InvalidOption(name, f"{value!r} is no regular expression: {error}") from error
         return Selection(pattern=value)
-    return Selection(places=tuple(_parsed(options, name, parse_assignment, [])))
+    return Selection(partitions=tuple(_parsed(options, name, parse_assignment, [])))
 
 
 def _starting(options: Mapping[str, str], *, streaming: bool) -> Bound:
@@ -250,9 +249,9 @@ def _initial(options: Mapping[str, str], *, streaming: bool) -> Position | None:
 
 
 def _position(text: str) -> Position:
-    for place, offset in parse(text).items():
+    for partition, offset in parse(text).items():
         if offset < 0:
-            raise ValueError(f"{offset} of {place} is no offset of a record; expected 0 or more")
+            raise ValueError(f"{offset} of {partition} is no offset of a record; expected 0 or more")
     return Position.from_json(json.loads(text))
 
 
@@ -270,9 +269,9 @@ def _bound(options: Mapping[str, str], end: str, default: int, late: int | None)
         return Bound(option=at, timestamp=_number(options, at, 0, least=0), otherwise=default, late=late)
     if by_timestamp in options:
         times = _parsed(options, by_timestamp, parse, _NOWHERE)
-        for place, time in times.items():
+        for partition, time in times.items():
             if time < 0:
-                raise InvalidOption(by_timestamp, f"{time} of {place} is no timestamp in milliseconds")
+                raise InvalidOption(by_timestamp, f"{time} of {partition} is no timestamp in milliseconds")
         return Bound(option=by_timestamp, timestamps=times, late=late)
     text = options.get(offsets)
     if text is None:

@@ -1,4 +1,4 @@
-"""What a query reads: options become offsets of partitions, and these become ranges for tasks."""
+"""The plan of a query: its options become offsets of partitions, and these become ranges for tasks."""
 
 import logging
 from collections.abc import Iterable, Mapping
@@ -17,12 +17,12 @@ logger = logging.getLogger(__name__)
 
 
 class Planner:
-    """Asks the cluster on behalf of one query."""
+    """Plans the reads of one query."""
 
     def __init__(self, options: SourceOptions) -> None:
         self.options = options
         self.cluster = Cluster(options.bootstrap, options.security, client_id=options.client_id)
-        # Nobody waits long for a group to be told: a batch is worth more than a figure.
+        # A short timeout: batches must not wait for the commits that only show lag to people.
         self.for_groups = Cluster(
             options.bootstrap, options.security, client_id=options.client_id, timeout_s=_GROUPS_TIMEOUT_S
         )
@@ -31,66 +31,69 @@ class Planner:
         self.cluster.close()
         self.for_groups.close()
 
-    # -- what there is -------------------------------------------------------------------------
+    # -- partitions and offsets ----------------------------------------------------------------
 
-    def places(self) -> list[TopicPartition]:
-        """The partitions that are to be read; NoSuchTopic if one that is named does not exist."""
+    def partitions(self) -> list[TopicPartition]:
+        """Return the partitions to read; NoSuchTopic if a named topic does not exist."""
         chosen = self.options.selection
         if chosen.pattern is not None:
-            return _places(self.cluster.matching(chosen.pattern))
-        names = chosen.topics or tuple(dict.fromkeys(place.topic for place in chosen.places))
+            return _partitions(self.cluster.matching(chosen.pattern))
+        names = chosen.topics or tuple(dict.fromkeys(partition.topic for partition in chosen.partitions))
         found = self.cluster.topics(names)
         for name in names:
             if name not in found:
                 raise NoSuchTopic(name)
-        if not chosen.places:
-            return _places(found)
-        for place in chosen.places:
-            if place.partition not in found[place.topic]:
-                count = len(found[place.topic])
-                raise InvalidOption("assign", f"{place} does not exist: {place.topic} has {count} partitions")
-        return sorted(chosen.places)
+        if not chosen.partitions:
+            return _partitions(found)
+        for partition in chosen.partitions:
+            if partition.partition not in found[partition.topic]:
+                count = len(found[partition.topic])
+                raise InvalidOption("assign", f"{partition} does not exist: the topic has {count} partitions")
+        return sorted(chosen.partitions)
 
     def topic_ids(self, topics: Iterable[str]) -> dict[str, str]:
-        """The ids of `topics`, as far as the cluster has told them so far."""
+        """Return the ids of `topics` that earlier Metadata responses had."""
         ids = {topic: show_topic_id(self.cluster.topic_id(topic)) for topic in set(topics)}
         return {topic: each for topic, each in ids.items() if each is not None}
 
-    def latest(self, places: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
-        return self.cluster.offsets(dict.fromkeys(places, LATEST), read_committed=self.options.read_committed)
+    def latest(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
+        at = dict.fromkeys(partitions, LATEST)
+        return self.cluster.offsets(at, read_committed=self.options.read_committed)
 
-    def earliest(self, places: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
-        return self.cluster.offsets(dict.fromkeys(places, EARLIEST))
+    def earliest(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
+        return self.cluster.offsets(dict.fromkeys(partitions, EARLIEST))
 
-    def resolve(self, bound: Bound, places: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
-        """The offsets at which a bound lies in each of `places`."""
+    def resolve(self, bound: Bound, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
+        """Return the offset of a bound in each of `partitions`."""
         asked: dict[TopicPartition, int] = {}
         found: dict[TopicPartition, int] = {}
-        for place in places:
-            if bound.timestamp is not None or place in bound.timestamps:
-                asked[place] = bound.timestamps.get(place, bound.timestamp or 0)
-            elif place in bound.offsets and bound.offsets[place] >= 0:
-                found[place] = bound.offsets[place]
-            elif place in bound.offsets:
-                asked[place] = bound.offsets[place]
+        for partition in partitions:
+            if bound.timestamp is not None or partition in bound.timestamps:
+                asked[partition] = bound.timestamps.get(partition, bound.timestamp or 0)
+            elif partition in bound.offsets and bound.offsets[partition] >= 0:
+                found[partition] = bound.offsets[partition]
+            elif partition in bound.offsets:
+                asked[partition] = bound.offsets[partition]
             elif bound.otherwise is None:
                 raise InvalidOption(
                     bound.option,
-                    f"{place} is to be read and not named; name all partitions, -2 is earliest, -1 is latest",
+                    f"{partition} is missing: name all partitions, with -2 for earliest and -1 for latest",
                 )
             else:
-                asked[place] = bound.otherwise
+                asked[partition] = bound.otherwise
         self._check_named(bound, found.keys() | asked.keys())
         return found | self._looked_up(bound, asked)
 
-    def _check_named(self, bound: Bound, places: Iterable[TopicPartition]) -> None:
-        unknown = sorted((bound.offsets.keys() | bound.timestamps.keys()) - set(places))
+    def _check_named(self, bound: Bound, partitions: Iterable[TopicPartition]) -> None:
+        unknown = sorted((bound.offsets.keys() | bound.timestamps.keys()) - set(partitions))
         if unknown:
-            raise InvalidOption(bound.option, f"{unknown[0]} is named, and is not among what is to be read")
+            raise InvalidOption(
+                bound.option, f"{unknown[0]} is named, and is not among the partitions to read"
+            )
 
     def _looked_up(self, bound: Bound, asked: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
         found = self.cluster.offsets(asked, read_committed=self.options.read_committed)
-        late = [place for place, offset in found.items() if offset < 0]
+        late = [partition for partition, offset in found.items() if offset < 0]
         if late and bound.late is None:
             raise InvalidOption(
                 bound.option,
@@ -99,54 +102,55 @@ class Planner:
             )
         return found | (self.latest(late) if late else {})
 
-    # -- what to read --------------------------------------------------------------------------
+    # -- ranges --------------------------------------------------------------------------------
 
     def ranges(self, start: Offsets, end: Offsets) -> list[Range]:
-        """What lies between two states of a query; DataLoss if some of it is not there any more."""
+        """Return the ranges between two positions of a query; DataLoss if records of them are deleted."""
         self.check_gone(start, end)
-        wanted = [Range(place, start[place], last) for place, last in sorted(end.items()) if place in start]
-        earliest = self.earliest(each.place for each in wanted if each.size > 0)
+        wanted = [Range(each, start[each], last) for each, last in sorted(end.items()) if each in start]
+        earliest = self.earliest(each.partition for each in wanted if each.size > 0)
         found: list[Range] = []
         for each in wanted:
             first = each.first
             if each.size < 0:
                 self._lose(
-                    f"{each.place} was read up to offset {each.first} and ends at {each.last} now: "
-                    "has the topic been deleted and made again?"
+                    f"{each.partition} was read up to offset {each.first} and ends at {each.last} now: "
+                    "was the topic deleted and recreated?"
                 )
-            elif each.size and earliest[each.place] > first:
-                self._lose(f"{each} are wanted, and {each.place} begins at {earliest[each.place]} by now")
-                first = min(earliest[each.place], each.last)
-            found.append(Range(each.place, first, max(first, each.last)))
+            elif each.size and earliest[each.partition] > first:
+                log_start = earliest[each.partition]
+                self._lose(f"{each} are wanted, and {each.partition} begins at {log_start} by now")
+                first = min(log_start, each.last)
+            found.append(Range(each.partition, first, max(first, each.last)))
         return found
 
     def initial(self) -> Position:
-        """Where a new query begins."""
+        """Return the position where a new query begins."""
         if self.options.initial is not None:
             return self.options.initial
-        places = self.places()
-        ids = self.topic_ids(place.topic for place in places)
-        return Position(offsets=self.resolve(self.options.starting, places), topic_ids=ids)
+        partitions = self.partitions()
+        ids = self.topic_ids(partition.topic for partition in partitions)
+        return Position(offsets=self.resolve(self.options.starting, partitions), topic_ids=ids)
 
     def initial_unrecorded(self, ends: Offsets) -> dict[TopicPartition, int]:
-        """Where the first batch of a query begins whose checkpoint has no initial offsets, only its `ends`.
+        """Return where the first batch begins if the checkpoint has only its `ends`, no initial offsets.
 
-        Spark's Kafka source keeps them where a Python source cannot look, and earlier versions did not.
+        Spark's Kafka source keeps them where a Python source cannot look; our earlier versions kept none.
         """
         initial = self.initial().offsets
         is_unknown = self.options.initial is None and self.options.starting.has_latest
-        for place, end in sorted(ends.items()):
-            if is_unknown or initial.get(place, 0) > end:
+        for partition, end in sorted(ends.items()):
+            if is_unknown or initial.get(partition, 0) > end:
                 self._lose(
-                    f"the first batch of the query ends at offset {end} of {place}, and its checkpoint does "
-                    "not say where that batch begins",
+                    f"the first batch of the query ends at offset {end} of {partition}, and its checkpoint "
+                    "does not say where that batch begins",
                     UNRECORDED,
                 )
                 return dict(ends)
-        return {place: initial[place] for place in ends if place in initial}
+        return {partition: initial[partition] for partition in ends if partition in initial}
 
     def check_recreated(self, known: Position, topic_ids: Mapping[str, str]) -> list[str]:
-        """The topics that are others than those that were read; DataLoss unless that may be."""
+        """Return the topics that were recreated since they were read; DataLoss if failOnDataLoss is set."""
         recreated = known.recreated(topic_ids)
         for topic in recreated:
             self._lose(
@@ -157,7 +161,7 @@ class Planner:
         return recreated
 
     def current_ids(self, topics: Iterable[str], *, afresh: bool) -> dict[str, str]:
-        """The ids of `topics`; the cluster is asked for those that it has not told yet, `afresh` for all."""
+        """Return the ids of `topics`, from the cluster if they are not known yet, or with `afresh`."""
         wanted = set(topics)
         asked = wanted if afresh else wanted - self.topic_ids(wanted).keys()
         if asked:
@@ -165,8 +169,8 @@ class Planner:
         return self.topic_ids(wanted)
 
     def check_gone(self, start: Offsets, end: Offsets) -> None:
-        """DataLoss if a partition that has been read is not there any more."""
-        lost = sorted(place for place in start if place not in end)
+        """Raise DataLoss if a partition that was read does not exist any more."""
+        lost = sorted(partition for partition in start if partition not in end)
         if lost:
             self._lose(f"{lost[0]} is gone: it was read up to offset {start[lost[0]]}")
 
@@ -176,28 +180,28 @@ class Planner:
         logger.warning("%s; failOnDataLoss is false: %s", what, remedy.instead)
 
     def whole_batch(self) -> list[Range]:
-        """What `spark.read` reads: from where the options say to where they say."""
-        places = self.places()
-        start = self.resolve(self.options.starting, places)
-        end = self.resolve(self.options.ending, places)
-        earliest, latest = self.earliest(places), self.latest(places)
+        """Return the ranges that `spark.read` reads, between the two bounds of the options."""
+        partitions = self.partitions()
+        start = self.resolve(self.options.starting, partitions)
+        end = self.resolve(self.options.ending, partitions)
+        earliest, latest = self.earliest(partitions), self.latest(partitions)
         found: list[Range] = []
-        for place in places:
-            first, last = start[place], end[place]
-            if last > latest[place]:
+        for partition in partitions:
+            first, last = start[partition], end[partition]
+            if last > latest[partition]:
+                why = f"{partition} ends at offset {latest[partition]}, before {last}"
+                raise InvalidOption(self.options.ending.option, why)
+            if first > last and partition in self.options.starting.offsets:
                 raise InvalidOption(
-                    self.options.ending.option, f"{place} ends at offset {latest[place]}, before {last}"
+                    self.options.starting.option, f"offset {first} of {partition} lies after the end, {last}"
                 )
-            if first > last and place in self.options.starting.offsets:
-                raise InvalidOption(
-                    self.options.starting.option, f"offset {first} of {place} lies after the end, {last}"
-                )
-            if first < earliest[place]:
-                self._lose(f"{Range(place, first, last)} are wanted, and {place} begins at {earliest[place]}")
-                first = earliest[place]
-            found.append(Range(place, min(first, last), last))
+            if first < earliest[partition]:
+                wanted, log_start = Range(partition, first, last), earliest[partition]
+                self._lose(f"{wanted} are wanted, and {partition} begins at {log_start}")
+                first = log_start
+            found.append(Range(partition, min(first, last), last))
         return found
 
 
-def _places(topics: Mapping[str, Iterable[int]]) -> list[TopicPartition]:
+def _partitions(topics: Mapping[str, Iterable[int]]) -> list[TopicPartition]:
     return [TopicPartition(topic, partition) for topic in sorted(topics) for partition in topics[topic]]

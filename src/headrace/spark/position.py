@@ -1,8 +1,8 @@
-"""What a checkpoint says of a source: offsets, the ids of their topics, and where the first batch begins.
+"""The position of a source in a checkpoint: offsets, topic ids, and the offsets of the first batch.
 
-Spark's own Kafka source keeps `{"orders": {"0": 17}}`. Ours adds a key that begins with `headrace:` and goes
-on with the rest as JSON; its value is `{}`. Whoever does not know it sees a topic without partitions. So
-Spark's own source and earlier versions of ours can continue from our checkpoints, and we from theirs.
+Spark's own Kafka source keeps `{"orders": {"0": 17}}`. Ours adds a key that is `headrace:` and
+the rest as JSON, with the value `{}`. Other readers take it for a topic without partitions. So Spark's own
+source and earlier versions of ours can continue from our checkpoints, and we from theirs.
 """
 
 import json
@@ -18,7 +18,7 @@ _TOPIC_IDS: Final = "topicIds"
 _INITIAL_OFFSETS: Final = "initialOffsets"
 
 INITIAL: Final[Mapping[str, Mapping[str, int]]] = {f'{_NOTE}{{"initial":true}}': {}}
-"""Where a new query begins, before anybody has looked up the offsets."""
+"""The start of a new query, before its offsets are looked up."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,7 +30,7 @@ class Position:
     initial_offsets: Offsets | None = None  # where the first batch begins; in the end of that batch alone
 
     def to_json(self) -> dict[str, Any]:
-        topics = {place.topic for place in self.offsets}
+        topics = {partition.topic for partition in self.offsets}
         ids = {topic: self.topic_ids[topic] for topic in sorted(topics) if topic in self.topic_ids}
         note: dict[str, Any] = {_TOPIC_IDS: ids} if ids else {}
         if self.initial_offsets is not None:
@@ -54,25 +54,25 @@ class Position:
         )
 
     def without(self, topics: Iterable[str]) -> "Position":
-        """The same, as if nothing of `topics` had been read."""
+        """Return this position as if `topics` had not been read."""
         gone = set(topics)
         return Position(
-            offsets={place: offset for place, offset in self.offsets.items() if place.topic not in gone},
+            offsets={each: offset for each, offset in self.offsets.items() if each.topic not in gone},
             topic_ids={topic: each for topic, each in self.topic_ids.items() if topic not in gone},
         )
 
     def recreated(self, topic_ids: Mapping[str, str]) -> list[str]:
-        """The topics that have another id in `topic_ids`: each was deleted, and another one has its name."""
+        """Return the topics whose id in `topic_ids` differs: each was deleted and recreated."""
         return sorted(
             topic for topic, known in self.topic_ids.items() if topic_ids.get(topic, known) != known
         )
 
 
 def is_initial(value: Mapping[str, Any]) -> bool:
-    """Whether it is INITIAL, from Spark's JSON."""
+    """Whether Spark's JSON is INITIAL."""
     return dict(value) == INITIAL
 
 
 def show_topic_id(topic_id: bytes) -> str | None:
-    """A topic's id as Kafka's tools print it; None for a broker that has no ids (before Kafka 2.8)."""
+    """Return a topic id as Kafka's tools print it; None if the broker has none (before Kafka 2.8)."""
     return urlsafe_b64encode(topic_id).rstrip(b"=").decode() if any(topic_id) else None

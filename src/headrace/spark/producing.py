@@ -4,7 +4,7 @@ Batches of a partition are numbered (an idempotent producer), and up to five req
 broker at a time. When one fails, that partition's batches are sent again in the same order, from the first
 that is not known to have arrived; the broker recognises those that had. It takes a producer that it does not
 know at any number, so the first batch of a partition travels alone: were it refused, a second one would be
-taken in its place.
+taken in its partition.
 """
 
 import time
@@ -28,7 +28,7 @@ from headrace.spark.cluster import Cluster
 from headrace.spark.errors import SparkError
 
 ACKS_ALL: Final = -1
-MOST_IN_FLIGHT: Final = 5  # requests to a broker; more would let a partition's batches change places
+MOST_IN_FLIGHT: Final = 5  # requests to a broker; more would let a partition's batches swap
 REQUEST_BYTES: Final = 4 * 1024 * 1024
 WAITING_BYTES: Final = 32 * 1024 * 1024  # taken on and not arrived yet
 
@@ -52,7 +52,7 @@ class _Batch:
 class _Queue:
     """A partition's batches that have not arrived yet, in order; the first `sent` are on their way."""
 
-    place: TopicPartition
+    partition: TopicPartition
     batches: deque[_Batch] = field(default_factory=deque)
     sent: int = 0
     depth: int = 1  # how many may be on their way
@@ -137,11 +137,11 @@ class Producing:
 
     # -- taking on -----------------------------------------------------------------------------
 
-    def add(self, place: TopicPartition, body: Buffer, count: int, timestamp_ms: int) -> None:
+    def add(self, partition: TopicPartition, body: Buffer, count: int, timestamp_ms: int) -> None:
         """Send `count` encoded records soon; waits while too much is on its way."""
-        queue = self._queues.get(place)
+        queue = self._queues.get(partition)
         if queue is None:
-            queue = self._queues[place] = self._new_queue(place)
+            queue = self._queues[partition] = self._new_queue(partition)
         data = build_batch(
             compress(self._compression, body),
             base_offset=0,
@@ -162,17 +162,17 @@ class Producing:
         while self._waiting_bytes >= (REQUEST_BYTES if self._strangers else WAITING_BYTES):
             self._progress()
 
-    def _new_queue(self, place: TopicPartition) -> _Queue:
+    def _new_queue(self, partition: TopicPartition) -> _Queue:
         if self.producer.id < 0:
-            return _Queue(place, depth=MOST_IN_FLIGHT)
+            return _Queue(partition, depth=MOST_IN_FLIGHT)
         self._strangers += 1
-        return _Queue(place)
+        return _Queue(partition)
 
     def flush(self) -> dict[TopicPartition, tuple[int, int]]:
         """Wait until everything has arrived: where it is, the first and the last offset of each partition."""
         while self._waiting_bytes:
             self._progress()
-        return {each.place: (each.first_offset, each.last_offset) for each in self._queues.values()}
+        return {each.partition: (each.first_offset, each.last_offset) for each in self._queues.values()}
 
     # -- sending -------------------------------------------------------------------------------
 
@@ -207,7 +207,7 @@ class Producing:
         """Where its next batch goes: to whoever has those before it, until these are answered."""
         if queue.sent and queue.leader is not None:
             return queue.leader
-        queue.leader = self._cluster.leader(queue.place)
+        queue.leader = self._cluster.leader(queue.partition)
         return queue.leader
 
     def _send_to(self, address: Address, queues: list[_Queue]) -> None:
@@ -230,7 +230,7 @@ class Producing:
 
     def _request(self, queues: list[_Queue]) -> ProduceRequest:
         return produce_request(
-            {queue.place: queue.batches[queue.sent].data for queue in queues},
+            {queue.partition: queue.batches[queue.sent].data for queue in queues},
             self._cluster.topic_ids,
             acks=self._acks,
             timeout_ms=int(min(self._timeout_s, 30.0) * 1000),
@@ -253,10 +253,8 @@ class Producing:
             for each in topic.partition_responses
         }
         for queue, attempt in chosen:
-            topic, partition = queue.place
-            answer = answers.get((topic, partition)) or answers.get(
-                (self._cluster.topic_id(topic), partition)
-            )
+            topic, index = queue.partition
+            answer = answers.get((topic, index)) or answers.get((self._cluster.topic_id(topic), index))
             if queue.attempt != attempt:
                 continue
             if answer is None:
@@ -272,7 +270,7 @@ class Producing:
             self._try_again(queue, answer.error_message or error_name(code))
         else:
             said = answer.error_message or error_name(code)
-            raise SparkError(f"{queue.place}: {_advice(code, said, queue.batches[0])}")
+            raise SparkError(f"{queue.partition}: {_advice(code, said, queue.batches[0])}")
 
     def _arrived(self, queue: _Queue, base_offset: int) -> None:
         if queue.depth < MOST_IN_FLIGHT:
@@ -292,8 +290,8 @@ class Producing:
 
     def _try_again(self, queue: _Queue, why: str) -> None:
         if time.monotonic() - queue.waits_s > self._timeout_s:
-            raise SparkError(f"{queue.place}: not written for {self._timeout_s:g} s: {why}")
-        self._cluster.forget_leader(queue.place)
+            raise SparkError(f"{queue.partition}: not written for {self._timeout_s:g} s: {why}")
+        self._cluster.forget_leader(queue.partition)
         queue.rewind()
 
 

@@ -1,4 +1,4 @@
-"""Rows of Arrow batches, sorted by partition and encoded as the records of batches to be."""
+"""Rows of Arrow batches, sorted by partition and encoded as records."""
 
 from collections.abc import Iterator
 from typing import Any, Final
@@ -15,14 +15,14 @@ from headrace.spark.cluster import Cluster, NoSuchTopic
 from headrace.spark.compiled import Bytes, Ints
 from headrace.spark.errors import SparkError
 
-NEW_TOPIC_S: Final = 5.0  # with a topic that is being created: some brokers have not heard of it yet
+NEW_TOPIC_S: Final = 5.0  # for a new topic to be known to all brokers
 
 _UNCHOSEN: Final = -1
 _PLAIN: Final = (pa.binary(), pa.string())
 
 
 def _read_only(array: NDArray[Any]) -> NDArray[Any]:
-    """As buffers from Spark are: code is compiled once more for arrays that can be written to."""
+    """Make an array read-only, as Spark's buffers are: numba would compile again for writable arrays."""
     array.flags.writeable = False
     return array
 
@@ -31,7 +31,7 @@ _NO_BYTES: Final = _read_only(np.zeros(0, np.uint8))
 
 
 class RowEncoder:
-    """Turns rows into encoded records, piece by piece: where they go, their bytes, how many they are."""
+    """Turns rows into encoded records: pieces of a partition, their bytes, and how many records they have."""
 
     def __init__(
         self,
@@ -46,7 +46,7 @@ class RowEncoder:
         self._timeout_s = timeout_s
         self._topic = topic
         self._batch_bytes = batch_bytes
-        self._turn = turn  # whose turn it is to get rows without a key
+        self._turn = turn  # which partition gets the next rows without a key
         self._partitions: dict[str, int] = {}
 
     def encoded(self, batch: pa.RecordBatch) -> Iterator[tuple[TopicPartition, Buffer, int]]:
@@ -60,19 +60,17 @@ class RowEncoder:
             partitions = self._choose(topic, chosen, columns.get("partition"), keys, rows)
             for partition in np.unique(partitions[chosen]):
                 order = chosen[partitions[chosen] == partition]
-                place = TopicPartition(topic, int(partition))
-                yield from self._records(place, order.astype(np.int32), keys, values, headers)
+                topic_partition = TopicPartition(topic, int(partition))
+                yield from self._records(topic_partition, order.astype(np.int32), keys, values, headers)
 
     def _by_topic(self, column: pa.Array | None, rows: int) -> Iterator[tuple[str, NDArray[np.int64]]]:
-        """Topics, each with its rows; the option counts for all of them, as in Spark's sink."""
+        """Yield topics and their rows; the option `topic` overrides the column, as in Spark's sink."""
         if self._topic is not None:
             yield self._topic, np.arange(rows)
             return
         assert column is not None, "the schema has been checked"
         if column.null_count:
-            raise SparkError(
-                "a row has no topic: fill the column 'topic', or say where with the option topic"
-            )
+            raise SparkError("a row has no topic: fill the column 'topic', or set the option topic")
         coded = column.dictionary_encode()
         indices = np.asarray(coded.indices)
         for index, topic in enumerate(coded.dictionary.to_pylist()):
@@ -107,7 +105,7 @@ class RowEncoder:
 
     def _records(
         self,
-        place: TopicPartition,
+        topic_partition: TopicPartition,
         order: Ints,
         keys: encode.Column,
         values: encode.Column,
@@ -122,12 +120,12 @@ class RowEncoder:
             if last == first:
                 room *= 4  # one record is larger than a batch should be
                 continue
-            yield place, out[:size].data, last - first
+            yield topic_partition, out[:size].data, last - first
             first, room = last, self._batch_bytes
 
 
 def _column(array: pa.Array | None, rows: int) -> encode.Column:
-    """Bytes or text as compiled code sees it; a column that is not there is null everywhere."""
+    """Return a column of bytes or text for compiled code; a missing column is null everywhere."""
     if array is None:
         return _read_only(np.zeros(rows + 1, np.int32)), _NO_BYTES, np.zeros(rows, np.uint8)
     if array.type not in _PLAIN:
@@ -153,7 +151,7 @@ def _headers(array: Any, rows: int) -> encode.Headers:
 
 
 def _present(array: pa.Array) -> Bytes:
-    """A byte per row: whether it is not null; without pandas, which takes a second to load."""
+    """Return a byte for each row, 0 if it is null; without pandas, which takes a second to load."""
     if not array.null_count:
         return np.ones(len(array), np.uint8)
     bits = np.unpackbits(np.frombuffer(array.buffers()[0], np.uint8), bitorder="little")
@@ -161,5 +159,5 @@ def _present(array: pa.Array) -> Bytes:
 
 
 def _integers(array: pa.Array) -> Ints:
-    """The numbers of a column, with anything for null."""
+    """Return the numbers of a column; those of null rows are arbitrary."""
     return np.frombuffer(array.buffers()[1], np.int32)[array.offset : array.offset + len(array)]

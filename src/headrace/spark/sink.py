@@ -1,8 +1,7 @@
-"""Writing a DataFrame to topics: rows become record batches on executors, the driver says when it counts.
+"""The sink: executors write rows to topics as record batches, and the driver counts them.
 
-Each task hands the driver a `Written`: who wrote, and where. The driver decides once for all tasks of a
-batch, by the query's and the batch's number: today there is nothing left to do then, for a record that has
-arrived is there. With transactions it will be the driver who commits those that the tasks name.
+Each task returns a `TaskResult` to the driver. There are no transactions, so a record counts as soon as it is
+acknowledged, and nothing is left to do at the driver's commit.
 """
 
 import logging
@@ -28,17 +27,17 @@ logger = logging.getLogger(__name__)
 
 
 @dataclass
-class Written(WriterCommitMessage):
-    """What a task has written, and as whom."""
+class TaskResult(WriterCommitMessage):
+    """The producer of a task, and the offsets of its records."""
 
     producer: Producer
     records: int
     offsets: dict[TopicPartition, tuple[int, int]] = field(default_factory=dict)
 
 
-def write_batches(options: SinkOptions, batches: "Iterator[pa.RecordBatch]") -> Written:
-    """Write all rows; on an executor. Everything has arrived on return."""
-    # numba and pyarrow are for executors: planning does not wait for them.
+def write_batches(options: SinkOptions, batches: "Iterator[pa.RecordBatch]") -> TaskResult:
+    """Write all rows, and return when all are acknowledged; runs on an executor."""
+    # numba and pyarrow are imported only on executors: planning does not need them.
     from headrace.spark.cluster import Cluster  # noqa: PLC0415
     from headrace.spark.rows import RowEncoder  # noqa: PLC0415
 
@@ -50,11 +49,11 @@ def write_batches(options: SinkOptions, batches: "Iterator[pa.RecordBatch]") -> 
         encoder = RowEncoder(cluster, options.topic, options.batch_bytes, turn=secrets.randbelow(1 << 16))
         for batch in batches:
             now_ms = time.time_ns() // 1_000_000
-            for place, body, count in encoder.encoded(batch):
-                producing.add(place, body, count, now_ms)
+            for partition, body, count in encoder.encoded(batch):
+                producing.add(partition, body, count, now_ms)
             records += batch.num_rows
         offsets = producing.flush()
-    return Written(producing.producer, records, offsets)
+    return TaskResult(producing.producer, records, offsets)
 
 
 def _producing(cluster: "Cluster", options: SinkOptions) -> Producing:
@@ -73,35 +72,31 @@ class BatchWriter(DataSourceArrowWriter):
     def __init__(self, options: SinkOptions) -> None:
         self._options = options
 
-    def write(self, iterator: "Iterator[pa.RecordBatch]") -> Written:
+    def write(self, iterator: "Iterator[pa.RecordBatch]") -> TaskResult:
         return write_batches(self._options, iterator)
 
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
         _count(messages)
 
     def abort(self, messages: list[WriterCommitMessage | None]) -> None:
-        logger.warning(
-            "the write has failed; %d of its records are in their topics already", _count(messages)
-        )
+        logger.warning("the write failed; %d of its records are in their topics already", _count(messages))
 
 
 class StreamWriter(DataSourceStreamArrowWriter):
-    """`df.writeStream.format("headrace")`: at least once, for a batch that is repeated is written again."""
+    """`df.writeStream.format("headrace")`: at least once, as a repeated batch is written again."""
 
     def __init__(self, options: SinkOptions) -> None:
         self._options = options
 
-    def write(self, iterator: "Iterator[pa.RecordBatch]") -> Written:
+    def write(self, iterator: "Iterator[pa.RecordBatch]") -> TaskResult:
         return write_batches(self._options, iterator)
 
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
-        logger.info("batch %d: %d records are written", batchId, _count(messages))
+        logger.info("batch %d: %d records were written", batchId, _count(messages))
 
     def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
-        logger.warning(
-            "batch %d has failed; %d of its records are in their topics", batchId, _count(messages)
-        )
+        logger.warning("batch %d failed; %d of its records are in their topics", batchId, _count(messages))
 
 
 def _count(messages: list[WriterCommitMessage | None]) -> int:
-    return sum(each.records for each in messages if isinstance(each, Written))
+    return sum(each.records for each in messages if isinstance(each, TaskResult))

@@ -1,4 +1,4 @@
-"""`format("headrace")`: what Spark calls on the driver to plan a read, and on the executors to do it."""
+"""`format("headrace")`: Spark's data source, which plans on the driver and reads on the executors."""
 
 import logging
 import math
@@ -61,7 +61,7 @@ HEADERS: Final = StructField("headers", ArrayType(_HEADER))
 
 
 class SchemaMismatch(SparkError):
-    """A schema of the user's that a topic does not have."""
+    """The user's schema has a column or type that topics do not have."""
 
 
 class HeadraceSource(DataSource):
@@ -98,7 +98,7 @@ class HeadraceSource(DataSource):
 
 
 def columns_of(schema: StructType) -> tuple[str, ...]:
-    """The columns to build; SchemaMismatch if one of them is not a topic's, or of another type."""
+    """Return the columns to read; SchemaMismatch if one does not exist, or has another type."""
     known = {field.name: field.dataType for field in [*SCHEMA.fields, HEADERS]}
     for field in schema.fields:
         if field.name not in known:
@@ -123,17 +123,17 @@ class Task(InputPartition):
 def read_range(
     options: SourceOptions, columns: Sequence[str], partition: InputPartition
 ) -> "Iterator[pa.RecordBatch]":
-    """The records of a task's range as Arrow batches; on an executor."""
+    """Yield the records of a task's range as Arrow batches; runs on an executor."""
     if not isinstance(partition, Task):
-        return  # Spark makes one of its own for a query with nothing to read
-    # numba and pyarrow are for executors: planning does not wait for them.
+        return  # Spark creates its own partition for a query with nothing to read
+    # numba and pyarrow are imported only on executors: planning does not need them.
     from headrace.spark.cluster import Cluster  # noqa: PLC0415
     from headrace.spark.columns import Columns  # noqa: PLC0415
     from headrace.spark.fetching import Fetching  # noqa: PLC0415
 
-    wanted = Range(TopicPartition(*partition.wanted.place), *partition.wanted[1:])
+    wanted = Range(TopicPartition(*partition.wanted.partition), *partition.wanted[1:])
     gathered = Columns(
-        columns, wanted.place.topic, wanted.place.partition, first=wanted.first, last=wanted.last
+        columns, wanted.partition.topic, wanted.partition.partition, first=wanted.first, last=wanted.last
     )
     cluster = Cluster(options.bootstrap, options.security, client_id=options.client_id)
     try:
@@ -158,14 +158,14 @@ def _tasks(
     options: SourceOptions, ranges: Iterable[Range], topic_ids: Mapping[str, str]
 ) -> list[InputPartition]:
     pieces = split(ranges, at_least=options.min_partitions, at_most_records=options.max_records)
-    return [Task(each, topic_ids.get(each.place.topic)) for each in pieces]
+    return [Task(each, topic_ids.get(each.partition.topic)) for each in pieces]
 
 
 class _PushFilters:
-    """`pushFilters`, which Spark calls if filters may be pushed down, and mistakes for its own if not.
+    """A `pushFilters` that Spark takes for its own default.
 
-    It refuses readers with a `pushFilters` of their own where `spark.sql.python.filterPushdown.enabled` is
-    false, as it is unless somebody sets it, and looks at `__func__` to tell.
+    Spark refuses readers that override `pushFilters`, which it finds by `__func__`, while
+    `spark.sql.python.filterPushdown.enabled` has its default, false.
     """
 
     __func__ = staticmethod(DataSourceReader.pushFilters)
@@ -175,7 +175,7 @@ class _PushFilters:
 
     def __call__(self, filters: list[Filter]) -> Iterable[Filter]:
         self._reader.narrowing = Narrowing(filters)
-        return filters  # Spark applies them all again: records in a range are not all alike
+        return filters  # Spark applies them again: a range may have records that do not match
 
 
 class BatchReader(DataSourceReader):
@@ -196,7 +196,7 @@ class BatchReader(DataSourceReader):
             ranges = planner.whole_batch()
             if self.narrowing:
                 ranges = self.narrowing.narrow(ranges, planner.cluster.offsets)
-            return _tasks(self._options, ranges, planner.topic_ids(each.place.topic for each in ranges))
+            return _tasks(self._options, ranges, planner.topic_ids(each.partition.topic for each in ranges))
         finally:
             planner.close()
 
@@ -205,20 +205,20 @@ class BatchReader(DataSourceReader):
 
 
 class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """`spark.readStream.format("headrace")`: one of them lives on the driver for as long as the query does.
+    """`spark.readStream.format("headrace")`: one reader lives on the driver for as long as the query does.
 
-    It is also sent to executors to read; what it has learned of the cluster stays behind.
+    Executors get a copy without its planner.
     """
 
     def __init__(self, options: SourceOptions, columns: Sequence[str]) -> None:
         self._options = options
         self._columns = columns
         self._known: Planner | None = None
-        self._target: dict[TopicPartition, int] | None = None  # of a query that reads what is there and ends
-        self._begins: Position | None = None  # where a new query begins, once it is known
+        self._target: dict[TopicPartition, int] | None = None  # of a query with trigger(availableNow=True)
+        self._begins: Position | None = None  # the start of a new query, once it is looked up
         self._latest: Offsets = {}
-        self._told: Offsets = {}  # what the consumer group has been told, if there is one
-        self._batch_s = -math.inf  # when the last batch was let go, for minOffsetsPerTrigger
+        self._told: Offsets = {}  # the offsets last committed for the consumer group
+        self._batch_s = -math.inf  # when the last batch started, for minOffsetsPerTrigger
 
     def __getstate__(self) -> Mapping[str, Any]:
         return self.__dict__ | {"_known": None}
@@ -232,17 +232,17 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     # -- offsets -------------------------------------------------------------------------------
 
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802  Spark's name
-        """Where a new query begins, without offsets: these are looked up once, by `latestOffset`.
+        """Return a placeholder for the start of a new query, whose offsets `latestOffset` looks up once.
 
-        Spark asks until the first batch is committed, after every restart, and keeps no answer. It does keep
-        the end of a batch, so the end of the first one says where that begins.
+        Spark calls this until the first batch is committed, after every restart too, and stores no answer. It
+        stores the end of a batch, so the end of the first batch also contains where that batch begins.
         """
         return dict(INITIAL)
 
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:  # noqa: N802
         is_first = is_initial(start)
         known = self._initial if is_first else Position.from_json(start)
-        self._tell_group(known.offsets)  # Spark asks for a batch once it has done with the one before
+        self._commit_group(known.offsets)  # Spark plans a batch when the batch before is complete
         # The first batch of a query that begins at the end is empty: its offsets are in the checkpoint before
         # anything else can go wrong.
         begins_at_end = is_first and self._options.initial is None and self._options.starting.is_latest
@@ -255,7 +255,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if self._is_too_little(since, available) and not is_first:
             return start
         ends = admit(since, available, limit.max_rows) if isinstance(limit, ReadMaxRows) else available
-        if not is_first and all(read.get(place) == end for place, end in ends.items()):
+        if not is_first and all(read.get(partition) == end for partition, end in ends.items()):
             return start  # nothing is new: then there is no batch
         initial_offsets = known.offsets if is_first else None
         return Position(offsets=ends, topic_ids=latest.topic_ids, initial_offsets=initial_offsets).to_json()
@@ -267,18 +267,18 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return self._begins
 
     def _latest_of(self, known: Position) -> Position:
-        """How far the partitions go now, new ones among them, and those that are gone not.
+        """Return the current ends of all partitions.
 
-        A broker that lags behind may know less than we have read, or another topic of the same name: it is
-        asked again before that is believed.
+        A broker with stale metadata may report less than we have read, or an older topic of the same name, so
+        such an answer is checked by retries.
         """
         for attempt in range(self._options.retries + 1):
             if attempt:
                 time.sleep(self._options.retry_s)
-            places = self._planner.places()
-            topic_ids = self._planner.topic_ids(place.topic for place in places)
-            latest = self._planner.latest(places)
-            is_behind = any(latest.get(place, -1) < offset for place, offset in known.offsets.items())
+            partitions = self._planner.partitions()
+            topic_ids = self._planner.topic_ids(partition.topic for partition in partitions)
+            latest = self._planner.latest(partitions)
+            is_behind = any(latest.get(partition, -1) < offset for partition, offset in known.offsets.items())
             if not is_behind and not known.recreated(topic_ids):
                 break
         return Position(offsets=latest, topic_ids=topic_ids)
@@ -288,21 +288,21 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         # A partition that is older than this run of the query is read to where it was when the run began.
         # A query that is new may begin after that: records have been written since the run began.
         return {
-            place: min(end, max(self._target.get(place, 0), known.get(place, 0)))
-            for place, end in self._latest.items()
-            if place in self._target or place in known
+            partition: min(end, max(self._target.get(partition, 0), known.get(partition, 0)))
+            for partition, end in self._latest.items()
+            if partition in self._target or partition in known
         }
 
     def _of_new_partitions(self, known: Offsets, available: Offsets) -> dict[TopicPartition, int]:
-        """A partition that has come since is read from its first record on, or from what is left of it."""
-        return {place: 0 for place in available if place not in known}
+        """Return the start of partitions that were added since: offset 0."""
+        return {partition: 0 for partition in available if partition not in known}
 
     def _is_too_little(self, since: Offsets, available: Offsets) -> bool:
-        """Whether a batch had better wait for more, up to maxTriggerDelay."""
+        """Whether a batch waits for minOffsetsPerTrigger, up to maxTriggerDelay."""
         least = self._options.min_offsets
         if least is None or self._target is not None:
             return False
-        waiting = sum(max(0, end - since.get(place, end)) for place, end in available.items())
+        waiting = sum(max(0, end - since.get(partition, end)) for partition, end in available.items())
         is_late = time.monotonic() - self._batch_s > self._options.max_delay_s
         if waiting < least and not is_late:
             return True
@@ -315,7 +315,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return ReadAllAvailable() if most is None else ReadMaxRows(most)
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802  Spark's name
-        self._target = self._planner.latest(self._planner.places())
+        self._target = self._planner.latest(self._planner.partitions())
 
     def reportLatestOffset(self) -> dict[str, Any] | None:  # noqa: N802  Spark's name
         return to_json(self._latest) if self._latest else None
@@ -325,7 +325,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[InputPartition]:
         ends = Position.from_json(end)
         begins = self._begin_of_batch(start, ends)
-        recreated = self._recreated_since(ends)  # the next batch begins with what is there now
+        recreated = self._recreated_since(ends)  # the next batch reads the new topic
         begins, ends = begins.without(recreated), ends.without(recreated)
         since = {**self._of_new_partitions(begins.offsets, ends.offsets), **begins.offsets}
         return _tasks(self._options, self._planner.ranges(since, ends.offsets), ends.topic_ids)
@@ -333,13 +333,13 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def _begin_of_batch(self, start: dict[str, Any], ends: Position) -> Position:
         if not is_initial(start):
             known = Position.from_json(start)
-            return known.without(known.recreated(ends.topic_ids))  # `latestOffset` has told
+            return known.without(known.recreated(ends.topic_ids))  # `latestOffset` has reported the loss
         if ends.initial_offsets is not None:
             return Position(offsets=ends.initial_offsets)
         return Position(offsets=self._planner.initial_unrecorded(ends.offsets))
 
     def _recreated_since(self, ends: Position) -> list[str]:
-        """The topics that were deleted and recreated since; DataLoss unless that may be."""
+        """Return the topics that were recreated since; DataLoss if failOnDataLoss is set."""
         for attempt in range(self._options.retries + 1):
             if attempt:
                 time.sleep(self._options.retry_s)
@@ -352,18 +352,18 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return read_range(self._options, self._columns, partition)
 
     def commit(self, end: dict[str, Any]) -> None:
-        """Spark has done with everything before `end`. It says so late, and not at all of a last batch."""
-        self._tell_group(Position.from_json(end).offsets)
+        """Commit for the group; Spark calls this late, and never for the last batch."""
+        self._commit_group(Position.from_json(end).offsets)
 
-    def _tell_group(self, offsets: Offsets) -> None:
+    def _commit_group(self, offsets: Offsets) -> None:
         group = self._options.group
         if group is None or offsets == self._told:
             return
         try:
             self._planner.for_groups.commit(group, offsets)
             self._told = offsets
-        except SparkError as error:  # the checkpoint is what counts; this is for people who look
-            logger.warning("group %s was not told how far the query is: %s", group, error)
+        except SparkError as error:  # the checkpoint has the position; the group only shows lag
+            logger.warning("the offsets of the query were not committed for group %s: %s", group, error)
 
     def stop(self) -> None:
         if self._known is not None:

@@ -84,13 +84,13 @@ def test_no_record_that_passes_the_filters_is_left_out(
     drawn: list[tuple[Filter, Callable[[Mapping[str, Any]], bool]]],
 ) -> None:
     found = narrowed(*(each for each, _ in drawn))
-    kept = {(each.place, offset) for each in found for offset in range(each.first, each.last)}
+    kept = {(each.partition, offset) for each in found for offset in range(each.first, each.last)}
 
     for each in RANGES:
         for offset in range(each.first, each.last):
-            row = {**each.place._asdict(), "offset": offset, "timestamp": moment(offset)}
+            row = {**each.partition._asdict(), "offset": offset, "timestamp": moment(offset)}
             if all(passes(row) for _, passes in drawn):
-                assert (each.place, offset) in kept
+                assert (each.partition, offset) in kept
     assert all(each.size > 0 for each in found)
 
 

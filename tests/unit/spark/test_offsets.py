@@ -42,14 +42,14 @@ def test_a_person_may_say_earliest_and_latest_of_a_partition() -> None:
         ("17", "expected an object"),
         ('{"t": [0]}', "expected partitions of t"),
         ('{"t": 5}', "expected partitions of t"),
-        ('{"t": {"one": 5}}', "'one' of t is no partition's number"),
-        ('{"t": {"-1": 5}}', "'-1' of t is no partition's number"),
-        ('{"t": {"0": -3}}', "-3 of t-0 is no offset"),
-        ('{"t": {"0": 1.5}}', "1.5 of t-0 is no offset"),
-        ('{"t": {"0": "5"}}', "'5' of t-0 is no offset"),
-        ('{"t": {"0": true}}', "True of t-0 is no offset"),
-        ('{"t": {"0": null}}', "None of t-0 is no offset"),
-        ('{"t": {"0": 9223372036854775808}}', "9223372036854775808 of t-0 is no offset"),
+        ('{"t": {"one": 5}}', "'one' of t is not a partition number"),
+        ('{"t": {"-1": 5}}', "'-1' of t is not a partition number"),
+        ('{"t": {"0": -3}}', "-3 of t-0 is not an offset"),
+        ('{"t": {"0": 1.5}}', "1.5 of t-0 is not an offset"),
+        ('{"t": {"0": "5"}}', "'5' of t-0 is not an offset"),
+        ('{"t": {"0": true}}', "True of t-0 is not an offset"),
+        ('{"t": {"0": null}}', "None of t-0 is not an offset"),
+        ('{"t": {"0": 9223372036854775808}}', "9223372036854775808 of t-0 is not an offset"),
     ],
 )
 def test_what_is_wrong_with_offsets_is_said(text: str, sentence: str) -> None:
@@ -140,8 +140,8 @@ def test_nothing_is_lost_and_nothing_read_twice(sizes: list[int], at_least: int,
     whole = ranges_of(sizes)
     pieces = split(whole, at_least=at_least, at_most_records=at_most)
 
-    wanted = [(each.place, offset) for each in whole for offset in range(each.first, each.last)]
-    assert [(each.place, offset) for each in pieces for offset in range(each.first, each.last)] == wanted
+    wanted = [(each.partition, offset) for each in whole for offset in range(each.first, each.last)]
+    assert [(each.partition, offset) for each in pieces for offset in range(each.first, each.last)] == wanted
     assert all(each.size > 0 for each in pieces)
 
 
@@ -166,7 +166,7 @@ def test_pieces_of_a_partition_are_even_and_no_other_cut_would_make_the_largest_
 ) -> None:
     pieces: dict[TopicPartition, list[int]] = {}
     for each in split(ranges_of(sizes), at_least=at_least):
-        pieces.setdefault(each.place, []).append(each.size)
+        pieces.setdefault(each.partition, []).append(each.size)
 
     for found in pieces.values():
         assert max(found) - min(found) <= 1

@@ -46,7 +46,7 @@ def test_a_batch_reads_all_there_is_and_a_stream_what_comes() -> None:
         ({"subscribePattern": "or.*"}, Selection(pattern="or.*")),
         (
             {"assign": '{"orders": [1, 0]}'},
-            Selection(places=(TopicPartition("orders", 1), TopicPartition("orders", 0))),
+            Selection(partitions=(TopicPartition("orders", 1), TopicPartition("orders", 0))),
         ),
     ],
 )

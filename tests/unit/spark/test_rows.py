@@ -178,7 +178,7 @@ MISTAKES: Final[dict[str, tuple[pa.RecordBatch, str]]] = {
     ),
     "no topic": (
         batch_of(topic=["a", None], value=[b"", b""]),
-        "a row has no topic: fill the column 'topic', or say where with the option topic",
+        "a row has no topic: fill the column 'topic', or set the option topic",
     ),
     "a topic that is not there": (
         batch_of(topic=["a", "c"], value=[b"", b""]),

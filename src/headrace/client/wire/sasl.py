@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from headrace.client.errors import ClientError, Refused
+from headrace.client.errors import Refused, WrongSetting
 from headrace.protocol.errors import ErrorCode
 from headrace.protocol.schema.sasl_authenticate import SaslAuthenticateRequest
 from headrace.protocol.schema.sasl_handshake import SaslHandshakeRequest
@@ -21,6 +21,7 @@ _MOST_ROUNDS: Final = 1_000_000
 _JAAS: Final = re.compile(
     r"""([\w$.-]+)\s*=\s*(?:"((?:[^"\\\n]|\\.)*)"|'((?:[^'\\\n]|\\.)*)'|([^\W\d][\w$.-]*))(?=[\s;]|$)"""
 )
+_JAAS_SYNTAX: Final = 'MODULE required username="..." password="...";'
 _ESCAPED: Final = re.compile(r"\\([0-3]?[0-7]{1,2}|.)")
 _ESCAPES: Final = {"n": "\n", "r": "\r", "t": "\t", "a": "\a", "b": "\b", "f": "\f", "v": "\v"}
 
@@ -40,21 +41,24 @@ class Sasl:
 
     @classmethod
     def of(cls, settings: Mapping[str, str], tokens: TokenSource | None = None) -> "Sasl":
-        """Read a client's settings; ClientError begins with the name of the setting that is wrong."""
+        """Read a client's settings; WrongSetting names the one that is wrong."""
         mechanism = settings.get("sasl.mechanism", settings.get("sasl.mechanisms", "")).strip().upper()
         if mechanism not in MECHANISMS:
             said = f"is {mechanism}" if mechanism else "is missing"
-            raise ClientError(f"sasl.mechanism {said}: choose one of {', '.join(MECHANISMS)}")
+            raise WrongSetting("sasl.mechanism", f"{said}: choose one of {', '.join(MECHANISMS)}")
         if mechanism == OAUTHBEARER:
             if tokens is None:
-                raise ClientError("oauth_cb is missing: OAUTHBEARER takes its tokens from that function")
+                raise WrongSetting("oauth_cb", "is missing: OAUTHBEARER takes its tokens from that function")
             config = settings.get("sasl.oauthbearer.config", "")
             return cls(mechanism=mechanism, username=config, password="", tokens=tokens)
         jaas = settings.get("sasl.jaas.config")
         given = settings if jaas is None else {f"sasl.{k}": v for k, v in jaas_options(jaas).items()}
         for name in ("sasl.username", "sasl.password"):
             if not given.get(name):
-                raise ClientError(f"{name} is missing" if jaas is None else _no_jaas(name))
+                if jaas is None:
+                    raise WrongSetting(name, "is missing")
+                what = name.removeprefix("sasl.")
+                raise WrongSetting("sasl.jaas.config", f"has no {what}: expected {_JAAS_SYNTAX}")
         return cls(mechanism=mechanism, username=given["sasl.username"], password=given["sasl.password"])
 
     def authenticate(self, ask: Ask, address: str) -> None:
@@ -129,11 +133,6 @@ class Scram:
 
 def no_sasl(address: str) -> Refused:
     return Refused(f"{address} knows no SASL: is security.protocol right?")
-
-
-def _no_jaas(name: str) -> str:
-    what = name.removeprefix("sasl.")
-    return f'sasl.jaas.config has no {what}: expected MODULE required username="..." password="...";'
 
 
 def jaas_options(config: str) -> dict[str, str]:

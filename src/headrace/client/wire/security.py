@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from headrace.client.errors import ClientError, Refused
+from headrace.client.errors import Refused, WrongSetting
 from headrace.client.wire.sasl import Ask, Sasl
 from headrace.client.wire.tls import WANTS_OURS, Tls, wrap
 
@@ -35,14 +35,14 @@ class Security:
 
     @classmethod
     def of(cls, given: Mapping[str, Any]) -> "Security":
-        """Read a client's settings; ClientError begins with the name of the setting that is wrong."""
+        """Read a client's settings; WrongSetting names the one that is wrong."""
         settings = {name: str(value) for name, value in given.items() if not callable(value)}
         protocol = settings.get("security.protocol", "PLAINTEXT").strip().upper()
         if protocol not in PROTOCOLS:
-            raise ClientError(f"security.protocol is {protocol!r}: choose one of {', '.join(PROTOCOLS)}")
+            raise WrongSetting("security.protocol", f"is {protocol!r}: choose one of {', '.join(PROTOCOLS)}")
         for name, why in _NOT_OURS.items():
             if settings.get(name) and protocol != "PLAINTEXT":
-                raise ClientError(f"{name} cannot be set: {why}")
+                raise WrongSetting(name, f"cannot be set: {why}")
         return cls(
             protocol=protocol,
             tls=Tls.of(settings) if protocol.endswith("SSL") else None,

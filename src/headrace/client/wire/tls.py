@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Final
 
-from headrace.client.errors import ClientError, Refused
+from headrace.client.errors import ClientError, Refused, WrongSetting
 
 CERTIFICATE: Final = "CERTIFICATE"
 PRIVATE_KEY: Final = "PRIVATE KEY"
@@ -23,7 +23,7 @@ _LINE: Final = 64
 
 @dataclass(frozen=True, slots=True)
 class Pem:
-    """What a setting holds; if its name ends in .location, where that is."""
+    """The value of a setting: PEM, or the path of a file if the setting's name ends in .location."""
 
     setting: str
     value: str = field(repr=False)  # may be a key
@@ -33,7 +33,7 @@ class Pem:
         return self.setting.endswith(".location") and Path(self.value).is_dir()
 
     def blocks(self, kind: str) -> str:
-        """All that is of one kind, certificates or keys; ClientError if there is nothing of it."""
+        """Return all blocks of one kind, certificates or keys; ClientError if there is none."""
         found = [
             _block(each[1], each[2])
             for each in _BLOCK.finditer(self._text())
@@ -56,7 +56,7 @@ class Pem:
 
 
 def _block(kind: str, body: str) -> str:
-    """In lines, as OpenSSL wants it: line ends do not survive every way that a setting may take."""
+    """Return a block in lines, as OpenSSL expects it: a setting may have lost its line ends."""
     if ":" not in body:  # else it has headers, which are lines
         body = "\n" + "\n".join(textwrap.wrap("".join(body.split()), _LINE)) + "\n"
     return f"-----BEGIN {kind}-----{body}-----END {kind}-----\n"
@@ -64,9 +64,9 @@ def _block(kind: str, body: str) -> str:
 
 @contextmanager
 def as_file(text: str) -> Iterator[str]:
-    """The path of a file that holds `text` while the block runs: OpenSSL reads keys from files only.
+    """Yield the path of a file with `text`: OpenSSL reads keys from files only.
 
-    It never reaches a disk where the system has files in memory; elsewhere nobody but us may open it.
+    On Linux the file is in memory; elsewhere only this user may open it.
     """
     file: IO[bytes]
     if sys.platform == "linux":
@@ -124,17 +124,18 @@ class Tls:
 
     @classmethod
     def of(cls, settings: Mapping[str, str]) -> "Tls":
-        """Read a client's settings; ClientError begins with the name of the setting that is wrong."""
+        """Read a client's settings; WrongSetting names the one that is wrong."""
         for store in ("ssl.truststore", "ssl.keystore"):
             kind = settings.get(f"{store}.type", "JKS" if f"{store}.location" in settings else "PEM").strip()
             if kind.upper() != "PEM":
-                raise ClientError(
-                    f"{store}.type is {kind}: only PEM can be read without Java; say {store}.type=PEM, or "
-                    "name PEM files with ssl.ca.location, ssl.certificate.location and ssl.key.location"
+                raise WrongSetting(
+                    f"{store}.type",
+                    f"is {kind}: only PEM can be read without Java; say {store}.type=PEM, or "
+                    "name PEM files with ssl.ca.location, ssl.certificate.location and ssl.key.location",
                 )
         certificate, key = _first(settings, _CERTIFICATE), _first(settings, _KEY)
         if certificate is None and key is not None:
-            raise ClientError(f"{key.setting} is there, and the certificate of that key is missing")
+            raise WrongSetting(key.setting, "is there, and the certificate of that key is missing")
         return cls(
             ca=_first(settings, _CA),
             revoked=settings.get("ssl.crl.location"),
@@ -210,7 +211,7 @@ def _first(settings: Mapping[str, str], names: tuple[str, ...]) -> Pem | None:
 def _one_of(settings: Mapping[str, str], name: str, meaning: Mapping[str, bool]) -> bool:
     value = settings.get(name, next(iter(meaning))).strip().lower()
     if value not in meaning:
-        raise ClientError(f"{name} is {value!r}: choose {' or '.join(filter(None, meaning))}")
+        raise WrongSetting(name, f"is {value!r}: choose {' or '.join(filter(None, meaning))}")
     return meaning[value]
 
 
@@ -219,7 +220,7 @@ def _versions(names: str | None) -> tuple[ssl.TLSVersion, ...]:
         return tuple(_VERSIONS.values())
     chosen = [name.strip() for name in names.split(",") if name.strip()]
     if not chosen or not all(name.upper() in _VERSIONS for name in chosen):
-        raise ClientError(f"ssl.enabled.protocols is {names!r}: choose TLSv1.2, TLSv1.3 or both")
+        raise WrongSetting("ssl.enabled.protocols", f"is {names!r}: choose TLSv1.2, TLSv1.3 or both")
     return tuple(sorted({_VERSIONS[name.upper()] for name in chosen}))
 
 
