@@ -72,9 +72,7 @@ def test_who_does_not_say_where_is_asked(strict: Queries) -> None:
 def test_a_row_without_a_topic_is_refused(strict: Queries) -> None:
     rows = table(strict, VALUE, "if(id = 2, null, 'strict') as topic")
 
-    assert "a row has no topic: fill the column 'topic', or set the option topic" in refusal(
-        strict, rows
-    )
+    assert "a row has no topic: fill the column 'topic', or set the option topic" in refusal(strict, rows)
 
 
 def test_a_topic_that_is_not_there_is_named(strict: Queries) -> None:

@@ -1,4 +1,4 @@
-"""What can go wrong between a client and a cluster, each as a sentence."""
+"""The errors of clients; each message says what happened and what to do."""
 
 import socket
 from collections.abc import Mapping
@@ -31,10 +31,10 @@ class Refused(ClientError):
 
 
 class NoSuchTopic(ClientError):
-    """There is no topic of this name, or cannot be."""
+    """There is no topic of this name, or the name is invalid."""
 
     def __init__(self, topic: object, *, said: str | None = None) -> None:
-        """`said` is the sentence, where it is not known which of several topics it is."""
+        """`said` is the message if it is not known which of several topics does not exist."""
         why = why_no_topic(topic)
         super().__init__(
             said or (f"there can be no topic {topic!r}: {why}" if why else f"there is no topic {topic}")
@@ -56,7 +56,7 @@ class NoSuchGroup(ClientError):
 
 
 class GroupActive(ClientError):
-    """The group has members, which would undo what was asked for, or have it pulled from under them."""
+    """The group has members, and only a group without members may be changed."""
 
     def __init__(self, group: str, members: int | None = None) -> None:
         has = "members" if members is None else "1 member" if members == 1 else f"{members:,} members"
@@ -67,7 +67,7 @@ class GroupActive(ClientError):
 
 
 class BadSetting(ClientError):
-    """A setting that there is not, or a value that it cannot have."""
+    """A setting that does not exist, or an invalid value."""
 
 
 class WrongSetting(BadSetting):
@@ -79,14 +79,14 @@ class WrongSetting(BadSetting):
 
 
 class Closed(ClientError):
-    """It was closed, and what is closed does nothing any more."""
+    """The client was closed."""
 
     def __init__(self, what: str) -> None:
         super().__init__(f"the {what} is closed: make another one")
 
 
 class DeliveryFailed(ClientError):
-    """Not all that was sent has been acknowledged. What has failed is not tried again by anybody."""
+    """Not all records that were sent are acknowledged. Records that failed are not retried."""
 
     def __init__(
         self,
@@ -114,7 +114,7 @@ class DeliveryFailed(ClientError):
 
 
 class NotSerializable(ClientError):
-    """A key or a value that its serialiser does not take; nothing was sent."""
+    """A key or a value cannot be serialised; nothing was sent."""
 
     def __init__(self, topic: str, field: str, why: str) -> None:
         super().__init__(f"the {field} for topic {topic} cannot be written: {why}")
@@ -122,7 +122,7 @@ class NotSerializable(ClientError):
 
 
 class NotReadable(ClientError):
-    """A key or a value that its deserialiser does not take. `raw` has the record's bytes."""
+    """A key or a value cannot be deserialised. `raw` is the record."""
 
     def __init__(self, *, topic: str, partition: int, offset: int, field: str, why: str, raw: Any) -> None:
         super().__init__(
@@ -185,7 +185,7 @@ def translate(
 
 
 def _not_acknowledged(topic: str, bootstrap: str, timeout_ms: int | None) -> Unreachable:
-    """Nobody says why, since it is not the broker's last answer that librdkafka reports."""
+    """Return an error with likely causes: librdkafka does not report the broker's last answer."""
     within = "in time" if timeout_ms is None else f"within {timeout_ms:,} ms"
     return Unreachable(
         f"{topic}: not acknowledged {within} at {bootstrap}: fewer replicas are in sync than "
@@ -203,13 +203,13 @@ def _sentence(error: KafkaError, what: str) -> str:
 
 
 def lowered(sentence: str) -> str:
-    """As it stands behind a colon: in lower case, unless it begins with a name such as ZooKeeper or ISR."""
+    """Lower the first letter, to follow a colon, unless the first word is a name such as ZooKeeper or ISR."""
     first = sentence.partition(" ")[0]
     return sentence if first[1:] != first[1:].lower() else f"{sentence[:1].lower()}{sentence[1:]}"
 
 
 def check_reachable(bootstrap: str) -> None:
-    """Unreachable at once if nobody listens: librdkafka would go on trying until its time is up."""
+    """Raise Unreachable at once if no broker listens: librdkafka would retry until its timeout."""
     why = "expected HOST:PORT,..."
     for address in bootstrap.split(","):
         host, colon, port = address.strip().rpartition(":")

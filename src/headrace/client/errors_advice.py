@@ -1,7 +1,7 @@
-"""What to do about an error, by librdkafka's name for it.
+"""Advice by the name of an error, Kafka's or librdkafka's.
 
-Most failures of a producer pass, and the record can be sent again. Those that are named here would only
-fail again, until somebody does something else about them first.
+After most failures of a producer the record can be sent again. The errors that are named here would occur
+again, until their cause is removed.
 """
 
 import re
@@ -45,7 +45,7 @@ ADVICE: Final = {
     "INVALID_PRODUCER_EPOCH": _MAKE_ANOTHER,
     "OUT_OF_ORDER_SEQUENCE_NUMBER": _MAKE_ANOTHER,
 }
-_OF_MANY: Final = {  # what one record's error says in its own words already
+_OF_MANY: Final = {  # for several records; the error of one record says it already
     "TOPIC_EXCEPTION": "send them to a topic that there can be",
     "_MSG_TIMED_OUT": "see to that, then send them again (some may be there twice then)",
     "UNKNOWN_TOPIC_OR_PART": "create the topic (`headrace topic create`), then send them again",
@@ -57,13 +57,13 @@ _NAME: Final = re.compile(r"[A-Za-z0-9._-]+")
 
 
 def what_to_do(kinds: Iterable[str], said: str) -> str:
-    """What to do about failures of these kinds, but for what was `said` already."""
+    """Return what to do about failures of these kinds, without advice that is in `said` already."""
     advice = dict.fromkeys(_OF_MANY.get(kind) or ADVICE.get(kind, AGAIN) for kind in kinds)
     return "; ".join(each for each in advice if each not in said)
 
 
 def why_no_topic(topic: object) -> str:
-    """Why nothing can have this name; empty if something can."""
+    """Return why a topic cannot have this name; empty if it can."""
     if not isinstance(topic, str):
         return f"a topic is named by a str, not by {type(topic).__name__}"
     if _NAME.fullmatch(topic) and topic not in {".", ".."} and len(topic) <= LONGEST_NAME:

@@ -1,4 +1,4 @@
-"""From what people write to what librdkafka is told: its settings by keyword, by dotted name, or as a dict.
+"""Settings of clients under librdkafka's names, given by keyword, by dotted name, or as a dict.
 
 Producer("127.0.0.1:9092", linger_ms=20)
 Producer("127.0.0.1:9092", settings={"linger.ms": 20})
@@ -23,10 +23,10 @@ Settings = Mapping[str, Any]
 Bootstrap = str | Sequence[str] | Settings | None  # an address, several, or all settings
 Client = TypeVar("Client")
 
-LOGGER: Final = logging.getLogger("headrace.librdkafka")  # what librdkafka has to say, by Python's own means
+LOGGER: Final = logging.getLogger("headrace.librdkafka")  # librdkafka's log
 
 BOOTSTRAP: Final = ("bootstrap.servers", "metadata.broker.list")
-_ALIASES: Final = {  # two names of the same: a default must give way to either
+_ALIASES: Final = {  # aliases: a default must not override either name
     "acks": "request.required.acks",
     "compression.type": "compression.codec",
     "delivery.timeout.ms": "message.timeout.ms",
@@ -47,7 +47,7 @@ _UNKNOWN: Final = re.compile(r'No such configuration property: "(.*)"')
 def gather(
     bootstrap: Bootstrap, *, defaults: Settings, settings: Settings | None, named: Settings
 ) -> dict[str, Any]:
-    """All settings under librdkafka's names. A keyword wins over `settings`, and those over the dict."""
+    """Return all settings by librdkafka's names. A keyword overrides `settings`, and these the dict."""
     given: dict[str, Any] = (
         dict(bootstrap) if isinstance(bootstrap, Mapping) else {"bootstrap.servers": bootstrap}
     )
@@ -68,19 +68,19 @@ def gather(
 
 
 def said(**arguments: object) -> dict[str, object]:
-    """Arguments that have a name of their own here; those that were not given leave the setting alone."""
+    """Return the arguments that were given: those that are None do not change a setting."""
     return {name: value for name, value in arguments.items() if value is not None}
 
 
 def check_functions(**given: object) -> None:
-    """BadSetting for one that cannot be called: nobody would notice before it is time to."""
+    """Raise BadSetting for a callback that cannot be called, before it is needed."""
     for name, function in given.items():
         if function is not None and not callable(function):
             raise BadSetting(f"{name} is a function, and not {function!r:.80}")
 
 
 def check_seconds(**given: Any) -> None:
-    """BadSetting for what is no number of seconds. None is as long as it takes."""
+    """Raise BadSetting unless each is a number of seconds, or None for no limit."""
     for name, seconds in given.items():
         if seconds is not None and (not isinstance(seconds, Real) or math.isnan(seconds)):
             raise BadSetting(
@@ -89,7 +89,7 @@ def check_seconds(**given: Any) -> None:
 
 
 def _addresses(given: object) -> str:
-    """HOST:PORT,..., of that or of a list."""
+    """Return HOST:PORT,... of a str or a list."""
     if given is None or isinstance(given, str):
         return given or ""
     if isinstance(given, Sequence) and all(isinstance(each, str) for each in given):
@@ -98,17 +98,17 @@ def _addresses(given: object) -> str:
 
 
 def dotted(keyword: str) -> str:
-    """`linger_ms` is linger.ms; the few names that have an underscore keep it."""
+    """Return `linger.ms` for `linger_ms`; the few names with underscores keep them."""
     return keyword if keyword in _WITH_UNDERSCORES else keyword.replace("_", ".")
 
 
 def bootstrap_of(settings: Settings) -> str:
-    """Where the brokers are, by whichever name."""
+    """Return the bootstrap servers."""
     return str(next(settings[name] for name in BOOTSTRAP if settings.get(name)))
 
 
 def delivery_timeout_ms(settings: Settings) -> int | None:
-    """How long a record is tried, by whichever name; None if that is no number, which `build` will tell."""
+    """Return the delivery timeout; None if it is not a number, which `build` refuses."""
     names = ("delivery.timeout.ms", _ALIASES["delivery.timeout.ms"])
     found = str(next((settings[name] for name in names if name in settings), ""))
     return int(found) if found.isdigit() else None
@@ -122,7 +122,7 @@ def check_settings(settings: Settings) -> None:
 
 
 def build(kind: Callable[..., Client], settings: dict[str, Any]) -> Client:
-    """The client, or a BadSetting that says which one to look at."""
+    """Return a client of librdkafka; BadSetting names the setting that is wrong."""
     settings.setdefault("logger", LOGGER)
     try:
         return kind(settings)
@@ -158,7 +158,7 @@ _HERE: Final = {  # of Java's client and kafka-python; librdkafka has no such se
 
 
 def check(given: Mapping[str, Any]) -> None:
-    """BadSetting for what librdkafka would take without a word, and nobody would keep to."""
+    """Raise BadSetting for settings that librdkafka accepts and this client could not obey."""
     for name in _CALLED_FOR_EACH:  # we would overwrite it
         if name in given:
             raise BadSetting(
@@ -176,7 +176,7 @@ def check(given: Mapping[str, Any]) -> None:
 
 
 def name_here(name: str) -> str:
-    """What to use instead of a setting that librdkafka does not know."""
+    """Return what to use instead of a setting that librdkafka does not have."""
     return _HERE.get(
         name, "librdkafka's CONFIGURATION.md has all names (as a keyword, an underscore stands for each dot)"
     )
@@ -187,7 +187,7 @@ LAST_PARTITION: Final = 2**31 - 1
 
 
 def whole(given: Any) -> int | None:
-    """The number that is meant; None if it is not a whole one, or none at all."""
+    """Return an int for Python's or numpy's whole numbers; None for anything else."""
     try:
         return index(given)
     except TypeError:

@@ -1,7 +1,7 @@
-"""Reading a range of one partition: raw record batches from its leader, whoever that is by then.
+"""Fetches of a range of one partition: record batches from its leader, which may change meanwhile.
 
-While one piece is turned into columns, the next is on its way. Batches are checked, transactions that were
-aborted and the broker's own records are passed over, and a new leader is looked for when the old one is gone.
+The next request is in flight while one response is turned into columns. The checksums of batches are checked;
+aborted transactions and control records are skipped.
 """
 
 import logging
@@ -24,23 +24,23 @@ from headrace.spark.errors import RECREATED, RETENTION, DataLoss, Remedy, SparkE
 from headrace.spark.offsets import Range
 from headrace.spark.position import show_topic_id
 
-PIECE_BYTES: Final = 4 * 1024 * 1024  # asked for at a time
-_MOST_BYTES: Final = 2**31 - 1  # that can be asked for
+PIECE_BYTES: Final = 4 * 1024 * 1024  # of one Fetch request
+_MAX_BYTES: Final = 2**31 - 1  # the largest int32
 _MAX_WAIT_MS: Final = 500
-_STALE_S: Final = 3.0  # how long brokers may name another id for the topic until that is believed
+_STALE_S: Final = 3.0  # how long another topic id may be due to a broker's stale metadata
 
 logger = logging.getLogger(__name__)
 
 
 class Batch(NamedTuple):
-    """A record batch and its header, whose checksum has been checked."""
+    """A record batch with a valid checksum, and its header."""
 
     data: memoryview
     header: BatchHeader
 
 
 class _AnotherTopic(Exception):
-    """The topic was deleted, and another one has its name."""
+    """The topic was deleted and recreated."""
 
 
 class _Piece(NamedTuple):
@@ -50,7 +50,7 @@ class _Piece(NamedTuple):
 
 
 class Fetching:
-    """The batches of `wanted`, in order, each with at least one offset of it."""
+    """Iterates over the batches of a range, in order; the first and the last may reach beyond it."""
 
     def __init__(
         self,
@@ -69,12 +69,12 @@ class Fetching:
         self._read_committed = read_committed
         self._fail_on_data_loss = fail_on_data_loss
         piece_bytes = int((settings or {}).get("max.partition.fetch.bytes", PIECE_BYTES))
-        self._piece_bytes = min(piece_bytes, _MOST_BYTES)
+        self._piece_bytes = min(piece_bytes, _MAX_BYTES)
         self._connection: Connection | None = None
         self._asked: InFlight | None = None
         self._offset = wanted.first
-        self._aborted: dict[int, list[int]] = {}  # producers, and where their aborted transactions begin
-        self._aborting: set[int] = set()  # producers of whom the next batches are of an aborted transaction
+        self._aborted: dict[int, list[int]] = {}  # by producer: the first offsets of aborted transactions
+        self._aborting: set[int] = set()  # producers whose aborted transaction has begun
         self._known_aborted: set[tuple[int, int]] = set()
 
     def __iter__(self) -> Iterator[Batch]:
@@ -82,7 +82,7 @@ class Fetching:
             for piece in self._pieces():
                 yield from self._batches(piece)
         finally:
-            self._hang_up()
+            self._close()
 
     # -- pieces --------------------------------------------------------------------------------
 
@@ -101,7 +101,7 @@ class Fetching:
                 continue
             if piece.next_offset == self._offset:
                 if backoff.left_s < 0:
-                    self._offset = self._skip_what_never_comes()
+                    self._offset = self._skip_missing()
                 continue
             self._offset = piece.next_offset
             if self._offset < last:
@@ -118,12 +118,12 @@ class Fetching:
 
     def _disconnect(self, error: Exception) -> None:
         """Close the connection, and look for the leader again before the next request."""
-        logger.info("%s: asking again at offset %d: %s", self._wanted.partition, self._offset, error)
-        self._hang_up()
+        logger.info("%s: retrying at offset %d: %s", self._wanted.partition, self._offset, error)
+        self._close()
         self._cluster.forget_leader(self._wanted.partition)
 
     def _ask(self) -> InFlight:
-        """What is on its way already, or the next request."""
+        """Return the request that is in flight already, or send the next one."""
         if self._asked is not None:
             asked, self._asked = self._asked, None
             return asked
@@ -148,7 +148,7 @@ class Fetching:
         self._raise_for(response.error_code)
         answer = response.responses[0].partitions[0]
         if answer.error_code == ErrorCode.OFFSET_OUT_OF_RANGE:
-            return self._skip_what_is_lost()
+            return self._skip_deleted()
         self._raise_for(answer.error_code)
         records = memoryview(answer.records or b"")
         end = _next_offset(records)
@@ -175,8 +175,8 @@ class Fetching:
             raise Retriable(what)
         raise _AnotherTopic(f"{what}: the topic was deleted and recreated")
 
-    def _skip_what_is_lost(self) -> _Piece:
-        """Retention has been faster, or the topic is another one by now."""
+    def _skip_deleted(self) -> _Piece:
+        """Return an empty piece that ends where the log begins: retention has deleted the records before."""
         partition = self._wanted.partition
         earliest = self._cluster.offsets({partition: EARLIEST})[partition]
         what = f"{self._wanted} are wanted, and {partition} begins at {earliest} by now"
@@ -186,8 +186,8 @@ class Fetching:
         self._lose(what)
         return _Piece(memoryview(b""), (), min(earliest, self._wanted.last))
 
-    def _skip_what_never_comes(self) -> int:
-        """Where to go on if the log ends before what is wanted; SparkError if it does not."""
+    def _skip_missing(self) -> int:
+        """Return where to continue if the log ends before the range; SparkError if it does not."""
         partition, last = self._wanted.partition, self._wanted.last
         end = self._cluster.offsets({partition: LATEST}, read_committed=self._read_committed)[partition]
         if end > self._offset:
@@ -201,7 +201,7 @@ class Fetching:
             raise DataLoss(what, remedy)
         logger.warning("%s; failOnDataLoss is false: %s", what, remedy.instead)
 
-    def _hang_up(self) -> None:
+    def _close(self) -> None:
         self._asked = None
         if self._connection is not None:
             self._connection.close()
@@ -219,8 +219,9 @@ class Fetching:
             try:
                 header = read_batch(data)
             except CorruptMessage as error:
-                raise SparkError(f"{self._wanted.partition}: batch at offset {offset}: {error}") from error
-            if header.last_offset >= first and not self._is_to_be_skipped(data, header):
+                why = f"{self._wanted.partition}: the batch at offset {offset}: {error}"
+                raise SparkError(why) from error
+            if header.last_offset >= first and not self._is_hidden(data, header):
                 yield Batch(data, header)
 
     def _note_aborted(self, aborted: Sequence[Any]) -> None:
@@ -230,8 +231,8 @@ class Fetching:
                 self._known_aborted.add(known)
                 self._aborted.setdefault(each.producer_id, []).append(each.first_offset)
 
-    def _is_to_be_skipped(self, data: Buffer, header: BatchHeader) -> bool:
-        """Whether it is not for readers: the broker's own, or of a transaction that was aborted."""
+    def _is_hidden(self, data: Buffer, header: BatchHeader) -> bool:
+        """Whether readers must not see the batch: it has control records, or its transaction was aborted."""
         producer = header.producer_id
         if self._read_committed and header.has_producer:
             begins = self._aborted.get(producer, [])

@@ -1,10 +1,9 @@
-"""Writing record batches to their partitions' leaders: in order, each once, whoever leads by then.
+"""Produce requests to the leaders of partitions: records in order and exactly once in each partition.
 
-Batches of a partition are numbered (an idempotent producer), and up to five requests are on their way to a
-broker at a time. When one fails, that partition's batches are sent again in the same order, from the first
-that is not known to have arrived; the broker recognises those that had. It takes a producer that it does not
-know at any number, so the first batch of a partition travels alone: were it refused, a second one would be
-taken in its partition.
+An idempotent producer numbers the batches of a partition, with up to five requests in flight to a broker. When
+one fails, the partition's batches are sent again in the same order, from the first that is not acknowledged;
+the broker recognises duplicates. A broker accepts any sequence number of a producer that it does not know, so
+the first batch of a partition is sent alone: if it were refused, the second would be accepted instead.
 """
 
 import time
@@ -30,12 +29,12 @@ from headrace.spark.errors import SparkError
 ACKS_ALL: Final = -1
 MOST_IN_FLIGHT: Final = 5  # requests to a broker; more would let a partition's batches swap
 REQUEST_BYTES: Final = 4 * 1024 * 1024
-WAITING_BYTES: Final = 32 * 1024 * 1024  # taken on and not arrived yet
+WAITING_BYTES: Final = 32 * 1024 * 1024  # added and not acknowledged yet
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Producer:
-    """Who writes: numbered batches of the same producer are taken once."""
+    """The producer id and epoch: a broker appends each sequence number of a producer once."""
 
     id: int = -1
     epoch: int = -1
@@ -50,28 +49,28 @@ class _Batch:
 
 @dataclass(slots=True, eq=False)
 class _Queue:
-    """A partition's batches that have not arrived yet, in order; the first `sent` are on their way."""
+    """A partition's batches without an acknowledgement, in order; the first `sent` are in flight."""
 
     partition: TopicPartition
     batches: deque[_Batch] = field(default_factory=deque)
     sent: int = 0
-    depth: int = 1  # how many may be on their way
-    leader: Address | None = None  # where those are on their way to
+    depth: int = 1  # how many may be in flight
+    leader: Address | None = None  # of the batches in flight
     sequence: int = 0
-    attempt: int = 0  # how often all of it had to be sent again; answers to an earlier one do not count
+    attempt: int = 0  # counts rewinds; responses to earlier attempts are ignored
     first_offset: int = -1
     last_offset: int = -1
-    waits_s: float = 0.0  # since when it waits for an arrival, by time.monotonic; 0: it does not
-    rests_s: float = 0.0  # until when to wait before the next attempt
+    waits_s: float = 0.0  # since when a batch is in flight, by time.monotonic; 0: none is
+    rests_s: float = 0.0  # the end of the backoff before the next attempt
     delay_s: float = FIRST_BACKOFF_S
 
     @property
     def is_ready(self) -> bool:
-        """Whether there is a batch that may be sent now."""
+        """Whether a batch may be sent now."""
         return self.sent < min(len(self.batches), self.depth)
 
     def rewind(self) -> None:
-        """Send all of it again, after a rest that grows with every attempt."""
+        """Send all batches again, after a backoff that grows with every attempt."""
         now = time.monotonic()
         self.sent = 0
         self.attempt += 1
@@ -79,7 +78,7 @@ class _Queue:
         self.delay_s = min(2 * self.delay_s, MAX_BACKOFF_S)
 
     def arrived(self, base_offset: int) -> _Batch:
-        """The first of its batches is there, at `base_offset` if that is known."""
+        """Remove the first batch, which is acknowledged, at `base_offset` if that is known."""
         batch = self.batches.popleft()
         self.sent -= 1
         self.depth = MOST_IN_FLIGHT
@@ -94,14 +93,14 @@ class _Queue:
 
 @dataclass(slots=True)
 class _Leader:
-    """A connection, and what is on its way: requests, each with the queues it took a batch from."""
+    """A connection and its requests in flight, each with the queues of its batches."""
 
     connection: Connection
     in_flight: deque[tuple[InFlight, list[tuple[_Queue, int]]]] = field(default_factory=deque)
 
 
 class Producing:
-    """Takes batches on, sends them, and says at the end where they are. Not for several threads."""
+    """Sends batches, and returns their offsets at the end; for one thread."""
 
     def __init__(
         self,
@@ -119,7 +118,7 @@ class Producing:
         self._queues: dict[TopicPartition, _Queue] = {}
         self._leaders: dict[Address, _Leader] = {}
         self._waiting_bytes = 0
-        self._strangers = 0  # queues that the leader does not know the producer of yet
+        self._unknown = 0  # queues without an acknowledgement: their leaders do not know the producer yet
         self.producer = Producer()
         if idempotent:
             self.producer = cluster.retry(self._init_producer_id)
@@ -135,10 +134,10 @@ class Producing:
         for leader in self._leaders.values():
             leader.connection.close()
 
-    # -- taking on -----------------------------------------------------------------------------
+    # -- adding --------------------------------------------------------------------------------
 
     def add(self, partition: TopicPartition, body: Buffer, count: int, timestamp_ms: int) -> None:
-        """Send `count` encoded records soon; waits while too much is on its way."""
+        """Queue `count` encoded records; waits while WAITING_BYTES are not acknowledged."""
         queue = self._queues.get(partition)
         if queue is None:
             queue = self._queues[partition] = self._new_queue(partition)
@@ -158,18 +157,18 @@ class Producing:
         queue.batches.append(_Batch(data, count))
         self._waiting_bytes += len(data)
         if self._waiting_bytes >= REQUEST_BYTES:
-            self._send_what_can_be()
-        while self._waiting_bytes >= (REQUEST_BYTES if self._strangers else WAITING_BYTES):
+            self._send_ready()
+        while self._waiting_bytes >= (REQUEST_BYTES if self._unknown else WAITING_BYTES):
             self._progress()
 
     def _new_queue(self, partition: TopicPartition) -> _Queue:
         if self.producer.id < 0:
             return _Queue(partition, depth=MOST_IN_FLIGHT)
-        self._strangers += 1
+        self._unknown += 1
         return _Queue(partition)
 
     def flush(self) -> dict[TopicPartition, tuple[int, int]]:
-        """Wait until everything has arrived: where it is, the first and the last offset of each partition."""
+        """Wait until all is acknowledged, and return the first and the last offset of each partition."""
         while self._waiting_bytes:
             self._progress()
         return {each.partition: (each.first_offset, each.last_offset) for each in self._queues.values()}
@@ -177,8 +176,8 @@ class Producing:
     # -- sending -------------------------------------------------------------------------------
 
     def _progress(self) -> None:
-        """Send what can be sent, and wait for an answer, or for the end of a rest."""
-        self._send_what_can_be()
+        """Send what can be sent, and wait for a response, or for the end of a backoff."""
+        self._send_ready()
         for address, leader in list(self._leaders.items()):
             if leader.in_flight:
                 self._receive(address, leader)
@@ -186,8 +185,8 @@ class Producing:
         rests = min((each.rests_s for each in self._queues.values() if each.batches), default=0.0)
         time.sleep(max(0.0, rests - time.monotonic()))
 
-    def _send_what_can_be(self) -> None:
-        """As many requests as may be on their way."""
+    def _send_ready(self) -> None:
+        """Send as many requests as may be in flight."""
         now = time.monotonic()
         by_leader: dict[Address, list[_Queue]] = {}
         for queue in self._queues.values():
@@ -196,7 +195,7 @@ class Producing:
                 try:
                     by_leader.setdefault(self._leader_of(queue), []).append(queue)
                 except Unreachable as error:
-                    self._try_again(queue, str(error))
+                    self._retry(queue, str(error))
         for address, queues in by_leader.items():
             try:
                 self._send_to(address, queues)
@@ -204,7 +203,7 @@ class Producing:
                 self._lose(address, queues, str(error))
 
     def _leader_of(self, queue: _Queue) -> Address:
-        """Where its next batch goes: to whoever has those before it, until these are answered."""
+        """Return the leader for the next batch: the one with batches in flight, until these are answered."""
         if queue.sent and queue.leader is not None:
             return queue.leader
         queue.leader = self._cluster.leader(queue.partition)
@@ -258,7 +257,7 @@ class Producing:
             if queue.attempt != attempt:
                 continue
             if answer is None:
-                self._try_again(queue, "the broker's answer has nothing about it")
+                self._retry(queue, "the broker's response does not mention the partition")
             else:
                 self._settle(queue, answer)
 
@@ -267,18 +266,18 @@ class Producing:
         if code in {ErrorCode.NONE, ErrorCode.DUPLICATE_SEQUENCE_NUMBER}:
             self._arrived(queue, answer.base_offset)
         elif ErrorCode(code).retriable:
-            self._try_again(queue, answer.error_message or error_name(code))
+            self._retry(queue, answer.error_message or error_name(code))
         else:
             said = answer.error_message or error_name(code)
             raise SparkError(f"{queue.partition}: {_advice(code, said, queue.batches[0])}")
 
     def _arrived(self, queue: _Queue, base_offset: int) -> None:
         if queue.depth < MOST_IN_FLIGHT:
-            self._strangers -= 1
+            self._unknown -= 1
         self._waiting_bytes -= len(queue.arrived(base_offset).data)
 
     def _lose(self, address: Address, queues: list[_Queue], why: str) -> None:
-        """A broker does not answer: whatever was on its way there is sent again, to whoever leads then."""
+        """Close a connection that gave no answer, and send its batches again, to the new leader."""
         leader = self._leaders.pop(address, None)
         lost = {id(queue): queue for queue in queues}
         if leader is not None:
@@ -286,9 +285,9 @@ class Producing:
             on_their_way = (each for _, chosen in leader.in_flight for each in chosen)
             lost |= {id(queue): queue for queue, attempt in on_their_way if queue.attempt == attempt}
         for queue in lost.values():
-            self._try_again(queue, why)
+            self._retry(queue, why)
 
-    def _try_again(self, queue: _Queue, why: str) -> None:
+    def _retry(self, queue: _Queue, why: str) -> None:
         if time.monotonic() - queue.waits_s > self._timeout_s:
             raise SparkError(f"{queue.partition}: not written for {self._timeout_s:g} s: {why}")
         self._cluster.forget_leader(queue.partition)
@@ -296,7 +295,7 @@ class Producing:
 
 
 def _one_each(queues: list[_Queue]) -> Iterator[_Queue]:
-    """Queues with a batch to send, as many as fit into a request, which holds one batch of a partition."""
+    """Yield queues with a batch to send, one batch each, as many as fit into a request."""
     size = 0
     for queue in queues:
         if queue.is_ready:

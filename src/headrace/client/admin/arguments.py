@@ -17,19 +17,19 @@ MOST_REPLICAS: Final = 10_000
 
 
 def check_topic(name: Any) -> None:
-    """NoSuchTopic if nothing can have this name."""
+    """Raise NoSuchTopic if a topic cannot have this name."""
     if why_no_topic(name):
         raise NoSuchTopic(name)
 
 
 def check_new_topic(name: Any) -> None:
-    """The same for what a broker cannot be asked for. Of other names it says itself what is wrong."""
+    """Raise NoSuchTopic for a name that no request can carry; brokers refuse other invalid names."""
     if not isinstance(name, str) or not name.isprintable():
         raise NoSuchTopic(name)
 
 
 def number_of(what: str, given: Any, low: int, high: int, meaning: str) -> int:
-    """The number, or a BadSetting that says what it would have to be."""
+    """Return the number; BadSetting says what it has to be."""
     number = whole(given)
     if number is None or not low <= number <= high:
         raise BadSetting(f"{what}={given!r:.80}: it is {meaning}")
@@ -37,29 +37,29 @@ def number_of(what: str, given: Any, low: int, high: int, meaning: str) -> int:
 
 
 def count_of(what: str, given: Any, most: int) -> int:
-    """How many partitions or replicas a new topic is to have."""
+    """Return the number of partitions or replicas of a new topic."""
     meaning = f"an int from 1 to {most:,}, or None for what the brokers are configured for"
     return BROKERS_CHOICE if given is None else number_of(what, given, BROKERS_CHOICE, most, meaning)
 
 
 def total_of(given: Any) -> int:
-    """How many partitions a topic is to have from now on."""
+    """Return the new number of partitions of a topic."""
     return number_of("total", given, 1, MOST_PARTITIONS, f"an int from 1 to {MOST_PARTITIONS:,}")
 
 
 def broker_of(given: Any) -> int:
-    """A broker's id."""
+    """Return a broker id."""
     return number_of("broker_id", given, 0, LAST_PARTITION, "an int, such as 1")
 
 
 def time_of(given: Any) -> int:
-    """A time. What is below 0 a broker would take for something else."""
+    """Return a timestamp; negative ones have special meanings for brokers."""
     meaning = "an int, of milliseconds since 1970 (of a datetime: int(moment.timestamp() * 1000))"
     return number_of("time_ms", given, 0, LAST_OFFSET, meaning)
 
 
 def group_offsets(given: Any) -> dict[TopicPartition, int]:
-    """Where a group is to go on."""
+    """Return the offsets to commit for a group."""
     try:
         places = place_list(given) if isinstance(given, Mapping) else None
     except BadSetting:
@@ -73,7 +73,7 @@ def group_offsets(given: Any) -> dict[TopicPartition, int]:
 
 
 def ends_of(given: Any) -> dict[int, int]:
-    """Before which offset of each partition records are to be deleted."""
+    """Return the offset of each partition before which records are to be deleted."""
     if not isinstance(given, Mapping):
         raise BadSetting(f"`before` is an offset for each partition, such as {{0: 5}}, not {given!r:.80}")
     meaning = f"an int from 0 on, or {ALL} for all that is there"
@@ -86,7 +86,7 @@ def ends_of(given: Any) -> dict[int, int]:
 
 
 def texts(configs: Any, what: str) -> dict[str, str]:
-    """Values as Kafka has them, which are all text: True is "true"."""
+    """Return the values of settings as Kafka has them, which are all text: "true" for True."""
     if not isinstance(configs, Mapping):
         raise BadSetting(f"{what} is a dict, such as {{'retention.ms': 1000}}, not {configs!r:.80}")
     for name, value in configs.items():
@@ -101,7 +101,7 @@ def texts(configs: Any, what: str) -> dict[str, str]:
 
 
 def names_of(unsets: Any) -> list[str]:
-    """The settings that go back to the default."""
+    """Return the names of settings to reset to their default."""
     if isinstance(unsets, str | bytes) or not isinstance(unsets, Iterable):
         raise BadSetting(f"unsets is a list of names, such as ['retention.ms'], not {unsets!r:.80}")
     names = list(unsets)
