@@ -1,9 +1,10 @@
 """Produce requests to the leaders of partitions: records in order and exactly once in each partition.
 
-An idempotent producer numbers the batches of a partition, with up to five requests in flight to a broker. When
-one fails, the partition's batches are sent again in the same order, from the first that is not acknowledged;
-the broker recognises duplicates. A broker accepts any sequence number of a producer that it does not know, so
-the first batch of a partition is sent alone: if it were refused, the second would be accepted instead.
+An idempotent producer numbers the batches of a partition; up to five requests are in flight to a broker.
+When one fails, the partition's batches are sent again in the same order, from the first that is not
+acknowledged; the broker recognises duplicates. A broker accepts any sequence number of a producer that it
+does not know, so the first batch of a partition is sent alone: if it were refused, the second would be
+accepted instead.
 """
 
 import time

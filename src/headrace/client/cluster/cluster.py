@@ -27,14 +27,14 @@ from headrace.protocol.schema.alter_partition_reassignments import (
 from headrace.protocol.schema.elect_leaders import ElectLeadersRequest, ElectLeadersResponse, TopicPartitions
 
 POLL_S: Final = 0.25
-SETTLED_S: Final = 10.0  # for all brokers to have heard that a move is over
+SETTLED_S: Final = 10.0  # for all brokers to learn that a reassignment is complete
 TIMEOUT_MS: Final = 30_000
-PREFERRED, UNCLEAN = 0, 1  # kinds of elections
+PREFERRED, UNCLEAN = 0, 1  # election types
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Election:
-    """What has become of a partition that was to have another leader; `refused` says why it has not."""
+    """The result of a leader election; `refused` says why there was none."""
 
     topic: str
     partition: int
@@ -44,7 +44,7 @@ class Election:
 
 
 class Cluster:
-    """Every call waits for its answer, or raises a ClientError."""
+    """Brokers, partitions and reassignments. Every call waits for its answer, or raises a ClientError."""
 
     def __init__(self, bootstrap: str) -> None:
         self._bootstrap = bootstrap
@@ -59,28 +59,28 @@ class Cluster:
         self._brokers.close()
 
     def status(self) -> ClusterStatus:
-        """Brokers, and the partitions that are not as they should be."""
+        """Return the brokers, and the partitions that need attention."""
         return read_status(self._bootstrap)
 
     def brokers(self) -> list[int]:
-        """The brokers that are alive."""
+        """Return the ids of the live brokers."""
         return sorted(each.node_id for each in self._brokers.metadata().brokers)
 
     def partitions_of(self, topic: str) -> list[PartitionState]:
-        """The partitions of a topic; NoSuchTopic if there is none."""
+        """Return the partitions of a topic; NoSuchTopic if there is none."""
         found = [each for each in self._partitions() if each.topic == topic]
         if not found:
             raise NoSuchTopic(topic)
         return found
 
-    # -- moving --------------------------------------------------------------------------------
+    # -- reassignments --------------------------------------------------------------------------------
 
     def reassignments(self) -> list[Reassignment]:
-        """The partitions that are on their way to other brokers."""
+        """Return the partitions that are being reassigned."""
         return read_reassignments(self._brokers)
 
     def check(self, moves: Sequence[Move]) -> dict[TopicPartition, tuple[int, ...]]:
-        """Where the partitions are that are to move; ClientError if one cannot, as far as one can tell.
+        """Return the current replicas of the partitions to move; ClientError if a move is invalid.
 
         The controller would refuse one after it had begun with another.
         """
@@ -103,7 +103,7 @@ class Cluster:
         return {move.topic_partition: partitions[move.topic_partition].replicas for move in moves}
 
     def reassign(self, moves: Sequence[Move]) -> dict[TopicPartition, tuple[int, ...]]:
-        """Have partitions begin to move, and return where they were.
+        """Start reassignments, and return the replicas before.
 
         None of them does if one cannot, as far as one can tell beforehand.
         """
@@ -112,7 +112,7 @@ class Cluster:
         return before
 
     def cancel(self, places: Iterable[TopicPartition] | None = None) -> list[Reassignment]:
-        """Have these partitions, or all, stay where they were; return those that were on their way."""
+        """Cancel the reassignments of these partitions, or all, and return them."""
         under_way = {each.topic_partition: each for each in self.reassignments()}
         wanted = list(under_way) if places is None else list(places)
         for place in wanted:
@@ -122,7 +122,7 @@ class Cluster:
         return [under_way[place] for place in wanted]
 
     def wait(self, moves: Sequence[Move]) -> Iterator[int]:
-        """How many are still on their way, until none is; ClientError if one has gone elsewhere."""
+        """Yield how many reassignments are left, until none is; ClientError if one was cancelled."""
         wanted = {move.topic_partition: move for move in moves}
         while left := sum(each.topic_partition in wanted for each in self.reassignments()):
             yield left
@@ -135,16 +135,16 @@ class Cluster:
         yield 0
 
     def _elsewhere(self, moves: Sequence[Move]) -> str | None:
-        """A partition that is not on the brokers it was to move to, and where it is."""
+        """Return a sentence about a partition that is not on the brokers of its move, or None."""
         found = {each.topic_partition: each.replicas for each in self._partitions()}
         for move in moves:
-            replicas = found.get(move.topic_partition, move.replicas)  # a topic that is gone needs no brokers
+            replicas = found.get(move.topic_partition, move.replicas)  # the topic may have been deleted
             if set(replicas) != set(move.replicas):
                 return f"{move.topic_partition} is on brokers {_listed(replicas)}"
         return None
 
     def plan_drain(self, broker_id: int) -> list[Move]:
-        """What has to move, or to go on moving, for no replica to be left on a broker."""
+        """Return the moves, those under way included, after which a broker has no replica."""
         found = self._brokers.metadata()
         racks = {each.node_id: each.rack for each in found.brokers}
         reassignments = self.reassignments()
@@ -158,12 +158,12 @@ class Cluster:
         leaving = [each.goes_on for each in reassignments if broker_id in each.removing]
         return [*leaving, *drain(broker_id, partitions, racks)]
 
-    # -- leading -------------------------------------------------------------------------------
+    # -- elections -------------------------------------------------------------------------------
 
     def elect(
         self, places: Iterable[TopicPartition] | None = None, *, unclean: bool = False
     ) -> list[Election]:
-        """Have the preferred replicas lead, or with `unclean` any replica where nobody does.
+        """Elect the preferred replicas, or with `unclean` any replica of partitions without a leader.
 
         Of these partitions, or of all that need it. An unclean leader may lack acknowledged records.
         """
@@ -190,7 +190,7 @@ class Cluster:
             for each in topic.partition_result
         ]
 
-    # -- asking --------------------------------------------------------------------------------
+    # -- requests --------------------------------------------------------------------------------
 
     def _partitions(self) -> list[PartitionState]:
         return read_partitions(self._brokers.metadata())

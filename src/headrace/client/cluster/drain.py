@@ -1,4 +1,4 @@
-"""Where the replicas of a broker go that is to have none. Pure."""
+"""Where the replicas of a broker move when it is drained. Pure."""
 
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
@@ -8,11 +8,11 @@ from headrace.client.cluster.status import PartitionState
 from headrace.client.errors import ClientError
 
 Racks = Mapping[int, str | None]
-"""The brokers that are alive, each with its rack."""
+"""The rack of each live broker."""
 
 
 def drain(broker_id: int, partitions: Sequence[PartitionState], brokers: Racks) -> list[Move]:
-    """Moves after which no replica is on `broker_id`: each goes to another broker, the others stay.
+    """Return moves after which no replica is on `broker_id`; other replicas stay where they are.
 
     A rack that has no replica of the partition comes first, then whoever has the fewest partitions. The new
     replica takes the old one's place, so what the broker was preferred to lead is spread as well.
@@ -35,7 +35,7 @@ def drain(broker_id: int, partitions: Sequence[PartitionState], brokers: Racks) 
 
 
 class _Loads:
-    """How many partitions each broker has, and how many of them it is to lead."""
+    """How many replicas each broker has, and of how many it is the preferred leader."""
 
     def __init__(self, partitions: Sequence[PartitionState], brokers: Racks) -> None:
         self.brokers = brokers
@@ -43,7 +43,7 @@ class _Loads:
         self._prefers = Counter(partition.replicas[0] for partition in partitions)
 
     def place(self, partition: PartitionState, *, instead_of: int) -> int:
-        """The broker that gets the replica; it counts from now on."""
+        """Choose the broker for the replica, and count it there."""
         stay = [each for each in partition.replicas if each != instead_of]
         taken = {self.brokers.get(each) for each in stay} - {None}
         leads = partition.replicas[0] == instead_of

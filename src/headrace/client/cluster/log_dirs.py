@@ -1,4 +1,4 @@
-"""What partitions take on the brokers' disks.
+"""The sizes of partitions on the brokers' disks.
 
 brokers = Brokers("127.0.0.1:9092")
 read_log_dirs(brokers, brokers.nodes())[1]  # broker 1's directories
@@ -21,17 +21,17 @@ from headrace.protocol.schema.describe_log_dirs import (
     DescribeLogDirsResult,
 )
 
-ANSWER_S: Final = 5.0  # for a broker to look at its disks
+ANSWER_S: Final = 5.0  # for a broker to read its disks
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Stored:
+class StoredReplica:
     """A replica in a directory."""
 
     topic: str
     partition: int
     size_bytes: int
-    lag: int  # records that the leader has and this replica has not
+    lag: int  # records of the leader that this replica lacks
 
     @property
     def topic_partition(self) -> TopicPartition:
@@ -40,14 +40,14 @@ class Stored:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogDir:
-    """A directory of a broker, and what is in it; the disk's sizes are None if the broker does not say."""
+    """A directory of a broker and its replicas; the disk's sizes are None if the broker does not send them."""
 
     path: str
     size_bytes: int
     total_bytes: int | None
     usable_bytes: int | None
     error: str | None
-    replicas: tuple[Stored, ...]
+    replicas: tuple[StoredReplica, ...]
 
 
 def read_log_dirs(
@@ -55,7 +55,7 @@ def read_log_dirs(
     nodes: Iterable[Node],
     topics: Mapping[str, Sequence[int]] | None = None,
 ) -> dict[int, tuple[LogDir, ...]]:
-    """Each broker's directories, with these partitions or all; who does not answer is left out."""
+    """Return the directories of each broker that answers, with these partitions or all."""
     asked = None
     if topics is not None:
         asked = [DescribableLogDirTopic(topic=name, partitions=parts) for name, parts in topics.items()]
@@ -71,7 +71,7 @@ def read_log_dirs(
 
 
 def sizes(log_dirs: Mapping[int, Iterable[LogDir]]) -> dict[tuple[int, TopicPartition], int]:
-    """How many bytes each replica takes, by broker and partition."""
+    """Return the size of each replica, by broker and partition."""
     taken: Counter[tuple[int, TopicPartition]] = Counter()
     for broker_id, directories in log_dirs.items():
         for directory in directories:
@@ -82,7 +82,7 @@ def sizes(log_dirs: Mapping[int, Iterable[LogDir]]) -> dict[tuple[int, TopicPart
 
 def _log_dir(found: DescribeLogDirsResult) -> LogDir:
     replicas = tuple(
-        Stored(
+        StoredReplica(
             topic=topic.name,
             partition=each.partition_index,
             size_bytes=each.partition_size,

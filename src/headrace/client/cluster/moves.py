@@ -1,4 +1,4 @@
-"""Partitions on their way to other brokers: where each is to be, and Kafka's file of such."""
+"""Reassignments of partitions, and Kafka's JSON file for them."""
 
 import json
 from collections.abc import Iterable
@@ -8,12 +8,12 @@ from typing import Any, Final
 from headrace.client.errors import ClientError
 from headrace.protocol.ids import TopicPartition
 
-_ANYWHERE: Final = "any"  # of a broker's directories, of which ours have one
+_ANYWHERE: Final = "any"  # log directory; our brokers have one
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Move:
-    """Where a partition's replicas are to be, the preferred leader first."""
+    """The new replicas of a partition, the preferred leader first."""
 
     topic: str
     partition: int
@@ -26,7 +26,7 @@ class Move:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reassignment:
-    """A move under way. `replicas` are all that the partition has meanwhile."""
+    """A reassignment in progress. `replicas` has the old and the new ones."""
 
     topic: str
     partition: int
@@ -44,12 +44,12 @@ class Reassignment:
 
     @property
     def goes_on(self) -> Move:
-        """The move that it is; to ask for it again changes nothing."""
+        """The move that this reassignment carries out; requesting it again changes nothing."""
         return Move(topic=self.topic, partition=self.partition, replicas=self.target)
 
 
 def read_plan(text: str, source: str) -> list[Move]:
-    """The moves in a file as `kafka-reassign-partitions` takes it; ClientError says what is wrong with it.
+    """Return the moves in a file for `kafka-reassign-partitions`; ClientError says what is wrong with it.
 
     {"version": 1, "partitions": [{"topic": "orders", "partition": 0, "replicas": [1, 2, 3]}]}
     """
@@ -73,7 +73,7 @@ def read_plan(text: str, source: str) -> list[Move]:
 
 
 def plan_of(moves: Iterable[Move]) -> dict[str, Any]:
-    """The moves as `read_plan` and Kafka's tool read them."""
+    """Return the moves as `read_plan` and Kafka's tool read them."""
     return {
         "version": 1,
         "partitions": [

@@ -1,4 +1,4 @@
-"""What state a cluster is in: its brokers, and the partitions that somebody should look at. Pure."""
+"""The status of a cluster: its brokers, and the partitions that need attention. Pure."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -12,7 +12,7 @@ UP, SILENT, DOWN = "up", "silent", "down"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Broker:
-    """A broker: up, silent (it counts as alive, and does not answer), or down with replicas on it."""
+    """A broker: up, silent (registered, and does not answer), or down with replicas on it."""
 
     id: int
     host: str | None
@@ -20,14 +20,14 @@ class Broker:
     rack: str | None
     state: str
     controller: bool
-    pid: int | None  # None: it does not say
+    pid: int | None  # None if it does not report it
     leads: int  # partitions
     follows: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartitionState:
-    """A partition, who leads it and who is in sync."""
+    """A partition, its leader and its ISR."""
 
     topic: str
     partition: int
@@ -35,7 +35,7 @@ class PartitionState:
     replicas: tuple[int, ...]
     in_sync: tuple[int, ...]
     min_in_sync: int = 1
-    eligible: tuple[int, ...] = ()  # replicas that may lead though they are not in sync (KIP-966)
+    eligible: tuple[int, ...] = ()  # eligible leader replicas, which are not in the ISR (KIP-966)
 
     @property
     def topic_partition(self) -> TopicPartition:
@@ -43,13 +43,13 @@ class PartitionState:
 
     @property
     def lacks(self) -> tuple[int, ...]:
-        """Replicas that are not in sync."""
+        """Return the replicas that are not in the ISR."""
         return tuple(each for each in self.replicas if each not in self.in_sync)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterStatus:
-    """All there is to know at three in the morning.
+    """The state of all brokers, and lists of partitions by problem.
 
     Nobody leads a partition that is offline or leaderless: an offline one has no replica alive, a leaderless
     one has, but none that is known to have everything. The lists may overlap otherwise.
@@ -64,7 +64,7 @@ class ClusterStatus:
     under_min_isr: tuple[PartitionState, ...]
     offline: tuple[PartitionState, ...]
     leaderless: tuple[PartitionState, ...]
-    not_preferred: tuple[PartitionState, ...]  # led by another though their first replica is in sync
+    not_preferred: tuple[PartitionState, ...]  # whose first replica is in the ISR and does not lead
     reassignments: tuple[Reassignment, ...]
 
     @property
@@ -75,7 +75,7 @@ class ClusterStatus:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BrokerNode:
-    """A broker that is registered, and the process it says it is: None if it does not answer."""
+    """A registered broker, and its process id: None if it does not answer."""
 
     id: int
     host: str
@@ -93,12 +93,12 @@ def cluster_status(
     partitions: Sequence[PartitionState],
     reassignments: Sequence[Reassignment] = (),
 ) -> ClusterStatus:
-    """The status that follows from what the cluster has answered."""
+    """Return the status, from the responses of the cluster."""
     live = {node.id for node in nodes}
     adding = {each.topic_partition: set(each.adding) for each in reassignments}
 
     def missing(partition: PartitionState) -> set[int]:
-        """Replicas that should be alive and in sync; those on their way need not be yet."""
+        """Return replicas that should be alive and in the ISR, without those that are being added."""
         there = live & set(partition.in_sync)
         return set(partition.replicas) - there - adding.get(partition.topic_partition, set())
 

@@ -1,4 +1,4 @@
-"""How fast partitions may move: the settings that slow replicas down, put in force for a while."""
+"""The replication throttle of reassignments: settings that are set while partitions move."""
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
@@ -21,7 +21,7 @@ def throttled(
     before: Mapping[TopicPartition, Sequence[int]],
     rate: int,
 ) -> Iterator[None]:
-    """Let every broker send and fetch so many bytes a second for these moves, while the block runs.
+    """Limit every broker to `rate` bytes a second for these moves, while the block runs.
 
     What serves clients, and replicas that are in sync, is not slowed down. Afterwards the settings are unset.
     """
@@ -42,7 +42,7 @@ def throttled(
 def throttled_replicas(
     moves: Sequence[Move], before: Mapping[TopicPartition, Sequence[int]]
 ) -> dict[str, dict[str, str]]:
-    """Each topic's settings: replicas that there are as leaders, replicas that come as followers. Pure.
+    """Return the settings of each topic: existing replicas as leaders, new ones as followers. Pure.
 
     A move of orders-0 from 1,2 to 2,3 gives 0:1,0:2 for leaders and 0:3 for followers.
     """

@@ -1,4 +1,4 @@
-"""Every topic in one line: partitions, records, bytes, and whether all is well with it.
+"""A summary of every topic: partitions, records, bytes, and problems.
 
 Thousands of partitions take as many requests as there are brokers, and a few more.
 """
@@ -20,19 +20,19 @@ SHOWN: Final = ("cleanup.policy", "retention.ms", "retention.bytes")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartitionOverview:
-    """A partition in one line; offsets are None while nobody who would know answers."""
+    """A summary of a partition; offsets are None while its leader does not answer."""
 
     index: int
     leader: int | None
     replicas: tuple[int, ...]
     in_sync: tuple[int, ...]
     start_offset: int | None
-    next_offset: int | None  # which the next record gets
+    next_offset: int | None  # of the next record
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopicOverview:
-    """A topic in one line. Bytes and records are None while nobody who would know answers.
+    """A summary of a topic. Bytes and records are None while no broker that has them answers.
 
     Records are offsets that were given out and are still in the log: compaction leaves fewer than that.
     """
@@ -42,18 +42,18 @@ class TopicOverview:
     partitions: int
     replicas: int
     records: int | None
-    size_bytes: int | None  # of one copy: the leaders'
+    size_bytes: int | None  # of the leaders
     disk_bytes: int | None  # of all replicas
     under_replicated: int  # partitions
-    leaderless: int  # partitions, those without any replica alive among them
+    leaderless: int  # partitions, those without a live replica included
     cleanup_policy: str | None
     retention_ms: int | None
     retention_bytes: int | None
-    by_partition: tuple[PartitionOverview, ...] | None = None  # if it was asked for
+    by_partition: tuple[PartitionOverview, ...] | None = None  # if requested
 
 
 def read_overview(brokers: Brokers, *, by_partition: bool = False) -> list[TopicOverview]:
-    """Every topic, by name."""
+    """Return the summary of every topic, by name."""
     found = brokers.metadata(within_s=QUESTION_S)
     partitions = read_partitions(found)
     of_topic: dict[str, list[PartitionState]] = defaultdict(list)
@@ -105,7 +105,7 @@ def read_shown(brokers: Brokers, topics: Sequence[str]) -> dict[tuple[str, str],
 
 
 def _sum(numbers: Iterable[int | None]) -> int | None:
-    """The sum of those that are known; None if none of them is."""
+    """Return the sum of the numbers that are known; None if none is."""
     known = [number for number in numbers if number is not None]
     return sum(known) if known else None
 

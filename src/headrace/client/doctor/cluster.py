@@ -1,4 +1,4 @@
-"""Is a cluster well? Rules only: facts in, findings out."""
+"""Findings about a cluster. Pure: facts in, findings out."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -21,20 +21,20 @@ class View:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reached:
-    """Something beside the brokers, and whether it answers."""
+    """A gateway or ZooKeeper server, and whether it answers."""
 
     address: str
     answers: bool
     why: str = ""
-    other: str = ""  # the cluster that it belongs to, if it is not this one
+    other: str = ""  # the id of the cluster that it serves, if not this one
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterFacts:
-    """What a cluster has answered."""
+    """The facts about a cluster."""
 
     status: ClusterStatus
-    views: Mapping[int, View]  # of those that answer
+    views: Mapping[int, View]  # of brokers that answer
     log_dirs: Mapping[int, tuple[LogDir, ...]]
     topics: Mapping[str, TopicSafety]
     coordination: tuple[Reached, ...] = ()
@@ -42,7 +42,7 @@ class ClusterFacts:
 
 
 def examine(area: Area, facts: ClusterFacts) -> Iterator[Finding]:
-    """Everything there is to say about it."""
+    """Yield all findings."""
     yield _controller(area, facts.status)
     yield _brokers(area, facts.status)
     yield from _views(area, facts.views)

@@ -1,4 +1,4 @@
-"""Is a broker's directory in order, while nobody runs it or while somebody does? Rules only."""
+"""Findings about a broker's log directory and its disk. Pure: facts in, findings out."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from headrace.client.doctor.diagnosis import Area, Finding, gibibytes, some
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Damage:
-    """What is wrong with a file; `last` if it is in the newest segment, where a crash leaves torn ends."""
+    """Damage of a file; `last` if it is in the newest segment, whose end a crash may have torn."""
 
     path: str
     says: str
@@ -23,18 +23,18 @@ class BrokerDirectory:
     path: str
     broker_id: int | None
     cluster_id: str | None
-    held_by: int | None  # the process that has locked it
-    clean: bool  # it was stopped in order
+    held_by: int | None  # the process that holds its lock
+    clean: bool  # the last shutdown was clean
     partitions: int
     verified: int  # partitions, of those
     damages: tuple[Damage, ...] = ()
-    leftovers: tuple[str, ...] = ()  # files that a start puts away
-    strangers: tuple[str, ...] = ()  # directories that are no logs: a broker refuses to start
-    unreadable: str = ""  # why nothing could be found out
+    leftovers: tuple[str, ...] = ()  # files that the next start removes
+    strangers: tuple[str, ...] = ()  # directories that are not logs: a broker refuses to start
+    unreadable: str = ""  # why the directory could not be read
 
 
 def examine(directory: BrokerDirectory) -> Iterator[Finding]:
-    """Everything there is to say about it."""
+    """Yield all findings."""
     area = Area(directory.path)
     if directory.unreadable:
         yield area.problem("owner", f"{directory.unreadable}.", "Restore it, or choose another directory.")
@@ -98,17 +98,17 @@ USELESS_SYNC_MS: Final = 200.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Disk:
-    """The disk that a directory is on, and how long it takes to have a little written for sure."""
+    """The disk of a directory, and how long an fsync of a few bytes takes."""
 
     path: str
     total_bytes: int
     free_bytes: int
-    sync_ms: float | None  # None: it cannot be written to
+    sync_ms: float | None  # None if it cannot be written
     why: str = ""
 
 
 def examine_disk(area: Area, disk: Disk) -> Iterator[Finding]:
-    """Whether it is fit for a broker's logs."""
+    """Yield findings about whether the disk suits a broker's logs."""
     if disk.sync_ms is None:
         yield area.problem(
             "disk", f"{disk.path} cannot be written to: {disk.why}.", "Make it writable, or choose another."

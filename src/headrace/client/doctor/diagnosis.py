@@ -1,4 +1,4 @@
-"""What a doctor says: findings, each with what it means and what to do. Pure, as are all its rules.
+"""Findings of `headrace doctor`, each with what it means and what to do. Pure.
 
 Facts go in, findings come out: `doctor_machine`, `doctor_data` and `doctor_cluster` have the rules.
 """
@@ -13,7 +13,7 @@ _NAMED: Final = 3  # of many, in a sentence
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """One thing that was looked at: what it is, what that means, and what to do unless it is fine."""
+    """The result of one check: what was found, what it means, and what to do unless it is fine."""
 
     area: str
     check: str
@@ -24,7 +24,7 @@ class Finding:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Diagnosis:
-    """Everything that was found."""
+    """All findings."""
 
     findings: tuple[Finding, ...]
     warnings: int
@@ -32,7 +32,7 @@ class Diagnosis:
 
 
 def diagnosis(findings: Iterable[Finding]) -> Diagnosis:
-    """Count them."""
+    """Count the findings."""
     found = tuple(findings)
     return Diagnosis(
         findings=found,
@@ -43,7 +43,7 @@ def diagnosis(findings: Iterable[Finding]) -> Diagnosis:
 
 @dataclass(frozen=True, slots=True)
 class Area:
-    """Makes findings about one thing: the machine, a directory, a cluster."""
+    """Makes findings about the machine, a directory or a cluster."""
 
     name: str
 

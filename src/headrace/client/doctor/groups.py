@@ -1,4 +1,4 @@
-"""Do consumer groups get on? Rules only: how they stood twice, a moment apart."""
+"""Findings about consumer groups, from two looks a moment apart. Pure."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -9,19 +9,19 @@ from headrace.client.groups.group import Group
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupFacts:
-    """A group, and a moment later again."""
+    """A group at two times."""
 
     name: str
     members: int
     state: str
     lag_before: int
     lag: int
-    committed_before: int  # the sum of all its offsets: it grows with whatever is read
+    committed_before: int  # the sum of its committed offsets, which grows as it reads
     committed: int
 
 
 def between(before: Group, after: Group) -> GroupFacts:
-    """What two looks at a group come to."""
+    """Return the facts from two descriptions of a group."""
     return GroupFacts(
         name=after.name,
         members=len(after.members),
@@ -34,7 +34,7 @@ def between(before: Group, after: Group) -> GroupFacts:
 
 
 def examine(area: Area, groups: Sequence[GroupFacts]) -> Iterator[Finding]:
-    """What to say of them: those that fall behind, and those that nobody is in."""
+    """Yield findings about groups that fall behind, and groups without members."""
     stuck = [each for each in groups if each.members and each.lag and each.committed <= each.committed_before]
     growing = [each for each in groups if each.members and each not in stuck and each.lag > each.lag_before]
     left = [each for each in groups if not each.members and each.lag]

@@ -1,4 +1,4 @@
-"""Is this machine fit for brokers? Rules only: facts in, findings out."""
+"""Findings about this machine. Pure: facts in, findings out."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -13,12 +13,12 @@ FEWEST_FILES: Final = 4_096  # a few hundred partitions, and as many clients
 MANY_FILES: Final = 65_536
 LEAST_MEMORY: Final = 512 * 1024**2
 TIGHT_MEMORY: Final = 2 * 1024**3
-SWAPPY: Final = 30  # Linux begins with 60, which moves brokers out for the sake of files
+SWAPPY: Final = 30  # Linux' default of 60 swaps brokers out in favour of the page cache
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Port:
-    """A port that a broker would like to have; `ours` if a broker of the cluster has it."""
+    """A port for a broker; `ours` if a broker of the cluster uses it."""
 
     number: int
     free: bool
@@ -27,11 +27,11 @@ class Port:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Machine:
-    """What was found out. None is what this system does not tell."""
+    """The facts about a machine; None if the system does not report it."""
 
     python: tuple[int, int, int]
     cores: int
-    open_files: int | None  # the most that a process may ask for; None: any number
+    open_files: int | None  # the hard limit of a process; None if there is none
     memory_bytes: int | None
     available_bytes: int | None
     swap_bytes: int | None
@@ -39,13 +39,13 @@ class Machine:
     huge_pages: str | None
     clock_synchronised: bool | None
     java: str | None
-    parts: Mapping[str, str | None]  # what `pip` may have installed, and its version
+    parts: Mapping[str, str | None]  # versions of optional packages; None if not installed
     ports: tuple[Port, ...] = ()
     disk: Disk | None = None
 
 
 def examine(machine: Machine) -> Iterator[Finding]:
-    """Everything there is to say about it."""
+    """Yield all findings."""
     yield _python(machine.python)
     yield _cores(machine.cores)
     yield _open_files(machine.open_files)

@@ -1,4 +1,4 @@
-"""Reading what the doctor has to know of a cluster: which requests that takes."""
+"""The requests by which the doctor learns about a cluster."""
 
 import json
 import socket
@@ -33,18 +33,18 @@ from headrace.client.wire.requests import (
 )
 from headrace.protocol.schema.metadata import MetadataResponse
 
-MOST_GROUPS: Final = 500  # that are looked at
+MOST_GROUPS: Final = 500  # that are checked
 REACH_S: Final = 2.0
-START_S: Final = 15.0  # a gateway is started by the first that asks it something
+START_S: Final = 15.0  # the first request starts a gateway
 MOST_BYTES: Final = 100_000  # of a gateway's answer
-SETTLE_S: Final = 1.0  # what brokers see may differ for a moment
+SETTLE_S: Final = 1.0  # for brokers whose metadata differs for a moment
 _MIN_IN_SYNC: Final = "min.insync.replicas"
 _UNCLEAN: Final = "unclean.leader.election.enable"
 _KEYS: Final = (_MIN_IN_SYNC, _UNCLEAN)
 
 
 def read_cluster(bootstrap: str, http: Iterable[str] = ()) -> ClusterFacts:
-    """Ask for everything; `http` are addresses of gateways to look at, if somebody listens there."""
+    """Return the facts about a cluster; `http` are addresses of gateways to check, if they listen."""
     status = read_status(bootstrap)
     with Brokers(bootstrap, answer_s=SILENCE_S) as brokers:
         found = brokers.metadata()
@@ -70,7 +70,7 @@ def read_cluster(bootstrap: str, http: Iterable[str] = ()) -> ClusterFacts:
 
 
 def read_groups(bootstrap: str, apart_s: float) -> list[GroupFacts]:
-    """How groups stand, and how they stand a moment later."""
+    """Return the facts about groups, from two looks `apart_s` apart."""
     admin = GroupAdmin(Brokers(bootstrap))
     names = [each.name for each in admin.list_groups()][:MOST_GROUPS]
     before = _described(admin, names)
@@ -83,7 +83,7 @@ def read_groups(bootstrap: str, apart_s: float) -> list[GroupFacts]:
 def _described(admin: GroupAdmin, names: Sequence[str]) -> dict[str, Group]:
     try:
         return {each.name: each for each in admin.describe(names)}
-    except NoSuchGroup:  # one has gone meanwhile
+    except NoSuchGroup:  # a group was deleted meanwhile
         there = {each.name for each in admin.list_groups()}
         return {each.name: each for each in admin.describe([name for name in names if name in there])}
 
@@ -133,13 +133,13 @@ def _broker_settings(brokers: Brokers, nodes: Iterable[Node]) -> dict[str, set[s
 
 
 def _zookeepers(connects: Iterable[str]) -> Iterator[Reached]:
-    """Every server in zookeeper.connect, of which a path may be the end."""
+    """Check every server in zookeeper.connect, which may end with a path."""
     addresses = {each.strip() for text in connects for each in text.partition("/")[0].split(",")}
     for address in sorted(addresses - {""}):
         host, _, port = address.rpartition(":")
         try:
             with socket.create_connection((host.strip("[]"), int(port)), REACH_S) as asked:
-                asked.sendall(b"srvr")  # any word of an answer will do
+                asked.sendall(b"srvr")  # any answer is enough
                 asked.recv(1)
         except (OSError, ValueError) as error:
             yield Reached(address=address, answers=False, why=_why(error))
@@ -148,7 +148,7 @@ def _zookeepers(connects: Iterable[str]) -> Iterator[Reached]:
 
 
 def _gateway(url: str, cluster_id: str | None) -> Reached | None:
-    """Whether a gateway serves, and whom; None if none listens: nobody or another program is nothing bad."""
+    """Return whether a gateway serves, and which cluster; None if no gateway listens, which is fine."""
     try:
         _get(f"{url.rstrip('/')}/readyz")
         served = json.loads(_get(f"{url.rstrip('/')}/v1/metadata/id"))["scope"]["clusters"]["kafka-cluster"]

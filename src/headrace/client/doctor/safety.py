@@ -1,4 +1,4 @@
-"""Would a cluster's records survive, and is there room for more? Rules only: facts in, findings out."""
+"""Findings about the safety of records, and about free space. Pure: facts in, findings out."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ SAFE_REPLICAS: Final = 3
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopicSafety:
-    """How many copies there are of a topic, and how many a producer with acks=all waits for."""
+    """The replication factor of a topic, and its min.insync.replicas."""
 
     replicas: int
     min_in_sync: int
@@ -22,7 +22,7 @@ class TopicSafety:
 
 
 def examine_disks(area: Area, log_dirs: Mapping[int, tuple[LogDir, ...]]) -> Iterator[Finding]:
-    """Whether there is room."""
+    """Yield findings about free disk space."""
     lowest: tuple[float, str] | None = None
     for broker_id, directories in sorted(log_dirs.items()):
         for each in directories:
@@ -46,7 +46,7 @@ def examine_disks(area: Area, log_dirs: Mapping[int, tuple[LogDir, ...]]) -> Ite
 
 
 def examine_copies(area: Area, brokers: int, topics: Mapping[str, TopicSafety]) -> Iterator[Finding]:
-    """Whether what is in the topics would survive a broker."""
+    """Yield findings about whether records survive the loss of a broker."""
     if brokers == 1:
         yield area.ok("copies", "There is one broker: what is on its disk is all there is.")
         return

@@ -24,7 +24,7 @@ from headrace.client.wire.requests import EARLIEST, LATEST, Node
 from headrace.client.wire.retry import Answers, Backoff
 from headrace.protocol.ids import TopicPartition
 
-LEFT_S: Final = 0.5  # for the ends of logs, however long the rest has taken
+LEFT_S: Final = 0.5  # for the end offsets, however long the requests before took
 
 logger = logging.getLogger(__name__)
 
@@ -33,7 +33,7 @@ Answer = TypeVar("Answer")
 
 
 class Summaries(list[GroupSummary]):
-    """Groups, and a sentence about each broker that has not said which it coordinates."""
+    """Groups, and a sentence for each broker whose groups are missing."""
 
     missing: tuple[str, ...] = ()
 
@@ -44,10 +44,10 @@ class GroupAdmin:
     def __init__(self, brokers: Brokers) -> None:
         self._brokers = brokers
         self._coordinators = GroupCoordinators(brokers)
-        self._told: tuple[str, ...] = ()  # which brokers have not answered, when it was last said
+        self._logged: tuple[str, ...] = ()  # the missing brokers of the last warning
 
     def list_groups(self, states: Collection[str] = (), types: Collection[str] = ()) -> Summaries:
-        """Every group that has a name, by it; only of these states and types if any are given.
+        """Return every group, by name; only of these states and types if any are given.
 
         Groups whose coordinator does not answer are missing, and `missing` says which broker that is.
         """
@@ -70,11 +70,11 @@ class GroupAdmin:
         found.missing = tuple(
             dict.fromkeys([*listing.missing, *(each.why for each in described.missing.values())])
         )
-        self._tell(found.missing)
+        self._log(found.missing)
         return found
 
     def describe(self, names: Iterable[str]) -> list[Group]:
-        """These groups with their members and offsets; NoSuchGroup if one of them is not there.
+        """Return these groups with their members and offsets; NoSuchGroup if one does not exist.
 
         Ends and lags are None in partitions whose leader does not answer.
         """
@@ -85,7 +85,7 @@ class GroupAdmin:
         return self._with_ends(described, committed, backoff)
 
     def describe_there(self, names: Iterable[str]) -> list[Group]:
-        """Those of the groups that are there, and whose coordinators answer."""
+        """Return those of the groups that exist, and whose coordinators answer."""
         wanted = _named(names)
         backoff = backoff_for(wanted)
         answers = self._coordinators.described(wanted, backoff).answers
@@ -105,7 +105,7 @@ class GroupAdmin:
         *,
         may_be_new: bool = False,
     ) -> list[Reset]:
-        """What moving the group's offsets would change; GroupActive while it has members.
+        """Return what a reset of the group's offsets would change; GroupActive while it has members.
 
         The scope is some partitions of each topic, () for all of them; None is all that is committed.
         """
@@ -116,28 +116,28 @@ class GroupAdmin:
         return plan(target, self._standings(partitions, committed, target, backoff))
 
     def reset(self, name: str, resets: Iterable[Reset]) -> None:
-        """Commit what `plan_reset` has found; GroupActive if a member has come meanwhile."""
+        """Commit the offsets of `plan_reset`; GroupActive if a member has joined meanwhile."""
         new = {TopicPartition(each.topic, each.partition): each.new for each in resets}
         if new:
             _all(self._coordinators.commit(name, new, Backoff(QUESTION_S)))
 
     def delete(self, names: Iterable[str]) -> None:
-        """Delete groups and their offsets; none of them if one is not there or has members."""
+        """Delete groups and their offsets; none of them if one does not exist or has members."""
         wanted = _named(names)
         backoff = backoff_for(wanted)
         self._check_inactive(wanted, backoff)
         _all(self._coordinators.delete(wanted, backoff))
 
     def delete_offsets(self, name: str, partitions: Iterable[TopicPartition]) -> None:
-        """Forget what a group has committed for these; refused while its members read the topic."""
+        """Delete committed offsets of a group; ClientError while its members are subscribed to the topic."""
         _all(self._coordinators.delete_offsets(name, partitions, Backoff(QUESTION_S)))
 
     def check_inactive(self, names: Iterable[str], *, may_be_new: bool = False) -> None:
-        """GroupActive if one of them has members, NoSuchGroup if it is not there and has to be."""
+        """Raise GroupActive if a group has members, NoSuchGroup if it does not exist and may not be new."""
         wanted = _named(names)
         self._check_inactive(wanted, backoff_for(wanted), may_be_new=may_be_new)
 
-    # -- asking --------------------------------------------------------------------------------
+    # -- requests --------------------------------------------------------------------------------
 
     def _check_inactive(self, names: Iterable[str], backoff: Backoff, *, may_be_new: bool = False) -> None:
         wanted = _named(names)
@@ -190,7 +190,7 @@ class GroupAdmin:
             )
 
     def _partitions(self, scope: Mapping[str, Sequence[int]]) -> list[TopicPartition]:
-        """The partitions in `scope`, if they are there."""
+        """Return the partitions in `scope`; NoSuchTopic or ClientError if one does not exist."""
         there = self._brokers.partitions(scope)
         partitions = []
         for topic, wanted in scope.items():
@@ -202,15 +202,15 @@ class GroupAdmin:
             partitions += [TopicPartition(topic, index) for index in sorted(set(wanted) or there[topic])]
         return partitions
 
-    def _tell(self, missing: tuple[str, ...]) -> None:
-        """Log who does not answer, when that changes."""
-        if missing and missing != self._told:
+    def _log(self, missing: tuple[str, ...]) -> None:
+        """Log which brokers do not answer, when that changes."""
+        if missing and missing != self._logged:
             logger.warning("groups may be missing: %s", "; ".join(missing))
-        self._told = missing
+        self._logged = missing
 
 
 def _all(found: Answers[Key, Answer]) -> dict[Key, Answer]:
-    """The answers; Unreachable if one is missing."""
+    """Return the answers; Unreachable if one is missing."""
     for key, missing in found.missing.items():
         raise Unreachable(f"{key}: {missing.why}")
     return found.answers

@@ -1,6 +1,6 @@
-"""What a consumer group is to those who look at it: its members, how far it is, what is left to read.
+"""Consumer groups: members, committed offsets and lag, and how responses describe them.
 
-Pure: `group_admin` asks the cluster, and `group_descriptions` reads what brokers answer.
+Pure: `coordinators` sends the requests.
 """
 
 from collections import defaultdict
@@ -29,7 +29,7 @@ class GroupSummary:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Assigned:
-    """The partitions of one topic that a member has."""
+    """The partitions of one topic that are assigned to a member."""
 
     topic: str
     partitions: tuple[int, ...]
@@ -52,7 +52,7 @@ class Member:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Progress:
-    """How far a group is in one partition, and whose it is; None is what nobody knows."""
+    """The progress of a group in one partition, and its member; None is unknown."""
 
     topic: str
     partition: int
@@ -64,7 +64,7 @@ class Progress:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Coordinator:
-    """The broker that keeps a group."""
+    """The broker that coordinates a group."""
 
     id: int
     host: str
@@ -73,7 +73,7 @@ class Coordinator:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Group:
-    """A group, its members, and how far it is. Partitions without a committed offset have no lag."""
+    """A group, its members and its progress. Partitions without a committed offset have no lag."""
 
     name: str
     state: str
@@ -88,7 +88,7 @@ class Group:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Described:
-    """A group as its coordinator describes it, without offsets; one that is not there is Dead."""
+    """A group as its coordinator describes it, without offsets; a group that does not exist is Dead."""
 
     name: str
     state: str
@@ -99,14 +99,14 @@ class Described:
 
 
 def summary(found: Described) -> GroupSummary:
-    """The line about a group."""
+    """Return the line about a group."""
     return GroupSummary(name=found.name, state=found.state, type=found.type, members=len(found.members))
 
 
 def group(
     found: Described, committed: Mapping[TopicPartition, int], ends: Mapping[TopicPartition, int | None]
 ) -> Group:
-    """The group with its offsets. Ends are asked for last, or a lag could be below zero."""
+    """Return the group with its offsets. Read `ends` after `committed`, or a lag could be negative."""
     partitions = _progress(committed, ends, owners(found))
     members = tuple(sorted(found.members, key=lambda member: member.member_id))
     return Group(
@@ -123,7 +123,7 @@ def group(
 
 
 def owners(found: Described) -> dict[TopicPartition, str]:
-    """Which member has each partition."""
+    """Return the member of each assigned partition."""
     return {
         TopicPartition(each.topic, index): member.member_id
         for member in found.members
@@ -153,31 +153,31 @@ def _progress(
     return tuple(rows)
 
 
-DEAD: Final = "Dead"  # the state of a group that is not there
+DEAD: Final = "Dead"  # the state of a group that does not exist
 STATES: Final = ("Empty", "Stable", "PreparingRebalance", "CompletingRebalance", "Reconciling")
 TYPES: Final = ("classic", "consumer")
 
 
 CLASSIC, CONSUMER = "classic", "consumer"
-_OF_CONSUMERS: Final = {"consumer", ""}  # protocol types; nobody has joined the group of the last
-_STATES: Final = {"Assigning": "Reconciling"}  # to those who look it is the same: not settled yet
+_OF_CONSUMERS: Final = {"consumer", ""}  # protocol types; empty while no member has joined
+_STATES: Final = {"Assigning": "Reconciling"}  # both mean that the assignment is not complete
 
 
 def is_of_consumers(found: ListedGroup) -> bool:
-    """Whether it is one of ours to show: it has a name, and is not Connect's, a share group or such.
+    """Whether it is a consumer group with a name, not one of Kafka Connect, or a share group.
 
-    Kafka lets clients commit for a group without a name; it cannot be asked for.
+    Kafka lets clients commit for a group without a name, which no request can describe.
     """
     return bool(found.group_id) and found.protocol_type in _OF_CONSUMERS
 
 
 def state_of(state: str) -> str:
-    """Kafka's word, but for one that is nobody's business."""
+    """Return Kafka's name of a state; Assigning is shown as Reconciling."""
     return _STATES.get(state, state)
 
 
 def of_consumer_group(found: consumer.DescribedGroup, node: Node) -> Described:
-    """A group of the new protocol, whose brokers know what is assigned."""
+    """Return a group of the consumer protocol, whose assignment is the coordinator's."""
     return Described(
         name=found.group_id,
         state=state_of(found.group_state),
@@ -202,7 +202,7 @@ def of_consumer_group(found: consumer.DescribedGroup, node: Node) -> Described:
 
 
 def of_classic_group(found: classic.DescribedGroup, node: Node) -> Described:
-    """A group of the old protocol, whose members have told each other what is assigned."""
+    """Return a group of the classic protocol, whose assignment is the leader's, as opaque bytes."""
     return Described(
         name=found.group_id,
         state=state_of(found.group_state),
@@ -223,7 +223,7 @@ def of_classic_group(found: classic.DescribedGroup, node: Node) -> Described:
 
 
 def of_no_group(name: str, node: Node) -> Described:
-    """What is not there."""
+    """Return the description of a group that does not exist."""
     return Described(
         name=name, state=DEAD, type="unknown", assignor=None, coordinator=_coordinator(node), members=()
     )
@@ -232,7 +232,7 @@ def of_no_group(name: str, node: Node) -> Described:
 def _told(assignment: bytes) -> tuple[Assigned, ...]:
     try:
         told = decode_assignment(assignment)
-    except ProtocolError:  # nothing is assigned yet, or in a language of the members' own
+    except ProtocolError:  # nothing is assigned yet, or in a custom format
         return ()
     return _assigned((of.topic, index) for of in told.assigned_partitions for index in of.partitions)
 

@@ -1,4 +1,4 @@
-"""Where a group's offsets are moved to, partition by partition. Pure: no cluster is asked.
+"""The new offsets of a group, partition by partition. Pure.
 
 plan(ShiftBy(-10), [Standing(partition=TopicPartition("orders", 0), committed=25, start=20, end=90)])
     -> Reset(topic="orders", partition=0, old=25, new=20, note="15 is before the start of the log")
@@ -14,18 +14,18 @@ from headrace.protocol.ids import TopicPartition
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Standing:
-    """One partition before the reset: what the group has committed, and what the log has."""
+    """One partition before the reset: the committed offset, and the ends of the log."""
 
     partition: TopicPartition
     committed: int | None
     start: int
     end: int
-    at_time: int | None = None  # the first offset at or after the time asked for, if any
+    at_time: int | None = None  # the first offset at or after the requested time, if any
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reset:
-    """One partition's move; the note says why it is not what was asked for to the letter."""
+    """The new offset of one partition; `note` says why it differs from the request."""
 
     topic: str
     partition: int
@@ -34,8 +34,8 @@ class Reset:
     note: str | None = None
 
 
-class Wanted(NamedTuple):
-    """An offset, and why it is this one where that is not obvious."""
+class NewOffset(NamedTuple):
+    """An offset, and a note why it differs from the request."""
 
     offset: int
     note: str | None = None
@@ -43,26 +43,26 @@ class Wanted(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ToEarliest:
-    """The first record that is there."""
+    """The first record of the log."""
 
-    def wanted(self, at: Standing) -> Wanted:
-        return Wanted(at.start)
+    def wanted(self, at: Standing) -> NewOffset:
+        return NewOffset(at.start)
 
 
 @dataclass(frozen=True, slots=True)
 class ToLatest:
-    """Past the last record: only what comes from now on."""
+    """After the last record."""
 
-    def wanted(self, at: Standing) -> Wanted:
-        return Wanted(at.end)
+    def wanted(self, at: Standing) -> NewOffset:
+        return NewOffset(at.end)
 
 
 @dataclass(frozen=True, slots=True)
 class ToCurrent:
-    """What is committed; where nothing is, the end, so that nothing is skipped from now on."""
+    """The committed offset; the end of the log if there is none."""
 
-    def wanted(self, at: Standing) -> Wanted:
-        return Wanted(at.end, "nothing was committed") if at.committed is None else Wanted(at.committed)
+    def wanted(self, at: Standing) -> NewOffset:
+        return NewOffset(at.end, "nothing was committed") if at.committed is None else NewOffset(at.committed)
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,17 +71,17 @@ class ToOffset:
 
     offset: int
 
-    def wanted(self, at: Standing) -> Wanted:
+    def wanted(self, at: Standing) -> NewOffset:
         return _within_log(self.offset, at)
 
 
 @dataclass(frozen=True, slots=True)
 class ShiftBy:
-    """So many records forward, or back if negative."""
+    """Some records forward, or back if negative."""
 
     records: int
 
-    def wanted(self, at: Standing) -> Wanted:
+    def wanted(self, at: Standing) -> NewOffset:
         if at.committed is None:
             raise ClientError(f"{at.partition}: nothing is committed that could be shifted")
         return _within_log(at.committed + self.records, at)
@@ -89,12 +89,12 @@ class ShiftBy:
 
 @dataclass(frozen=True, slots=True)
 class ToTime:
-    """The first record of that time or later; the end if there is none."""
+    """The first record at or after a time; the end if there is none."""
 
     time_ms: int
 
-    def wanted(self, at: Standing) -> Wanted:
-        return Wanted(at.end, "no record since then") if at.at_time is None else Wanted(at.at_time)
+    def wanted(self, at: Standing) -> NewOffset:
+        return NewOffset(at.end, "no record since then") if at.at_time is None else NewOffset(at.at_time)
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +103,7 @@ class ToEach:
 
     offsets: Mapping[TopicPartition, int]
 
-    def wanted(self, at: Standing) -> Wanted:
+    def wanted(self, at: Standing) -> NewOffset:
         return _within_log(self.offsets[at.partition], at)
 
 
@@ -111,18 +111,18 @@ Target = ToEarliest | ToLatest | ToCurrent | ToOffset | ShiftBy | ToTime | ToEac
 
 
 def plan(target: Target, standings: Iterable[Standing]) -> list[Reset]:
-    """Every partition's move, by topic and partition."""
+    """Return the new offset of every partition, in order."""
     return [_move(target.wanted(at), at) for at in sorted(standings, key=lambda at: at.partition)]
 
 
-def _move(wanted: Wanted, at: Standing) -> Reset:
+def _move(wanted: NewOffset, at: Standing) -> Reset:
     topic, partition = at.partition
     return Reset(topic=topic, partition=partition, old=at.committed, new=wanted.offset, note=wanted.note)
 
 
-def _within_log(offset: int, at: Standing) -> Wanted:
+def _within_log(offset: int, at: Standing) -> NewOffset:
     if offset > at.end:
-        return Wanted(at.end, f"{offset} is past the end of the log")
+        return NewOffset(at.end, f"{offset} is past the end of the log")
     if offset < at.start:
-        return Wanted(at.start, f"{offset} is before the start of the log")
-    return Wanted(offset)
+        return NewOffset(at.start, f"{offset} is before the start of the log")
+    return NewOffset(offset)
