@@ -40,7 +40,7 @@ class StoredReplica:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogDir:
-    """A directory of a broker and its replicas; the disk's sizes are None if the broker does not send them."""
+    """A directory of a broker and its replicas; the sizes of its disk may be unknown (None)."""
 
     path: str
     size_bytes: int
