@@ -26,7 +26,7 @@ MISTAKES: Final[dict[str, tuple[dict[str, Any], str]]] = {
     ),
     "a missing partition": (
         {"assign": json.dumps({"shapes": [0, 9]})},
-        "option 'assign': shapes-9 does not exist: shapes has 5 partitions",
+        "option 'assign': shapes-9 does not exist: the topic has 5 partitions",
     ),
     "offsets that are no JSON": (
         {"subscribe": "shapes", "startingOffsets": '{"shapes": {0: 1}}'},

@@ -88,7 +88,7 @@ class Planner:
         unknown = sorted((bound.offsets.keys() | bound.timestamps.keys()) - set(partitions))
         if unknown:
             raise InvalidOption(
-                bound.option, f"{unknown[0]} is named, and is not among the partitions to read"
+                bound.option, f"{unknown[0]} is named, and is not to be read"
             )
 
     def _looked_up(self, bound: Bound, asked: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
