@@ -87,9 +87,7 @@ class Planner:
     def _check_named(self, bound: Bound, partitions: Iterable[TopicPartition]) -> None:
         unknown = sorted((bound.offsets.keys() | bound.timestamps.keys()) - set(partitions))
         if unknown:
-            raise InvalidOption(
-                bound.option, f"{unknown[0]} is named, and is not to be read"
-            )
+            raise InvalidOption(bound.option, f"{unknown[0]} is named, and is not to be read")
 
     def _looked_up(self, bound: Bound, asked: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
         found = self.cluster.offsets(asked, read_committed=self.options.read_committed)

@@ -1,1 +1,1 @@
-"""`headrace.Consumer`: what is read, how far, and as what."""
+"""`headrace.Consumer`: partitions, offsets and deserialisation."""

@@ -75,14 +75,14 @@ class AsyncConsumer(Hints, Generic[K, V]):
         self._consumer: Consumer[K, V]
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="headrace-consumer")
         self._closing: Future[None] | None = None
-        self._told = False  # whether somebody has heard how that went wrong
+        self._told = False  # whether the error of closing was raised
 
     async def __aenter__(self) -> Self:
         job = self._submit(self._make)
         try:
             self._consumer = await asyncio.shield(asyncio.wrap_future(job))
         except asyncio.CancelledError:
-            self._submit(_close_made, job)  # nobody else will
+            self._submit(_close_made, job)  # no other code would close it
             raise
         return self
 
@@ -117,7 +117,7 @@ class AsyncConsumer(Hints, Generic[K, V]):
     async def read(
         self, *, stop_at_end: bool = False, idle_s: float | None = None, limit_s: float | None = None
     ) -> AsyncIterator[Message[K, V]]:
-        """Records one by one, for ever, or until what `Consumer.read` says."""
+        """Yield records one by one, until a limit as for `Consumer.read`."""
         fetches = self._consumer.fetches(stop_at_end=stop_at_end, idle_s=idle_s, limit_s=limit_s, beats=True)
         while (step := await self._step(fetches, self._consumer.decoded)) is not None:
             for message in self._consumer.handing_out(*step):
@@ -134,7 +134,7 @@ class AsyncConsumer(Hints, Generic[K, V]):
         idle_s: float | None = None,
         limit_s: float | None = None,
     ) -> AsyncIterator[Batch[K, V]]:
-        """Records as they come, up to `most` at a time. A batch is done when the next one is asked for."""
+        """Yield up to `most` records at a time. A batch is done when the next one is requested."""
         fetches = self._consumer.fetches(
             most, stop_at_end=stop_at_end, idle_s=idle_s, limit_s=limit_s, beats=True
         )
@@ -145,10 +145,10 @@ class AsyncConsumer(Hints, Generic[K, V]):
     async def _step(
         self, fetches: Iterator[list[Record]], decode: Callable[[list[Record]], Answer]
     ) -> tuple[list[Record], Answer] | None:
-        """The next records as they came and as they are handed out; None at the end.
+        """Return the next records, raw and decoded; None at the end.
 
-        Whoever waits may be cancelled while the thread fetches. What it has by then is put back, or it
-        would be committed by and by without having been seen.
+        The waiting task may be cancelled while the thread fetches. The fetched records are put back then:
+        otherwise they would be committed without having been processed.
         """
 
         def fetch() -> tuple[list[Record], Answer] | None:
@@ -157,7 +157,9 @@ class AsyncConsumer(Hints, Generic[K, V]):
 
         job = self._submit(fetch)
         fetched = asyncio.wrap_future(job)
-        fetched.add_done_callback(lambda done: done.cancelled() or done.exception())  # raised or not: seen
+        fetched.add_done_callback(
+            lambda done: done.cancelled() or done.exception()
+        )  # marks the exception as retrieved
         try:
             return await asyncio.shield(fetched)
         except asyncio.CancelledError:
@@ -209,7 +211,7 @@ class AsyncConsumer(Hints, Generic[K, V]):
         return await asyncio.wrap_future(self._submit(function, *arguments))
 
     def _submit(self, function: Callable[..., Answer], *arguments: Any) -> "Future[Answer]":
-        """Have the thread do it when it has done all before."""
+        """Run a function in the consumer's thread, after those submitted before."""
         if self._closing is not None:
             raise Closed("consumer")
         return self._thread.submit(function, *arguments)

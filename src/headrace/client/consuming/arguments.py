@@ -1,4 +1,4 @@
-"""Partitions and offsets as a consumer is told of them, or what is wrong with them."""
+"""Checks of the arguments of a Consumer: partitions and offsets."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any, Final, Literal
@@ -16,21 +16,21 @@ MOST: Final = 1_000_000  # records that librdkafka hands out at a time
 
 
 def place_list(given: Any) -> list[TopicPartition]:
-    """The partitions that are meant by a list of pairs: [("orders", 0)]."""
+    """Return the partitions of a list of pairs: [("orders", 0)]."""
     if isinstance(given, str | TopicPartition) or not isinstance(given, Iterable):
         raise _no_places(given)
     return [_place(each) for each in given]
 
 
 def begins_of(given: Any, start: int) -> dict[TopicPartition, int]:
-    """Where to begin with each partition: as a mapping says, or all at `start`."""
+    """Return the first offset of each partition: the mapping's, or `start` for a list."""
     if isinstance(given, Mapping):
         return {_place(place): offset_of(offset) for place, offset in given.items()}
     return dict.fromkeys(place_list(given), start)
 
 
 def offset_of(wanted: Any) -> int:
-    """The number that is meant."""
+    """Return an offset as librdkafka has it."""
     if isinstance(wanted, str) and wanted in ENDS:
         return int(ENDS[wanted])
     offset = whole(wanted)
@@ -40,7 +40,7 @@ def offset_of(wanted: Any) -> int:
 
 
 def check_most(most: Any) -> None:
-    """BadSetting if no batch can be of at most so many records. None is as many as there are."""
+    """Raise BadSetting unless `most` is a valid batch size, or None for no limit."""
     if most is not None and not (isinstance(most, int) and 1 <= most <= MOST):
         raise BadSetting(f"a batch has up to {MOST:,} records, and at least one record, not {most!r:.80}")
 

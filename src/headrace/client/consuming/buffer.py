@@ -1,7 +1,7 @@
-"""What was fetched and handed out: how far a reader is, without a step of Python's for every record.
+"""The records that were fetched and handed out, tracked without Python code for every record.
 
-A batch is handed out by C: an iterator over a list. How many are left in it is asked for only when somebody
-wants to know which record is in work: at a commit, a seek, a pause, or when all is over.
+A batch is handed out by an iterator over a list, in C. How many records are left in it is computed only when
+the record in work matters: at a commit, a seek, a pause, or at the end.
 """
 
 from collections.abc import Callable, Collection, Iterator
@@ -14,8 +14,8 @@ from headrace.protocol.ids import TopicPartition
 
 LARGEST: Final = 500  # records; more would keep Python's garbage collector busy
 FIRST: Final = 16
-SLOW_S: Final = 0.5  # a batch that takes longer to be worked on is followed by a smaller one
-QUICK_S: Final = 0.05  # and one that takes less by a larger one
+SLOW_S: Final = 0.5  # a batch that takes longer is followed by a smaller one
+QUICK_S: Final = 0.05  # a batch that takes less is followed by a larger one
 
 Record = Any  # librdkafka's message
 
@@ -25,33 +25,33 @@ _offset: Final = confluent_kafka.Message.offset
 
 
 class Buffer:
-    """Batches on their way to whoever iterates, from one thread at a time."""
+    """The batches of one reader, for one thread at a time."""
 
     def __init__(self) -> None:
         self._before: dict[TopicPartition, int] = {}  # the next offset of each partition, without the batch
         self._batch: list[Record] = []
         self._left: Iterator[Record] = iter(())
-        self._in_work = 1  # how many of those handed out last are not done before more is asked for
-        self._again: list[Record] = []  # what was fetched, and is to be handed out next
+        self._in_work = 1  # how many records handed out last are not done until the next request
+        self._again: list[Record] = []  # fetched records to hand out next
 
     def put(self, batch: list[Record]) -> Iterator[Record]:
-        """Have these handed out by the iterator that is returned; one of them is in work at a time."""
+        """Return an iterator that hands out these records; one of them is in work at a time."""
         self._batch, self._left, self._in_work = batch, iter(batch), 1
         return self._left
 
     def hand_out(self, batch: list[Record]) -> None:
-        """These are handed out and in work, all of them."""
+        """Note that these records are handed out and in work, all of them."""
         self._batch, self._left, self._in_work = batch, iter(()), len(batch)
 
     @property
     def whole(self) -> int:
-        """How many records were put in, if all of them were handed out and nothing else is left; or 0."""
+        """Return the size of the batch if all of it was handed out and nothing is left, else 0."""
         return 0 if self._again or length_hint(self._left) else len(self._batch)
 
     def settle(self, reached: dict[TopicPartition, int] | None = None) -> dict[TopicPartition, int]:
-        """All that was handed out is done: returns how far that is. What was not can be had from `rest`.
+        """Mark all records that were handed out as done, and return the next offsets; `rest` has the others.
 
-        Whoever knows what was `reached` saves us a look at every record.
+        A caller that knows the offsets that were `reached` saves a look at every record.
         """
         self._before = self.handed_out() if reached is None else self._before | reached
         self._again = [*self._left, *self._again]
@@ -59,7 +59,7 @@ class Buffer:
         return self._before
 
     def again(self, is_done: Callable[[Record], bool]) -> None:
-        """Have what is in work handed out once more, before the rest, but for what `is_done` after all."""
+        """Hand out the records in work once more, before the rest, except those that `is_done` accepts."""
         count = self._count()
         sure = max(0, count - self._in_work)
         self._before = self._reached(sure)
@@ -73,36 +73,36 @@ class Buffer:
         self._batch, self._left = [], iter(())
 
     def rest(self) -> list[Record]:
-        """What was fetched before and not handed out."""
+        """Return the records that were fetched and not handed out."""
         rest, self._again = self._again, []
         return rest
 
     def keep(self, records: list[Record]) -> None:
-        """Have these handed out next, before what is kept already."""
+        """Hand out these records next, before those that are kept already."""
         self._again = [*records, *self._again]
 
     def handed_out(self) -> dict[TopicPartition, int]:
-        """How far everything is that was handed out: the next offset of each partition."""
+        """Return the next offset of each partition after all records that were handed out."""
         return self._reached(self._count())
 
     def done(self) -> dict[TopicPartition, int]:
-        """The same without what is in work."""
+        """Return the next offset of each partition after all records that are done."""
         return self._reached(max(0, self._count() - self._in_work))
 
     def drop(self, places: Collection[TopicPartition]) -> dict[TopicPartition, int]:
-        """Hand out nothing more of these partitions; returns the first offset of each that was not."""
+        """Drop the records of these partitions, and return the first dropped offset of each."""
         left = [*self._left, *self._again]
         first: dict[TopicPartition, int] = {}
         for record in left:
             if (place := place_of(record)) in places:
                 first.setdefault(place, record.offset())
         handed = self._batch[: len(self._batch) - len(left) + len(self._again)]
-        self._batch = handed  # the iterator has come to its end, so that all of it counts as handed out
+        self._batch = handed  # the iterator is exhausted, so all of the batch counts as handed out
         self._again = [record for record in left if place_of(record) not in places]
         return first
 
     def forget(self, places: Collection[TopicPartition]) -> None:
-        """These partitions are another's now, or read from elsewhere."""
+        """Forget partitions that were revoked, or are read from another offset."""
         self.drop(places)
         self._before = {place: at for place, at in self._before.items() if place not in places}
         self._batch = [record for record in self._batch if place_of(record) not in places]
@@ -111,7 +111,7 @@ class Buffer:
         return len(self._batch) - length_hint(self._left)
 
     def _reached(self, count: int) -> dict[TopicPartition, int]:
-        """Past the first records of the batch. By C's loops: it may be asked for each batch."""
+        """Return the next offsets after `count` records of the batch."""
         if not count:
             return dict(self._before)
         some = self._batch[:count]
@@ -121,10 +121,10 @@ class Buffer:
 
 
 class Pace:
-    """How many records to fetch at a time, by how long the last ones took. It is told the time.
+    """How many records to fetch at a time, by how long the last ones took. Pure: it is given the time.
 
-    A reader that needs a second for each record should not have five hundred of them waiting: it would
-    be taken for dead before it asks for more, and hold back what it has done.
+    A reader that needs a second for each record must not get five hundred of them: it would exceed
+    max.poll.interval.ms, and its done records would not be committed.
     """
 
     def __init__(self) -> None:
@@ -132,11 +132,11 @@ class Pace:
         self._given_at_s: float | None = None
 
     def given(self, now_s: float) -> None:
-        """A batch begins to be worked on."""
+        """Note that a batch was handed out."""
         self._given_at_s = now_s
 
     def asked(self, now_s: float) -> None:
-        """It is done, and more is wanted."""
+        """Note that the next batch is requested."""
         if self._given_at_s is None:
             return
         took_s = now_s - self._given_at_s
@@ -148,5 +148,5 @@ class Pace:
 
 
 def place_of(record: Record) -> TopicPartition:
-    """The partition that librdkafka's message is from."""
+    """Return the partition of librdkafka's message."""
     return TopicPartition(record.topic(), record.partition())

@@ -1,4 +1,4 @@
-"""Which partitions a consumer reads: those of topics that its group gives it, or those that it was told."""
+"""The partitions that a consumer reads: assigned by its group, or by its user."""
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -14,13 +14,13 @@ from headrace.client.consuming.source import Source, places_of
 from headrace.client.errors import BadSetting, ClientError, NoSuchTopic
 from headrace.protocol.ids import TopicPartition
 
-TIMEOUT_S: Final = 30.0  # for the topics that there are
+TIMEOUT_S: Final = 30.0  # for the list of topics
 
 Listener = Callable[[list[TopicPartition]], object]
 
 
 class Listeners(NamedTuple):
-    """Who is told of partitions that come and go."""
+    """Callbacks about assigned, revoked and lost partitions."""
 
     assigned: Listener | None
     revoked: Listener | None
@@ -28,12 +28,12 @@ class Listeners(NamedTuple):
 
 
 class Choice:
-    """Of one consumer."""
+    """The subscription or assignment of one consumer."""
 
     def __init__(
         self, source: Source, offsets: Offsets, listeners: Listeners, *, start: int, alone: bool
     ) -> None:
-        """`start` is where to begin if nobody says so; `alone` is who has no group."""
+        """`start` is the default first offset; `alone` is a consumer without a group."""
         self._source, self._offsets, self._client = source, offsets, source.client
         self._listeners = listeners
         self._start = start
@@ -42,11 +42,11 @@ class Choice:
 
     @property
     def made(self) -> bool:
-        """Whether there is anything that records may come of."""
+        """Whether the consumer has a subscription or an assignment."""
         return self._subscribed or bool(self._source.assigned)
 
     def subscribe(self, topics: str | Sequence[str]) -> None:
-        """Read these topics, and no others."""
+        """Read these topics, and no others; NoSuchTopic if one does not exist."""
         wanted = names_of(topics)
         self._source.patterns = any(topic.startswith("^") for topic in wanted)
         there = self._topics()
@@ -66,7 +66,7 @@ class Choice:
             self._read(dict.fromkeys(places, self._start))
 
     def assign(self, begin: Mapping[TopicPartition, int]) -> None:
-        """Read these partitions from there on, and no others."""
+        """Read these partitions from these offsets on, and no others."""
         there = self._topics()
         for place in begin:
             if place.topic not in there:
@@ -76,7 +76,7 @@ class Choice:
         self._read(begin)
 
     def own(self, places: list[TopicPartition]) -> list[TopicPartition]:
-        """These, all of which must be read here."""
+        """Return these partitions; ClientError if one is not assigned to this consumer."""
         for place in places:
             if place not in self._source.assigned:
                 raise ClientError(
@@ -115,7 +115,7 @@ class Choice:
 
 
 def names_of(topics: object) -> list[str]:
-    """The topics that are asked for: one, or several."""
+    """Return the names of topics, given one or several."""
     if isinstance(topics, str):
         return [topics]
     if isinstance(topics, bytes) or not isinstance(topics, Iterable):
@@ -131,7 +131,7 @@ def names_of(topics: object) -> list[str]:
 
 @contextmanager
 def naming_bad_patterns(topics: Sequence[str]) -> Iterator[None]:
-    """BadSetting if librdkafka, which has a syntax of its own, cannot read one of these."""
+    """Raise BadSetting if librdkafka's own regular expressions refuse one of these."""
     try:
         yield
     except KafkaException as error:

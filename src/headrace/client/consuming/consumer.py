@@ -4,9 +4,9 @@ with Consumer("127.0.0.1:9092", "orders", group="billing", value=JSON) as consum
     for message in consumer:
         print(message.value)
 
-A record is done when the same loop asks for the next one, and what is done is committed once a second and at
-the end. What raises in the loop is therefore not committed, and comes again: to the next loop, or to whoever
-reads after us. Each record at least once.
+A record is done when the loop requests the next one; done records are committed once a second and at the end.
+A record whose processing raises is not committed, and comes again: to the next loop, or to the next consumer.
+So each record is processed at least once.
 """
 
 import os
@@ -40,10 +40,10 @@ from headrace.client.settings import (
 )
 from headrace.protocol.ids import TopicPartition
 
-NOBODY: Final = "headrace-nobody"  # librdkafka wants a group's name also where there is none
+NOBODY: Final = "headrace-nobody"  # librdkafka requires a group id even without a group
 DEFAULTS: Final[Settings] = {
-    "auto.commit.interval.ms": 1000,  # what is done in this time is done again after a kill -9
-    "fetch.queue.backoff.ms": 10,  # librdkafka would rest a second whenever its queue is full
+    "auto.commit.interval.ms": 1000,  # records done in this time are repeated after a kill -9
+    "fetch.queue.backoff.ms": 10,  # librdkafka's default is a second whenever its queue is full
 }
 
 Answer = TypeVar("Answer")
@@ -71,7 +71,7 @@ class Consumer(ConsumerHints, Generic[K, V]):
         settings: Settings | None = None,
         **named: object,
     ) -> None:
-        """With a group, its members share the partitions, and it goes on where it was. Without, all are read.
+        """With a group, members share the partitions and continue at its offsets. Without, all are read.
 
         `topics` may be regular expressions: "^orders-.*" (with a group). `start` is where to begin if nobody
         has committed anything: "earliest" (the default) or "latest". `key` and `value` are formats, as
@@ -84,7 +84,7 @@ class Consumer(ConsumerHints, Generic[K, V]):
         given = gather(bootstrap, defaults=defaults, settings=settings, named=named)
         group_id = _group_of(given, auto_commit)
         self._start = ENDS.get(str(given["auto.offset.reset"]), ENDS["earliest"])
-        # What is committed is what we have stored, and the end of a partition is ours to interpret.
+        # Only stored offsets are committed, and the ends of partitions are handled here.
         given |= {"enable.auto.offset.store": False, "enable.partition.eof": True}
         address = bootstrap_of(given)
         self._source: Source
@@ -93,7 +93,7 @@ class Consumer(ConsumerHints, Generic[K, V]):
         self._decoding = Decoding(key, value, registry, on_bad)
         client = build(confluent_kafka.Consumer, given)
         self._closed = False
-        self._process = os.getpid()  # librdkafka's threads do not come along into a fork
+        self._process = os.getpid()  # librdkafka's threads do not survive a fork
         try:
             check_reachable(address)
             self._buffer, self._pace = Buffer(), Pace()
@@ -124,7 +124,7 @@ class Consumer(ConsumerHints, Generic[K, V]):
             error.add_note(f"and besides: {failure}")
 
     def close(self) -> None:
-        """Commit what is done, and leave the group, so that others take over at once. May be called again.
+        """Commit done records, and leave the group, so that others take over at once. May be called again.
 
         If no broker takes the commit within a few seconds, Unreachable is raised.
         """
@@ -137,34 +137,34 @@ class Consumer(ConsumerHints, Generic[K, V]):
             self._decoding.close()
         self._source.raise_what_callbacks_raised()
 
-    # -- what to read --------------------------------------------------------------------------
+    # -- subscription --------------------------------------------------------------------------
 
     def subscribe(self, topics: str | Sequence[str]) -> None:
-        """Read these from now on, and no others; NoSuchTopic if one is not there."""
+        """Read these topics, and no others; NoSuchTopic if one does not exist."""
         self._check_open()
         self._choice.subscribe(topics)
 
     def assign(self, places: "Places | Mapping[TopicPartition | tuple[str, int], int | Start]") -> None:
-        """Read these partitions, whoever else does: ("orders", 0), from an offset if it is a mapping."""
+        """Read these partitions without a group: [("orders", 0)], or {("orders", 0): OFFSET}."""
         self._check_open()
         self._choice.assign(begins_of(places, self._start))
 
     @property
     def assignment(self) -> list[TopicPartition]:
-        """The partitions that are read now."""
+        """Return the partitions that are read now."""
         return sorted(self._source.assigned)
 
     def seek(self, topic: str, partition: int, offset: int | Start) -> None:
-        """Go on at this offset, or at an end of the partition: "latest" is where it ends now."""
+        """Continue at this offset, or at an end of the partition: "latest" is its current end."""
         (place,) = self._mine([(topic, partition)])
         self._offsets.move(place, offset_of(offset))
 
     def pause(self, places: Places | None = None) -> None:
-        """Hand out nothing more of these partitions, or of all, until `resume`; go on iterating meanwhile."""
+        """Hand out nothing more of these partitions, or of all, until `resume`; keep iterating meanwhile."""
         self._offsets.pause(self._mine(places))
 
     def resume(self, places: Places | None = None) -> None:
-        """Go on with these partitions, or with all, where they were paused."""
+        """Continue with these partitions, or with all, where they were paused."""
         self._offsets.resume(self._mine(places))
 
     # -- reading -------------------------------------------------------------------------------
@@ -175,7 +175,7 @@ class Consumer(ConsumerHints, Generic[K, V]):
     def read(
         self, *, stop_at_end: bool = False, idle_s: float | None = None, limit_s: float | None = None
     ) -> Iterator[Message[K, V]]:
-        """Records one by one, for ever; or to the end of all partitions, until none has come for `idle_s`,
+        """Yield records one by one: without end, to the end of all partitions, until none comes for `idle_s`,
         or for `limit_s` altogether.
         """
         batches = self.fetches(stop_at_end=stop_at_end, idle_s=idle_s, limit_s=limit_s)
@@ -191,7 +191,7 @@ class Consumer(ConsumerHints, Generic[K, V]):
         idle_s: float | None = None,
         limit_s: float | None = None,
     ) -> Iterator[Batch[K, V]]:
-        """Records as they come, up to `most` at a time. A batch is done when the next one is asked for."""
+        """Yield up to `most` records at a time. A batch is done when the next one is requested."""
         for batch in self.fetches(most, stop_at_end=stop_at_end, idle_s=idle_s, limit_s=limit_s):
             yield from self.handing_out_batch(batch, self.decoded_batch(batch))
 
@@ -204,10 +204,10 @@ class Consumer(ConsumerHints, Generic[K, V]):
         limit_s: float | None = None,
         beats: bool = False,
     ) -> Iterator[list[Record]]:
-        """Librdkafka's messages as they come. Asking for more says that all before are done; asking anew,
-        that what was in work is not, and it comes again.
+        """Yield librdkafka's messages. The next step marks all before as done; a new iterator hands out the
+        records in work again.
 
-        With `beats` an empty list comes a few times a second while there is nothing.
+        With `beats` it yields an empty list a few times a second while there are no records.
         """
         check_most(most)
         check_seconds(idle_s=idle_s, limit_s=limit_s)
@@ -215,7 +215,7 @@ class Consumer(ConsumerHints, Generic[K, V]):
         until_s = None if limit_s is None else now_s + limit_s
         idle_until_s = None if idle_s is None else now_s + idle_s
         self._offsets.again(self._decoding.refused)
-        looked = False  # whether librdkafka was asked what is new, rebalances included
+        looked = False  # whether librdkafka was polled, which also handles rebalances
         while True:
             self._check_open()
             if not self._choice.made:
@@ -243,9 +243,9 @@ class Consumer(ConsumerHints, Generic[K, V]):
                 yield []
 
     def _until_end(self, wait_s: float | None, *, anew: bool) -> float | None:
-        """How long to wait for records, if that is for those before the end; None if there are none.
+        """Return how long to wait for records before the end; None if there are none.
 
-        Who begins `anew` looks once, also at the end: a rebalance may wait for it.
+        A new iterator (`anew`) polls once even at the end: a rebalance may wait for it.
         """
         if anew:
             self._source.look_for_ends()
@@ -253,21 +253,21 @@ class Consumer(ConsumerHints, Generic[K, V]):
             return wait_s
         return 0 if anew else None
 
-    # -- the same in steps, for the asyncio twin -----------------------------------------------
+    # -- steps of the above, for AsyncConsumer -------------------------------------------------
 
     def decoded(self, batch: list[Record]) -> "list[Message[K, V] | NotReadable | None]":
-        """What `fetches` gave, with what would be raised in its place, and None for what is passed over."""
+        """Return the decoded batch, with NotReadable for errors and None for skipped records."""
         with self._put_back_if_raised(batch):
             return self._decoding.all(batch)
 
     def decoded_batch(self, batch: list[Record]) -> "tuple[Batch[K, V], NotReadable | None]":
-        """What `fetches` gave, up to the first that is to be raised."""
+        """Return the decoded batch up to the first error, and that error."""
         with self._put_back_if_raised(batch):
             return self._decoding.batch(batch)
 
     @contextmanager
     def _put_back_if_raised(self, batch: list[Record]) -> Iterator[None]:
-        """Nobody has seen these if, say, the schema registry is out of reach: they come another time."""
+        """Put the records back if decoding raises, for example because the schema registry is unreachable."""
         try:
             yield
         except BaseException:
@@ -275,13 +275,13 @@ class Consumer(ConsumerHints, Generic[K, V]):
             raise
 
     def handing_out(self, batch: list[Record], found: Sequence[Answer]) -> Iterator[Answer]:
-        """`found`, which was made of `batch`, one by one; each is done when the next is asked for."""
+        """Yield `found`, decoded from `batch`, one by one; each is done when the next is requested."""
         return (each for _, each in zip(self._buffer.put(batch), found, strict=True))
 
     def handing_out_batch(
         self, batch: list[Record], found: "tuple[Batch[K, V], NotReadable | None]"
     ) -> Iterator[Batch[K, V]]:
-        """The same as one; then what is to be raised, and what is behind it comes another time."""
+        """Yield the good records as one batch, then raise the error; the records after it come later."""
         good, bad = found
         count = len(batch) if bad is None else batch.index(bad.raw)
         self._buffer.keep(batch[count + 1 :])
@@ -294,16 +294,16 @@ class Consumer(ConsumerHints, Generic[K, V]):
             raise bad
 
     def put_back(self, batch: list[Record]) -> None:
-        """Nobody has waited for these: have them handed out next."""
+        """Hand out these records next: the caller was cancelled before it got them."""
         self._buffer.settle()
         self._buffer.keep(batch)
 
-    # -- how far it is -------------------------------------------------------------------------
+    # -- offsets -------------------------------------------------------------------------------
 
     def commit(
         self, message: Message[K, V] | None = None, *, wait: bool = True, **unknown: Never
     ) -> dict[TopicPartition, int]:
-        """Commit all that was handed out, the record in work included, or all up to `message`.
+        """Commit all records that were handed out, the one in work included, or all up to `message`.
 
         Returns the next offset of each partition that was committed. Without `wait` it returns at once,
         and the setting `on_commit` may name a function that hears what became of it.
@@ -316,21 +316,21 @@ class Consumer(ConsumerHints, Generic[K, V]):
         return self._offsets.commit(message, wait=wait)
 
     def position(self) -> dict[TopicPartition, int]:
-        """The next offset of each partition of which a record was handed out, or that was moved by `seek`."""
+        """Return the next offset of each partition with a record handed out, or moved by `seek`."""
         return self._offsets.position()
 
     def committed(self, places: Places | None = None) -> dict[TopicPartition, int | None]:
-        """What the group has committed for these partitions, or for all that are read here."""
+        """Return the group's committed offsets of these partitions, or of all that are read here."""
         self._check_open()
         return self._offsets.committed(self.assignment if places is None else place_list(places))
 
     def lag(self) -> dict[TopicPartition, int]:
-        """How many records each partition has that were not handed out yet."""
+        """Return how many records of each partition were not handed out yet."""
         self._check_open()
         return self._offsets.lag(from_start=self._start == ENDS["earliest"])
 
     def _mine(self, places: Places | None) -> list[TopicPartition]:
-        """These, if they are read here, or all that are."""
+        """Return these partitions, or all; ClientError if one is not read here."""
         self._check_open()
         return self._choice.own(self.assignment if places is None else place_list(places))
 
@@ -342,7 +342,7 @@ class Consumer(ConsumerHints, Generic[K, V]):
 
 
 def _group_of(given: dict[str, Any], auto_commit: bool | None) -> str | None:
-    """The group's name. An empty one would have librdkafka abort the process."""
+    """Return the group's name; an empty one would make librdkafka abort the process."""
     group = given.setdefault("group.id", NOBODY)
     if group != NOBODY:
         if not isinstance(group, str) or not group:

@@ -1,4 +1,4 @@
-"""From librdkafka's messages to ours: keys and values by their formats, and what becomes of bad ones."""
+"""Deserialisation of keys and values, and the handling of records that cannot be read."""
 
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -14,12 +14,12 @@ OnBad = Literal["raise", "skip"] | Callable[[NotReadable], object]
 
 
 class Decoding:
-    """What all records of one consumer have done to them."""
+    """The formats of one consumer, and its `on_bad`."""
 
     def __init__(self, key: object, value: object, registry: object, on_bad: OnBad) -> None:
         self._key, self._value = format_of(key, registry), format_of(value, registry)
         self._plain = self._key is None and self._value is None
-        self._refused: list[Record] = []  # of the last batch: what was raised, or will be
+        self._refused: list[Record] = []  # records of the last batch whose error was raised, or will be
         self._on_bad: Callable[[NotReadable], object]
         if callable(on_bad):
             self._on_bad = on_bad
@@ -29,14 +29,14 @@ class Decoding:
             raise BadSetting(f"on_bad is 'raise', 'skip' or a function, not {on_bad!r}")
 
     def messages(self, records: Iterator[Record], batch: list[Record]) -> Iterator[Message[Any, Any]]:
-        """The records as messages. `records` is an iterator over `batch`, and tells how far it has come."""
+        """Yield the records as messages. `records` is an iterator over `batch`, whose position is used."""
         self._refused = []
         if self._plain:
             return plain(records, batch)
         return filter(None, map(partial(self._decoded_from, records, batch), records))
 
     def _decoded_from(self, records: Any, batch: list[Record], record: Record) -> Message[Any, Any] | None:
-        """The record as a message. One that cannot be decoded just now stays the next of its batch."""
+        """Return the record as a message; while the registry is unreachable, it stays the next of its batch."""
         try:
             return self._decoded(record)
         except Unreachable:
@@ -44,7 +44,7 @@ class Decoding:
             raise
 
     def batch(self, records: list[Record]) -> tuple[Batch[Any, Any], NotReadable | None]:
-        """The records up to the first that cannot be read and is to be raised, and why it cannot."""
+        """Return the records up to the first whose error is to be raised, and that error."""
         self._refused = []
         if self._plain:
             return Batch(records), None
@@ -57,16 +57,16 @@ class Decoding:
         return Batch(records, messages), None
 
     def all(self, batch: list[Record]) -> "list[Message[Any, Any] | NotReadable | None]":
-        """The same at once, with what would be raised in its place and None for what is passed over."""
+        """Return all records, with NotReadable for errors and None for skipped records."""
         self._refused = []
         return [self._attempt(record) for record in batch]
 
     def refused(self, record: Record) -> bool:
-        """Whether this was raised in its place, which says all there is to say about it."""
+        """Whether the error of this record was raised, so that it counts as done."""
         return any(each is record for each in self._refused)
 
     def close(self) -> None:
-        """Be done with the formats."""
+        """Close the formats."""
         close(self._key, self._value)
 
     def _attempt(self, record: Record) -> "Message[Any, Any] | NotReadable | None":
@@ -95,7 +95,7 @@ class Decoding:
     def _read(by: Any, data: bytes, field: Field, record: Record) -> Any:
         try:
             return by.deserialize(data, record.topic(), field, record.headers())
-        except Unreachable:  # the registry: that says nothing about the record
+        except Unreachable:  # of the registry, which says nothing about the record
             raise
         except Exception as error:
             raise NotReadable(
