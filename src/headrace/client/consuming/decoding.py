@@ -36,7 +36,7 @@ class Decoding:
         return filter(None, map(partial(self._decoded_from, records, batch), records))
 
     def _decoded_from(self, records: Any, batch: list[Record], record: Record) -> Message[Any, Any] | None:
-        """Return the record as a message; while the registry is unreachable, it stays the next of its batch."""
+        """Return the record as a message; if the registry is unreachable, it stays the next of its batch."""
         try:
             return self._decoded(record)
         except Unreachable:

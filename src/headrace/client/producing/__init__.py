@@ -1,1 +1,1 @@
-"""`headrace.Producer`, and what becomes of the records it sends."""
+"""`headrace.Producer`: serialisation, partitions, delivery."""

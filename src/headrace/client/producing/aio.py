@@ -104,7 +104,7 @@ class AsyncProducer(Hints):
         timestamp_ms: int = 0,
         on_delivery: None = None,
     ) -> Delivered:
-        """Send a record, and wait until it is acknowledged; raises what went wrong."""
+        """Send a record, and wait until it is acknowledged; a ClientError says why it is not."""
         if on_delivery is not None:
             refuse_callback(on_delivery)
         posted = await self.post(
@@ -138,7 +138,7 @@ class AsyncProducer(Hints):
         partition: int | None = None,
         timestamp_ms: int = 0,
     ) -> "asyncio.Future[Delivered]":
-        """Have a record sent soon, waiting only for room in the buffer; the future is its receipt.
+        """Queue a record, waiting only for room in the buffer; the future is its receipt.
 
         Nobody has to wait for it: what has failed is raised by `flush`, and when the block is left.
         """
@@ -173,11 +173,11 @@ class AsyncProducer(Hints):
 
     @property
     def counts(self) -> Counts:
-        """How many records were sent, acknowledged, have failed, and are waiting."""
+        """Return how many records were sent, acknowledged, have failed, and are waiting."""
         return self._producer.counts
 
     async def close(self, timeout_s: float | None = None) -> None:
-        """Flush, and be done with it. May be called again.
+        """Flush, and close the producer. May be called again.
 
         It goes on if whoever waits is cancelled; to call it again is to wait for it.
         """
@@ -233,7 +233,7 @@ class AsyncProducer(Hints):
             self._wake(self._deliver)
 
     def _wake(self, function: Callable[[], None]) -> None:
-        """Have the loop call this, if there is still somebody who waits in it."""
+        """Call a function in the event loop, unless the loop is closed."""
         with suppress(RuntimeError):  # it is closed
             self._loop.call_soon_threadsafe(function)
 
@@ -254,6 +254,6 @@ class AsyncProducer(Hints):
 
 
 def _seen(future: "asyncio.Future[Delivered]") -> None:
-    """Asyncio would complain of an exception that nobody has asked for; `flush` raises it."""
+    """Retrieve the exception, or asyncio would log it; `flush` raises it."""
     if not future.cancelled():
         future.exception()

@@ -1,4 +1,4 @@
-"""What a record is sent with beside its key and its value, as librdkafka is to have it, or why it cannot be.
+"""Checks of the arguments of a Producer: headers, timestamps, partitions and topics.
 
 librdkafka's own checks are looser: a header's name that is no text is sent as what `str` makes of it, and one
 with a zero in it up to there.
@@ -15,7 +15,7 @@ Headers = Mapping[str, bytes | str | None] | Sequence[tuple[str, bytes | str | N
 
 
 def header_list(headers: Headers, topic: str) -> list[tuple[str, bytes | str | None]]:
-    """A list of the record's own, which may be added to."""
+    """Return the headers as a new list, which may be extended."""
     if not isinstance(headers, Collection):  # an iterator would be empty when the record is tried again
         raise _bad_headers(topic, headers)
     pairs: list[Any] = [*(headers.items() if isinstance(headers, Mapping) else headers)]
@@ -32,7 +32,7 @@ def header_list(headers: Headers, topic: str) -> list[tuple[str, bytes | str | N
 
 
 def check_many(topic: Any, values: Any) -> None:
-    """Refuse a topic that there cannot be, and one value where many are wanted: a text has many letters."""
+    """Refuse an invalid topic, and a str or bytes where many values are expected."""
     if why_no_topic(topic):
         raise NoSuchTopic(topic)
     if isinstance(values, str) or not isinstance(values, Iterable):
@@ -40,7 +40,7 @@ def check_many(topic: Any, values: Any) -> None:
 
 
 def time_of(timestamp_ms: Any) -> int:
-    """Milliseconds since 1970, and 0 for now; BadSetting for what is neither."""
+    """Return a timestamp in milliseconds, 0 for now; BadSetting if it is not a valid one."""
     time_ms = whole(timestamp_ms or 0)
     if time_ms is None or not 0 <= time_ms <= LAST_OFFSET:
         raise BadSetting(
@@ -51,7 +51,7 @@ def time_of(timestamp_ms: Any) -> int:
 
 
 def check_partition(partition: Any) -> None:
-    """BadSetting if it is not what a partition can be called. One that there is not is another matter."""
+    """Raise BadSetting if it is not a partition number; whether it exists is not checked."""
     number = 0 if partition is None else whole(partition)
     if number is None or number > LAST_PARTITION:
         raise BadSetting(f"partition={partition!r}: it is an int from 0 on, or None for any")

@@ -1,4 +1,4 @@
-"""What became of records that were sent: receipts, counts, and the failures that `flush` raises."""
+"""The delivery of records: receipts, counts, and the failures that `flush` raises."""
 
 import itertools
 import time
@@ -27,7 +27,7 @@ POLL_S: Final = 0.1
 
 
 class Delivered(NamedTuple):
-    """Where a record is. With acks=0 nobody says at which offset."""
+    """The position of a record; with acks=0 its offset is unknown."""
 
     topic: str
     partition: int
@@ -45,7 +45,7 @@ class Counts(NamedTuple):
 
 
 class Receipt:
-    """Of one record: it will say where the record is, or why it is nowhere."""
+    """The receipt of one record: its position once it is acknowledged, or its error."""
 
     __slots__ = ("_callback", "_error", "_ledger", "_message", "_poll")
 
@@ -68,18 +68,18 @@ class Receipt:
 
     @property
     def done(self) -> bool:
-        """Whether there is an answer; asks what has come meanwhile."""
+        """Whether the record is acknowledged or has failed; polls librdkafka."""
         if self._message is None:
             self._poll(0)
         return self._message is not None
 
     @property
     def error(self) -> ClientError | None:
-        """Why the record was not acknowledged; None if it was, or nobody knows yet."""
+        """Return why the record was not acknowledged; None if it was, or is still in flight."""
         return None if self._error is None else self._ledger.why(self._error, self._message)
 
     def result(self, timeout_s: float | None = None) -> Delivered:
-        """Wait for the acknowledgement. Raises what went wrong, or TimeoutError: it may still arrive then."""
+        """Wait for the acknowledgement; raises its error, or TimeoutError if it is still in flight."""
         check_seconds(timeout_s=timeout_s)
         deadline = None if timeout_s is None else time.monotonic() + timeout_s
         while not self.done:
@@ -91,7 +91,7 @@ class Receipt:
         return delivered(self._message)
 
     def settle(self, error: KafkaError | None, message: Any) -> None:
-        """Librdkafka's report, from whichever thread polls."""
+        """Note librdkafka's report, in the thread that polls."""
         if error is None:
             self._ledger.acknowledge()
         else:
@@ -103,7 +103,7 @@ class Receipt:
 
 
 class Tally:
-    """Counts what many threads do: `add` is one step of C's, where `+= 1` would be several of Python's."""
+    """A counter for many threads: `add` is atomic, as one call in C, and `+= 1` is not."""
 
     def __init__(self) -> None:
         count = itertools.count(1)
@@ -124,7 +124,7 @@ class Tally:
 
 
 class Ledger:
-    """How many records have failed, and how; and, if each is reported, how many were acknowledged.
+    """Counts of failed records by error, and of acknowledged ones if each record is reported.
 
     Threads may share it: a report comes from whichever of them polls.
     """
@@ -135,7 +135,7 @@ class Ledger:
         on_failure: Callable[[ClientError], None] | None = None,
         timeout_ms: int | None = None,
     ) -> None:
-        """`timeout_ms` is how long a record is tried; it is told of one that was not acknowledged."""
+        """`timeout_ms` is the delivery timeout, for the message about an unacknowledged record."""
         self.failed = 0
         self._timeout_ms = timeout_ms
         self._acknowledged = Tally()  # counted only where successes are reported too
@@ -149,14 +149,14 @@ class Ledger:
         self._lock = Lock()
 
     def report(self, error: KafkaError | None, message: Any) -> None:
-        """Librdkafka's report about one record."""
+        """Note librdkafka's report about one record."""
         if error is None:
             self.acknowledge()
             return
         self._fail(error, self.why(error, message))
 
     def lost(self, error: KafkaError) -> None:
-        """A report that nobody has got, about a record that has failed by this error."""
+        """Note a failure that librdkafka does not report."""
         self._fail(error, translate(error, "the producer", self._bootstrap, is_topic=False))
 
     def _fail(self, error: KafkaError, why: ClientError) -> None:
@@ -170,30 +170,30 @@ class Ledger:
             self.call(self._on_failure, why)
 
     def call(self, function: Callable[[Any], object], told: object) -> None:
-        """Call the user's function from within librdkafka, which could not hand on what it raises: we do."""
+        """Call the user's callback within librdkafka, and keep what it raises: librdkafka would lose it."""
         try:
             function(told)
         except BaseException as error:  # noqa: BLE001  it is raised by whoever sends, polls or flushes
             self._raised = self._raised or error
 
     def raise_what_callbacks_raised(self, *, at_once: bool = True) -> None:
-        """Or, if not at once, only what must not wait: Ctrl-C."""
+        """Raise what callbacks raised; if not `at_once`, only KeyboardInterrupt and the like."""
         if self._raised is None or (isinstance(self._raised, Exception) and not at_once):
             return
         raised, self._raised = self._raised, None
         raise raised
 
     def why(self, error: KafkaError, message: Any) -> ClientError:
-        """The same in our words."""
+        """Return librdkafka's error as ours."""
         return translate(error, str(message.topic()), self._bootstrap, timeout_ms=self._timeout_ms)
 
     @property
     def acknowledged(self) -> int:
-        """How many, of those that were reported."""
+        """Return how many reported records were acknowledged."""
         return self._acknowledged.total
 
     def check(self, counts: Counts) -> None:
-        """DeliveryFailed if not everything was acknowledged; what has failed is raised once."""
+        """Raise DeliveryFailed if not all records are acknowledged; each failure is raised once."""
         with self._lock:
             new, self._told = self.failed - self._told, self.failed
             kinds, first = self._kinds, self._first
@@ -214,7 +214,7 @@ class Ledger:
 
 
 def delivered(message: Any) -> Delivered:
-    """Where librdkafka says that the record is."""
+    """Return the position of a record, by librdkafka's report."""
     kind, timestamp_ms = message.timestamp()
     offset = message.offset()
     known = offset is not None and offset >= 0
@@ -229,7 +229,7 @@ _TAKEN: Final = (bytes, str, type(None))
 def refusal(  # noqa: PLR0917
     error: Exception, topic: str, value: object, key: object, partition: object, bootstrap: str
 ) -> Exception:
-    """What is wrong with the record, or `error` itself if that is not it."""
+    """Return what is wrong with the record, or `error` itself if the record is valid."""
     if why_no_topic(topic):
         return NoSuchTopic(topic)
     if isinstance(error, KafkaException):

@@ -1,4 +1,4 @@
-"""The records of a producer that are on their way: serving librdkafka, waiting for them, counting them."""
+"""The records of a producer in flight: polling librdkafka, waiting for records, counting them."""
 
 import math
 import time
@@ -19,10 +19,10 @@ _BREAKS: Final = 100  # errors in a row that come up among reports; one is usual
 
 
 class Flight:
-    """Of one producer. Threads may share it."""
+    """The records in flight of one producer, for any number of threads."""
 
     def __init__(self, client: Any, ledger: Ledger, gate: Gate, *, receipts: bool) -> None:
-        """With `receipts` librdkafka reports on each record; else on those that have failed."""
+        """With `receipts` librdkafka reports each record, else only failed ones."""
         self.client = client
         self.sent = Tally()
         self._ledger = ledger
@@ -31,16 +31,16 @@ class Flight:
         self._final: Counts | None = None  # once it is over
 
     def poll(self, timeout_s: float = 0) -> None:
-        """See what has arrived, and call whom it concerns."""
+        """Poll librdkafka, which calls the callbacks of reported records."""
         self.serve(timeout_s)
         self._ledger.raise_what_callbacks_raised()
 
     def serve(self, timeout_s: float) -> None:
-        """The same, but for what those raise."""
+        """Poll librdkafka; what callbacks raise is kept for later."""
         self._served(self.client.poll, timeout_s)
 
     def wait_for_room(self) -> None:
-        """For a while; whoever needs it tries again."""
+        """Poll for a moment; callers that need room repeat it."""
         if not self._gate.wait(ROOM_S):
             self.poll(ROOM_S)
 
@@ -64,14 +64,14 @@ class Flight:
 
     @property
     def counts(self) -> Counts:
-        """As far as it is known now."""
+        """Return the current counts."""
         if self._final is not None:
             return self._final
         self._served(self.client.poll, 0)
         return self._counted(self.sent.total, len(self.client))
 
     def _counted(self, sent: int, queued: int) -> Counts:
-        """`queued` is what librdkafka has left to do for us: records, and now and then a line for the log."""
+        """`queued` is the length of librdkafka's queue: records, and sometimes log lines."""
         failed = min(sent, self._ledger.failed)
         if self._receipts:
             acknowledged = min(sent - failed, self._ledger.acknowledged)
@@ -82,11 +82,11 @@ class Flight:
     # -- the end -------------------------------------------------------------------------------
 
     def stop(self) -> bool:
-        """Let nothing more begin. False if it was so before."""
+        """Refuse new records; returns False if they were refused already."""
         return not isinstance(self.client, producer_fork.Elsewhere) and self._gate.end()
 
     def end(self, timeout_s: float | None) -> None:
-        """Flush, and give up what is not acknowledged in time."""
+        """Flush, and drop records that are not acknowledged in time."""
         try:
             self.flush(timeout_s)
         finally:
@@ -97,7 +97,7 @@ class Flight:
             self.client = _GONE
 
     def leave(self) -> bool:
-        """We are in a child of the process that it began in, whose locks may be held by nobody."""
+        """Replace locks in a forked child: the parent's threads that held them do not exist here."""
         if self.client is _GONE:
             return False
         producer_fork.leave_alone(self.client)
@@ -106,7 +106,7 @@ class Flight:
 
     @property
     def left_behind(self) -> int:
-        """How many records may be waiting, if nobody has ended it.
+        """Return how many records may be waiting, unless the producer is closed.
 
         Librdkafka is not asked for its reports, for that would call anybody's functions while Python collects
         garbage. So what it would log, of brokers that have gone say, may pass for a record: never for more
@@ -135,7 +135,7 @@ class Flight:
 
 
 class _Gone:
-    """What is left of a client that was closed."""
+    """Stands for a client that was closed."""
 
     def __getattr__(self, _name: str) -> Any:
         raise Closed("producer")

@@ -1,4 +1,4 @@
-"""Producers stay with the process that made them: librdkafka's threads do not come along into a fork."""
+"""Producers after a fork: they cannot be used in the child, as librdkafka's threads do not survive a fork."""
 
 import ctypes
 import os
@@ -12,25 +12,25 @@ _told: Final[list[WeakMethod[Callable[[], None]]]] = []
 
 
 class Elsewhere:
-    """In the place of a client that is the parent's."""
+    """Stands for the parent's client, in a forked child."""
 
     def __getattr__(self, _name: str) -> Any:
         refuse()
 
 
 def refuse(*_record: object) -> NoReturn:
-    """In the place of what sends."""
+    """Stands for the function that sends, in a forked child."""
     raise ClientError("this producer was made before the process forked: make one in the child")
 
 
 def tell(producer_forked: Callable[[], None]) -> None:
-    """Have this method called in every process that is forked from now on."""
+    """Call this method in every process that is forked from now on."""
     _told[:] = [each for each in _told if each() is not None]
     _told.append(WeakMethod(producer_forked))
 
 
 def leave_alone(client: object) -> None:
-    """Never close it: that would wait for threads that there are not."""
+    """Never close the client: that would wait for threads that do not exist."""
     ctypes.pythonapi.Py_IncRef(ctypes.py_object(client))
 
 

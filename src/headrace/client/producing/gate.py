@@ -1,4 +1,4 @@
-"""What lets a flush come to its end while other threads go on sending.
+"""A gate that lets a flush complete while other threads send.
 
 librdkafka says how many records wait, not which, and partitions overtake one another. Those that were sent
 before a flush are surely gone when none waits at all, which may never be seen if others keep sending. So
@@ -31,7 +31,7 @@ class Gate:
 
     @contextmanager
     def shut(self) -> Iterator[None]:
-        """Let nobody through but this thread."""
+        """Close the gate for all other threads."""
         with self._lock:
             self._inside.append(get_ident())
             self._opened.clear()
@@ -46,14 +46,14 @@ class Gate:
                     self._opened.set()
 
     def wait(self, timeout_s: float) -> bool:
-        """Wait for it to be opened. False if it is not the gate that one has to wait for."""
+        """Wait until the gate is open; returns False if it is not closed."""
         if self._opened.is_set():
             return False
         self._opened.wait(timeout_s)
         return True
 
     def end(self) -> bool:
-        """Let nobody through ever again. False if it was so already."""
+        """Close the gate for ever; returns False if it was so already."""
         with self._lock:
             new = not self._ended
             self._swap(_closed)

@@ -1,4 +1,4 @@
-"""Which partition a record goes to: by its key, in turn without one, or by a function of yours.
+"""The partition of a record: by its key, round robin without one, or by the user's function.
 
 A key is hashed with murmur2, as Java's client does, so that all clients agree where a key is. That is
 librdkafka's work. Records without one are dealt out evenly, one to each partition in turn.
@@ -23,7 +23,7 @@ CountPartitions = Callable[[str], int]  # 0: the topic is not there yet
 
 
 class _Known(dict[str, T]):
-    """What is known of topics, for a minute."""
+    """The numbers of partitions of topics, cached for a minute."""
 
     def __init__(self, count: CountPartitions, now_s: Callable[[], float] = time.monotonic) -> None:
         super().__init__()
@@ -37,14 +37,14 @@ class _Known(dict[str, T]):
         return self._count(topic)
 
     def look_again(self) -> None:
-        """Forget what is old. To be called now and then."""
+        """Forget entries that are too old; to be called now and then."""
         if self._now_s() - self._asked_at_s >= FRESH_S:
             self._asked_at_s = self._now_s()
             self.clear()
 
 
 class Turns(_Known[Iterator[int]]):
-    """For each topic its partitions, round and round: `next(turns[topic])`. Threads may share it."""
+    """The partitions of each topic, round robin: `next(turns[topic])`. Threads may share it."""
 
     def __missing__(self, topic: str) -> Iterator[int]:
         count = self._counted(topic)
@@ -56,7 +56,7 @@ class Turns(_Known[Iterator[int]]):
 
 
 class Chosen(_Known[int]):
-    """Partitions by a function, whose answers are checked. For each topic, how many there are."""
+    """Partitions by the user's function, whose results are checked."""
 
     def __init__(
         self, function: Partitioner, count: CountPartitions, now_s: Callable[[], float] = time.monotonic
@@ -74,7 +74,7 @@ class Chosen(_Known[int]):
         return count
 
     def choose(self, topic: str, key: object, value: object) -> int:
-        """What the function says, if there is such a partition."""
+        """Return the function's partition; BadSetting if it does not exist."""
         count = self[topic]
         said: Any = self._function(topic, key, value, count)
         partition = whole(said)

@@ -74,7 +74,7 @@ class Producer(Hints):
         settings: Settings | None = None,
         **named: object,
     ) -> None:
-        """`key` and `value` are formats (BYTES, STRING, JSON, Avro(...), a function); bytes if not said.
+        """`key` and `value` are formats (BYTES, STRING, JSON, Avro(...), a function); BYTES by default.
 
         `acks` is "all", 1 or 0; with "all" the producer is idempotent: each record once, and in order. With 0
         nobody answers, and what was sent counts as acknowledged, also if the broker refuses it.
@@ -145,7 +145,7 @@ class Producer(Hints):
         timestamp_ms: int = 0,
         on_delivery: None = None,
     ) -> None:
-        """Have a record sent soon; waits only while the buffer is full. `flush` tells if it has failed."""
+        """Queue a record; waits only while the buffer is full. `flush` raises if it fails."""
         if on_delivery is not None:
             refuse_callback(on_delivery)
         if self._prepare is not None:
@@ -229,7 +229,7 @@ class Producer(Hints):
         partition: int | None,
         timestamp_ms: int,
     ) -> bool:
-        """Have a record sent whose report goes to `settle`, or return False if there is no room for it."""
+        """Queue a record whose report goes to `settle`; returns False if the buffer is full."""
         if not self._receipts:
             raise ClientError("this producer gives no receipts: make it with receipts=True")
         if headers is not None or self._adds_headers:
@@ -262,23 +262,23 @@ class Producer(Hints):
 
     @property
     def counts(self) -> Counts:
-        """How many records were sent, acknowledged, have failed, and are waiting.
+        """Return how many records were sent, acknowledged, have failed, and are waiting.
 
         Between two flushes some that were acknowledged just now may still be among those that wait.
         """
         return self._flight.counts
 
     def poll(self, timeout_s: float = 0) -> None:
-        """See what has arrived, and call whom it concerns. Sending and flushing do so, too."""
+        """Poll librdkafka, which calls the callbacks of reported records; sending and flushing do so, too."""
         check_seconds(timeout_s=timeout_s)
         self._flight.poll(timeout_s)
 
     def serve(self, timeout_s: float) -> None:
-        """The same where nobody listens: what callbacks raise is kept for whoever sends or flushes."""
+        """Poll librdkafka; what callbacks raise is raised by the next send or flush."""
         self._flight.serve(timeout_s)
 
     def close(self, timeout_s: float | None = None) -> None:
-        """Flush, and be done with it; may be called again. What is not acknowledged in time is given up."""
+        """Flush and close; may be called again. Records that are not acknowledged in time are dropped."""
         check_seconds(timeout_s=timeout_s)
         if self._flight.stop():
             try:
@@ -287,13 +287,13 @@ class Producer(Hints):
                 self._records.close()
 
     def may_block(self, topic: str, key: object, partition: int | None) -> bool:
-        """Whether sending such a record may have to ask a broker or a schema registry first."""
+        """Whether sending such a record may need a request to a broker or a schema registry."""
         return self._records.may_block(topic, key, partition)
 
     # -- what is not everyday ------------------------------------------------------------------
 
     def _insist(self, error: Exception, topic: str, value: Any, key: Any, *rest: Any) -> None:
-        """Wait for room, or say what is wrong with the record."""
+        """Wait for room in the buffer, or raise what is wrong with the record."""
         while isinstance(error, BufferError):
             self._flight.wait_for_room()
             try:
@@ -312,7 +312,7 @@ class Producer(Hints):
         raise why from (None if why is error else error)
 
     def _forked(self) -> None:
-        """We are in a child of the process that we were made in."""
+        """Disable the producer in a forked child."""
         if self._flight.leave():
             self._produce = producer_fork.refuse
 

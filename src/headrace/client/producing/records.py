@@ -1,4 +1,4 @@
-"""A record before it is sent: its key and value become bytes, and it is given a partition."""
+"""Serialisation of keys and values, and the choice of a partition."""
 
 from collections.abc import Callable
 from typing import Any
@@ -9,7 +9,7 @@ from headrace.client.serializers.formats import Field, close, format_of
 
 
 class Preparation:
-    """What all records of one producer have done to them."""
+    """The formats and the partitioner of one producer."""
 
     def __init__(
         self,
@@ -21,25 +21,25 @@ class Preparation:
         *,
         in_turn: bool,
     ) -> None:
-        """`in_turn`: what has no key goes to one partition after the other, or where librdkafka likes."""
+        """With `in_turn` records without a key go round robin, else librdkafka chooses."""
         self._key, self._value = format_of(key, registry), format_of(value, registry)
         self._chosen = None if function is None else Chosen(function, count)
         self.turns = Turns(count if in_turn else _anywhere)
 
     @property
     def needed(self) -> bool:
-        """Whether there is more to do than to take turns."""
+        """Whether records need more than round robin."""
         return (self._key, self._value, self._chosen) != (None, None, None)
 
     @property
     def adds_headers(self) -> bool:
-        """Whether a format may put something into the headers that it is given: a schema's id."""
+        """Whether a format may add headers, such as a schema id."""
         return any(getattr(each, "adds_headers", False) for each in (self._key, self._value))
 
     def prepare(
         self, topic: str, value: Any, key: Any, headers: Any, partition: int | None
     ) -> tuple[Any, Any, int]:
-        """The value and the key as bytes, and the partition, or ANY if that follows from the key."""
+        """Return value and key as bytes, and the partition, or ANY if librdkafka chooses it."""
         if not isinstance(topic, str):
             raise NoSuchTopic(topic)
         if partition is None:
@@ -54,7 +54,7 @@ class Preparation:
         return value, key, partition
 
     def may_block(self, topic: str, key: object, partition: int | None) -> bool:
-        """Whether a broker may have to be asked for partitions, or a registry for a schema."""
+        """Whether a request for partitions or for a schema may be needed."""
         if not isinstance(topic, str):
             raise NoSuchTopic(topic)
         self.look_again()
@@ -65,11 +65,11 @@ class Preparation:
         return topic not in (self.turns if self._chosen is None else self._chosen)
 
     def close(self) -> None:
-        """Be done with the formats."""
+        """Close the formats."""
         close(self._key, self._value)
 
     def look_again(self) -> None:
-        """Forget numbers of partitions that are old."""
+        """Forget numbers of partitions that are too old."""
         self.turns.look_again()
         if self._chosen is not None:
             self._chosen.look_again()

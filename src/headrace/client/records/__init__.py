@@ -1,1 +1,1 @@
-"""Records one by one: written, read, followed and looked for."""
+"""Single records: writing, reading, following and searching."""

@@ -1,4 +1,4 @@
-"""Reading a topic step by step, from places of one's own, and saying how far one is.
+"""A reader that is driven step by step, with explicit positions.
 
 with Follower("127.0.0.1:9092", "orders", Start(last=10)) as follower:
     while not follower.at_end: print(follower.step(0.2), follower.positions)
@@ -26,7 +26,7 @@ _LARGEST: Final = 4 * 1024 * 1024  # characters of positions, unpacked
 
 
 class Follower(Reader):
-    """A reader that somebody else's loop moves on. What is not in the log is begun at the nearest record."""
+    """A reader driven by the caller's loop. An offset outside the log becomes the nearest record's."""
 
     def __init__(
         self,
@@ -38,7 +38,7 @@ class Follower(Reader):
         positions: Mapping[int, int] | None = None,
         options: Mapping[str, str | int] | None = None,
     ) -> None:
-        """`positions` are offsets by partition, and go before `start`."""
+        """`positions` are offsets by partition, and take precedence over `start`."""
         self._wanted = dict(positions or {})
         self.positions: dict[int, int] = {}  # the next offset of each partition
         self.begins: dict[int, int] = {}  # where each began when we came
@@ -55,13 +55,13 @@ class Follower(Reader):
 
     @property
     def at_end(self) -> bool:
-        """Whether every partition has been read to where it ended when we came."""
+        """Whether every partition was read to its end at the start."""
         return all(
             self.positions[index] >= end or index not in self._open for index, end in self.ends.items()
         )
 
     def step(self, timeout_s: float) -> list[Record]:
-        """What has come, waiting for the first of it for no longer than that."""
+        """Return the records that are there, waiting for the first at most `timeout_s`."""
         first = self._consumer.poll(timeout_s)
         if first is None:
             return []
@@ -73,11 +73,11 @@ class Follower(Reader):
 
     @property
     def unfinished(self) -> set[int]:
-        """The partitions whose end has not been met yet, since we came or were placed."""
+        """Return the partitions that were not read to their end since the start or `place`."""
         return set(self._open)
 
     def place(self, positions: Mapping[int, int]) -> None:
-        """Read these partitions from here, and the others no more."""
+        """Read these partitions from these offsets, and no others."""
         self.positions.update(positions)
         self._open = set(positions)
         self._consumer.assign(
@@ -85,7 +85,7 @@ class Follower(Reader):
         )
 
     def check(self) -> None:
-        """NoSuchTopic if the topic has been deleted, as librdkafka does not say; waits a moment at most."""
+        """Raise NoSuchTopic if the topic was deleted, which librdkafka does not report; waits CHECK_S."""
         try:
             found = self._consumer.list_topics(self._topic, timeout=CHECK_S).topics[self._topic]
         except KafkaException:
@@ -118,12 +118,12 @@ class Follower(Reader):
 
 
 def written(positions: Mapping[int, int]) -> str:
-    """Positions as text, such as 0:120,1:88."""
+    """Return positions as text, such as 0:120,1:88."""
     return ",".join(f"{index}:{offset}" for index, offset in sorted(positions.items()))
 
 
 def written_short(positions: Mapping[int, int]) -> str:
-    """Positions as text that is sent with every record: those of many partitions are packed.
+    """Return positions as short text, sent with every record; those of many partitions are compressed.
 
     Packed are the differences from one partition's offset to the next one's, which are alike as a rule.
     """
@@ -135,7 +135,7 @@ def written_short(positions: Mapping[int, int]) -> str:
 
 
 def read_positions(text: str) -> dict[int, int]:
-    """Positions from text; ClientError if they are none."""
+    """Return the positions in a text; ClientError if it has none."""
     if text.startswith(PACKED):
         return _unpacked(text)
     if not _POSITIONS.fullmatch(text):

@@ -1,4 +1,4 @@
-"""Reading as a member of a consumer group: what `headrace consume --group` is made of."""
+"""A reader as a member of a consumer group, for `headrace consume --group`."""
 
 import logging
 import time
@@ -17,7 +17,7 @@ IDLE_AFTER_S: Final = 15.0  # without an assignment: in the consumer protocol no
 
 
 class Ends:
-    """What is left to read of the partitions that have fallen to one member, which may be none."""
+    """The partitions of one member that are not read to their end."""
 
     def __init__(self, now_s: float, *, incremental: bool, more_to_come: bool = False) -> None:
         self._open: set[TopicPartition] = set()
@@ -27,21 +27,21 @@ class Ends:
         self._idle_from_s = now_s + IDLE_AFTER_S
 
     def assigned(self, places: Iterable[TopicPartition]) -> None:
-        """These are to be read, beside what there was."""
+        """Add partitions that were assigned."""
         self._open.update(places)
         self._settled = True
 
     def revoked(self, places: Iterable[TopicPartition]) -> None:
-        """These are another's now, or will be assigned again in a moment."""
+        """Remove partitions that were revoked."""
         self._open.difference_update(places)
         self._settled = self._incremental
 
     def reached(self, place: TopicPartition) -> None:
-        """There is nothing more in this one."""
+        """Note that a partition is read to its end."""
         self._open.discard(place)
 
     def all_reached(self, now_s: float) -> bool:
-        """True at the end of everything, and once nothing has been assigned for long."""
+        """Whether all partitions are read to their end, or none was assigned for IDLE_AFTER_S."""
         settled = self._settled and not self._more_to_come
         return not self._open and (settled or now_s >= self._idle_from_s)
 
@@ -56,7 +56,7 @@ FOR_PATTERNS: Final = {
 
 
 class GroupReader:
-    """Reads what falls to this member of a group, from where the group has come to.
+    """Reads the partitions that are assigned to this member, from the group's committed offsets.
 
     with GroupReader("127.0.0.1:9092", "billing", ["orders"], from_beginning=True) as reader:
         for records in reader.batches():
@@ -121,7 +121,7 @@ class GroupReader:
         return self
 
     def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
-        """Commit what is done and leave the group, so that others take over at once."""
+        """Commit done records and leave the group, so that others take over at once."""
         try:
             self._commit()
         except KafkaException as refusal:
@@ -132,7 +132,7 @@ class GroupReader:
             self._consumer.close()
 
     def batches(self) -> Iterator[list[Record]]:
-        """Records as they come, several at a time; ends after `stop`, or at the end if told so."""
+        """Yield records, several at a time, until `stop`, or to the end with `stop_at_end`."""
         while not self._stopping and not self._at_end():
             first = self._consumer.poll(POLL_S)
             if first is None:
@@ -143,7 +143,7 @@ class GroupReader:
                 yield records
 
     def done(self, records: Iterable[Record]) -> None:
-        """Have everything up to these records committed; call it when nothing can be lost any more."""
+        """Commit all up to these records; call it when they are processed."""
         reached = {
             TopicPartition(record.topic, record.partition or 0): record.offset + 1 for record in records
         }
@@ -151,11 +151,11 @@ class GroupReader:
             self._store(place, offset)
 
     def stop(self) -> None:
-        """Have `batches` end soon. May be called by a signal handler."""
+        """Make `batches` end soon. May be called by a signal handler."""
         self._stopping = True
 
     def _store(self, place: TopicPartition, offset: int) -> None:
-        """Have it committed with the next commit."""
+        """Store an offset for the next commit."""
         # It may be another's partition by now: what we have done with it will be done again there.
         with suppress(KafkaException):
             self._consumer.store_offsets(offsets=[RdkafkaPartition(*place, offset)])
@@ -185,9 +185,9 @@ class GroupReader:
                 raise self._why(error, message)
 
     def _reached_end(self, message: Message) -> None:
-        """Take note; and if this partition had nothing to read, give the group a place in it all the same.
+        """Note the end of a partition; if it had nothing to read, commit its end for the group.
 
-        Otherwise what comes while nobody reads would be skipped by a member that begins at the end.
+        Otherwise a later member that begins at the end would skip records written meanwhile.
         """
         place = TopicPartition(message.topic(), message.partition())
         if place not in self._begun:
@@ -208,7 +208,7 @@ class GroupReader:
         )
 
     def _subscribe(self, topics: Sequence[str]) -> None:
-        """NoSuchTopic for a name that is not there; a pattern may wait for its first topic."""
+        """Subscribe; NoSuchTopic for a topic that does not exist. A pattern may match none yet."""
         try:
             there = self._consumer.list_topics(timeout=TIMEOUT_S).topics
             for topic in topics:
@@ -247,7 +247,7 @@ def _places(partitions: Iterable[RdkafkaPartition]) -> list[TopicPartition]:
 
 
 def _quiet() -> logging.Logger:
-    """A log that nobody reads: librdkafka writes to stderr what it takes to be fatal, and we say it too."""
+    """Return a logger without output: librdkafka would write fatal errors to stderr, which we report."""
     logger = logging.getLogger("headrace.client.librdkafka")
     logger.propagate = False
     logger.addHandler(logging.NullHandler())
