@@ -1,0 +1,240 @@
+"""The replicas of a broker: created, given their roles and deleted by the controller's UpdateMetadata."""
+
+import asyncio
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from headrace.broker.config import BrokerConfig
+from headrace.broker.image import ClusterImage, TopicImage
+from headrace.broker.meters import Meters
+from headrace.broker.peer import Peer
+from headrace.broker.replicas import Replicas
+from headrace.controller.channel import PeerGone
+from headrace.protocol.errors import ErrorCode
+from headrace.protocol.ids import TopicPartition
+from headrace.protocol.message import Message
+from headrace.protocol.update_metadata import (
+    FULL,
+    INCREMENTAL,
+    TOPIC_IS_GONE,
+    UpdateMetadataBroker,
+    UpdateMetadataPartitionState,
+    UpdateMetadataRequest,
+    UpdateMetadataTopicConfig,
+    UpdateMetadataTopicState,
+)
+from headrace.storage.config import LogConfig
+from headrace.storage.directory import LogDirectory
+from headrace.storage.identity import Identity
+from unit.broker.replica_samples import ELSEWHERE, HERE, ID, REPLICAS, THERE, TOPIC_ID
+
+BROKER_EPOCH = 41
+
+
+class Listener:
+    """Records what it is told."""
+
+    def __init__(self) -> None:
+        self.events: list[str] = []
+
+    def updated(self) -> None:
+        self.events.append("updated")
+
+    def topic_changed(self, topic: TopicImage, own: Mapping[str, str]) -> None:
+        self.events.append(f"{topic.name} changed {dict(own)}")
+
+    def topic_removed(self, name: str) -> None:
+        self.events.append(f"{name} removed")
+
+
+class Setup:
+    """Replicas of broker 1, with logs in a directory and without other brokers."""
+
+    def __init__(self, directory: Path) -> None:
+        self.listener = Listener()
+        self.image = ClusterImage("c")
+        self.logs = LogDirectory.open(
+            directory, Identity(HERE, "c"), config_of=lambda _topic: LogConfig(), now_ms=lambda: 0
+        )
+        config = BrokerConfig.of({"broker.id": str(HERE)})
+        self.replicas = Replicas(
+            HERE,
+            self.image,
+            Meters(),
+            self.listener,
+            config=lambda: config,
+            logs=lambda: self.logs,
+            broker_epoch=lambda: BROKER_EPOCH,
+            connect_to=_nobody,
+            ask_controller=_no_controller,
+        )
+
+    def take(self, *topics: UpdateMetadataTopicState, **fields: Any) -> ErrorCode:
+        live = [
+            UpdateMetadataBroker(id=each, endpoints=[], rack=None, broker_epoch=each) for each in REPLICAS
+        ]
+        values = {"controller_id": THERE, "controller_epoch": 5, "type": INCREMENTAL} | fields
+        values.setdefault("broker_epoch", BROKER_EPOCH)
+        return self.replicas.take(UpdateMetadataRequest(topic_states=topics, live_brokers=live, **values))
+
+
+async def _nobody(broker_id: int) -> Peer:
+    raise PeerGone(f"broker {broker_id} does not exist")
+
+
+async def _no_controller(request: Message, version: int, *, timeout_s: float) -> Any:
+    raise PeerGone(f"no controller in {timeout_s} s for {request!r} v{version}")
+
+
+@pytest.fixture
+def play(tmp_path: Path) -> Callable[[Callable[[Setup], None]], Setup]:
+    """Return a function that runs a story on an event loop, and waits until deleted files are gone."""
+
+    def run(story: Callable[[Setup], None]) -> Setup:
+        async def on_loop() -> Setup:
+            setup = Setup(tmp_path)
+            try:
+                story(setup)
+                if setup.replicas._unlinking is not None:
+                    await setup.replicas._unlinking
+            finally:
+                setup.replicas.stop()
+                setup.logs.release()
+            return setup
+
+        return asyncio.run(on_loop())
+
+    return run
+
+
+Play = Callable[[Callable[[Setup], None]], Setup]
+
+
+def topic(
+    leader: int = HERE,
+    *,
+    epoch: int = 0,
+    replicas: tuple[int, ...] = REPLICAS,
+    topic_id: bytes = TOPIC_ID,
+    configs: Mapping[str, str] | None = None,
+) -> UpdateMetadataTopicState:
+    state = UpdateMetadataPartitionState(
+        partition_index=0,
+        controller_epoch=5,
+        leader=leader,
+        leader_epoch=epoch,
+        isr=replicas,
+        zk_version=epoch,
+        replicas=replicas,
+        offline_replicas=[],
+    )
+    own = [UpdateMetadataTopicConfig(name=name, value=value) for name, value in (configs or {}).items()]
+    return UpdateMetadataTopicState(topic_name="t", topic_id=topic_id, partition_states=[state], configs=own)
+
+
+def test_a_replica_is_created_with_its_role_and_the_settings_of_its_topic(play: Play) -> None:
+    def story(setup: Setup) -> None:
+        assert setup.take(topic(configs={"min.insync.replicas": "2"})) == ErrorCode.NONE
+
+        partition = setup.replicas.partitions[ID]
+        assert partition.leadership is not None
+        assert partition.min_insync_replicas == 2
+        assert ID in setup.logs.logs
+
+    assert play(story).listener.events == ["t changed {'min.insync.replicas': '2'}", "updated"]
+
+
+def test_a_leader_becomes_a_follower_with_the_same_log(play: Play) -> None:
+    def story(setup: Setup) -> None:
+        setup.take(topic())
+        before = setup.replicas.partitions[ID]
+
+        setup.take(topic(THERE, epoch=1))
+
+        assert setup.replicas.partitions[ID] is before
+        assert before.leadership is None
+        assert before.leader == THERE
+
+    play(story)
+
+
+def test_a_partition_without_a_replica_here_has_no_log(play: Play) -> None:
+    def story(setup: Setup) -> None:
+        setup.take(topic(THERE, replicas=(THERE, ELSEWHERE)))
+
+        assert setup.replicas.partitions == {}
+        assert setup.logs.logs == {}
+        assert "t" in setup.image.topics  # clients ask any broker for metadata
+
+    play(story)
+
+
+def test_a_replica_that_has_moved_away_is_deleted(play: Play) -> None:
+    def story(setup: Setup) -> None:
+        setup.take(topic())
+        setup.take(topic(THERE, epoch=1, replicas=(THERE, ELSEWHERE)))
+
+        assert setup.replicas.partitions == {}
+        assert setup.logs.logs == {}
+
+    play(story)
+
+
+def test_a_topic_that_was_deleted_is_removed_with_its_logs(play: Play) -> None:
+    def story(setup: Setup) -> None:
+        setup.take(topic())
+        setup.take(topic(TOPIC_IS_GONE))
+
+        assert setup.replicas.partitions == {}
+        assert setup.image.topics == {}
+        assert setup.logs.logs == {}
+
+    assert "t removed" in play(story).listener.events
+
+
+def test_the_deletion_of_an_earlier_topic_of_the_same_name_changes_nothing(play: Play) -> None:
+    def story(setup: Setup) -> None:
+        setup.take(topic())
+        setup.take(topic(TOPIC_IS_GONE, topic_id=b"earlier".ljust(16)))
+
+        assert ID in setup.replicas.partitions
+
+    play(story)
+
+
+def test_a_topic_that_was_created_again_begins_with_an_empty_log(play: Play) -> None:
+    def story(setup: Setup) -> None:
+        setup.take(topic())
+        before = setup.replicas.partitions[ID]
+
+        setup.take(topic(topic_id=b"later".ljust(16)))
+
+        assert setup.replicas.partitions[ID] is not before
+        assert setup.replicas.partitions[ID].topic_id == b"later".ljust(16)
+
+    play(story)
+
+
+def test_a_full_update_deletes_the_logs_of_topics_that_it_does_not_name(play: Play) -> None:
+    def story(setup: Setup) -> None:
+        setup.logs.create(TopicPartition("gone", 0), b"gone".ljust(16), LogConfig())
+
+        setup.take(topic(), type=FULL)
+
+        assert set(setup.logs.logs) == {ID}
+
+    play(story)
+
+
+def test_a_former_controller_and_a_message_to_an_earlier_broker_epoch_are_refused(play: Play) -> None:
+    def story(setup: Setup) -> None:
+        setup.take(topic())
+
+        assert setup.take(topic(THERE, epoch=1), controller_epoch=4) == ErrorCode.STALE_CONTROLLER_EPOCH
+        assert setup.take(topic(THERE, epoch=1), broker_epoch=40) == ErrorCode.STALE_BROKER_EPOCH
+        assert setup.replicas.partitions[ID].leader == HERE
+
+    play(story)
