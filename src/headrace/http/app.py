@@ -59,7 +59,7 @@ _TAGS: Final = {
     "REST proxy v2: consumers": "Consumers that the gateway keeps from one request to the next.",
     "REST proxy v3": "The cluster as resources with links, and producing of records.",
 }
-_RESOLVING: Final = Lock()  # all gateways of a process are made of the same route functions
+_RESOLVING: Final = Lock()
 
 
 def create_app(settings: GatewaySettings) -> FastAPI:
@@ -111,7 +111,14 @@ def _include_routers(app: FastAPI) -> None:
     app.include_router(v3_clusters.clusters_router)
     for module in (*_GATEWAY, *_REGISTRY, console):
         app.include_router(module.router)
-    with _RESOLVING:  # FastAPI would do it with the first request, which is not safe in several threads
+
+
+def resolve_routes(app: FastAPI) -> None:
+    """Resolve all routes now: FastAPI does it with the first request, and not for several threads at a time.
+
+    All gateways of a process share the functions and routers that routes are made of.
+    """
+    with _RESOLVING:
         list(iter_route_contexts(app.router.routes))
 
 

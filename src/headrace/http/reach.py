@@ -79,5 +79,5 @@ def reach_of(request: Request) -> Reach:
     return reach
 
 
-Reached = Annotated[Reach, Depends(reach_of)]
-"""The dependency of a route that needs the cluster: def topics(reach: Reached) -> …"""
+ReachDep = Annotated[Reach, Depends(reach_of)]
+"""The dependency of a route that needs the cluster: def topics(reach: ReachDep) -> …"""

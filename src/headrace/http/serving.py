@@ -10,9 +10,9 @@ from typing import Any, Final
 from urllib.request import urlopen
 
 import uvicorn
+from fastapi import FastAPI
 
 from headrace.background import BackgroundThread
-from headrace.http.app import create_app
 from headrace.http.connections import Config
 from headrace.http.settings import GatewaySettings
 from headrace.http.sockets import bound, url_of
@@ -25,8 +25,8 @@ STOP_S: Final = GRACE_S + 0.5  # for the whole shutdown, even if a broker hangs
 class _Server(uvicorn.Server):
     """uvicorn without signal handlers, which ends tails and waiting reads at shutdown."""
 
-    def __init__(self, settings: GatewaySettings) -> None:
-        self._app = create_app(settings)
+    def __init__(self, app: FastAPI, settings: GatewaySettings) -> None:
+        self._app = app
         super().__init__(
             Config(
                 self._app,
@@ -53,9 +53,12 @@ class _Server(uvicorn.Server):
 
 async def serve(settings: GatewaySettings, listening: socket.socket) -> None:
     """Serve until cancelled, then finish the responses that are in progress."""
-    server = _Server(settings)
-    gc.collect()
+    gc.disable()  # the first request waits for these imports
+    from headrace.http.app import create_app  # noqa: PLC0415
+
+    server = _Server(create_app(settings), settings)
     gc.freeze()  # modules and routes stay for good: later collections need not look at them
+    gc.enable()
     serving = asyncio.ensure_future(server.serve(sockets=[listening]))
     try:
         await asyncio.shield(serving)
@@ -77,8 +80,13 @@ def serve_in_thread(
     bootstrap: str, host: str = "127.0.0.1", port: int = 0, **limits: Any
 ) -> Iterator[Served]:
     """Run a gateway in this process, for tests and notebooks; `limits` are fields of GatewaySettings."""
+    from headrace.http.app import create_app, resolve_routes  # noqa: PLC0415  as above
+
     with bound(host, port) as listening:
-        server = _Server(GatewaySettings(bootstrap=bootstrap, **limits))
+        settings = GatewaySettings(bootstrap=bootstrap, **limits)
+        app = create_app(settings)
+        resolve_routes(app)
+        server = _Server(app, settings)
         thread = BackgroundThread(
             server.run,
             args=([listening],),

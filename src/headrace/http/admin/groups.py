@@ -34,7 +34,7 @@ from headrace.http.gateway.bodies import (
 )
 from headrace.http.problems import answers, bad_request
 from headrace.http.raw_names import RawRoute
-from headrace.http.reach import Reached
+from headrace.http.reach import ReachDep
 from headrace.protocol.ids import TopicPartition
 
 MISSING: Final = "headrace-missing"  # a header with the brokers that have not answered
@@ -52,7 +52,7 @@ PartitionsByTopic = dict[Name, Annotated[list[Index], Field(max_length=PARTITION
 
 @router.get("/groups", summary="List groups")
 def groups(
-    reach: Reached,
+    reach: ReachDep,
     response: Response,
     state: Annotated[list[str], Query(description=f"Only in these states: {', '.join(STATES)}.")] = [],  # noqa: B006
     type: Annotated[list[str], Query(description=f"Only of these types: {', '.join(TYPES)}.")] = [],  # noqa: A002, B006
@@ -69,7 +69,7 @@ def groups(
 
 
 @router.get("/groups/{name}", summary="Get a group")
-def group(name: GroupName, reach: Reached) -> Group:
+def group(name: GroupName, reach: ReachDep) -> Group:
     """Return the members with their assignments, and the committed offset and lag of every partition.
 
     `lag` is null where no offset is committed.
@@ -78,7 +78,7 @@ def group(name: GroupName, reach: Reached) -> Group:
 
 
 @router.delete("/groups/{name}", status_code=HTTPStatus.NO_CONTENT, summary="Delete a group")
-def delete_group(name: GroupName, reach: Reached) -> Response:
+def delete_group(name: GroupName, reach: ReachDep) -> Response:
     """Delete the group and its offsets; refused while it has members."""
     reach.groups.delete([name])
     return Response(status_code=HTTPStatus.NO_CONTENT)
@@ -123,7 +123,7 @@ class ResetAnswer:
 
 
 @router.post("/groups/{name}/reset", summary="Reset the offsets of a group")
-def reset_group(name: GroupName, body: ResetBody, reach: Reached) -> ResetAnswer:
+def reset_group(name: GroupName, body: ResetBody, reach: ReachDep) -> ResetAnswer:
     """Commit other offsets; nothing changes unless `dry_run` is false.
 
     The group's consumers have to be stopped first. An offset outside the log becomes the nearest one inside.
@@ -180,7 +180,7 @@ class OffsetsBody(Body):
 
 
 @router.delete("/groups/{name}/offsets", summary="Delete committed offsets")
-def delete_group_offsets(name: GroupName, body: OffsetsBody, reach: Reached) -> list[Reset]:
+def delete_group_offsets(name: GroupName, body: OffsetsBody, reach: ReachDep) -> list[Reset]:
     """Delete and return committed offsets; refused while members of the group read the topic."""
     committed = {
         TopicPartition(each.topic, each.partition): each.committed

@@ -12,7 +12,7 @@ from headrace.client.records.one_by_one import Record
 from headrace.http.gateway.bodies import Body, Index, TimeMs, TopicName, example
 from headrace.http.gateway.delivery import Delivered, Outcome
 from headrace.http.gateway.encoding import BadValue, as_binary, as_given, as_json, as_text
-from headrace.http.gateway.hub import Shared
+from headrace.http.gateway.hub import HubDep
 from headrace.http.problems import FORM, answers, bad_request, code_of
 
 router = APIRouter(
@@ -103,7 +103,7 @@ class ProduceAnswer:
 
 
 @router.post("/topics/{name}/messages", summary="Produce messages")
-async def produce(name: TopicName, body: OneOrSeveral, hub: Shared) -> ProduceAnswer:
+async def produce(name: TopicName, body: OneOrSeveral, hub: HubDep) -> ProduceAnswer:
     """Produce one message, or several as `{"messages": [...]}`.
 
     The response is sent when all in-sync replicas have the messages. If no message could be produced it is an

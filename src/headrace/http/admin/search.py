@@ -12,7 +12,7 @@ from headrace.client.records.one_by_one import Record, Start
 from headrace.client.records.scanning import Bounds, Scan, scan
 from headrace.http.admin.display import Message, RecordFilter, message_of
 from headrace.http.gateway.bodies import INT64, PartitionQuery, TopicName
-from headrace.http.gateway.hub import Hub, Shared
+from headrace.http.gateway.hub import Hub, HubDep
 from headrace.http.gateway.plain_json import write_json
 from headrace.http.problems import answers, bad_request
 
@@ -134,7 +134,7 @@ class Search:
     ),
     summary="Search messages",
 )
-async def messages(name: TopicName, search: Annotated[Search, Depends()], hub: Shared) -> Response:
+async def messages(name: TopicName, search: Annotated[Search, Depends()], hub: HubDep) -> Response:
     """Search by offset, time, key or text, or return the newest; by default, from the beginning on.
 
     Messages, bytes and time of a search are bounded: the response says where it ended and how to continue.

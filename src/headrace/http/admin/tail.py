@@ -17,7 +17,7 @@ from headrace.client.records.one_by_one import Record, Start
 from headrace.http.admin.display import RecordFilter, message_of
 from headrace.http.gateway.bodies import INT64, PartitionQuery, TopicName
 from headrace.http.gateway.decoding import BySchema
-from headrace.http.gateway.hub import Shared
+from headrace.http.gateway.hub import HubDep
 from headrace.http.gateway.plain_json import write_json
 from headrace.http.gateway.tails import MAX_TAILS, Tail, TooMany
 from headrace.http.problems import Problem, answers, code_of
@@ -78,7 +78,7 @@ class ClusterCheck:
 async def tail(
     name: TopicName,
     request: Request,
-    hub: Shared,
+    hub: HubDep,
     *,
     partition: PartitionQuery = None,
     last: Annotated[

@@ -25,7 +25,7 @@ from headrace.http.gateway.bodies import (
     settings,
 )
 from headrace.http.problems import answers, creating_topic
-from headrace.http.reach import Reach, Reached
+from headrace.http.reach import Reach, ReachDep
 from headrace.protocol.ids import TopicPartition
 
 router = APIRouter(
@@ -66,7 +66,7 @@ class TopicAnswer:
 
 @router.get("/topics", summary="List topics")
 def topics(
-    reach: Reached,
+    reach: ReachDep,
     *,
     internal: Annotated[bool, Query(description="Include internal topics.")] = True,
     partitions: Annotated[
@@ -98,7 +98,7 @@ class TopicBody(Body):
     responses=answers(HTTPStatus.CONFLICT),
     summary="Create a topic",
 )
-def create_topic(body: TopicBody, reach: Reached) -> TopicAnswer:
+def create_topic(body: TopicBody, reach: ReachDep) -> TopicAnswer:
     """Create a topic, and return it as `GET /topics/{name}` does."""
     with creating_topic():
         made = reach.admin.create_topic(
@@ -108,7 +108,7 @@ def create_topic(body: TopicBody, reach: Reached) -> TopicAnswer:
 
 
 @router.get("/topics/{name}", summary="Get a topic")
-def topic(name: TopicName, reach: Reached) -> TopicAnswer:
+def topic(name: TopicName, reach: ReachDep) -> TopicAnswer:
     """Return the topic's own settings, and leader, replicas, ISR, offsets and bytes of its partitions.
 
     `next_offset` is the offset that the partition's next record gets.
@@ -117,14 +117,14 @@ def topic(name: TopicName, reach: Reached) -> TopicAnswer:
 
 
 @router.delete("/topics/{name}", status_code=HTTPStatus.NO_CONTENT, summary="Delete a topic")
-def delete_topic(name: TopicName, reach: Reached) -> Response:
+def delete_topic(name: TopicName, reach: ReachDep) -> Response:
     """Delete the topic and all its records."""
     reach.admin.delete_topic(name)
     return Response(status_code=HTTPStatus.NO_CONTENT)
 
 
 @router.get("/topics/{name}/configs", summary="List the settings of a topic")
-def topic_configs(name: TopicName, reach: Reached) -> list[Config]:
+def topic_configs(name: TopicName, reach: ReachDep) -> list[Config]:
     """Return every setting with its value and source."""
     return reach.topics.configs(name)
 
@@ -132,7 +132,7 @@ def topic_configs(name: TopicName, reach: Reached) -> list[Config]:
 @router.patch("/topics/{name}", summary="Change settings of a topic")
 @router.patch("/topics/{name}/configs", summary="Change settings of a topic")
 @router.put("/topics/{name}/configs", summary="Change settings of a topic")
-def alter_topic_configs(name: TopicName, body: ConfigsBody, reach: Reached) -> list[Config]:
+def alter_topic_configs(name: TopicName, body: ConfigsBody, reach: ReachDep) -> list[Config]:
     """Change these settings, or none if one is invalid, and return all of them; others stay as they are."""
     body.check()
     reach.admin.alter_topic_configs(name, sets=settings(body.set), unsets=body.unset)
@@ -146,7 +146,7 @@ class PartitionsBody(Body):
 
 
 @router.post("/topics/{name}/partitions", summary="Add partitions")
-def add_partitions(name: TopicName, body: PartitionsBody, reach: Reached) -> TopicAnswer:
+def add_partitions(name: TopicName, body: PartitionsBody, reach: ReachDep) -> TopicAnswer:
     """Raise the number of partitions, which cannot be lowered again; keys then go to other partitions."""
     reach.admin.add_partitions(name, body.total)
     return topic_answer(reach, reach.topics.in_full(name))
@@ -172,7 +172,7 @@ class StartOffset:
 
 
 @router.delete("/topics/{name}/records", summary="Delete old records")
-def delete_topic_records(name: TopicName, body: RecordsBody, reach: Reached) -> list[StartOffset]:
+def delete_topic_records(name: TopicName, body: RecordsBody, reach: ReachDep) -> list[StartOffset]:
     """Delete the records before an offset of each partition; disk space is freed segment by segment."""
     offsets = reach.topics.delete_records(name, body.before)
     return [StartOffset(partition=index, start_offset=offset) for index, offset in sorted(offsets.items())]

@@ -101,5 +101,5 @@ def hub_of(request: Request) -> Hub:
     return hub
 
 
-Shared = Annotated[Hub, Depends(hub_of)]
+HubDep = Annotated[Hub, Depends(hub_of)]
 """The dependency of a route that needs the hub."""

@@ -19,7 +19,7 @@ from pydantic import ConfigDict, Field, StrictInt, StrictStr
 from headrace.client.records.one_by_one import Record
 from headrace.http.gateway.bodies import INT64, NO_NUL, PARTITIONS, Body, GroupName, Index, Name, Offset
 from headrace.http.gateway.encoding import BadValue
-from headrace.http.gateway.hub import Hub, Shared
+from headrace.http.gateway.hub import Hub, HubDep
 from headrace.http.gateway.instance import ConsumerOptions, Instance, Unreadable
 from headrace.http.gateway.media import PLAIN_TOO, V2JSON, V2Route, check_json, records_type, v2_answers
 from headrace.http.gateway.plain_json import NotJson, json_answer, read_json
@@ -79,7 +79,7 @@ class CreatedV2:
 
 @router.post("/consumers/{group}", responses=PLAIN_TOO, summary="Create a consumer")
 async def create(
-    group: GroupName, request: Request, hub: Shared, body: ConsumerV2 | None = None
+    group: GroupName, request: Request, hub: HubDep, body: ConsumerV2 | None = None
 ) -> CreatedV2:
     """Create a consumer, which joins the group with its subscription; it is deleted after 5 idle minutes."""
     given = body or ConsumerV2()
@@ -103,7 +103,7 @@ class Consumer:
     instance: Annotated[
         str, Path(description="The consumer's name.", min_length=1, max_length=1000, pattern=NO_NUL)
     ]
-    hub: Shared
+    hub: HubDep
 
     def get(self) -> Instance:
         return self.hub.instances.get(self.group, self.instance)

@@ -16,7 +16,7 @@ from headrace.client.records.one_by_one import Record
 from headrace.http.gateway.bodies import INT32, Body, Index, PartitionId, TopicName, example
 from headrace.http.gateway.delivery import Delivered, Outcome
 from headrace.http.gateway.encoding import BadValue, as_binary, as_json
-from headrace.http.gateway.hub import Hub, Shared
+from headrace.http.gateway.hub import Hub, HubDep
 from headrace.http.gateway.media import (
     FORMATS,
     PLAIN_TOO,
@@ -111,7 +111,7 @@ _MEDIA: Final = {"requestBody": {"content": {of_format(each): _SAME for each in 
 @router.post(
     "/topics/{name}", response_model=ProducedV2, openapi_extra=_MEDIA, summary="Produce records to a topic"
 )
-async def produce(name: TopicName, embedded: Embedded, body: ProduceBody, hub: Shared) -> Response:
+async def produce(name: TopicName, embedded: Embedded, body: ProduceBody, hub: HubDep) -> Response:
     """Respond when all in-sync replicas have the records, with partition and offset or the error of each.
 
     No record is produced if one of them is invalid: its key or value is not what the content type says, or it
@@ -127,7 +127,7 @@ async def produce(name: TopicName, embedded: Embedded, body: ProduceBody, hub: S
     summary="Produce records to a partition",
 )
 async def produce_to_partition(
-    name: TopicName, partition_id: PartitionId, embedded: Embedded, body: ProduceBody, hub: Shared
+    name: TopicName, partition_id: PartitionId, embedded: Embedded, body: ProduceBody, hub: HubDep
 ) -> Response:
     """Produce all records to this partition, and respond as for a topic."""
     records = await _validated(body)

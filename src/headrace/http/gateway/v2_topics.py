@@ -11,7 +11,7 @@ from headrace.http.gateway.bodies import PartitionId, TopicName
 from headrace.http.gateway.media import PLAIN_TOO, V2JSON, V2Route, v2_answers
 from headrace.http.gateway.topic_cache import no_partition
 from headrace.http.problems import Problem
-from headrace.http.reach import Reach, Reached
+from headrace.http.reach import Reach, ReachDep
 
 router = APIRouter(
     tags=["REST proxy v2"],
@@ -70,13 +70,13 @@ class BrokersV2:
 
 
 @router.get("/topics", summary="List topics")
-def topics(reach: Reached) -> list[str]:
+def topics(reach: ReachDep) -> list[str]:
     """Return the names of all topics, internal ones included."""
     return reach.topics.names()
 
 
 @router.get("/topics/{name}", summary="Get a topic")
-def topic(name: TopicName, reach: Reached) -> TopicV2:
+def topic(name: TopicName, reach: ReachDep) -> TopicV2:
     """Return the topic's settings and partitions."""
     found = reach.topics.topic(name)
     return TopicV2(
@@ -87,19 +87,19 @@ def topic(name: TopicName, reach: Reached) -> TopicV2:
 
 
 @router.get("/topics/{name}/partitions", summary="List the partitions of a topic")
-def partitions(name: TopicName, reach: Reached) -> list[PartitionV2]:
+def partitions(name: TopicName, reach: ReachDep) -> list[PartitionV2]:
     """Return leader, replicas and ISR of each partition."""
     return [_partition(each) for each in reach.topics.topic(name).partitions]
 
 
 @router.get("/topics/{name}/partitions/{partition_id}", summary="Get a partition")
-def partition(name: TopicName, partition_id: PartitionId, reach: Reached) -> PartitionV2:
+def partition(name: TopicName, partition_id: PartitionId, reach: ReachDep) -> PartitionV2:
     """Return leader, replicas and ISR of the partition."""
     return _partition(get_partition(reach, name, partition_id))
 
 
 @router.get("/topics/{name}/partitions/{partition_id}/offsets", summary="Get the offsets of a partition")
-def offsets(name: TopicName, partition_id: PartitionId, reach: Reached) -> OffsetsV2:
+def offsets(name: TopicName, partition_id: PartitionId, reach: ReachDep) -> OffsetsV2:
     """Return the log start offset, and the offset that the next record gets."""
     found = _partition_in(reach.topics.in_full(name), partition_id)
     if found.leader is None:
@@ -110,7 +110,7 @@ def offsets(name: TopicName, partition_id: PartitionId, reach: Reached) -> Offse
 
 
 @router.get("/brokers", summary="List brokers")
-def brokers(reach: Reached) -> BrokersV2:
+def brokers(reach: ReachDep) -> BrokersV2:
     """Return the ids of all brokers that are alive."""
     return BrokersV2(brokers=sorted(each.node_id for each in reach.metadata().brokers))
 

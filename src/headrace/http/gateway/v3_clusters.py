@@ -7,12 +7,12 @@ from starlette.concurrency import run_in_threadpool
 
 from headrace.client.cluster.reading import read_partitions
 from headrace.http.gateway.bodies import BrokerId
-from headrace.http.gateway.hub import Shared
+from headrace.http.gateway.hub import HubDep
 from headrace.http.gateway.v3_resources import (
     Collection,
     Fields,
-    Linked,
     Links,
+    LinksDep,
     Resource,
     V3Route,
     get_broker,
@@ -21,7 +21,7 @@ from headrace.http.gateway.v3_resources import (
 )
 from headrace.http.gateway.v3_topics import replica
 from headrace.http.problems import answers
-from headrace.http.reach import Reached
+from headrace.http.reach import ReachDep
 from headrace.protocol.schema.metadata import MetadataResponseBroker
 
 clusters_router = APIRouter(prefix="/v3", tags=["REST proxy v3"], route_class=V3Route)
@@ -31,14 +31,14 @@ router = v3_router()
 @clusters_router.get(
     "/clusters", responses=answers(HTTPStatus.SERVICE_UNAVAILABLE), summary="List clusters: one"
 )
-async def clusters(request: Request, hub: Shared, reach: Reached) -> Collection:
+async def clusters(request: Request, hub: HubDep, reach: ReachDep) -> Collection:
     """Return the gateway's cluster in a list."""
     links = Links(str(request.base_url), await read_cluster_id(hub))
     return links.clusters([await run_in_threadpool(cluster, links, reach)])
 
 
 @router.get("", summary="Get the cluster")
-def cluster(links: Linked, reach: Reached) -> Resource:
+def cluster(links: LinksDep, reach: ReachDep) -> Resource:
     """Return the addresses of the cluster's brokers, topics, groups and settings."""
     controller = reach.metadata().controller_id
     fields: Fields = {"controller": links.related("brokers", controller)} if controller >= 0 else {}
@@ -55,20 +55,20 @@ def cluster(links: Linked, reach: Reached) -> Resource:
 
 
 @router.get("/brokers", summary="List brokers")
-def brokers(links: Linked, reach: Reached) -> Collection:
+def brokers(links: LinksDep, reach: ReachDep) -> Collection:
     """Return the brokers that are alive."""
     found = sorted(reach.metadata().brokers, key=lambda each: each.node_id)
     return links.collection("Broker", ["brokers"], (_broker(links, each) for each in found))
 
 
 @router.get("/brokers/{broker_id}", summary="Get a broker")
-def broker(broker_id: BrokerId, links: Linked, reach: Reached) -> Resource:
+def broker(broker_id: BrokerId, links: LinksDep, reach: ReachDep) -> Resource:
     """Return host and port of the broker."""
     return _broker(links, get_broker(reach.metadata(), broker_id))
 
 
 @router.get("/brokers/{broker_id}/partition-replicas", summary="List the replicas of a broker")
-def partition_replicas(broker_id: BrokerId, links: Linked, reach: Reached) -> Collection:
+def partition_replicas(broker_id: BrokerId, links: LinksDep, reach: ReachDep) -> Collection:
     """Return the broker's replicas, by topic and partition."""
     metadata = reach.metadata()
     get_broker(metadata, broker_id)

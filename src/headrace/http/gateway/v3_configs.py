@@ -12,14 +12,14 @@ from headrace.http.gateway.bodies import NO_NUL, SETTINGS, Body, BrokerId, Name,
 from headrace.http.gateway.v3_resources import (
     Collection,
     Fields,
-    Linked,
     Links,
+    LinksDep,
     Resource,
     get_broker,
     v3_router,
 )
 from headrace.http.problems import Problem, bad_request
-from headrace.http.reach import Reached
+from headrace.http.reach import ReachDep
 
 router = v3_router()
 
@@ -67,7 +67,7 @@ class Owner(NamedTuple):
     alter: Callable[..., None]
 
 
-def of_topic(topic_name: TopicName, links: Linked, reach: Reached) -> Owner:
+def of_topic(topic_name: TopicName, links: LinksDep, reach: ReachDep) -> Owner:
     return Owner(
         links,
         "TopicConfig",
@@ -79,7 +79,7 @@ def of_topic(topic_name: TopicName, links: Linked, reach: Reached) -> Owner:
     )
 
 
-def of_broker(broker_id: BrokerId, links: Linked, reach: Reached) -> Owner:
+def of_broker(broker_id: BrokerId, links: LinksDep, reach: ReachDep) -> Owner:
     get_broker(reach.metadata(), broker_id)
     return Owner(
         links,
@@ -92,7 +92,7 @@ def of_broker(broker_id: BrokerId, links: Linked, reach: Reached) -> Owner:
     )
 
 
-def of_cluster(links: Linked, reach: Reached) -> Owner:
+def of_cluster(links: LinksDep, reach: ReachDep) -> Owner:
     return Owner(
         links,
         "ClusterConfig",

@@ -8,9 +8,9 @@ from fastapi import Depends, Path
 
 from headrace.client.groups.group import Group, Member, Progress
 from headrace.http.gateway.bodies import GROUP, NO_NUL, PartitionId, TopicName
-from headrace.http.gateway.v3_resources import Collection, Fields, Linked, Links, Resource, v3_router
+from headrace.http.gateway.v3_resources import Collection, Fields, Links, LinksDep, Resource, v3_router
 from headrace.http.problems import Problem
-from headrace.http.reach import Reached
+from headrace.http.reach import ReachDep
 
 router = v3_router("/consumer-groups")
 
@@ -29,7 +29,7 @@ def described(
             pattern=NO_NUL,
         ),
     ],
-    reach: Reached,
+    reach: ReachDep,
 ) -> Group:
     return reach.groups.describe([name])[0]
 
@@ -54,7 +54,7 @@ MemberDep = Annotated[Member, Depends(member_of)]
 
 
 @router.get("", summary="List groups")
-def groups(links: Linked, reach: Reached) -> Collection:
+def groups(links: LinksDep, reach: ReachDep) -> Collection:
     """Return all groups by name."""
     names = [each.name for each in reach.groups.list_groups()]
     found = reach.groups.describe(names) if names else []
@@ -62,26 +62,26 @@ def groups(links: Linked, reach: Reached) -> Collection:
 
 
 @router.get(_GROUP, summary="Get a group")
-def group(links: Linked, found: Described) -> Resource:
+def group(links: LinksDep, found: Described) -> Resource:
     """Return the group's state and coordinator."""
     return _group(links, found)
 
 
 @router.get(f"{_GROUP}/consumers", summary="List the members of a group")
-def consumers(links: Linked, found: Described) -> Collection:
+def consumers(links: LinksDep, found: Described) -> Collection:
     """Return each member with the address of its assignment."""
     at = ["consumer-groups", found.name, "consumers"]
     return links.collection("Consumer", at, (_consumer(links, found.name, each) for each in found.members))
 
 
 @router.get(_CONSUMER, summary="Get a member")
-def consumer(links: Linked, found: Described, member: MemberDep) -> Resource:
+def consumer(links: LinksDep, found: Described, member: MemberDep) -> Resource:
     """Return the member with this member id."""
     return _consumer(links, found.name, member)
 
 
 @router.get(f"{_CONSUMER}/assignments", summary="List the partitions of a member")
-def assignments(links: Linked, found: Described, member: MemberDep) -> Collection:
+def assignments(links: LinksDep, found: Described, member: MemberDep) -> Collection:
     """Return each partition that is assigned to the member."""
     at = ["consumer-groups", found.name, "consumers", member.member_id, "assignments"]
     places = [(each.topic, index) for each in member.assignment for index in each.partitions]
@@ -93,7 +93,7 @@ def assignments(links: Linked, found: Described, member: MemberDep) -> Collectio
 
 
 @router.get(f"{_GROUP}/lags", summary="List the lags of a group")
-def lags(links: Linked, found: Described) -> Collection:
+def lags(links: LinksDep, found: Described) -> Collection:
     """Return the lag of each partition that the group has committed an offset for."""
     at = ["consumer-groups", found.name, "lags"]
     return links.collection("ConsumerLag", at, (_lag(links, found, each) for each in _lagging(found)))
@@ -102,7 +102,7 @@ def lags(links: Linked, found: Described) -> Collection:
 @router.get(
     f"{_GROUP}/lags/{{topic_name}}/partitions/{{partition_id}}", summary="Get a group's lag in a partition"
 )
-def lag(links: Linked, found: Described, topic_name: TopicName, partition_id: PartitionId) -> Resource:
+def lag(links: LinksDep, found: Described, topic_name: TopicName, partition_id: PartitionId) -> Resource:
     """Return the committed offset, the log end offset, and the difference."""
     for each in _lagging(found):
         if (each.topic, each.partition) == (topic_name, partition_id):
@@ -112,7 +112,7 @@ def lag(links: Linked, found: Described, topic_name: TopicName, partition_id: Pa
 
 
 @router.get(f"{_GROUP}/lag-summary", summary="Get a group's total lag")
-def lag_summary(links: Linked, found: Described) -> Resource:
+def lag_summary(links: LinksDep, found: Described) -> Resource:
     """Return the sum, and the partition with the largest lag."""
     known = _lagging(found)
     if not known:

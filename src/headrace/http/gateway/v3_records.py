@@ -16,7 +16,7 @@ from starlette.types import Receive, Scope, Send
 from headrace.client.errors import ClientError
 from headrace.http.gateway.bodies import Body, TopicName, example
 from headrace.http.gateway.delivery import Failed
-from headrace.http.gateway.hub import Hub, Shared
+from headrace.http.gateway.hub import Hub, HubDep
 from headrace.http.gateway.plain_json import json_answer, write_json
 from headrace.http.gateway.splitter import NotAnObject, Splitter
 from headrace.http.gateway.topic_cache import PartitionCheck
@@ -30,7 +30,7 @@ from headrace.http.gateway.v3_produce import (
     read_record,
     report_of,
 )
-from headrace.http.gateway.v3_resources import Fields, Linked, Links, v3_router
+from headrace.http.gateway.v3_resources import Fields, Links, LinksDep, v3_router
 from headrace.http.problems import Problem, answers
 from headrace.http.registry.threads import in_registry_thread
 
@@ -138,7 +138,7 @@ async def _take_turns(number: int) -> None:
     openapi_extra=_BODY,
     summary="Produce records",
 )
-async def produce(topic_name: TopicName, request: Request, links: Linked, hub: Shared) -> Response:
+async def produce(topic_name: TopicName, request: Request, links: LinksDep, hub: HubDep) -> Response:
     """Take one JSON object for each record, one after the other, and respond with a line for each, in order.
 
     A chunked body is a stream: it is answered while it arrives, and lasts as long as the client likes. The
@@ -252,7 +252,7 @@ class BatchAnswer(Body):
     responses=_REFUSALS,
     summary="Produce a batch of records",
 )
-async def produce_batch(topic_name: TopicName, body: BatchV3, links: Linked, hub: Shared) -> Response:
+async def produce_batch(topic_name: TopicName, body: BatchV3, links: LinksDep, hub: HubDep) -> Response:
     """Produce the records, and respond with a report for the id of each."""
     if len({each.id for each in body.entries}) != len(body.entries):
         raise Problem(HTTPStatus.BAD_REQUEST, 400, "an id is used twice")

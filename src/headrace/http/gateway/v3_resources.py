@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from starlette.concurrency import run_in_threadpool
 
 from headrace.client.errors import NoSuchGroup, NoSuchTopic, TopicExists
-from headrace.http.gateway.hub import Hub, Shared
+from headrace.http.gateway.hub import Hub, HubDep
 from headrace.http.problems import Problem, answers, bad_request
 from headrace.http.raw_names import RawRoute
 from headrace.protocol.schema.metadata import MetadataResponse, MetadataResponseBroker
@@ -116,7 +116,7 @@ def _collection(kind: str, address: str, data: Iterable[Resource]) -> Collection
 
 async def links_of(
     request: Request,
-    hub: Shared,
+    hub: HubDep,
     cluster_id: Annotated[str, Path(description="The cluster's id.", max_length=200)],
 ) -> Links:
     """Return the links of the cluster; raise a Problem (404) if the path names another cluster."""
@@ -133,7 +133,7 @@ async def read_cluster_id(hub: Hub) -> str:
     return hub.cluster_id
 
 
-Linked = Annotated[Links, Depends(links_of)]
+LinksDep = Annotated[Links, Depends(links_of)]
 
 
 def get_broker(metadata: MetadataResponse, broker_id: int) -> MetadataResponseBroker:

@@ -22,9 +22,9 @@ from headrace.http.gateway.bodies import (
     example,
 )
 from headrace.http.gateway.v2_topics import get_partition
-from headrace.http.gateway.v3_resources import Collection, Fields, Linked, Links, Resource, v3_router
+from headrace.http.gateway.v3_resources import Collection, Fields, Links, LinksDep, Resource, v3_router
 from headrace.http.problems import Problem, creating_topic
-from headrace.http.reach import Reach, Reached
+from headrace.http.reach import Reach, ReachDep
 from headrace.protocol.ids import TopicPartition
 
 router = v3_router("/topics")
@@ -65,7 +65,7 @@ class PartitionsV3(Body):
 
 
 @router.get("/-/partitions/-/reassignment", summary="List reassignments")
-def reassignments(links: Linked, reach: Reached) -> Collection:
+def reassignments(links: LinksDep, reach: ReachDep) -> Collection:
     """Return the reassignments in progress of all topics."""
     at = ["topics", "-", "partitions", "-", "reassignment"]
     found = (_reassignment(links, each) for each in _reassignments(reach))
@@ -73,7 +73,7 @@ def reassignments(links: Linked, reach: Reached) -> Collection:
 
 
 @router.get("/{topic_name}/partitions/-/reassignment", summary="List the reassignments of a topic")
-def topic_reassignments(topic_name: TopicName, links: Linked, reach: Reached) -> Collection:
+def topic_reassignments(topic_name: TopicName, links: LinksDep, reach: ReachDep) -> Collection:
     """Return the topic's reassignments in progress."""
     reach.topics.topic(topic_name)
     at = ["topics", topic_name, "partitions", "-", "reassignment"]
@@ -82,7 +82,9 @@ def topic_reassignments(topic_name: TopicName, links: Linked, reach: Reached) ->
 
 
 @router.get("/{topic_name}/partitions/{partition_id}/reassignment", summary="Get a partition's reassignment")
-def reassignment(topic_name: TopicName, partition_id: PartitionId, links: Linked, reach: Reached) -> Resource:
+def reassignment(
+    topic_name: TopicName, partition_id: PartitionId, links: LinksDep, reach: ReachDep
+) -> Resource:
     """Return the partition's reassignment if one is in progress."""
     get_partition(reach, topic_name, partition_id)
     for each in _reassignments(reach):
@@ -116,7 +118,7 @@ def _reassignment(links: Links, found: Reassignment) -> Resource:
 
 
 @router.get("", summary="List topics")
-def topics(links: Linked, reach: Reached) -> Collection:
+def topics(links: LinksDep, reach: ReachDep) -> Collection:
     """Return all topics by name, internal ones included."""
     found = sorted(
         (each for each in reach.metadata().topics if each.name is not None), key=lambda each: each.name or ""
@@ -143,7 +145,7 @@ def topics(links: Linked, reach: Reached) -> Collection:
     responses={HTTPStatus.OK: {"model": Resource, "description": "The topic could be created"}},
     summary="Create a topic",
 )
-def create_topic(body: TopicV3, links: Linked, reach: Reached, response: Response) -> Resource:
+def create_topic(body: TopicV3, links: LinksDep, reach: ReachDep, response: Response) -> Resource:
     """Return the topic; with `validate_only` and status 200, the topic that would be created."""
     configs = {each.name: each.value for each in body.configs if each.value is not None}
     if not body.validate_only:
@@ -172,20 +174,20 @@ def create_topic(body: TopicV3, links: Linked, reach: Reached, response: Respons
 
 
 @router.get("/{topic_name}", summary="Get a topic")
-def topic(topic_name: TopicName, links: Linked, reach: Reached) -> Resource:
+def topic(topic_name: TopicName, links: LinksDep, reach: ReachDep) -> Resource:
     """Return the numbers of partitions and replicas."""
     return _described(links, reach.topics.topic(topic_name))
 
 
 @router.patch("/{topic_name}", summary="Add partitions")
-def add_partitions(topic_name: TopicName, body: PartitionsV3, links: Linked, reach: Reached) -> Resource:
+def add_partitions(topic_name: TopicName, body: PartitionsV3, links: LinksDep, reach: ReachDep) -> Resource:
     """Raise the number of partitions, which cannot be lowered again."""
     reach.admin.add_partitions(topic_name, body.partitions_count)
     return _described(links, reach.topics.topic(topic_name))
 
 
 @router.delete("/{topic_name}", status_code=HTTPStatus.NO_CONTENT, summary="Delete a topic")
-def delete_topic(topic_name: TopicName, _links: Linked, reach: Reached) -> Response:
+def delete_topic(topic_name: TopicName, _links: LinksDep, reach: ReachDep) -> Response:
     """Delete the topic and all its records."""
     reach.admin.delete_topic(topic_name)
     return Response(status_code=HTTPStatus.NO_CONTENT)
@@ -218,7 +220,7 @@ def _topic(links: Links, name: str, *, internal: bool, partitions: int, replicas
 
 
 @router.get("/{topic_name}/partitions", summary="List the partitions of a topic")
-def partitions(topic_name: TopicName, links: Linked, reach: Reached) -> Collection:
+def partitions(topic_name: TopicName, links: LinksDep, reach: ReachDep) -> Collection:
     """Return the addresses of each partition's leader and replicas."""
     found = reach.topics.topic(topic_name).partitions
     at = ["topics", topic_name, "partitions"]
@@ -226,13 +228,15 @@ def partitions(topic_name: TopicName, links: Linked, reach: Reached) -> Collecti
 
 
 @router.get("/{topic_name}/partitions/{partition_id}", summary="Get a partition")
-def partition(topic_name: TopicName, partition_id: PartitionId, links: Linked, reach: Reached) -> Resource:
+def partition(topic_name: TopicName, partition_id: PartitionId, links: LinksDep, reach: ReachDep) -> Resource:
     """Return the addresses of the partition's leader and replicas."""
     return _partition(links, topic_name, get_partition(reach, topic_name, partition_id))
 
 
 @router.get("/{topic_name}/partitions/{partition_id}/replicas", summary="List the replicas of a partition")
-def replicas(topic_name: TopicName, partition_id: PartitionId, links: Linked, reach: Reached) -> Collection:
+def replicas(
+    topic_name: TopicName, partition_id: PartitionId, links: LinksDep, reach: ReachDep
+) -> Collection:
     """Return the partition's replicas, and which of them are the leader and in the ISR."""
     found = get_partition(reach, topic_name, partition_id)
     at = ["topics", topic_name, "partitions", partition_id, "replicas"]
@@ -243,7 +247,7 @@ def replicas(topic_name: TopicName, partition_id: PartitionId, links: Linked, re
 
 @router.get("/{topic_name}/partitions/{partition_id}/replicas/{broker_id}", summary="Get a replica")
 def one_replica(
-    topic_name: TopicName, partition_id: PartitionId, broker_id: BrokerId, links: Linked, reach: Reached
+    topic_name: TopicName, partition_id: PartitionId, broker_id: BrokerId, links: LinksDep, reach: ReachDep
 ) -> Resource:
     """Return whether the replica is the leader, and whether it is in the ISR."""
     found = get_partition(reach, topic_name, partition_id)

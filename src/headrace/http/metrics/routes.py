@@ -14,7 +14,7 @@ from headrace.http.metrics.counters import Counters, groups_in_time
 from headrace.http.metrics.exposition import CONTENT_TYPE, brokers_families, exposition
 from headrace.http.metrics.rates import EVERY_S, Rates
 from headrace.http.problems import Problem, answers
-from headrace.http.reach import Reached
+from headrace.http.reach import ReachDep
 
 router = APIRouter(tags=["health"], responses=answers(HTTPStatus.SERVICE_UNAVAILABLE))
 
@@ -26,7 +26,7 @@ async def healthz() -> dict[str, str]:
 
 
 @router.get("/readyz", summary="Does the gateway reach the cluster?")
-def readyz(reach: Reached) -> dict[str, str]:
+def readyz(reach: ReachDep) -> dict[str, str]:
     """Return ready if a broker answers."""
     reach.metadata()
     return {"status": "ready"}

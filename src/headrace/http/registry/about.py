@@ -6,7 +6,7 @@ from typing import Annotated, Any
 from fastapi import Path, Query, Response
 
 from headrace import __version__
-from headrace.http.reach import Reached
+from headrace.http.reach import ReachDep
 from headrace.http.registry.bodies import Limit, Offset, page
 from headrace.http.registry.media import registry_router
 from headrace.http.registry.registry import RegistryDep
@@ -40,7 +40,7 @@ def remove_context(
 
 
 @router.get("/v1/metadata/id")
-def get_cluster_id(reach: Reached) -> dict[str, Any]:
+def get_cluster_id(reach: ReachDep) -> dict[str, Any]:
     """Return the id of the Kafka cluster that has the schemas."""
     cluster = reach.metadata().cluster_id or ""
     scope = {"kafka-cluster": cluster, "schema-registry-cluster": "schema-registry"}

@@ -11,13 +11,13 @@ from headrace.http.admin import brokers
 from headrace.http.console.pages import PageRoute, page
 from headrace.http.console.tables import Table, table_of
 from headrace.http.gateway.bodies import BrokerId
-from headrace.http.reach import Reached
+from headrace.http.reach import ReachDep
 
 router = APIRouter(route_class=PageRoute, include_in_schema=False)
 
 
 @router.get("/ui/brokers/{broker_id}")
-def broker(request: Request, broker_id: BrokerId, reach: Reached) -> Response:
+def broker(request: Request, broker_id: BrokerId, reach: ReachDep) -> Response:
     found = brokers.broker(broker_id, reach)
     answers = found.broker.state == UP  # a broker that does not answer has no settings to show
     return page(

@@ -12,7 +12,7 @@ from headrace.client.cluster.status import DOWN, SILENT, UP, ClusterStatus, Part
 from headrace.http.console.formats import plural
 from headrace.http.console.pages import PageRoute, page
 from headrace.http.console.tables import table_of
-from headrace.http.reach import Reach, Reached
+from headrace.http.reach import Reach, ReachDep
 
 DISK_S: Final = 15.0  # for which sizes are kept: with many partitions they take long to read
 
@@ -41,7 +41,7 @@ async def bare() -> Response:
 
 
 @router.get("/ui/")
-def cluster(request: Request, reach: Reached) -> Response:
+def cluster(request: Request, reach: ReachDep) -> Response:
     with reach.cluster() as found:
         status = found.status()
     up = {each.id for each in status.brokers if each.state == UP}

@@ -13,7 +13,7 @@ from headrace.http.console.tables import table_of
 from headrace.http.gateway.bodies import GROUP, GroupName
 from headrace.http.problems import answers
 from headrace.http.raw_names import RawRoute
-from headrace.http.reach import Reached
+from headrace.http.reach import ReachDep
 
 router = APIRouter(route_class=RawRoute)
 pages = APIRouter(route_class=PageRoute, include_in_schema=False)
@@ -28,7 +28,7 @@ _COLUMNS = {
 
 @pages.get("/ui/groups/{name:path}")
 def group(
-    request: Request, name: Annotated[str, Path(min_length=1, max_length=GROUP)], reach: Reached
+    request: Request, name: Annotated[str, Path(min_length=1, max_length=GROUP)], reach: ReachDep
 ) -> Response:
     found = reach.groups.describe([name])[0]
     return page(

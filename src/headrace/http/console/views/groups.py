@@ -10,7 +10,7 @@ from headrace.client.errors import NoSuchGroup
 from headrace.client.groups.group import Group
 from headrace.http.console.pages import PageRoute, page
 from headrace.http.console.tables import table_of
-from headrace.http.reach import Reach, Reached
+from headrace.http.reach import Reach, ReachDep
 
 FEW: Final = 200  # groups, up to which all are described for the list: each takes a request
 
@@ -37,7 +37,7 @@ COLUMNS = {
 
 
 @router.get("/ui/groups")
-def groups(request: Request, reach: Reached) -> Response:
+def groups(request: Request, reach: ReachDep) -> Response:
     """Few groups are all described; of many, those on the page."""
     found = request.app.state.console.groups.get(request, lambda: _list(reach))
     few = len(found) <= FEW

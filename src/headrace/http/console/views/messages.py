@@ -21,9 +21,9 @@ from headrace.http.console.search_form import LIMITS, SCANNED, SearchForm
 from headrace.http.console.tables import path_of
 from headrace.http.console.views.topic import topic_page
 from headrace.http.gateway.bodies import TopicName
-from headrace.http.gateway.hub import Hub, Shared
+from headrace.http.gateway.hub import Hub, HubDep
 from headrace.http.problems import printable
-from headrace.http.reach import Reached
+from headrace.http.reach import ReachDep
 
 VALUE_BYTES: Final = 32 * 1024  # of a message on the page
 PREVIEW: Final = 240  # characters of a message in the list
@@ -32,7 +32,7 @@ router = APIRouter(route_class=PageRoute, include_in_schema=False)
 
 
 @router.get("/ui/topics/{name}")
-async def messages(request: Request, name: TopicName, reach: Reached, hub: Shared) -> Response:
+async def messages(request: Request, name: TopicName, reach: ReachDep, hub: HubDep) -> Response:
     """An error of the search is shown above the list, not instead of the page."""
     topic = await to_thread.run_sync(topics.topic, name, reach)
     found: Scan[bytes] | None = None

@@ -15,7 +15,7 @@ from headrace.http.console.tables import table_of
 from headrace.http.console.views.broker import settings_table
 from headrace.http.console.views.groups import described
 from headrace.http.gateway.bodies import TopicName
-from headrace.http.reach import Reach, Reached
+from headrace.http.reach import Reach, ReachDep
 
 router = APIRouter(route_class=PageRoute, include_in_schema=False)
 
@@ -30,7 +30,7 @@ _PARTITION_COLUMNS = {
 
 
 @router.get("/ui/topics/{name}/partitions")
-def partitions(request: Request, name: TopicName, reach: Reached) -> Response:
+def partitions(request: Request, name: TopicName, reach: ReachDep) -> Response:
     found = topics.topic(name, reach)
     table = table_of(
         request,
@@ -44,7 +44,7 @@ def partitions(request: Request, name: TopicName, reach: Reached) -> Response:
 
 
 @router.get("/ui/topics/{name}/settings")
-def settings(request: Request, name: TopicName, reach: Reached) -> Response:
+def settings(request: Request, name: TopicName, reach: ReachDep) -> Response:
     found = topics.topic(name, reach)
     configs = reach.topics.configs(name)
     return topic_page(
@@ -72,7 +72,7 @@ class GroupOfTopic:
 
 
 @router.get("/ui/topics/{name}/groups")
-def groups(request: Request, name: TopicName, reach: Reached) -> Response:
+def groups(request: Request, name: TopicName, reach: ReachDep) -> Response:
     found = topics.topic(name, reach)
     every, left_out = described(reach)
     reading = [

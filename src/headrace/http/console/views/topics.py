@@ -19,7 +19,7 @@ from headrace.client.wire.brokers import QUESTION_S, Brokers
 from headrace.client.wire.requests import nodes_of
 from headrace.http.console.pages import PageRoute, page
 from headrace.http.console.tables import Table, table_of
-from headrace.http.reach import Reached
+from headrace.http.reach import ReachDep
 from headrace.protocol.schema.metadata import MetadataResponse
 
 router = APIRouter(route_class=PageRoute, include_in_schema=False)
@@ -51,7 +51,7 @@ class TopicList:
 
 
 @router.get("/ui/topics")
-def topics(request: Request, reach: Reached) -> Response:
+def topics(request: Request, reach: ReachDep) -> Response:
     """Topics whose names begin with `_` are internal, and hidden unless the address has `internal`."""
     hidden = "internal" not in request.query_params
     found: TopicList = request.app.state.console.topics.get(request, lambda: read_list(reach.brokers))
