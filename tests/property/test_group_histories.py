@@ -145,7 +145,7 @@ class GroupHistory(RuleBasedStateMachine):
             lambda: self.world.commit(commit_request([("orders", 0, 0)], member_id, number)),
             lambda: self.world.ask(sync_request(member_id, number)),
             lambda: self.world.ask(join_request("nobody")),
-            lambda: self.world.ask(join_request(protocol_type="connect", asks_for_id=True)),
+            lambda: self.world.ask(join_request(protocol_type="connect", requires_known_member_id=True)),
         ]
         with suppress(GroupError):
             self.world.serve(requests[what])

@@ -1,12 +1,12 @@
-"""A classic group: members agree on a protocol, and their leader says who reads what.
+"""A classic group: its members agree on a protocol, and the group leader computes the assignment.
 
-    EMPTY ──join──▶ PREPARING ──all have joined, or time is up──▶ COMPLETING ──leader syncs──▶ STABLE
-      ▲                ▲  │                                            │                          │
-      └── all left ────┼──┘◀────────── someone joins, leaves or is silent for too long ───────────┘
+    EMPTY ──join──▶ PREPARING ──all have joined, or timeout──▶ COMPLETING ──leader syncs──▶ STABLE
+      ▲                ▲  │                                         │                          │
+      └── all left ────┼──┘◀────── a member joins, leaves or misses its session timeout ───────┘
 
-PREPARING waits for every member to join (again); COMPLETING waits for the leader's assignment. Each
-passage from PREPARING to COMPLETING is a new generation. Only STABLE and EMPTY are written down: after a
-crash a group is as it was when it was last one of them, and members that had moved on join again.
+PREPARING waits for every member to (re)join; COMPLETING waits for the leader's assignment. Each transition
+from PREPARING to COMPLETING begins a new generation. Only STABLE and EMPTY groups are written to the log:
+after a failover a group is in the last of these states, and members of a later generation rejoin.
 """
 
 from collections import Counter
@@ -35,10 +35,10 @@ from headrace.protocol.consumer_protocol import decode_subscription
 from headrace.protocol.errors import ProtocolError
 
 CONSUMER: str = "consumer"
-"""The type of protocol that consumers speak, in which subscriptions can be read by others."""
+"""The protocol type of consumers. The coordinator can decode the subscriptions of such members."""
 
 Protocols = Sequence[tuple[str, bytes]]
-"""Names, best first, each with what the member has to say in it."""
+"""Protocol names in order of preference, each with the member's metadata."""
 
 
 class State(Enum):
@@ -60,7 +60,7 @@ TRANSITIONS: Final = {
 
 @dataclass(slots=True)
 class ClassicMember:
-    """A member. Those who wait for its answers, and whether it is new, are forgotten in a crash."""
+    """A member. `joining`, `syncing` and `is_new` are not durable."""
 
     member_id: str
     instance_id: str | None
@@ -82,29 +82,31 @@ class ClassicMember:
         return next((metadata for name, metadata in self.protocols if name == protocol), b"")
 
     def vote(self, candidates: Iterable[str]) -> str:
-        """The protocol this member likes best of those that everybody knows."""
+        """Return the protocol among `candidates` that this member prefers."""
         return next(name for name, _ in self.protocols if name in candidates)
 
 
 @dataclass(slots=True)
 class ClassicGroup:
-    """One group. It answers questions and applies records; `classic_protocol` moves it."""
+    """A classic group. `classic_protocol` decides its transitions; records change its durable state."""
 
     group_id: str
     state: State = State.EMPTY
     generation: int = 0
-    protocol_type: str | None = None  # None: only offsets are kept for it
+    protocol_type: str | None = None  # None: the group only commits offsets
     protocol_name: str | None = None
     leader: str | None = None
     state_timestamp_ms: int = -1
-    members: dict[str, ClassicMember] = field(default_factory=dict)  # the first to join comes first
-    instances: dict[str, str] = field(default_factory=dict)  # static members' ids by instance id
-    pending: set[str] = field(default_factory=set)  # were given an id and have not joined with it yet
+    members: dict[str, ClassicMember] = field(default_factory=dict)  # in the order in which they joined
+    instances: dict[str, str] = field(default_factory=dict)  # member ids of static members by instance id
+    pending: set[str] = field(
+        default_factory=set
+    )  # ids of MEMBER_ID_REQUIRED responses that have not joined yet
     unsynced: set[str] = field(default_factory=set)
-    subscribed: frozenset[str] | None = None  # topics, if the members' subscriptions can be read
-    gained_member: bool = False  # since the group's first delay was last extended
+    subscribed: frozenset[str] | None = None  # None: the subscriptions cannot be decoded
+    gained_member: bool = False  # since the initial rebalance delay was last extended
 
-    # -- questions -----------------------------------------------------------------------------
+    # -- queries -------------------------------------------------------------------------------
 
     @property
     def is_empty(self) -> bool:
@@ -116,7 +118,7 @@ class ClassicGroup:
 
     @property
     def rebalance_timeout_ms(self) -> int:
-        """The longest that any member wants to be waited for."""
+        """The longest rebalance timeout of any member."""
         return max((member.rebalance_timeout_ms for member in self.members.values()), default=0)
 
     @property
@@ -128,33 +130,35 @@ class ClassicGroup:
         return not self.pending and all(member.joining is not None for member in self.members.values())
 
     def supports(self, protocol_type: str, protocols: Protocols) -> bool:
-        """Whether a member that speaks `protocols` has one in common with all the others."""
+        """Return whether every member supports one of `protocols`."""
         if self.state is State.EMPTY:
             return bool(protocol_type and protocols)
-        common = self._common()
-        # Nobody at all: they left while the group was waiting for more, and the next one may speak anything.
+        common = self._common_protocols()
+        # All members may have left in PREPARING: the next member may then support any protocol.
         return self.protocol_type == protocol_type and any(
             name in common or not self.members for name, _ in protocols
         )
 
     def choose_protocol(self) -> str:
-        """The protocol that most members like best, of those that all know."""
-        common = self._common()
+        """Return the protocol that most members prefer, among those that all members support."""
+        common = self._common_protocols()
         votes = Counter(member.vote(common) for member in self.members.values())
         return max(votes, key=lambda name: votes[name])
 
-    def _common(self) -> set[str]:
+    def _common_protocols(self) -> set[str]:
         known = Counter(name for member in self.members.values() for name, _ in member.protocols)
         return {name for name, count in known.items() if count == len(self.members)}
 
     def check_member(self, member_id: str, instance_id: str | None) -> ClassicMember:
-        """The member, if it is who it says."""
+        """Return the member; raise if it is unknown or its instance id belongs to another member."""
         if instance_id is not None:
             holder = self.instances.get(instance_id)
             if holder is None:
-                raise UnknownMember(f"group {self.group_id!r} has no instance {instance_id!r}")
+                raise UnknownMember(f"group {self.group_id!r} has no static member {instance_id!r}")
             if holder != member_id:
-                raise FencedInstance(f"instance {instance_id!r} is now member {holder}")
+                raise FencedInstance(
+                    f"instance id {instance_id!r} belongs to member {holder}, not to {member_id}"
+                )
         if member_id not in self.members:
             raise UnknownMember(f"group {self.group_id!r} has no member {member_id!r}")
         return self.members[member_id]
@@ -162,20 +166,20 @@ class ClassicGroup:
     def check_generation(self, generation: int) -> None:
         if generation != self.generation:
             raise IllegalGeneration(
-                f"group {self.group_id!r} is in generation {self.generation}, not {generation}"
+                f"group {self.group_id!r} is in generation {self.generation}, the request names {generation}"
             )
 
     def check_commit(self, member_id: str, instance_id: str | None, generation: int) -> None:
-        """Raise unless offsets may be committed by this member, or by somebody who is none."""
+        """Raise unless the member may commit offsets, or the group is empty and the request names none."""
         if generation < 0 and self.is_empty:
             return
         if generation >= 0 or member_id or instance_id is not None:
             self.check_member(member_id, instance_id)
             self.check_generation(generation)
         elif not self.is_empty:
-            raise UnknownMember(f"group {self.group_id!r} has members: only they commit")
+            raise UnknownMember(f"group {self.group_id!r} has members: only members may commit offsets")
         if self.state is State.COMPLETING:
-            raise RebalanceInProgress(f"group {self.group_id!r} has no assignment yet")
+            raise RebalanceInProgress(f"group {self.group_id!r} is rebalancing and has no assignment yet")
 
     def check_delete(self) -> None:
         if not self.is_empty:
@@ -183,14 +187,16 @@ class ClassicGroup:
 
     def check_delete_offsets(self) -> None:
         if not self.is_empty and not self.uses_consumer_protocol:
-            raise GroupNotEmpty(f"group {self.group_id!r} has members, and what they read is not known")
+            raise GroupNotEmpty(
+                f"group {self.group_id!r} has members of protocol type {self.protocol_type!r}"
+            )
 
     def is_subscribed(self, topic: str) -> bool:
-        """Whether members read the topic, or may do so: not every consumer says what it reads."""
+        """Return whether members subscribe to the topic; assume so if subscriptions cannot be decoded."""
         return self.uses_consumer_protocol if self.subscribed is None else topic in self.subscribed
 
-    def offsets_age_from(self, committed_ms: int) -> int | None:
-        """When the retention of an offset, committed then, begins; None if it does not expire now."""
+    def offset_expiration_base_ms(self, committed_ms: int) -> int | None:
+        """Return when the retention of an offset begins; None if the offset does not expire at present."""
         if self.protocol_type is None:
             return committed_ms
         if self.is_empty:
@@ -233,9 +239,9 @@ class ClassicGroup:
             self.leader = next(iter(self.members), None)
 
     def replace_static(self, old_id: str, new_id: str) -> ClassicMember:
-        """Give a static member's place to its new incarnation; what its old one held is its own now."""
+        """Give the static member `old_id` the new member id; it keeps its assignment."""
         member = self.members[old_id]
-        # In place: the order of members is the order in which they get to lead.
+        # The order of members must not change: the next leader is the first member.
         self.members = {
             (new_id if member_id == old_id else member_id): each for member_id, each in self.members.items()
         }
@@ -247,7 +253,7 @@ class ClassicGroup:
         return member
 
     def elect_joined_leader(self) -> bool:
-        """Let a member lead that has joined; False if none has."""
+        """Make a member that has rejoined the leader; return False if no member has."""
         leader = self.members.get(self.leader or "")
         if leader is not None and leader.joining is not None:
             return True
@@ -257,7 +263,7 @@ class ClassicGroup:
         return joined is not None
 
     def begin_generation(self) -> None:
-        """All that could be waited for have joined: settle on a protocol."""
+        """Begin the next generation: choose its protocol and wait for the leader's assignment."""
         self.generation += 1
         self.protocol_name = self.choose_protocol()
         self.subscribed = self._read_subscriptions()
@@ -275,12 +281,12 @@ class ClassicGroup:
                 for topic in decode_subscription(member.metadata(self.protocol_name)).topics
             )
         except ProtocolError:
-            return None  # a protocol of its own behind the consumers' name
+            return None  # the members use the protocol type "consumer" with a format of their own
 
     # -- records -------------------------------------------------------------------------------
 
     def record(self, assignments: dict[str, bytes], now_ms: int) -> GroupRecord:
-        """The group as it is to be remembered, with these assignments."""
+        """Return the group's record with these assignments."""
         return GroupRecord(
             GroupMetadataKey(group=self.group_id),
             GroupMetadataValue(
@@ -306,7 +312,7 @@ class ClassicGroup:
         )
 
     def empty_record(self, now_ms: int) -> GroupRecord:
-        """The group with nobody in it: a generation of its own, so that no old member is taken for a new."""
+        """Return the record of the empty group, in a new generation, so that former members are refused."""
         value = GroupMetadataValue(
             protocol_type=self.protocol_type or "",
             generation=self.generation + 1,
@@ -321,16 +327,16 @@ class ClassicGroup:
         return GroupRecord(GroupMetadataKey(group=self.group_id), None)
 
     def apply(self, value: GroupMetadataValue) -> None:
-        """Be as the record says. Members that are here already keep what a record does not hold."""
+        """Replace the state by the record's; known members keep what a record does not contain."""
         self.protocol_type = value.protocol_type or None
         self.generation = value.generation
         self.protocol_name = value.protocol
         self.leader = value.leader
         self.state_timestamp_ms = value.current_state_timestamp
-        had, self.members, self.instances = self.members, {}, {}
+        previous, self.members, self.instances = self.members, {}, {}
         for recorded in value.members:
             member = _member_of(recorded, value.protocol)
-            known = had.get(recorded.member_id)
+            known = previous.get(recorded.member_id)
             if known is not None and (value.protocol, recorded.subscription) in known.protocols:
                 known.session_timeout_ms = member.session_timeout_ms
                 known.rebalance_timeout_ms = member.rebalance_timeout_ms

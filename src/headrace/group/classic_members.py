@@ -1,7 +1,7 @@
-"""Classic members of a consumer group: those who have not been upgraded yet, or are about to be downgraded.
+"""Members of a consumer group that use the classic protocol, during an upgrade or a downgrade.
 
-They join, sync, heartbeat and leave as ever. To each of them the group looks like a classic one whose
-generation is the member's own epoch, whose leader is nobody, and whose assignment is made elsewhere.
+Such members use JoinGroup, SyncGroup, Heartbeat and LeaveGroup. They see a classic group whose generation
+is the member's own epoch, which has no leader, and whose assignment the coordinator computes.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -12,9 +12,9 @@ from headrace.coordinator.decision import Waiter
 from headrace.group.assignors import Assignment
 from headrace.group.classic import CONSUMER
 from headrace.group.classic_protocol import Join, Leaving, Sync
-from headrace.group.consumer import ClassicTraits, ConsumerGroup, ConsumerMember, MemberState
-from headrace.group.consumer_protocol import ConsumerProtocolMachine, Draft
-from headrace.group.decision import Decision, Joined, Synced, Timed, Timer
+from headrace.group.consumer import ClassicMetadata, ConsumerGroup, ConsumerMember, MemberState
+from headrace.group.consumer_protocol import ConsumerProtocolMachine, GroupUpdate
+from headrace.group.decision import Decision, Joined, Synced, Timer, TimerKind
 from headrace.group.errors import (
     GroupError,
     GroupIsFull,
@@ -36,7 +36,7 @@ from headrace.protocol.schema.consumer_protocol_assignment import TopicPartition
 
 
 class ClassicMembers:
-    """Serves the classic protocol to members of consumer groups."""
+    """Serves the classic protocol APIs to members of consumer groups."""
 
     def __init__(
         self,
@@ -50,14 +50,17 @@ class ClassicMembers:
 
     def join(
         self, group: ConsumerGroup, join: Join, topics: Topics, waiter: Waiter, decision: Decision
-    ) -> Draft:
-        """A member joins, and is answered at once: nobody has to be waited for."""
+    ) -> GroupUpdate:
+        """Add or update a member. The reply is sent at once: no other member has to rejoin."""
         if join.protocol_type != CONSUMER or not group.supports_classic(join.protocols):
-            raise InconsistentProtocol(f"group {group.group_id!r} speaks none of the member's protocols")
+            raise InconsistentProtocol(
+                f"the classic members of group {group.group_id!r} have no protocol of type {CONSUMER!r} "
+                f"in common with {[name for name, _ in join.protocols]}"
+            )
         subscription = read_subscription(join.protocols)
-        draft = Draft(group, decision)
-        member = self._find_member(draft, join)
-        told = replace(
+        update = GroupUpdate(group, decision)
+        member = self._find_member(update, join)
+        described = replace(
             member,
             instance_id=join.instance_id,
             rack_id=subscription.rack_id,
@@ -67,35 +70,35 @@ class ClassicMembers:
             assignor=None,
             client_id=join.client.client_id,
             client_host=join.client.host,
-            classic=ClassicTraits(join.session_timeout_ms, tuple(join.protocols)),
+            classic=ClassicMetadata(join.session_timeout_ms, tuple(join.protocols)),
         )
-        owned = read_owned(subscription, topics)
-        updated = self._machine.advance(draft, member, told, topics, owned)
+        owned = owned_partitions(subscription, topics)
+        updated = self._machine.advance(update, member, described, topics, owned)
         group_id, member_id = group.group_id, updated.member_id
-        self._deadlines.clear(Timer(Timed.REJOIN, group_id, member_id))
-        self._deadlines.clear(Timer(Timed.REVOCATION, group_id, member_id))
-        self._machine.expect(group_id, member_id, join.session_timeout_ms, decision.now_ms)
+        self._deadlines.clear(Timer(TimerKind.REJOIN, group_id, member_id))
+        self._deadlines.clear(Timer(TimerKind.REVOCATION, group_id, member_id))
+        self._machine.schedule_session_timeout(group_id, member_id, join.session_timeout_ms, decision.now_ms)
         self._deadlines.set(
-            Timer(Timed.RESYNC, group_id, member_id), decision.now_ms + join.rebalance_timeout_ms
+            Timer(TimerKind.RESYNC, group_id, member_id), decision.now_ms + join.rebalance_timeout_ms
         )
         protocol = join.protocols[0][0]
         decision.replies.append((waiter, Joined(member_id, updated.epoch, CONSUMER, protocol, leader="")))
-        return draft
+        return update
 
-    def _find_member(self, draft: Draft, join: Join) -> ConsumerMember:
-        group = draft.group
+    def _find_member(self, update: GroupUpdate, join: Join) -> ConsumerMember:
+        group = update.group
         if join.instance_id is not None and join.instance_id in group.instances:
             if join.member_id:
                 return group.member(join.member_id, join.instance_id)
             holder = group.members[group.instances[join.instance_id]]
-            return self._machine.take_over(draft, holder, self._new_member_id(join.instance_id))
+            return self._machine.replace_static_member(update, holder, self._new_member_id(join.instance_id))
         if join.instance_id is not None and join.member_id:
-            raise UnknownMember(f"group {group.group_id!r} has no instance {join.instance_id!r}")
+            raise UnknownMember(f"group {group.group_id!r} has no static member {join.instance_id!r}")
         if join.member_id in group.members:
             return group.members[join.member_id]
         if len(group.members) >= self._machine.limits.consumer_max_size:
-            raise GroupIsFull(f"group {group.group_id!r} has {len(group.members)} members, as many as it may")
-        if not join.member_id and join.instance_id is None and join.asks_for_id:
+            raise GroupIsFull(f"group {group.group_id!r} already has {len(group.members)} members")
+        if not join.member_id and join.instance_id is None and join.requires_known_member_id:
             raise MemberIdRequired(self._new_member_id(join.client.client_id))
         new_id = join.member_id or self._new_member_id(join.instance_id or join.client.client_id)
         return ConsumerMember(member_id=new_id)
@@ -103,37 +106,44 @@ class ClassicMembers:
     def sync(
         self, group: ConsumerGroup, sync: Sync, topics: Topics, waiter: Waiter, decision: Decision
     ) -> None:
-        """A member wants its assignment; it is what it has by now."""
+        """Reply with the member's current assignment."""
         member, classic = self._check(group, sync.member_id, sync.instance_id, sync.generation)
         protocol, metadata = classic.protocols[0]
         if sync.protocol_type not in {None, CONSUMER} or sync.protocol_name not in {None, protocol}:
-            raise InconsistentProtocol(f"member {member.member_id} joined with {protocol!r}")
+            raise InconsistentProtocol(
+                f"member {member.member_id} joined with protocol {protocol!r}, not {sync.protocol_name!r}"
+            )
         if group.classic_epoch() > member.epoch and member.state is not MemberState.UNREVOKED:
-            self._expect_rejoin(group, member, decision.now_ms)
-            raise RebalanceInProgress(f"group {group.group_id!r} is at epoch {group.epoch} already")
-        self._deadlines.clear(Timer(Timed.RESYNC, group.group_id, member.member_id))
-        self._machine.expect(group.group_id, member.member_id, classic.session_timeout_ms, decision.now_ms)
+            self._schedule_rejoin_timeout(group, member, decision.now_ms)
+            raise RebalanceInProgress(
+                f"member {member.member_id} is at epoch {member.epoch}, "
+                f"group {group.group_id!r} is at {group.epoch}: rejoin"
+            )
+        self._deadlines.clear(Timer(TimerKind.RESYNC, group.group_id, member.member_id))
+        self._machine.schedule_session_timeout(
+            group.group_id, member.member_id, classic.session_timeout_ms, decision.now_ms
+        )
         assignment = write_assignment(member.assigned, topics, like=metadata)
         decision.replies.append((waiter, Synced(sync.protocol_type, sync.protocol_name, assignment)))
 
     def heartbeat(
         self, group: ConsumerGroup, member_id: str, instance_id: str | None, generation: int, now_ms: int
     ) -> None:
-        """The member is alive; RebalanceInProgress tells it to join again, which is how it moves on."""
+        """Extend the member's session; raise RebalanceInProgress if it has to rejoin to reconcile."""
         member, classic = self._check(group, member_id, instance_id, generation)
-        self._machine.expect(group.group_id, member_id, classic.session_timeout_ms, now_ms)
+        self._machine.schedule_session_timeout(group.group_id, member_id, classic.session_timeout_ms, now_ms)
         can_have_more = member.state is MemberState.UNRELEASED and not group.waits_for_others(member)
         behind = member.epoch < group.classic_epoch()
         if behind or member.state is MemberState.UNREVOKED or can_have_more:
-            self._expect_rejoin(group, member, now_ms)
-            raise RebalanceInProgress(f"group {group.group_id!r} has something for the member to do")
+            self._schedule_rejoin_timeout(group, member, now_ms)
+            raise RebalanceInProgress(f"member {member_id} of group {group.group_id!r} has to rejoin")
 
     def leave(
         self, group: ConsumerGroup, leaving: Sequence[Leaving], decision: Decision
     ) -> list[GroupError | None]:
-        """Remove classic members; say how each went."""
+        """Remove classic members; return an error or None for each."""
         results: list[GroupError | None] = []
-        gone: list[str] = []
+        removed: list[str] = []
         for each in leaving:
             member_id = each.member_id or group.instances.get(each.instance_id or "", "")
             try:
@@ -142,43 +152,47 @@ class ClassicMembers:
                 results.append(error)
             else:
                 results.append(None)
-                gone.append(member_id)
-        if gone:
-            self._machine.remove(group, dict.fromkeys(gone), decision)
+                removed.append(member_id)
+        if removed:
+            self._machine.remove(group, dict.fromkeys(removed), decision)
         return results
 
     def _check(
         self, group: ConsumerGroup, member_id: str, instance_id: str | None, generation: int
-    ) -> tuple[ConsumerMember, ClassicTraits]:
+    ) -> tuple[ConsumerMember, ClassicMetadata]:
         member = group.member(member_id, instance_id)
         classic = self._classic(member)
         if member.epoch != generation:
-            raise IllegalGeneration(f"member {member_id} is at {member.epoch}, not {generation}")
+            raise IllegalGeneration(
+                f"member {member_id} is at epoch {member.epoch}, the request names {generation}"
+            )
         return member, classic
 
-    def _classic(self, member: ConsumerMember) -> ClassicTraits:
+    def _classic(self, member: ConsumerMember) -> ClassicMetadata:
         if member.classic is None:
-            raise UnknownMember(f"member {member.member_id} does not speak the classic protocol")
+            raise UnknownMember(f"member {member.member_id} does not use the classic protocol")
         return member.classic
 
-    def _expect_rejoin(self, group: ConsumerGroup, member: ConsumerMember, now_ms: int) -> None:
-        timer = Timer(Timed.REJOIN, group.group_id, member.member_id)
+    def _schedule_rejoin_timeout(self, group: ConsumerGroup, member: ConsumerMember, now_ms: int) -> None:
+        timer = Timer(TimerKind.REJOIN, group.group_id, member.member_id)
         if timer not in self._deadlines:
             self._deadlines.set(timer, now_ms + max(member.rebalance_timeout_ms, 0))
 
 
-# -- what consumers say to each other, read and written by a coordinator -----------------------
+# -- subscriptions and assignments in the format of classic consumers --------------------------
 
 
 def read_subscription(protocols: Sequence[tuple[str, bytes]]) -> ConsumerProtocolSubscription:
-    """What a member wants to read: every protocol of a consumer says the same of that."""
+    """Return the member's subscription from its first protocol; all its protocols carry the same one."""
     try:
         return decode_subscription(protocols[0][1])
     except ProtocolError as error:
-        raise InconsistentProtocol(f"a subscription cannot be read: {error}") from error
+        raise InconsistentProtocol(f"the member's subscription cannot be decoded: {error}") from error
 
 
-def read_owned(subscription: ConsumerProtocolSubscription, topics: Topics) -> Mapping[bytes, frozenset[int]]:
+def owned_partitions(
+    subscription: ConsumerProtocolSubscription, topics: Topics
+) -> Mapping[bytes, frozenset[int]]:
     return {
         topics.by_name[each.topic].topic_id: frozenset(each.partitions)
         for each in subscription.owned_partitions
@@ -187,7 +201,7 @@ def read_owned(subscription: ConsumerProtocolSubscription, topics: Topics) -> Ma
 
 
 def write_assignment(assigned: Assignment, topics: Topics, *, like: bytes) -> bytes:
-    """An assignment for a consumer whose subscription came in the version that `like` begins with."""
+    """Return the encoded assignment, in the version of the subscription `like`."""
     newest = ConsumerProtocolAssignment.__codec__.versions[-1]
     version = max(0, min(int.from_bytes(like[:2], "big", signed=True), newest))
     partitions = [

@@ -1,14 +1,14 @@
-"""A consumer group (KIP-848): its coordinator says who reads what, and members follow one by one.
+"""A consumer group (KIP-848): the coordinator computes the assignment, and members reconcile one by one.
 
-    The group's epoch grows when a subscription changes, a member leaves, or a topic grows.
-    For each epoch there is a target: what every member is to have in the end.
-    Every member has an epoch of its own, and moves to the target's at its own pace:
+    The group epoch is incremented when a subscription changes, a member leaves, or a topic changes.
+    For each group epoch there is a target assignment.
+    Every member has a member epoch, which reaches the target's when the member has reconciled:
 
-    STABLE ──new target──▶ UNREVOKED ──gave up what is not its own any more──▶ UNRELEASED ──▶ STABLE
-                           still at its old epoch                    waits for what others have to give up
+    STABLE ──new target──▶ UNREVOKED ──has revoked its surplus partitions──▶ UNRELEASED ──▶ STABLE
+                           keeps its old epoch                waits until others revoke its new partitions
 
-A partition has one owner at most: it is given out only when nobody has it, and who has it is whoever had it
-assigned last and has not said that it gave it up. All of it is written down.
+A partition has one owner at most. It is assigned only when it has no owner, and its owner keeps it until
+the owner confirms the revocation in a heartbeat. All of this state is durable.
 """
 
 from collections import Counter
@@ -46,13 +46,13 @@ from headrace.group.records import (
 )
 from headrace.protocol.message import Message
 
-LEAVING = -1  # as a member's epoch in a request: it leaves
-LEAVING_FOR_A_WHILE = -2  # a static member's: it will be back, and keeps its partitions meanwhile
-_COMMIT_WITH_EPOCH = 9  # the first version of OffsetCommit that knows of member epochs
+LEAVE_GROUP_MEMBER_EPOCH = -1  # in a request: the member leaves
+LEAVE_GROUP_STATIC_MEMBER_EPOCH = -2  # a static member leaves temporarily and keeps its partitions
+_COMMIT_WITH_EPOCH = 9  # the first version of OffsetCommit with a member epoch
 
 
 class MemberState(IntEnum):
-    """How far a member has come towards its target. The numbers are Kafka's."""
+    """The progress of a member's reconciliation. The numbers are Kafka's."""
 
     STABLE = 0
     UNREVOKED = 1
@@ -61,7 +61,7 @@ class MemberState(IntEnum):
 
     @classmethod
     def _missing_(cls, _value: object) -> "MemberState":
-        """What a later version has written."""
+        """Return UNKNOWN for a state that a later version has written."""
         return cls.UNKNOWN
 
 
@@ -73,8 +73,8 @@ TRANSITIONS: Final = {
 }
 
 
-class ClassicTraits(NamedTuple):
-    """What is known besides of a member that speaks the classic protocol in a consumer group."""
+class ClassicMetadata(NamedTuple):
+    """What a consumer group knows in addition of a member that uses the classic protocol."""
 
     session_timeout_ms: int
     protocols: Sequence[tuple[str, bytes]]
@@ -82,7 +82,7 @@ class ClassicTraits(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConsumerMember:
-    """A member. A change makes a new one, so that an old one can be compared with it."""
+    """A member. It is immutable, so that the states before and after a decision can be compared."""
 
     member_id: str
     instance_id: str | None = None
@@ -93,18 +93,18 @@ class ConsumerMember:
     expression: str | None = None
     rebalance_timeout_ms: int = -1
     assignor: str | None = None
-    classic: ClassicTraits | None = None
+    classic: ClassicMetadata | None = None
     epoch: int = 0
     previous_epoch: int = -1
     state: MemberState = MemberState.STABLE
     assigned: Assignment = field(default_factory=dict)
-    revoking: Assignment = field(default_factory=dict)  # not its own any more, once it says so
+    revoking: Assignment = field(default_factory=dict)  # owned until the member confirms the revocation
 
     def is_reconciled(self, target_epoch: int) -> bool:
         return self.state is MemberState.STABLE and self.epoch == target_epoch
 
     def owns(self) -> Iterable[tuple[bytes, int]]:
-        """What nobody else may have yet."""
+        """Yield every partition that the member owns, including those it has to revoke."""
         for assignment in (self.assigned, self.revoking):
             for topic_id, partitions in assignment.items():
                 for partition in partitions:
@@ -113,22 +113,21 @@ class ConsumerMember:
 
 @dataclass(slots=True)
 class ConsumerGroup:
-    """One group. It answers questions and applies records; `consumer_protocol` decides them."""
+    """A consumer group. Its state is durable and changes by records; `consumer_protocol` decides them."""
 
     group_id: str
     epoch: int = 0
     metadata_hash: int = 0
     target_epoch: int = 0
     members: dict[str, ConsumerMember] = field(default_factory=dict)
-    instances: dict[str, str] = field(default_factory=dict)  # static members' ids by instance id
+    instances: dict[str, str] = field(default_factory=dict)  # member ids of static members by instance id
     target: dict[str, Assignment] = field(default_factory=dict)
     resolved: dict[str, frozenset[str]] = field(default_factory=dict)  # topics by regular expression
     owners: dict[tuple[bytes, int], str] = field(default_factory=dict)
-    changed_ms: int = -(2**62)  # when the epoch last changed; not written
-    seen_topics: int = -1  # the version of the topics that the hash was last compared with; not written
+    changed_ms: int = -(2**62)  # when the epoch last changed; not durable
+    seen_topics: int = -1  # the `Topics.version` that the hash was last compared with; not durable
 
-    def draft(self) -> "ConsumerGroup":
-        """A copy to try records on."""
+    def copy(self) -> "ConsumerGroup":
         return replace(
             self,
             members=dict(self.members),
@@ -138,7 +137,7 @@ class ConsumerGroup:
             owners=dict(self.owners),
         )
 
-    # -- questions -----------------------------------------------------------------------------
+    # -- queries -------------------------------------------------------------------------------
 
     @property
     def is_empty(self) -> bool:
@@ -146,7 +145,7 @@ class ConsumerGroup:
 
     @property
     def state(self) -> str:
-        """Kafka's word for how the group is."""
+        """The state of the group, by Kafka's names."""
         if self.is_empty:
             return "Empty"
         if self.epoch > self.target_epoch:
@@ -155,19 +154,21 @@ class ConsumerGroup:
         return "Stable" if reconciled else "Reconciling"
 
     def member(self, member_id: str, instance_id: str | None = None) -> ConsumerMember:
-        """The member, if it is who it says."""
+        """Return the member; raise if it is unknown or its instance id belongs to another member."""
         if instance_id is not None:
             holder = self.instances.get(instance_id)
             if holder is None:
-                raise UnknownMember(f"group {self.group_id!r} has no instance {instance_id!r}")
+                raise UnknownMember(f"group {self.group_id!r} has no static member {instance_id!r}")
             if holder != member_id:
-                raise FencedInstance(f"instance {instance_id!r} is member {holder}")
+                raise FencedInstance(
+                    f"instance id {instance_id!r} belongs to member {holder}, not to {member_id}"
+                )
         if member_id not in self.members:
             raise UnknownMember(f"group {self.group_id!r} has no member {member_id!r}")
         return self.members[member_id]
 
     def topics_of(self, member: ConsumerMember) -> frozenset[str]:
-        """The names that a member subscribes to, whether there are such topics or not."""
+        """Return the topic names that the member subscribes to; topics need not exist."""
         if member.expression is None:
             return member.topics
         return member.topics | self.resolved.get(member.expression, frozenset())
@@ -182,33 +183,34 @@ class ConsumerGroup:
         return {each.expression for each in self.members.values() if each.expression is not None}
 
     def preferred_assignor(self) -> str | None:
-        """The assignor that most members ask for; None if there is no one such."""
-        asked = Counter(each.assignor for each in self.members.values() if each.assignor is not None)
-        most = [name for name, votes in asked.items() if votes == max(asked.values())]
+        """Return the assignor that most members request; None if none is requested, or at a tie."""
+        votes = Counter(each.assignor for each in self.members.values() if each.assignor is not None)
+        most = [name for name, count in votes.items() if count == max(votes.values())]
         return most[0] if len(most) == 1 else None
 
     def classic_members(self) -> list[ConsumerMember]:
         return [member for member in self.members.values() if member.classic is not None]
 
     def classic_epoch(self) -> int:
-        """The epoch that classic members are to be at.
+        """Return the epoch that classic members have to reach.
 
-        It is the target's, because a consumer's heartbeat makes the next target, and before that there is
-        nothing to join again for. Where no consumer is expected, a classic member that joins again makes it.
+        It is the target's epoch: the next heartbeat of a consumer member computes the next target, and
+        before that a classic member need not rejoin. Without an active consumer member it is the group
+        epoch, and the next classic member that rejoins computes the target.
         """
         if self.epoch == self.target_epoch:
             return self.epoch
-        here = (each for each in self.members.values() if each.epoch != LEAVING_FOR_A_WHILE)
-        return self.target_epoch if any(each.classic is None for each in here) else self.epoch
+        active = (each for each in self.members.values() if each.epoch != LEAVE_GROUP_STATIC_MEMBER_EPOCH)
+        return self.target_epoch if any(each.classic is None for each in active) else self.epoch
 
     def supports_classic(self, protocols: Sequence[tuple[str, bytes]]) -> bool:
-        """Whether a member that speaks `protocols` has one in common with all classic members."""
+        """Return whether every classic member supports one of `protocols`."""
         classic = self.classic_members()
         known = Counter(name for each in classic if each.classic for name, _ in each.classic.protocols)
         return any(known[name] == len(classic) for name, _ in protocols)
 
     def waits_for_others(self, member: ConsumerMember) -> bool:
-        """Whether somebody still has what this member is to have."""
+        """Return whether another member still owns a partition of this member's target."""
         target = self.target.get(member.member_id, {})
         return any(
             (topic_id, partition) in self.owners
@@ -217,12 +219,15 @@ class ConsumerGroup:
         )
 
     def check_commit(self, member_id: str, epoch: int, version: int) -> None:
-        """Raise unless offsets may be committed by this member, or by somebody who is none."""
+        """Raise unless the member may commit offsets, or the group is empty and the request names none."""
         if epoch < 0 and self.is_empty:
             return
         member = self.member(member_id)
         if member.classic is None and version < _COMMIT_WITH_EPOCH:
-            raise UnsupportedByGroup(f"members of {self.group_id!r} commit with OffsetCommit v9 or newer")
+            raise UnsupportedByGroup(
+                f"OffsetCommit v{version} has no member epoch: consumer group {self.group_id!r} "
+                f"needs v{_COMMIT_WITH_EPOCH} or later"
+            )
         self._check_epoch(member, epoch)
 
     def check_fetch(self, member_id: str | None, epoch: int) -> None:
@@ -232,23 +237,23 @@ class ConsumerGroup:
     def _check_epoch(self, member: ConsumerMember, epoch: int) -> None:
         if epoch != member.epoch:
             kind = StaleMemberEpoch if member.classic is None else IllegalGeneration
-            raise kind(f"member {member.member_id} is at epoch {member.epoch}, not {epoch}")
+            raise kind(f"member {member.member_id} is at epoch {member.epoch}, the request names {epoch}")
 
     def check_delete(self) -> None:
         if not self.is_empty:
             raise GroupNotEmpty(f"group {self.group_id!r} has {len(self.members)} members")
 
     def check_delete_offsets(self) -> None:
-        """Offsets of topics that nobody subscribes to can always go."""
+        """Do nothing: offsets of topics without subscribers can always be deleted."""
 
-    def offsets_age_from(self, committed_ms: int) -> int | None:
+    def offset_expiration_base_ms(self, committed_ms: int) -> int | None:
         return committed_ms
 
     # -- records -------------------------------------------------------------------------------
 
     def tombstones(self) -> list[GroupRecord]:
-        """What makes the group be forgotten; members before the group, so that no half of one is left."""
-        gone: list[Message] = [
+        """Return the tombstones that delete the group; the group's own comes last."""
+        keys: list[Message] = [
             *(
                 ConsumerGroupCurrentMemberAssignmentKey(group=self.group_id, member_id=m)
                 for m in self.members
@@ -262,10 +267,10 @@ class ConsumerGroup:
             ),
             ConsumerGroupMetadataKey(group=self.group_id),
         ]
-        return [GroupRecord(key, None) for key in gone]
+        return [GroupRecord(key, None) for key in keys]
 
     def apply(self, key: Message, value: Message | None) -> None:
-        """Be as the record says."""
+        """Change the state as the record says."""
         match key:
             case ConsumerGroupMetadataKey():
                 assert isinstance(value, ConsumerGroupMetadataValue), "a group's tombstone removes the group"
@@ -309,7 +314,7 @@ class ConsumerGroup:
             assignor=value.server_assignor,
             classic=None
             if classic is None
-            else ClassicTraits(
+            else ClassicMetadata(
                 classic.session_timeout_ms,
                 tuple((each.name, each.metadata) for each in classic.supported_protocols),
             ),
@@ -344,11 +349,11 @@ class ConsumerGroup:
                 del self.owners[owned]
 
 
-# -- records of one thing each -----------------------------------------------------------------
+# -- constructors of records -------------------------------------------------------------------
 
 
-def first_records(group_id: str) -> list[GroupRecord]:
-    """A group as it begins: at epoch 1, because a member's epoch 0 says that it joins."""
+def initial_group_records(group_id: str) -> list[GroupRecord]:
+    """Return the records of a new group, at epoch 1: a member epoch of 0 in a request means joining."""
     return [epoch_record(group_id, 1, 0), target_epoch_record(group_id, 1)]
 
 
@@ -368,7 +373,7 @@ def target_record(group_id: str, member_id: str, assignment: Assignment) -> Grou
 
 
 def member_record(group_id: str, member: ConsumerMember) -> GroupRecord:
-    """What a member is and wants."""
+    """Return the record of a member's subscription and other metadata."""
     classic = None
     if member.classic is not None:
         classic = ClassicMemberMetadata(
@@ -392,7 +397,7 @@ def member_record(group_id: str, member: ConsumerMember) -> GroupRecord:
 
 
 def current_record(group_id: str, member: ConsumerMember) -> GroupRecord:
-    """What a member has, and how far it has come."""
+    """Return the record of a member's current assignment, epoch and state."""
     value = ConsumerGroupCurrentMemberAssignmentValue(
         member_epoch=member.epoch,
         previous_member_epoch=member.previous_epoch,
@@ -407,7 +412,7 @@ def current_record(group_id: str, member: ConsumerMember) -> GroupRecord:
 def expression_record(
     group_id: str, expression: str, topics: frozenset[str] | None, version: int, now_ms: int
 ) -> GroupRecord:
-    """The topics that an expression means; without any, that nobody subscribes to it any more."""
+    """Return the record of the topics that match `expression`; a tombstone if `topics` is None."""
     key = ConsumerGroupRegularExpressionKey(group=group_id, regular_expression=expression)
     if topics is None:
         return GroupRecord(key, None)
@@ -415,8 +420,8 @@ def expression_record(
     return GroupRecord(key, value)
 
 
-def departure_records(group_id: str, member_id: str) -> list[GroupRecord]:
-    """A member is gone: what it has, what it was to have, and last of all itself."""
+def member_tombstones(group_id: str, member_id: str) -> list[GroupRecord]:
+    """Return the tombstones of a member's current assignment, target assignment and metadata."""
     return [
         GroupRecord(ConsumerGroupCurrentMemberAssignmentKey(group=group_id, member_id=member_id), None),
         GroupRecord(ConsumerGroupTargetAssignmentMemberKey(group=group_id, member_id=member_id), None),

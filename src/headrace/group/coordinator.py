@@ -1,15 +1,15 @@
-"""The coordinator of the groups that one partition of `__consumer_offsets` holds.
+"""The group coordinator: the groups and offsets of one partition of `__consumer_offsets`.
 
-It has two verbs. A decision answers a request: it says what to write and whom to answer, and changes nothing
-that is written down. `apply` takes one record in; it is all that happens when a broker reads the
-partition after a crash, and happens to every record on any other day. So both days end alike.
+A request (or a deadline, `expire`) leads to a decision: the records to append and the replies to send. It
+changes no durable state. `apply` changes durable state as one record says. The same `apply` replays the
+partition after a failover, so a replay ends in the same state as the original run.
 
-    decision = coordinator.join(join, waiter, now_ms)     # or the time is up: coordinator.expire(now_ms)
+    decision = coordinator.join(join, waiter, now_ms)     # or, for deadlines: coordinator.expire(now_ms)
     ... append decision.records ...
     for record in decision.records: coordinator.apply(record)
-    ... once they are committed, give everybody in decision.replies an answer ...
+    ... once the records are committed, send decision.replies ...
 
-Who waits, and until when, is not written down and changes at once.
+Waiting requests and deadlines are not durable: a decision changes them immediately.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -24,14 +24,14 @@ from headrace.group.classic import ClassicGroup
 from headrace.group.classic_members import ClassicMembers
 from headrace.group.classic_protocol import ClassicProtocolMachine, Join, Leaving, Sync
 from headrace.group.consumer import (
-    LEAVING,
-    LEAVING_FOR_A_WHILE,
+    LEAVE_GROUP_MEMBER_EPOCH,
+    LEAVE_GROUP_STATIC_MEMBER_EPOCH,
     ConsumerGroup,
-    departure_records,
-    first_records,
+    initial_group_records,
+    member_tombstones,
 )
-from headrace.group.consumer_protocol import ConsumerProtocolMachine, Draft, Heartbeat, HeartbeatResult
-from headrace.group.decision import Decision, Timed, Timer
+from headrace.group.consumer_protocol import ConsumerProtocolMachine, GroupUpdate, Heartbeat, HeartbeatResult
+from headrace.group.decision import Decision, Timer, TimerKind
 from headrace.group.errors import (
     GroupIdNotFound,
     IllegalGeneration,
@@ -58,26 +58,26 @@ from headrace.group.records import (
 from headrace.group.topics import Topics
 
 Group = ClassicGroup | ConsumerGroup
-_PREFIX_CHARS = 255  # of a client's id or an instance's, in the id of a member
-_KNOWS_GROUP_ID_NOT_FOUND = 9  # the first version of OffsetCommit whose clients do
+_PREFIX_CHARS = 255  # how much of the client id or instance id a member id begins with
+_GROUP_ID_NOT_FOUND_SINCE = 9  # the first OffsetCommit version that may return GROUP_ID_NOT_FOUND
 
 
 class Commit(NamedTuple):
-    """An OffsetCommit, without those partitions that cannot be committed."""
+    """An OffsetCommit, without the partitions that the handler has refused already."""
 
     group_id: str
     member_id: str
     instance_id: str | None
-    generation: int  # or the member's epoch
+    generation: int  # in a consumer group, the member epoch
     offsets: Sequence[tuple[str, int, Committed]]
     version: int
 
 
 class GroupCoordinator:
-    """Groups, their offsets, and when something is due.
+    """Groups, their committed offsets and their deadlines.
 
-    `new_id` makes an id that nobody has. `timeouts` is what consumer groups have set for themselves, by
-    their ids; whoever owns it may change it at any time.
+    `new_id` returns a unique id. `timeouts` are the timeouts that consumer groups override, by group id;
+    the owner of the mapping may change it at any time.
     """
 
     def __init__(
@@ -101,19 +101,19 @@ class GroupCoordinator:
         self.limits = limits
 
     def use(self, limits: GroupLimits) -> None:
-        """Keep to other limits from now on."""
+        """Replace the limits; they apply from the next request on."""
         self.limits = self._classic.limits = self._consumer.limits = limits
 
     # -- the classic protocol ------------------------------------------------------------------
 
     def join(self, join: Join, waiter: Waiter, now_ms: int) -> Decision:
-        """JoinGroup: the answer comes when the group is ready for it."""
+        """JoinGroup: the reply is sent when the rebalance completes the join phase."""
         _check_group_id(join.group_id)
         limits = self.limits
         if not limits.min_session_timeout_ms <= join.session_timeout_ms <= limits.max_session_timeout_ms:
             raise InvalidSessionTimeout(
-                f"a session timeout of {join.session_timeout_ms} ms is not between "
-                f"{limits.min_session_timeout_ms} and {limits.max_session_timeout_ms}"
+                f"session timeout {join.session_timeout_ms} ms is not between "
+                f"{limits.min_session_timeout_ms} and {limits.max_session_timeout_ms} ms"
             )
         decision = Decision(now_ms)
         group = self.groups.get(join.group_id)
@@ -127,9 +127,11 @@ class GroupCoordinator:
             group = None
         if group is None:
             if join.member_id:
-                raise UnknownMember(f"there is no group {join.group_id!r}")
+                raise UnknownMember(f"group {join.group_id!r} does not exist")
             if not join.protocol_type or not join.protocols:
-                raise InconsistentProtocol("whoever joins a group has to name a protocol")
+                raise InconsistentProtocol(
+                    f"the first member of group {join.group_id!r} names no protocol type or no protocols"
+                )
             group = ClassicGroup(join.group_id)
             self.groups[join.group_id] = group
         self._classic.join(group, join, waiter, decision)
@@ -139,24 +141,22 @@ class GroupCoordinator:
         self, group: ConsumerGroup, join: Join, waiter: Waiter, decision: Decision
     ) -> None:
         had_others = len(group.classic_members()) < len(group.members)
-        draft = self._classic_members.join(group, join, self.topics, waiter, decision)
-        left = draft.group
-        if had_others and len(left.classic_members()) == len(left.members) and self._may_downgrade(left):
-            # A static member has come back as a classic one, and was the last that was not.
-            decision.records.extend(downgrade(left, self.topics, decision.now_ms))
-            for member_id in left.members:
-                self.deadlines.clear(Timer(Timed.RESYNC, group.group_id, member_id))
-                self.deadlines.clear(Timer(Timed.REJOIN, group.group_id, member_id))
+        update = self._classic_members.join(group, join, self.topics, waiter, decision)
+        joined = update.group
+        all_classic = len(joined.classic_members()) == len(joined.members)
+        if had_others and all_classic and self._may_downgrade(len(joined.members)):
+            # The last member with the consumer protocol was static, and has rejoined with the classic one.
+            self._downgrade(joined, decision)
 
     def sync(self, sync: Sync, waiter: Waiter, now_ms: int) -> Decision:
-        """SyncGroup: the answer comes when the leader has said who reads what."""
+        """SyncGroup: the reply is sent when the leader's assignment is committed."""
         _check_group_id(sync.group_id)
         decision = Decision(now_ms)
         group = self._member_group(sync.group_id)
         if isinstance(group, ClassicGroup):
-            if Timer(Timed.REBALANCE, sync.group_id) in self.deadlines:
-                # It was a consumer group a moment ago: what its members are to have, others may still have.
-                raise RebalanceInProgress(f"group {sync.group_id!r} comes together anew")
+            if Timer(TimerKind.REBALANCE, sync.group_id) in self.deadlines:
+                # The group was just downgraded: other members may still own parts of the target assignment.
+                raise RebalanceInProgress(f"group {sync.group_id!r} is rebalancing: rejoin")
             self._classic.sync(group, sync, waiter, decision)
         else:
             self._classic_members.sync(group, sync, self.topics, waiter, decision)
@@ -165,19 +165,19 @@ class GroupCoordinator:
     def heartbeat(
         self, group_id: str, member_id: str, instance_id: str | None, generation: int, now_ms: int
     ) -> None:
-        """Heartbeat: nothing is written, so there is no decision to carry out."""
+        """Heartbeat: raise RebalanceInProgress if the member has to rejoin. No record is written."""
         _check_group_id(group_id)
         group = self._member_group(group_id)
         machine = self._classic if isinstance(group, ClassicGroup) else self._classic_members
         machine.heartbeat(group, member_id, instance_id, generation, now_ms)  # type: ignore[arg-type]
 
     def leave(self, group_id: str, leaving: Sequence[Leaving], now_ms: int) -> Decision:
-        """LeaveGroup: the answer is one error, or None, for each."""
+        """LeaveGroup: the answer has one error or None for each member."""
         _check_group_id(group_id)
         decision = Decision(now_ms)
         group = self.groups.get(group_id)
         if group is None:
-            decision.answer = [UnknownMember(f"there is no group {group_id!r}") for _ in leaving]
+            decision.answer = [UnknownMember(f"group {group_id!r} does not exist") for _ in leaving]
         elif isinstance(group, ClassicGroup):
             decision.answer = self._classic.leave(group, leaving, decision)
         else:
@@ -187,17 +187,17 @@ class GroupCoordinator:
     def _member_group(self, group_id: str) -> Group:
         group = self.groups.get(group_id)
         if group is None:
-            raise UnknownMember(f"there is no group {group_id!r}")
+            raise UnknownMember(f"group {group_id!r} does not exist")
         return group
 
     # -- the consumer protocol -----------------------------------------------------------------
 
     def consumer_heartbeat(self, beat: Heartbeat, now_ms: int) -> Decision:
-        """ConsumerGroupHeartbeat: joins, stays, moves on, or leaves; the answer is a `HeartbeatResult`."""
+        """ConsumerGroupHeartbeat: join, reconcile or leave; the answer is a `HeartbeatResult`."""
         self._consumer.check(beat)
         decision = Decision(now_ms)
         group = self.groups.get(beat.group_id)
-        if beat.epoch in {LEAVING, LEAVING_FOR_A_WHILE}:
+        if beat.epoch in {LEAVE_GROUP_MEMBER_EPOCH, LEAVE_GROUP_STATIC_MEMBER_EPOCH}:
             decision.answer = self._leave_consumer_group(beat, decision)
         elif beat.epoch == 0 and not isinstance(group, ConsumerGroup):
             decision.answer = self._begin_consumer_group(group, beat, decision)
@@ -209,8 +209,8 @@ class GroupCoordinator:
     def _leave_consumer_group(self, beat: Heartbeat, decision: Decision) -> HeartbeatResult:
         group = self._consumer_group(beat.group_id)
         member = group.member(beat.member_id, beat.instance_id)
-        if beat.epoch == LEAVING_FOR_A_WHILE:
-            self._consumer.step_out(group, member, decision)
+        if beat.epoch == LEAVE_GROUP_STATIC_MEMBER_EPOCH:
+            self._consumer.leave_as_static_member(group, member, decision)
         else:
             self._fence(group, member.member_id, decision)
         return HeartbeatResult(member.member_id, beat.epoch, 0)
@@ -218,10 +218,10 @@ class GroupCoordinator:
     def _begin_consumer_group(
         self, classic: ClassicGroup | None, beat: Heartbeat, decision: Decision
     ) -> HeartbeatResult:
-        """The first member of a consumer group; a classic group of the name becomes one, if it can."""
+        """Create a consumer group for its first member, or upgrade the classic group of that name."""
         group = ConsumerGroup(beat.group_id)
         if classic is None or not classic.members:
-            beginning = first_records(beat.group_id)
+            beginning = initial_group_records(beat.group_id)
         else:
             self._check_upgrade(classic)
             beginning = upgrade(classic, self.topics)
@@ -232,9 +232,11 @@ class GroupCoordinator:
             group.apply(record.key, record.value)
         answer = self._consumer.heartbeat(group, beat, self.topics, decision)
         if classic is not None:
-            again = RebalanceInProgress(f"group {beat.group_id!r} is a consumer group now")
-            self._classic.dismiss(classic, again, decision)
-            self._consumer.restart(group, decision.now_ms)
+            upgraded = RebalanceInProgress(
+                f"group {beat.group_id!r} was upgraded to a consumer group: rejoin"
+            )
+            self._classic.cancel(classic, upgraded, decision)
+            self._consumer.schedule_session_timeouts(group, decision.now_ms)
         return answer
 
     def _check_upgrade(self, group: ClassicGroup) -> None:
@@ -245,57 +247,59 @@ class GroupCoordinator:
             and len(group.members) <= limits.consumer_max_size
         ):
             raise GroupIdNotFound(
-                f"classic group {group.group_id!r} cannot be upgraded while it has these members"
+                f"group {group.group_id!r} is a classic group with members and cannot be upgraded "
+                "(group.consumer.migration.policy, protocol type or group.consumer.max.size)"
             )
 
-    def _may_downgrade(self, group: ConsumerGroup) -> bool:
-        return self.limits.may_downgrade and 0 < len(group.members) <= self.limits.max_size
+    def _may_downgrade(self, members: int) -> bool:
+        return self.limits.may_downgrade and 0 < members <= self.limits.max_size
 
-    def _is_last_of_its_kind(self, group: ConsumerGroup, leaving: str) -> bool:
-        """Whether all that stay, and some do, speak the classic protocol."""
-        others = [member for member in group.members.values() if member.member_id != leaving]
-        member = group.members.get(leaving)
+    def _removal_triggers_downgrade(self, group: ConsumerGroup, member_id: str) -> bool:
+        """Return whether `member_id` is the only member with the consumer protocol among classic members."""
+        others = [member for member in group.members.values() if member.member_id != member_id]
+        member = group.members.get(member_id)
         return (
-            bool(others)
-            and member is not None
+            member is not None
             and member.classic is None
             and all(other.classic is not None for other in others)
-            and self.limits.may_downgrade
-            and len(others) <= self.limits.max_size
+            and self._may_downgrade(len(others))
         )
 
     def _fence(self, group: ConsumerGroup, member_id: str, decision: Decision) -> None:
-        """Remove a member; if only classic ones are left, theirs is a classic group again."""
-        if not self._is_last_of_its_kind(group, member_id):
+        """Remove a member; downgrade the group if only classic members remain."""
+        if not self._removal_triggers_downgrade(group, member_id):
             self._consumer.remove(group, [member_id], decision)
             return
-        # Its generation is the group's epoch as it is: those who stay are at it, and their heartbeats fit.
-        draft = Draft(group, decision)
-        draft.write(*departure_records(group.group_id, member_id))
-        self._consumer.forget(group.group_id, member_id)
-        left = draft.group
-        decision.records.extend(downgrade(left, self.topics, decision.now_ms))
-        for other in left.members:
-            self.deadlines.clear(Timer(Timed.REJOIN, group.group_id, other))
-            self.deadlines.clear(Timer(Timed.RESYNC, group.group_id, other))
-        self.deadlines.set(Timer(Timed.REBALANCE, group.group_id), decision.now_ms)
+        # The group epoch does not change: it becomes the generation, and the heartbeats of the remaining
+        # members name it already.
+        update = GroupUpdate(group, decision)
+        update.write(*member_tombstones(group.group_id, member_id))
+        self._consumer.cancel_timers(group.group_id, member_id)
+        self._downgrade(update.group, decision)
+        self.deadlines.set(Timer(TimerKind.REBALANCE, group.group_id), decision.now_ms)
+
+    def _downgrade(self, group: ConsumerGroup, decision: Decision) -> None:
+        decision.records.extend(downgrade(group, self.topics, decision.now_ms))
+        for member_id in group.members:
+            self.deadlines.clear(Timer(TimerKind.REJOIN, group.group_id, member_id))
+            self.deadlines.clear(Timer(TimerKind.RESYNC, group.group_id, member_id))
 
     def _consumer_group(self, group_id: str) -> ConsumerGroup:
         group = self.groups.get(group_id)
         if not isinstance(group, ConsumerGroup):
-            raise GroupIdNotFound(f"there is no consumer group {group_id!r}")
+            raise GroupIdNotFound(f"consumer group {group_id!r} does not exist")
         return group
 
     # -- offsets -------------------------------------------------------------------------------
 
     def commit(self, commit: Commit, now_ms: int) -> Decision:
-        """OffsetCommit: refused as a whole, or written as a whole."""
+        """OffsetCommit: commit all offsets, or raise and commit none."""
         decision = Decision(now_ms)
         group = self.groups.get(commit.group_id)
         if group is None:
             if commit.generation >= 0:
-                kind = GroupIdNotFound if commit.version >= _KNOWS_GROUP_ID_NOT_FOUND else IllegalGeneration
-                raise kind(f"there is no group {commit.group_id!r}")
+                kind = GroupIdNotFound if commit.version >= _GROUP_ID_NOT_FOUND_SINCE else IllegalGeneration
+                raise kind(f"group {commit.group_id!r} does not exist")
         elif isinstance(group, ClassicGroup):
             group.check_commit(commit.member_id, commit.instance_id, commit.generation)
             self._classic.keep_alive(group, commit.member_id, now_ms)
@@ -308,43 +312,43 @@ class GroupCoordinator:
         return decision
 
     def check_fetch(self, group_id: str, member_id: str | None, epoch: int) -> None:
-        """Raise unless this member may read the group's offsets; who says it is no member always may."""
+        """Raise unless the member may fetch the group's offsets; a request without a member always may."""
         group = self.groups.get(group_id)
         if isinstance(group, ConsumerGroup):
             group.check_fetch(member_id, epoch)
 
-    def delete_offsets(self, group_id: str, places: Sequence[tuple[str, int]], now_ms: int) -> Decision:
-        """OffsetDelete: the answer is the set of topics that the group subscribes to, and so keeps."""
+    def delete_offsets(self, group_id: str, partitions: Sequence[tuple[str, int]], now_ms: int) -> Decision:
+        """OffsetDelete: the answer is the set of topics that the group subscribes to and therefore keeps."""
         _check_group_id(group_id)
-        group = self._known(group_id)
+        group = self._existing_group(group_id)
         group.check_delete_offsets()
         decision = Decision(now_ms)
-        decision.answer = {topic for topic, _ in places if group.is_subscribed(topic)}
+        decision.answer = {topic for topic, _ in partitions if group.is_subscribed(topic)}
         decision.records = [
             offset_tombstone(group_id, topic, partition)
-            for topic, partition in places
+            for topic, partition in partitions
             if topic not in decision.answer and self.offsets.get(group_id, topic, partition) is not None
         ]
         return decision
 
     def delete_group(self, group_id: str, now_ms: int) -> Decision:
-        """DeleteGroups: forget an empty group with its offsets."""
-        group = self._known(group_id)
+        """DeleteGroups: delete an empty group and its offsets."""
+        group = self._existing_group(group_id)
         group.check_delete()
         return Decision(now_ms, records=[*self.offsets.tombstones(group_id), *_tombstones(group)])
 
-    def _known(self, group_id: str) -> Group:
+    def _existing_group(self, group_id: str) -> Group:
         group = self.groups.get(group_id)
         if group is None:
-            raise GroupIdNotFound(f"there is no group {group_id!r}")
+            raise GroupIdNotFound(f"group {group_id!r} does not exist")
         return group
 
     def forget_topic(self, name: str, now_ms: int) -> Decision:
-        """The topic is gone: its offsets go too, so that a new topic of the name begins anew."""
-        return Decision(now_ms, records=[offset_tombstone(*place) for place in self.offsets.of_topic(name)])
+        """Delete all offsets of a deleted topic, so that a new topic of that name has none."""
+        return Decision(now_ms, records=[offset_tombstone(*key) for key in self.offsets.of_topic(name)])
 
     def expire_offsets(self, now_ms: int) -> Decision:
-        """Forget offsets that nobody has needed for so long, and groups that have nothing else."""
+        """Delete offsets older than offsets.retention.minutes, and empty groups that have no offsets left."""
         decision = Decision(now_ms)
         for group_id, group in self.groups.items():
             expired = [
@@ -353,12 +357,13 @@ class GroupCoordinator:
                 if not group.is_subscribed(topic) and self._has_expired(group, committed, now_ms)
             ]
             decision.records.extend(expired)
-            if group.is_empty and len(expired) == len(self.offsets.of(group_id)) and _has_nobody(group):
+            has_pending = isinstance(group, ClassicGroup) and bool(group.pending)
+            if group.is_empty and not has_pending and len(expired) == len(self.offsets.of(group_id)):
                 decision.records.extend(_tombstones(group))
         return decision
 
     def _has_expired(self, group: Group, committed: Committed, now_ms: int) -> bool:
-        since = group.offsets_age_from(committed.committed_ms)
+        since = group.offset_expiration_base_ms(committed.committed_ms)
         if since is None:
             return False
         if committed.expires_ms != -1:
@@ -368,10 +373,10 @@ class GroupCoordinator:
     # -- time ----------------------------------------------------------------------------------
 
     def expire(self, now_ms: int) -> Iterator[Decision]:
-        """What time has decided by now. Each has to be carried out before the next is asked for."""
+        """Yield one decision for each passed deadline. Apply each decision before requesting the next."""
         for timer in self.deadlines.due(now_ms):
             if timer in self.deadlines:
-                continue  # what was due before it has moved it on
+                continue  # an earlier decision of this loop has extended the deadline
             decision = Decision(now_ms)
             group = self.groups.get(timer.group_id)
             if isinstance(group, ClassicGroup):
@@ -381,27 +386,29 @@ class GroupCoordinator:
             yield decision
 
     def _expire_classic(self, timer: Timer, group: ClassicGroup, decision: Decision) -> None:
-        if timer.what is Timed.SESSION:
-            self._classic.session_is_over(group, timer.member_id, decision)
-        elif timer.what is Timed.JOIN:
-            self._classic.join_time_is_up(group, decision)
-        elif timer.what is Timed.SYNC:
-            self._classic.sync_time_is_up(group, decision)
-        elif timer.what is Timed.REBALANCE:
-            self._classic.begin_rebalance(group, decision)
+        if timer.kind is TimerKind.SESSION:
+            self._classic.expire_session(group, timer.member_id, decision)
+        elif timer.kind is TimerKind.JOIN:
+            self._classic.expire_join(group, decision)
+        elif timer.kind is TimerKind.SYNC:
+            self._classic.expire_sync(group, decision)
+        elif timer.kind is TimerKind.REBALANCE:
+            self._classic.prepare_rebalance(group, decision)
 
     def start(self, now_ms: int) -> None:
-        """All records are read: from now on members are expected to be heard from."""
+        """Start the session timeouts of all members once the partition is loaded."""
         for group in self.groups.values():
             machine = self._classic if isinstance(group, ClassicGroup) else self._consumer
-            machine.restart(group, now_ms)  # type: ignore[arg-type]
+            machine.schedule_session_timeouts(group, now_ms)  # type: ignore[arg-type]
 
     def stop(self, now_ms: int) -> Decision:
-        """Another broker coordinates these groups from now on: whoever waits is told to look for it."""
+        """Answer all waiting requests with NOT_COORDINATOR: another broker is the coordinator now."""
         decision = Decision(now_ms)
         for group in self.groups.values():
             if isinstance(group, ClassicGroup):
-                self._classic.dismiss(group, NotCoordinator("the coordinator has moved"), decision)
+                self._classic.cancel(
+                    group, NotCoordinator("the group coordinator has moved (NOT_COORDINATOR)"), decision
+                )
         return decision
 
     # -- records -------------------------------------------------------------------------------
@@ -452,7 +459,7 @@ class GroupCoordinator:
         group.apply(value)
 
     def _drop(self, group_id: str) -> None:
-        """The group is gone; offsets that are left belong to a group that has nothing but them."""
+        """Delete the group; remaining offsets belong to an empty group from now on."""
         del self.groups[group_id]
         if self.offsets.of(group_id):
             self.groups[group_id] = ClassicGroup(group_id)
@@ -460,12 +467,8 @@ class GroupCoordinator:
 
 def _check_group_id(group_id: str) -> None:
     if not group_id:
-        raise InvalidGroupId("a group must have a name")
+        raise InvalidGroupId("the group id is empty")
 
 
 def _tombstones(group: Group) -> list[GroupRecord]:
     return [group.tombstone()] if isinstance(group, ClassicGroup) else group.tombstones()
-
-
-def _has_nobody(group: Group) -> bool:
-    return not (isinstance(group, ClassicGroup) and group.pending)

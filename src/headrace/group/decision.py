@@ -1,4 +1,4 @@
-"""What the coordinator of groups decides: its replies, and the names of its deadlines."""
+"""The replies and timers of the group coordinator."""
 
 from collections.abc import Sequence
 from enum import Enum
@@ -50,8 +50,8 @@ Answer = Joined | Synced | CoordinatorError
 Decision: TypeAlias = CoordinatorDecision[GroupRecord]
 
 
-class Timed(Enum):
-    """What happens when a deadline passes."""
+class TimerKind(Enum):
+    """The timers of a group. The value says what happens when the timer expires."""
 
     SESSION = "a member without a heartbeat is removed"
     REBALANCE = "a classic group that was a consumer group rebalances"
@@ -65,6 +65,6 @@ class Timed(Enum):
 class Timer(NamedTuple):
     """The key of a deadline."""
 
-    what: Timed
+    kind: TimerKind
     group_id: str
     member_id: str = ""

@@ -1,4 +1,4 @@
-"""Refusals of groups. Each becomes an error code in a response, and the request has changed nothing."""
+"""Errors of the group coordinator. Each becomes an error code in a response; the request changes nothing."""
 
 from typing import Self
 
@@ -7,11 +7,15 @@ from headrace.protocol.errors import ErrorCode
 
 
 class GroupError(CoordinatorError):
-    """A group refuses a request."""
+    """The group coordinator refuses a request. The message ends with Kafka's name of the error."""
 
     member_id: str | None = None  # for the response to a JoinGroup, if it differs from the request's
 
+    def __init__(self, message: str) -> None:
+        super().__init__(f"{message} ({self.code.name})")
+
     def of(self, member_id: str) -> Self:
+        """Set the member id of the response, and return the error."""
         self.member_id = member_id
         return self
 
@@ -45,18 +49,18 @@ class GroupTooLarge(GroupError):
 
 
 class UnknownMember(GroupError):
-    """The group has no such member: the client joins again."""
+    """The group has no such member: the client rejoins with an empty member id."""
 
     code = ErrorCode.UNKNOWN_MEMBER_ID
 
 
 class MemberIdRequired(GroupError):
-    """A new member joins again with the id from this response, and only then becomes a member."""
+    """A new member has to rejoin with the member id of this response."""
 
     code = ErrorCode.MEMBER_ID_REQUIRED
 
     def __init__(self, member_id: str) -> None:
-        super().__init__(f"join again with member id {member_id} (MEMBER_ID_REQUIRED)")
+        super().__init__(f"rejoin with member id {member_id}")
         self.of(member_id)
 
 

@@ -1,4 +1,4 @@
-"""Turning a classic group into a consumer group and back, with its members in it."""
+"""Upgrade of a classic group with members to a consumer group, and downgrade back."""
 
 from collections.abc import Sequence
 
@@ -6,7 +6,7 @@ from headrace.group.assignors import Assignment
 from headrace.group.classic import CONSUMER, ClassicGroup, ClassicMember, State
 from headrace.group.classic_members import read_subscription, write_assignment
 from headrace.group.consumer import (
-    ClassicTraits,
+    ClassicMetadata,
     ConsumerGroup,
     ConsumerMember,
     current_record,
@@ -23,10 +23,10 @@ from headrace.protocol.errors import ProtocolError
 
 
 def upgrade(group: ClassicGroup, topics: Topics) -> list[GroupRecord]:
-    """The records that make a consumer group of a classic one: every member keeps what it was assigned.
+    """Return the records that upgrade a classic group; every member keeps its assignment.
 
-    The group's epoch, its target's and every member's are its generation, if that has begun. Members that
-    were joining or syncing join again, and only then move on.
+    The group epoch, the target's epoch and all member epochs are the generation, at least 1. Members that
+    were joining or syncing rejoin first and reconcile then.
     """
     group_id, epoch = group.group_id, max(group.generation, 1)
     members = [_upgraded(group, member, topics, epoch) for member in group.members.values()]
@@ -40,15 +40,15 @@ def upgrade(group: ClassicGroup, topics: Topics) -> list[GroupRecord]:
 
 
 def _digest(members: Sequence[ConsumerMember], topics: Topics) -> int:
-    """The hash of the topics that they read; none if they read less, so that they are assigned the rest."""
+    """Return the hash of the subscribed topics; 0 if a partition is unassigned, to force a new target."""
     subscribed = {name for member in members for name in member.topics if name in topics.by_name}
-    wanted = {
+    partitions = {
         (topics.by_name[name].topic_id, number)
         for name in subscribed
         for number in range(topics.by_name[name].partitions)
     }
     assigned = {owned for member in members for owned in member.owns()}
-    return topics.digest(subscribed) if wanted <= assigned else 0
+    return topics.digest(subscribed) if partitions <= assigned else 0
 
 
 def _upgraded(group: ClassicGroup, member: ClassicMember, topics: Topics, epoch: int) -> ConsumerMember:
@@ -56,7 +56,9 @@ def _upgraded(group: ClassicGroup, member: ClassicMember, topics: Topics, epoch:
         subscription = read_subscription(member.protocols)
         assigned = _read_assigned(member.assignment, topics)
     except (ProtocolError, InconsistentProtocol) as error:
-        raise GroupIdNotFound(f"classic group {group.group_id!r} cannot be upgraded: {error}") from error
+        raise GroupIdNotFound(
+            f"group {group.group_id!r} is a classic group and cannot be upgraded: {error}"
+        ) from error
     return ConsumerMember(
         member_id=member.member_id,
         instance_id=member.instance_id,
@@ -65,7 +67,7 @@ def _upgraded(group: ClassicGroup, member: ClassicMember, topics: Topics, epoch:
         client_host=member.client_host,
         topics=frozenset(subscription.topics),
         rebalance_timeout_ms=member.rebalance_timeout_ms,
-        classic=ClassicTraits(member.session_timeout_ms, tuple(member.protocols)),
+        classic=ClassicMetadata(member.session_timeout_ms, tuple(member.protocols)),
         epoch=epoch,
         previous_epoch=epoch,
         assigned=assigned,
@@ -77,7 +79,7 @@ def _read_assigned(assignment: bytes, topics: Topics) -> Assignment:
         return {}
     message = decode_assignment(assignment)
     if message.user_data:
-        raise InconsistentProtocol("what its assignor tells its members would be lost")
+        raise InconsistentProtocol("the assignment has user data, which the upgrade would lose")
     return {
         topics.by_name[each.topic].topic_id: frozenset(each.partitions)
         for each in message.assigned_partitions
@@ -86,13 +88,13 @@ def _read_assigned(assignment: bytes, topics: Topics) -> Assignment:
 
 
 def downgrade(group: ConsumerGroup, topics: Topics, now_ms: int) -> list[GroupRecord]:
-    """The records that make a classic group of a consumer group in which all speak the classic protocol.
+    """Return the records that downgrade a consumer group whose members all use the classic protocol.
 
-    It is stable, in a generation that is the group's epoch, and everybody has what was its target.
+    The classic group is stable, its generation is the group epoch, and its assignment is the target.
     """
     classic = ClassicGroup(group.group_id, State.STABLE, group.epoch)
     for member in group.members.values():
-        assert member.classic is not None, f"{member.member_id} does not speak the classic protocol"
+        assert member.classic is not None, f"{member.member_id} does not use the classic protocol"
         classic.add(
             ClassicMember(
                 member_id=member.member_id,

@@ -1,4 +1,4 @@
-"""How far each group has come: the offsets that were committed, by group, topic and partition."""
+"""Committed offsets, by group, topic and partition."""
 
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
@@ -7,23 +7,23 @@ from headrace.group.records import GroupRecord, OffsetCommitKey, OffsetCommitVal
 
 
 class Committed(NamedTuple):
-    """An offset as it was committed."""
+    """A committed offset."""
 
     offset: int
     leader_epoch: int
     metadata: str
     committed_ms: int
-    expires_ms: int = -1  # only clients before 2.1 say when
+    expires_ms: int = -1  # -1: by offsets.retention.minutes; only clients before 2.1 set it
 
 
 class Offsets:
-    """The committed offsets of all groups of one coordinator. Changed by records alone."""
+    """The committed offsets of all groups of one coordinator. Only records change them."""
 
     def __init__(self) -> None:
         self._groups: dict[str, dict[tuple[str, int], Committed]] = {}
 
     def of(self, group_id: str) -> Mapping[tuple[str, int], Committed]:
-        """All offsets of a group, by topic and partition."""
+        """Return all offsets of a group, by topic and partition."""
         return self._groups.get(group_id, {})
 
     def get(self, group_id: str, topic: str, partition: int) -> Committed | None:
@@ -31,9 +31,9 @@ class Offsets:
         return None if group is None else group.get((topic, partition))
 
     def apply(self, key: OffsetCommitKey, value: OffsetCommitValue | None) -> None:
-        place = (key.topic, key.partition)
+        partition = (key.topic, key.partition)
         if value is not None:
-            self._groups.setdefault(key.group, {})[place] = Committed(
+            self._groups.setdefault(key.group, {})[partition] = Committed(
                 value.offset,
                 value.leader_epoch,
                 value.metadata,
@@ -43,16 +43,16 @@ class Offsets:
             return
         group = self._groups.get(key.group)
         if group is not None:
-            group.pop(place, None)
+            group.pop(partition, None)
             if not group:
                 del self._groups[key.group]
 
     def tombstones(self, group_id: str) -> list[GroupRecord]:
-        """What makes all offsets of a group be forgotten."""
+        """Return the tombstones of all offsets of a group."""
         return [offset_tombstone(group_id, topic, partition) for topic, partition in self.of(group_id)]
 
     def of_topic(self, name: str) -> Iterator[tuple[str, str, int]]:
-        """Group, topic and partition of every offset of a topic."""
+        """Yield group, topic and partition of every offset of a topic."""
         for group_id, offsets in self._groups.items():
             for topic, partition in offsets:
                 if topic == name:

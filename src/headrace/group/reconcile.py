@@ -1,4 +1,4 @@
-"""One step of a member towards its target: what it has to give up first, and what it gets then."""
+"""Reconciliation of a member with its target assignment: first revocation, then new partitions."""
 
 from collections.abc import Collection, Mapping
 from dataclasses import replace
@@ -9,7 +9,7 @@ from headrace.group.consumer import TRANSITIONS, ConsumerMember, MemberState
 from headrace.group.errors import FencedMemberEpoch
 
 Owned = Mapping[bytes, Collection[int]]
-"""What a member says that it has."""
+"""The partitions that a member owns according to its heartbeat."""
 
 NOTHING: frozenset[int] = frozenset()
 
@@ -23,18 +23,18 @@ def reconcile(
     owned: Owned | None,
     subscribed: Collection[bytes] | None = None,
 ) -> ConsumerMember:
-    """The member after one step; the same one if there is nothing to do, or it has to give up more first.
+    """Return the member after one step; the same object if it is reconciled or still has to revoke.
 
-    `taken` is what any member has, and `owned` what this one says it has, if it says so at all. What it
-    is to give up counts as its own until it says that it is not. `subscribed` are its topics, if they
-    have just changed.
+    `taken` are the partitions that any member owns. `owned` are those that this member reports, or None.
+    A partition to revoke counts as owned until the member reports that it is not. `subscribed` are the
+    member's topics if its subscription has just changed.
     """
     if member.is_reconciled(target_epoch):
         return member
     if member.state is MemberState.UNKNOWN and (owned is None or owned):
-        raise FencedMemberEpoch(f"nobody knows how far {member.member_id} is: it has to join again")
+        raise FencedMemberEpoch(f"the state of member {member.member_id} is unknown: rejoin")
     if member.state is MemberState.UNREVOKED and _has_any(member.revoking, owned):
-        return member if subscribed is None else _without_others(member, subscribed)
+        return member if subscribed is None else _without_unsubscribed(member, subscribed)
     kept, revoked, added, waits = _compare(member, target, taken)
     if revoked and _has_any(revoked, owned):
         return _moved(member, member.epoch, MemberState.UNREVOKED, kept, revoked)
@@ -44,8 +44,8 @@ def reconcile(
     return _moved(member, target_epoch, state, kept, {})
 
 
-def _without_others(member: ConsumerMember, subscribed: Collection[bytes]) -> ConsumerMember:
-    """The member, told to give up at once what it does not subscribe to any more."""
+def _without_unsubscribed(member: ConsumerMember, subscribed: Collection[bytes]) -> ConsumerMember:
+    """Return the member with all partitions of unsubscribed topics to revoke."""
     dropped = {topic_id: held for topic_id, held in member.assigned.items() if topic_id not in subscribed}
     if not dropped:
         return member
@@ -58,29 +58,29 @@ def _without_others(member: ConsumerMember, subscribed: Collection[bytes]) -> Co
 def _compare(
     member: ConsumerMember, target: Assignment, taken: Collection[tuple[bytes, int]]
 ) -> tuple[dict[bytes, frozenset[int]], dict[bytes, frozenset[int]], dict[bytes, frozenset[int]], bool]:
-    """What stays, what goes, what comes now, and whether more comes when others have let go of it."""
+    """Return the kept, revoked and added partitions, and whether the member waits for more of them."""
     kept, revoked, added = {}, {}, {}
     waits = False
     for topic_id in member.assigned.keys() | target.keys():
-        has, shall = member.assigned.get(topic_id, NOTHING), target.get(topic_id, NOTHING)
-        if has & shall:
-            kept[topic_id] = has & shall
-        if has - shall:
-            revoked[topic_id] = has - shall
-        given_up = member.revoking.get(topic_id, NOTHING)  # by itself, so it can have it back
+        current, wanted = member.assigned.get(topic_id, NOTHING), target.get(topic_id, NOTHING)
+        if current & wanted:
+            kept[topic_id] = current & wanted
+        if current - wanted:
+            revoked[topic_id] = current - wanted
+        revoking = member.revoking.get(topic_id, NOTHING)  # owned by this member, so it can keep them
         free = frozenset(
             partition
-            for partition in shall - has
-            if (topic_id, partition) not in taken or partition in given_up
+            for partition in wanted - current
+            if (topic_id, partition) not in taken or partition in revoking
         )
-        waits = waits or len(free) < len(shall - has)
+        waits = waits or len(free) < len(wanted - current)
         if free:
             added[topic_id] = free
     return kept, revoked, added, waits
 
 
 def _has_any(assignment: Assignment, owned: Owned | None) -> bool:
-    """Whether the member still has some of it, as far as anybody knows."""
+    """Return whether the member may still own a partition of `assignment`."""
     if owned is None:
         return True
     return any(not partitions.isdisjoint(owned.get(topic, ())) for topic, partitions in assignment.items())
@@ -94,7 +94,7 @@ def _moved(
         member,
         state=state,
         epoch=epoch,
-        # With the epoch before, a member that missed an answer is still believed.
+        # A member that missed our last response is accepted with its previous epoch.
         previous_epoch=member.epoch if epoch != member.epoch else member.previous_epoch,
         assigned=assigned,
         revoking=revoking,

@@ -1,8 +1,8 @@
-"""What a coordinator remembers, as records of `__consumer_offsets`: Kafka's formats, key and value.
+"""The records of `__consumer_offsets` in Kafka's formats.
 
-Key and value each begin with two bytes of version; a key's version says which kind of record it is.
-Without a value a record is a tombstone: what the key names is gone. Values are written in the newest
-version that every Kafka since 2.1 can read, and read in all of them.
+Key and value each begin with a version of two bytes; the version of a key is the type of the record. A
+record without a value is a tombstone. Values are written in the newest version that every Kafka since 2.1
+can read, and are read in all versions.
 """
 
 import struct
@@ -147,49 +147,49 @@ class ConsumerGroupRegularExpressionValue(Message, versions="0", flexible="0+"):
 
 
 class GroupRecord(NamedTuple):
-    """One thing to remember of a group; without a value, one thing to forget."""
+    """Key and value of a record; without a value it is a tombstone."""
 
     key: Message
     value: Message | None
 
 
-class _Kind(NamedTuple):
+class _RecordType(NamedTuple):
     key: type[Message]
     value: type[Message]
-    written: int  # the version that values are written in
+    written_version: int  # of the value
 
 
-_KINDS: Final[dict[int, _Kind]] = {
-    0: _Kind(OffsetCommitKey, OffsetCommitValue, 3),
-    1: _Kind(OffsetCommitKey, OffsetCommitValue, 3),
-    2: _Kind(GroupMetadataKey, GroupMetadataValue, 3),
-    3: _Kind(ConsumerGroupMetadataKey, ConsumerGroupMetadataValue, 0),
-    5: _Kind(ConsumerGroupMemberMetadataKey, ConsumerGroupMemberMetadataValue, 0),
-    6: _Kind(ConsumerGroupTargetAssignmentMetadataKey, ConsumerGroupTargetAssignmentMetadataValue, 0),
-    7: _Kind(ConsumerGroupTargetAssignmentMemberKey, ConsumerGroupTargetAssignmentMemberValue, 0),
-    8: _Kind(ConsumerGroupCurrentMemberAssignmentKey, ConsumerGroupCurrentMemberAssignmentValue, 0),
-    16: _Kind(ConsumerGroupRegularExpressionKey, ConsumerGroupRegularExpressionValue, 0),
+_RECORD_TYPES: Final[dict[int, _RecordType]] = {
+    0: _RecordType(OffsetCommitKey, OffsetCommitValue, 3),
+    1: _RecordType(OffsetCommitKey, OffsetCommitValue, 3),
+    2: _RecordType(GroupMetadataKey, GroupMetadataValue, 3),
+    3: _RecordType(ConsumerGroupMetadataKey, ConsumerGroupMetadataValue, 0),
+    5: _RecordType(ConsumerGroupMemberMetadataKey, ConsumerGroupMemberMetadataValue, 0),
+    6: _RecordType(ConsumerGroupTargetAssignmentMetadataKey, ConsumerGroupTargetAssignmentMetadataValue, 0),
+    7: _RecordType(ConsumerGroupTargetAssignmentMemberKey, ConsumerGroupTargetAssignmentMemberValue, 0),
+    8: _RecordType(ConsumerGroupCurrentMemberAssignmentKey, ConsumerGroupCurrentMemberAssignmentValue, 0),
+    16: _RecordType(ConsumerGroupRegularExpressionKey, ConsumerGroupRegularExpressionValue, 0),
 }
-_KEY_VERSIONS: Final = {kind.key: version for version, kind in _KINDS.items()}
-_WITH_EXPIRY: Final = 1  # the only version of OffsetCommitValue that says when it expires
+_KEY_VERSIONS: Final = {record_type.key: version for version, record_type in _RECORD_TYPES.items()}
+_WITH_EXPIRY: Final = 1  # the only version of OffsetCommitValue with an expire timestamp
 _VERSION: Final = struct.Struct(">h")
-_OFFSET_COMMITS: Final = (b"\0\0", b"\0\1")  # what the keys of OffsetCommitKey begin with
+_OFFSET_COMMITS: Final = (b"\0\0", b"\0\1")  # the versions of OffsetCommitKey, encoded
 
 
 def encode_record(record: GroupRecord) -> tuple[bytes, bytes | None]:
-    """Key and value as they stand in the log."""
+    """Return the bytes of key and value."""
     if isinstance(record.key, OffsetCommitKey) and isinstance(record.value, OffsetCommitValue):
         return _encode_commit(record.key, record.value)
     version = _KEY_VERSIONS[type(record.key)]
     key = _VERSION.pack(version) + b"".join(record.key.encode(version))
     if record.value is None:
         return key, None
-    written = _KINDS[version].written
+    written = _RECORD_TYPES[version].written_version
     return key, _VERSION.pack(written) + b"".join(record.value.encode(written))
 
 
 def _encode_commit(key: OffsetCommitKey, value: OffsetCommitValue) -> tuple[bytes, bytes]:
-    """The same by hand and in half the time: commits are most of what is ever written."""
+    """Encode an offset commit without the codec, in half the time: most records are offset commits."""
     group, topic, metadata = key.group.encode(), key.topic.encode(), value.metadata.encode()
     layout = f">hh{len(group)}sh{len(topic)}si"
     encoded = struct.pack(layout, 1, len(group), group, len(topic), topic, key.partition)
@@ -202,33 +202,33 @@ def _encode_commit(key: OffsetCommitKey, value: OffsetCommitValue) -> tuple[byte
 
 
 def decode_record(key: Buffer | None, value: Buffer | None) -> GroupRecord | None:
-    """The record that stands in the log; None for one of a kind that we do not use.
+    """Return the decoded record; None if its type is unknown (a later Kafka has written it).
 
-    ProtocolError if it is of a kind we know and cannot be read: somebody else has written here.
+    Raise ProtocolError if the type is known and the record is malformed.
     """
     if key is None:
         raise ProtocolError("a record of __consumer_offsets has no key")
     version = _version(key)
-    kind = _KINDS.get(version)
-    if kind is None:
+    record_type = _RECORD_TYPES.get(version)
+    if record_type is None:
         return None
-    decoded = kind.key.decode(memoryview(key)[2:], version)
+    decoded = record_type.key.decode(memoryview(key)[2:], version)
     if value is None:
         return GroupRecord(decoded, None)
-    newest = kind.value.__codec__.versions[-1]
+    newest = record_type.value.__codec__.versions[-1]
     body = memoryview(value)[2:]
     return GroupRecord(
-        decoded, kind.value.__codec__.decode(body, min(_version(value), newest), trailing=True)
+        decoded, record_type.value.__codec__.decode(body, min(_version(value), newest), trailing=True)
     )
 
 
 def is_offset_commit(key: bytes) -> bool:
-    """Whether the record of this key says how far a group has come: then only the last of them counts."""
+    """Return whether this is the key of an offset commit, of which only the last record matters."""
     return key.startswith(_OFFSET_COMMITS)
 
 
 def _version(data: Buffer) -> int:
     if len(data) < 2:
-        raise ProtocolError(f"{bytes(data)!r} is no record of a group: it has no version")
+        raise ProtocolError(f"{bytes(data)!r} is too short for the version of a group record")
     version: int = _VERSION.unpack_from(data)[0]
     return version

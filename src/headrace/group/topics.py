@@ -1,4 +1,4 @@
-"""The topics there are, as a coordinator needs to know them."""
+"""The topics of the cluster as the group coordinator needs them, and the matching of expressions."""
 
 from collections.abc import Generator, Iterable, Mapping
 from dataclasses import dataclass, field
@@ -10,12 +10,12 @@ import re2
 from headrace.group.errors import InvalidRegularExpression
 
 EXPRESSION_CHARS: Final = 4096
-"""How long a regular expression may be."""
+"""The longest regular expression that a member may subscribe to."""
 EXPRESSION_BYTES: Final = 256 * 1024
-"""What a compiled expression may take, its automaton included. re2 keeps 128 of them."""
+"""The memory limit of a compiled expression, including its automaton. re2 caches 128 of them."""
 REMEMBERED: Final = 256
-"""Expressions whose topics are remembered."""
-_STEP: Final = 32  # topics between two steps
+"""The number of expressions whose matches are cached."""
+_STEP: Final = 32  # topics per step
 
 
 class Topic(NamedTuple):
@@ -25,12 +25,12 @@ class Topic(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Topics:
-    """All topics at one moment. A later moment has a greater version."""
+    """An immutable snapshot of all topics. A later snapshot has a greater version."""
 
     version: int = 0
     by_name: Mapping[str, Topic] = field(default_factory=dict)
     names: Mapping[bytes, str] = field(default_factory=dict)  # by id
-    internal: frozenset[str] = frozenset()  # no regular expression means these
+    internal: frozenset[str] = frozenset()  # regular expressions do not match these
     _matched: dict[str, frozenset[str]] = field(default_factory=dict, compare=False, repr=False)
 
     @classmethod
@@ -38,13 +38,13 @@ class Topics:
         return cls(version, by_name, {topic.topic_id: name for name, topic in by_name.items()}, internal)
 
     def matching(self, expression: str) -> frozenset[str]:
-        """The names that the whole of `expression` matches."""
+        """Return the topic names that `expression` matches completely."""
         for _ in self.match(expression):
             pass
         return self._matched[expression]
 
     def match(self, expression: str) -> Generator[None, None, None]:
-        """Find and remember those names in steps: `matching` then has them at once."""
+        """Match the names in steps and cache the result, so that `matching` returns at once."""
         if expression in self._matched:
             return
         matches = compile_expression(expression).fullmatch
@@ -59,13 +59,13 @@ class Topics:
         self._matched[expression] = frozenset(found)
 
     def ids(self, names: Iterable[str]) -> frozenset[bytes]:
-        """The ids of those topics that there are."""
+        """Return the ids of the topics in `names` that exist."""
         return frozenset(self.by_name[name].topic_id for name in names if name in self.by_name)
 
     def digest(self, names: Iterable[str]) -> int:
-        """A number that changes when one of these topics comes, goes, grows, or is made anew; never 0.
+        """Return a hash that changes when one of the topics is created, deleted, recreated or grows.
 
-        Of no topics at all it is 0, which is what a group begins with.
+        It is 0 only if none of the topics exists; a new group begins with 0.
         """
         hashed = blake2b(digest_size=8)
         some = False
@@ -83,12 +83,12 @@ _QUIET.max_mem = EXPRESSION_BYTES
 
 
 def compile_expression(expression: str) -> Any:
-    """A regular expression in RE2's language, which takes no more time than its text is long."""
+    """Compile an RE2 expression, which matches in time linear in the length of the text."""
     if len(expression) > EXPRESSION_CHARS:
         raise InvalidRegularExpression(
-            f"a regular expression of {len(expression)} characters: {EXPRESSION_CHARS} is the most"
+            f"the regular expression has {len(expression)} characters, the maximum is {EXPRESSION_CHARS}"
         )
     try:
-        return re2.compile(expression, _QUIET)  # it has a cache of its own
+        return re2.compile(expression, _QUIET)  # re2 caches compiled expressions
     except re2.error as error:
-        raise InvalidRegularExpression(f"{expression!r} is no regular expression: {error}") from error
+        raise InvalidRegularExpression(f"{expression!r} is not a regular expression: {error}") from error

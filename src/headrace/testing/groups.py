@@ -2,7 +2,7 @@
 
     desk = GroupDesk(initial_rebalance_delay_ms=0)
     desk.set_topics(orders=3)
-    waiter = desk.join(join_request(member_id="", asks_for_id=False))
+    waiter = desk.join(join_request(member_id="", requires_known_member_id=False))
     desk.pass_time(10_000)
     desk.crash()
 
@@ -192,8 +192,8 @@ def join_request(member_id: str = "", instance_id: str | None = None, **some: An
         rebalance_timeout_ms=60_000,
         protocol_type="consumer",
         protocols=(("range", subscription("orders")),),
-        asks_for_id=False,
-        may_skip_assignment=True,
+        requires_known_member_id=False,
+        supports_skipping_assignment=True,
     )
     return usual._replace(**some)
 

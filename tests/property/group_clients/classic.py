@@ -86,7 +86,7 @@ class ClassicClient:
             self.member_id,
             self.instance_id,
             protocols=(("cooperative" if self.cooperative else "eager", self._subscription()),),
-            asks_for_id=True,
+            requires_known_member_id=True,
         )
         if self._ask(request, Phase.JOINING):
             self.claims = owned & self.granted

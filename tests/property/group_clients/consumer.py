@@ -3,7 +3,7 @@
 from contextlib import suppress
 from typing import Any
 
-from headrace.group.consumer import LEAVING, LEAVING_FOR_A_WHILE
+from headrace.group.consumer import LEAVE_GROUP_MEMBER_EPOCH, LEAVE_GROUP_STATIC_MEMBER_EPOCH
 from headrace.group.consumer_protocol import Heartbeat, HeartbeatResult
 from headrace.group.errors import (
     FencedInstance,
@@ -139,7 +139,7 @@ class ConsumerClient:
 
     def leave(self) -> None:
         """A static member says that it will be back."""
-        epoch = LEAVING if self.instance_id is None else LEAVING_FOR_A_WHILE
+        epoch = LEAVE_GROUP_MEMBER_EPOCH if self.instance_id is None else LEAVE_GROUP_STATIC_MEMBER_EPOCH
         request = Heartbeat("g", self.member_id, epoch, CLIENT, self.instance_id)
         is_member = self.epoch > 0
         self.die()

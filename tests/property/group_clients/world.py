@@ -19,7 +19,7 @@ from typing import Any, Protocol
 
 from headrace.group.classic import ClassicGroup
 from headrace.group.classic_protocol import Join, Sync
-from headrace.group.consumer import LEAVING_FOR_A_WHILE, ConsumerGroup, ConsumerMember
+from headrace.group.consumer import LEAVE_GROUP_STATIC_MEMBER_EPOCH, ConsumerGroup, ConsumerMember
 from headrace.group.consumer_protocol import Heartbeat, HeartbeatResult
 from headrace.group.coordinator import Commit, GroupCoordinator
 from headrace.group.decision import Decision, Synced
@@ -298,7 +298,9 @@ class World(GroupDesk):
         for member_id, member in group.members.items():
             assert member.epoch <= group.epoch
             before = self._epochs.get(member_id, -1)
-            assert member.epoch >= before or member.epoch == LEAVING_FOR_A_WHILE, f"{member} was at {before}"
+            assert member.epoch >= before or member.epoch == LEAVE_GROUP_STATIC_MEMBER_EPOCH, (
+                f"{member} was at {before}"
+            )
         self._epochs = {member_id: member.epoch for member_id, member in group.members.items()}
 
     def _check_owners(self) -> None:

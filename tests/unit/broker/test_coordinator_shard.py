@@ -70,7 +70,7 @@ def test_members_of_a_log_that_was_read_are_removed_by_the_clock(open_office: Ca
 
 def test_a_client_that_has_gone_is_not_answered(office: Office) -> None:
     member_id = office.stable_member()
-    gone = office.join(join_request(asks_for_id=False))
+    gone = office.join(join_request(requires_known_member_id=False))
     gone.cancel()
 
     again = office.join(join_request(member_id))

@@ -1,15 +1,15 @@
 from collections.abc import Iterable, Mapping
 
 from headrace.group.assignors import ASSIGNORS, Assignment, AssignorMember, assign_range, assign_uniform
-from headrace.group.assignors.chains import even_out
-from headrace.group.assignors.heterogeneous import level
-from headrace.group.assignors.numbers import Numbers
+from headrace.group.assignors.chains import balance_by_chains
+from headrace.group.assignors.heterogeneous import balance_directly
+from headrace.group.assignors.partition_counts import PartitionCounts
 
 A, B, C = (bytes([letter]) * 16 for letter in b"ABC")
 
 
 def some(**partitions: Iterable[int]) -> Assignment:
-    return {name.encode() * 16: frozenset(numbers) for name, numbers in partitions.items()}
+    return {name.encode() * 16: frozenset(counts) for name, counts in partitions.items()}
 
 
 def member(topics: str, owned: Assignment | None = None, **rest: str) -> AssignorMember:
@@ -46,7 +46,7 @@ def test_range_gives_neighbours_and_the_extra_ones_to_the_first() -> None:
     assert assigned == {"m1": some(A=[0, 1, 2]), "m2": some(A=[3, 4]), "m3": some(A=[5, 6])}
 
 
-def test_range_gives_the_same_numbers_of_topics_that_are_alike() -> None:
+def test_range_gives_the_same_counts_of_topics_that_are_alike() -> None:
     assigned = assign_range({"m1": member("AB"), "m2": member("AB")}, {A: 3, B: 3})
     assert assigned == {"m1": some(A=[0, 1], B=[0, 1]), "m2": some(A=[2], B=[2])}
 
@@ -140,29 +140,29 @@ def test_uniform_evens_out_members_that_share_no_topic() -> None:
     assert assigned == {"m1": some(A=[0, 2]), "m2": some(A=[1], B=[2]), "m3": some(B=[0, 1])}
 
 
-def numbers_of(**owned: Assignment) -> Numbers:
-    """The numbers of a group whose members subscribe to the topics that they are named for."""
-    return Numbers([member(topics, mine) for topics, mine in owned.items()], list(owned.values()))
+def counts_of(**owned: Assignment) -> PartitionCounts:
+    """The counts of a group whose members subscribe to the topics that they are named for."""
+    return PartitionCounts([member(topics, mine) for topics, mine in owned.items()], list(owned.values()))
 
 
-def test_a_new_partition_goes_to_the_poorest_subscriber_at_that_time() -> None:
-    numbers = numbers_of(A=some(A=[0]), AB={}, B={})
+def test_a_new_partition_goes_to_the_least_loaded_subscriber_at_that_time() -> None:
+    counts = counts_of(A=some(A=[0]), AB={}, B={})
     for expected in (1, 0, 1):
-        assert numbers.poorest(A) == expected
-        numbers.add(A, expected)
-    assert numbers.loads == [2, 2, 0]
+        assert counts.least_loaded(A) == expected
+        counts.add(A, expected)
+    assert counts.loads == [2, 2, 0]
 
 
 def test_levelling_takes_from_the_most_loaded_and_from_nobody_else() -> None:
-    numbers = numbers_of(A=some(A=range(3)), AB=some(A=range(3, 6), B=range(3)), B={})
-    level(numbers)
-    assert numbers.loads == [3, 3, 3]
-    assert numbers.owners == {A: {0: 3, 1: 3}, B: {2: 3}}
+    counts = counts_of(A=some(A=range(3)), AB=some(A=range(3, 6), B=range(3)), B={})
+    balance_directly(counts)
+    assert counts.loads == [3, 3, 3]
+    assert counts.owners == {A: {0: 3, 1: 3}, B: {2: 3}}
 
 
 def test_chains_end_when_their_budget_is_used_up_and_lose_nothing() -> None:
-    numbers = numbers_of(A=some(A=[0]), AB=some(A=[1, 2]), B=some(B=[0, 1, 2]))
-    even_out(numbers, max_visits=0)
-    assert numbers.loads == [1, 2, 3]
-    even_out(numbers, max_visits=1)
-    assert numbers.loads == [2, 2, 2]
+    counts = counts_of(A=some(A=[0]), AB=some(A=[1, 2]), B=some(B=[0, 1, 2]))
+    balance_by_chains(counts, max_visits=0)
+    assert counts.loads == [1, 2, 3]
+    balance_by_chains(counts, max_visits=1)
+    assert counts.loads == [2, 2, 2]

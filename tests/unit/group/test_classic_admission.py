@@ -123,7 +123,7 @@ def test_a_full_group_takes_nobody_but_its_members() -> None:
 
 def test_a_group_that_comes_together_takes_the_first_to_join_up_to_its_size() -> None:
     at = GroupDesk(initial_rebalance_delay_ms=3_000, max_size=2)
-    ids = [at.join(join_request(asks_for_id=True)).answer.member_id for _ in range(3)]
+    ids = [at.join(join_request(requires_known_member_id=True)).answer.member_id for _ in range(3)]
     at.join(join_request(ids[0]))
     at.join(join_request(ids[1]))
 

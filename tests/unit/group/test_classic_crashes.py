@@ -64,7 +64,7 @@ def test_a_group_that_never_was_stable_is_not_remembered() -> None:
 def test_members_who_were_given_an_id_are_forgotten() -> None:
     at = desk()
     stable_group(at)
-    pending = at.join(join_request(asks_for_id=True)).answer.member_id
+    pending = at.join(join_request(requires_known_member_id=True)).answer.member_id
 
     at.crash()
 

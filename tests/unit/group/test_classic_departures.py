@@ -86,7 +86,7 @@ def test_a_leave_lets_those_go_on_who_waited_only_for_that_member() -> None:
 def test_a_pending_member_can_leave() -> None:
     at = desk()
     (first,) = stable_group(at)
-    pending = at.join(join_request(asks_for_id=True)).answer.member_id
+    pending = at.join(join_request(requires_known_member_id=True)).answer.member_id
     waiting = at.join(join_request(first))
     assert not waiting.is_answered
 

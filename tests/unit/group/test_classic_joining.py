@@ -31,25 +31,25 @@ def test_the_first_member_leads_the_first_generation() -> None:
 def test_a_new_member_is_told_its_id_and_joins_with_it() -> None:
     at = desk()
 
-    refused = at.join(join_request(asks_for_id=True)).answer
+    refused = at.join(join_request(requires_known_member_id=True)).answer
 
     assert isinstance(refused, MemberIdRequired)
     assert refused.member_id == "client-id1"
     assert classic(at).state is State.EMPTY
     assert classic(at).pending == {"client-id1"}
-    assert at.join(join_request("client-id1", asks_for_id=True)).answer.member_id == "client-id1"
+    assert at.join(join_request("client-id1", requires_known_member_id=True)).answer.member_id == "client-id1"
     assert classic(at).pending == set()
 
 
 def test_a_static_member_is_not_asked_to_join_twice() -> None:
     at = desk()
 
-    assert at.join(join_request(instance_id="i1", asks_for_id=True)).answer.member_id == "i1-id1"
+    assert at.join(join_request(instance_id="i1", requires_known_member_id=True)).answer.member_id == "i1-id1"
 
 
 def test_a_pending_member_cannot_turn_out_to_be_static() -> None:
     at = desk()
-    member_id = at.join(join_request(asks_for_id=True)).answer.member_id
+    member_id = at.join(join_request(requires_known_member_id=True)).answer.member_id
 
     with pytest.raises(InvalidGroupRequest):
         at.join(join_request(member_id, "i1"))
@@ -72,7 +72,7 @@ def test_only_the_leader_sees_the_others() -> None:
 def test_a_generation_waits_for_members_that_were_given_an_id() -> None:
     at = desk()
     (first,) = stable_group(at)
-    pending = at.join(join_request(asks_for_id=True)).answer.member_id
+    pending = at.join(join_request(requires_known_member_id=True)).answer.member_id
     second = at.join(join_request())
 
     again = at.join(join_request(first))
@@ -85,7 +85,7 @@ def test_a_generation_waits_for_members_that_were_given_an_id() -> None:
 def test_a_pending_member_that_never_joins_holds_nobody_up_for_longer_than_its_session() -> None:
     at = desk()
     (first,) = stable_group(at)
-    at.join(join_request(asks_for_id=True, session_timeout_ms=7_000))
+    at.join(join_request(requires_known_member_id=True, session_timeout_ms=7_000))
     second = at.join(join_request())
     again = at.join(join_request(first))
 
@@ -150,7 +150,7 @@ def test_a_delay_that_is_longer_than_members_are_patient_is_kept_to() -> None:
 
 def test_a_new_group_whose_only_member_leaves_while_it_waits_takes_another() -> None:
     at = GroupDesk(initial_rebalance_delay_ms=3_000)
-    member_id = at.join(join_request(asks_for_id=True)).answer.member_id
+    member_id = at.join(join_request(requires_known_member_id=True)).answer.member_id
     at.join(join_request(member_id))
     assert at.leave((member_id, None)) == [None]
 
@@ -162,7 +162,7 @@ def test_a_new_group_whose_only_member_leaves_while_it_waits_takes_another() -> 
 
 def test_a_new_group_that_everybody_leaves_while_it_waits_is_empty_in_the_end() -> None:
     at = GroupDesk(initial_rebalance_delay_ms=3_000)
-    member_id = at.join(join_request(asks_for_id=True)).answer.member_id
+    member_id = at.join(join_request(requires_known_member_id=True)).answer.member_id
     waiter = at.join(join_request(member_id))
 
     at.leave((member_id, None))

@@ -175,11 +175,11 @@ def test_a_new_member_is_told_its_id_and_joins_with_it() -> None:
     at.beat(beat_request("a", 0))
 
     with pytest.raises(MemberIdRequired) as refused:
-        at.join(join_request(asks_for_id=True))
+        at.join(join_request(requires_known_member_id=True))
     member_id = refused.value.member_id
     assert member_id is not None
 
-    assert at.join(join_request(member_id, asks_for_id=True)).answer.member_id == member_id
+    assert at.join(join_request(member_id, requires_known_member_id=True)).answer.member_id == member_id
 
 
 @pytest.mark.parametrize(

@@ -122,7 +122,7 @@ def test_an_old_client_is_told_that_its_former_self_leads() -> None:
     at = desk()
     first, _ = static_group(at, "i1", "i2")
 
-    answer = at.join(join_request(instance_id="i1", may_skip_assignment=False)).answer
+    answer = at.join(join_request(instance_id="i1", supports_skipping_assignment=False)).answer
 
     assert (answer.leader, answer.members, answer.skip_assignment) == (first, (), False)
 

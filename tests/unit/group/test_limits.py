@@ -11,13 +11,13 @@ from unit.group.stories import completing_group, consumers, desk
 def test_ids_are_not_given_out_without_end() -> None:
     at = desk()
     for _ in range(10_000):
-        at.join(join_request(asks_for_id=True))
+        at.join(join_request(requires_known_member_id=True))
 
     with pytest.raises(GroupIsFull):
-        at.join(join_request(asks_for_id=True))
+        at.join(join_request(requires_known_member_id=True))
 
     at.pass_time(10_000)
-    assert at.join(join_request(asks_for_id=True)).is_answered
+    assert at.join(join_request(requires_known_member_id=True)).is_answered
 
 
 def test_a_member_speaks_no_more_protocols_than_anybody_needs() -> None:

@@ -55,7 +55,7 @@ def test_offsets_of_a_left_group_of_old_whose_record_does_not_say_when_expire_af
     at = desk()
     group = ClassicGroup("g", State.EMPTY, 3, protocol_type="consumer", state_timestamp_ms=-1)
 
-    assert group.offsets_age_from(17) == 17
+    assert group.offset_expiration_base_ms(17) == 17
     assert at.coordinator.groups == {}
 
 
@@ -149,7 +149,7 @@ def test_a_group_without_members_and_offsets_goes_at_once() -> None:
 
 def test_a_group_that_somebody_is_about_to_join_stays() -> None:
     at = desk()
-    member_id = at.join(join_request(asks_for_id=True)).answer.member_id
+    member_id = at.join(join_request(requires_known_member_id=True)).answer.member_id
 
     expire(at)
 

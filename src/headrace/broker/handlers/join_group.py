@@ -20,7 +20,7 @@ from headrace.protocol.schema.index import ApiKey
 from headrace.protocol.schema.join_group import JoinGroupRequest, JoinGroupResponse, JoinGroupResponseMember
 from headrace.security.authorization import Operation
 
-_HAS_REBALANCE_TIMEOUT, _ASKS_FOR_ID, _NULL_PROTOCOL, _SKIPS_ASSIGNMENT = 1, 4, 7, 9
+_HAS_REBALANCE_TIMEOUT, _REQUIRES_MEMBER_ID, _NULL_PROTOCOL, _SKIPS_ASSIGNMENT = 1, 4, 7, 9
 
 
 @handles(ApiKey.JOIN_GROUP, range(10), requires=on_group(Operation.READ))
@@ -38,8 +38,8 @@ def join_group(
         else request.session_timeout_ms,
         protocol_type=request.protocol_type,
         protocols=list({protocol.name: protocol.metadata for protocol in request.protocols}.items()),
-        asks_for_id=context.version >= _ASKS_FOR_ID,
-        may_skip_assignment=context.version >= _SKIPS_ASSIGNMENT,
+        requires_known_member_id=context.version >= _REQUIRES_MEMBER_ID,
+        supports_skipping_assignment=context.version >= _SKIPS_ASSIGNMENT,
     )
     try:
         shard = context.broker.groups.shard(join.group_id)

@@ -35,7 +35,7 @@ def sync_group(
     )
     try:
         if context.version >= _NAMES_PROTOCOL and None in {sync.protocol_type, sync.protocol_name}:
-            raise InconsistentProtocol("protocol type and name are required (INCONSISTENT_GROUP_PROTOCOL)")
+            raise InconsistentProtocol("SyncGroup v5 requires a protocol type and a protocol name")
         shard = context.broker.groups.shard(sync.group_id)
         reply = shard.write_and_wait(lambda machine, waiter, now_ms: machine.sync(sync, waiter, now_ms))
     except FAILURES as error:

@@ -1,13 +1,12 @@
-"""The server-side assignors of KIP-848: which member of a consumer group reads which partitions.
+"""The server-side assignors of KIP-848.
 
-An assignor is a function of its arguments alone. In what it returns, every partition of a topic that
-somebody subscribes to has one owner, who subscribes to it, and every member is there, with an empty mapping
-if nothing is left for it.
+An assignor is a pure function. Its result assigns every partition of a subscribed topic to exactly one
+subscriber, and contains every member, with an empty mapping for a member without partitions.
 
-    uniform   every member has as many partitions as any other, and keeps what it had where that allows it
-    range     members have neighbouring partitions of a topic, and the same ones of topics that are alike
+    uniform   balances the number of partitions per member; members keep their partitions where possible
+    range     assigns consecutive partitions of each topic, alike for topics with equal partition counts
 
-Racks are not looked at, as in Kafka, whose assignors know them and do not use them.
+Racks are ignored, as in Kafka's assignors.
 """
 
 from collections.abc import Mapping
@@ -18,7 +17,7 @@ from headrace.group.assignors.common import Assignment, Assignor, AssignorMember
 from headrace.group.assignors.range import assign_range
 from headrace.group.assignors.uniform import assign_uniform
 
-# By the name that a ConsumerGroupHeartbeat asks for; the first is for members that ask for none.
+# By the name in a ConsumerGroupHeartbeat; the first is the default.
 ASSIGNORS: Final[Mapping[str, Assignor]] = MappingProxyType(
     {"uniform": assign_uniform, "range": assign_range}
 )

@@ -1,35 +1,35 @@
-"""What an assignor is given and gives back, and where the sticky ones begin: with what can stay as it is."""
+"""Input and output types of the assignors, and the first step of the uniform one."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple, TypeAlias
 
-Assignment: TypeAlias = Mapping[bytes, frozenset[int]]  # topic id -> partitions; no topic without any
+Assignment: TypeAlias = Mapping[bytes, frozenset[int]]  # topic id -> partitions, never empty
 
 
 class AssignorMember(NamedTuple):
-    topics: frozenset[bytes]  # ids of the topics that it subscribes to and that exist
-    owned: Assignment  # its target assignment so far
+    topics: frozenset[bytes]  # ids of the existing topics that the member subscribes to
+    owned: Assignment  # the member's previous target assignment
     instance_id: str | None = None
     rack: str | None = None
 
 
-# Members by id and partition counts by topic id, to an assignment for every member.
+# (members by id, partition counts by topic id) -> assignments by member id
 Assignor: TypeAlias = Callable[[Mapping[str, AssignorMember], Mapping[bytes, int]], dict[str, Assignment]]
 
 
 def subscribed_topics(members: Sequence[AssignorMember]) -> list[bytes]:
-    """The topics that anybody subscribes to, in the order of their ids."""
-    subscriptions = {member.topics for member in members}  # mostly few: a group runs one program
+    """Return the ids of all subscribed topics in order."""
+    subscriptions = {member.topics for member in members}  # usually few different ones
     return sorted(frozenset[bytes]().union(*subscriptions))
 
 
-def keep(
+def retain_owned(
     members: Sequence[AssignorMember], partitions: Mapping[bytes, int]
 ) -> tuple[list[dict[bytes, frozenset[int]]], dict[bytes, set[int]]]:
-    """What each member may keep of what it owns, and what then is nobody's.
+    """Return the owned partitions that each member may keep, and the partitions without an owner by topic.
 
-    It may keep partitions that exist, of topics that it subscribes to. Should two members own the same
-    one, the earlier keeps it.
+    A member may keep existing partitions of topics that it subscribes to. If two members own the same
+    partition, the first keeps it.
     """
     free = {topic: set(range(partitions[topic])) for topic in subscribed_topics(members)}
     kept = []

@@ -1,77 +1,77 @@
 """The uniform assignor for members that subscribe to different topics.
 
-It first decides how many partitions of each topic every member is to have, and last which ones: that is how
-a member keeps as many of its own as its numbers allow. The numbers start with what members may keep.
+It first computes how many partitions of each topic every member gets, and then which ones, so that a member
+keeps as many of its own as possible. The counts start with the partitions that members may keep.
 
-    hand out    what is nobody's goes to the least loaded subscribers
-    level       the most loaded member gives to the least loaded that it has something for, again and again
-    chain       from a member to another that it has nothing for, through members between the two
+    hand out            partitions without an owner go to the least loaded subscribers
+    balance_directly    the most loaded member gives a partition to the least loaded eligible one, repeatedly
+    balance_by_chains   a member gives a partition to another through members between the two
 
-After the last step no assignment has smaller differences: were there one, a chain would lead towards it.
+After the last step the balance is optimal: a better assignment would imply another chain.
 """
 
 from collections.abc import Mapping, Sequence
 from heapq import heapify, heappop, heapreplace
 
-from headrace.group.assignors.chains import even_out
-from headrace.group.assignors.common import Assignment, AssignorMember, keep
-from headrace.group.assignors.numbers import Numbers
+from headrace.group.assignors.chains import balance_by_chains
+from headrace.group.assignors.common import Assignment, AssignorMember, retain_owned
+from headrace.group.assignors.partition_counts import PartitionCounts
 
 
 def assign_heterogeneous(
     members: Sequence[AssignorMember], partitions: Mapping[bytes, int]
 ) -> Sequence[Assignment]:
-    """An assignment for each member, as balanced as their subscriptions allow."""
-    kept, free = keep(members, partitions)
-    numbers = Numbers(members, kept)
-    # A topic with many partitions for few subscribers leaves the least choice, so it chooses first.
-    topics = sorted(free, key=lambda topic: _urgency(topic, partitions[topic], numbers))
+    """Return an assignment for each member, as balanced as the subscriptions allow."""
+    kept, free = retain_owned(members, partitions)
+    counts = PartitionCounts(members, kept)
+    # Topics with many partitions per subscriber come first, because they leave the least choice.
+    topics = sorted(free, key=lambda topic: _urgency(topic, partitions[topic], counts))
     for topic in topics:
         for _ in free[topic]:
-            numbers.add(topic, numbers.poorest(topic))
-    level(numbers)
-    even_out(numbers)
-    return _choose(kept, free, numbers)
+            counts.add(topic, counts.least_loaded(topic))
+    balance_directly(counts)
+    balance_by_chains(counts)
+    return _choose(kept, free, counts)
 
 
-def _urgency(topic: bytes, count: int, numbers: Numbers) -> tuple[float, int, bytes]:
-    subscribers = len(numbers.subscribers[topic])
+def _urgency(topic: bytes, count: int, counts: PartitionCounts) -> tuple[float, int, bytes]:
+    subscribers = len(counts.subscribers[topic])
     return -count / subscribers, subscribers, topic
 
 
-def level(numbers: Numbers) -> None:
-    """Let members give until none can give to one with two fewer, but for what opens up on the way.
+def balance_directly(counts: PartitionCounts) -> None:
+    """Move partitions between pairs of members until hardly any move improves the balance.
 
-    The most loaded first: who gives is then among those that have to, and what moves, moves once.
+    The most loaded member gives first, so that no partition moves twice.
     """
-    loads = numbers.loads
-    enough = min(loads) + 1  # nobody who has no more than this can give
-    richest = [(-load, member) for member, load in enumerate(loads) if load > enough]
-    heapify(richest)
-    while richest:
-        negative_load, giver = richest[0]
-        offers = [(numbers.poorest(topic), topic) for topic in numbers.owned_by(giver)]
+    loads = counts.loads
+    enough = min(loads) + 1  # a member with no more than this cannot give
+    most_loaded = [(-load, member) for member, load in enumerate(loads) if load > enough]
+    heapify(most_loaded)
+    while most_loaded:
+        negative_load, giver = most_loaded[0]
+        offers = [(counts.least_loaded(topic), topic) for topic in counts.owned_by(giver)]
         taker, topic = min(offers, key=lambda offer: (loads[offer[0]], offer))
         if loads[giver] < loads[taker] + 2:
-            heappop(richest)
+            heappop(most_loaded)
             continue
-        numbers.move(topic, giver, taker)
-        heapreplace(richest, (negative_load + 1, giver))
+        counts.move(topic, giver, taker)
+        heapreplace(most_loaded, (negative_load + 1, giver))
 
 
 def _choose(
-    kept: Sequence[dict[bytes, frozenset[int]]], free: Mapping[bytes, set[int]], numbers: Numbers
+    kept: Sequence[dict[bytes, frozenset[int]]], free: Mapping[bytes, set[int]], counts: PartitionCounts
 ) -> Sequence[Assignment]:
-    """Turn numbers into partitions: first its own, then what others have to give."""
+    """Choose partitions by the counts: each member keeps its own first, then gets those without an owner."""
     for member, mine in enumerate(kept):
         for topic, held in mine.items():
-            quota = numbers.owners[topic].get(member, 0)
+            quota = counts.owners[topic].get(member, 0)
             if len(held) > quota:
                 mine[topic] = frozenset(sorted(held)[:quota])
                 free[topic].update(held - mine[topic])
     for topic, vacant in free.items():
         left = sorted(vacant, reverse=True)
-        for member, quota in sorted(numbers.owners[topic].items()):
+        for member, quota in sorted(counts.owners[topic].items()):
             held = kept[member].get(topic, frozenset())
             if quota > len(held):
                 kept[member][topic] = held.union(left.pop() for _ in range(quota - len(held)))

@@ -1,10 +1,10 @@
-"""The range assignor: of each topic, a run of neighbouring partitions to each member.
+"""The range assignor: each member gets consecutive partitions of each topic.
 
-Partitions 0-6 of a topic, among three members: 0-2, 3-4, 5-6. Topics with as many partitions and the same
-subscribers are cut alike, so one member has the same numbers of all of them and can join their records.
+Partitions 0-6 of a topic among three members: 0-2, 3-4, 5-6. Topics with the same partition count and
+subscribers are divided alike (co-partitioned), so a member can join their records.
 
-It knows no stickiness but the order of members: static ones come first, by their instance ids, which they
-keep over a restart; the others follow by member id.
+The assignor is not sticky, but the order of members is stable: static members come first, by instance id,
+which survives a restart; the others follow by member id.
 """
 
 from collections.abc import Mapping
@@ -15,13 +15,13 @@ from headrace.group.assignors.common import Assignment, AssignorMember
 def assign_range(
     members: Mapping[str, AssignorMember], partitions: Mapping[bytes, int]
 ) -> dict[str, Assignment]:
-    """Cut each topic among its subscribers; where it does not come out even, the first have one more."""
+    """Divide each topic among its subscribers; the first ones get one more if there is a remainder."""
     assigned: dict[str, dict[bytes, frozenset[int]]] = {member_id: {} for member_id in sorted(members)}
     for topic, subscribers in _subscribers(members).items():
         share, extra = divmod(partitions[topic], len(subscribers))
         start = 0
-        for place, member_id in enumerate(subscribers[: partitions[topic]]):
-            end = start + share + (place < extra)
+        for index, member_id in enumerate(subscribers[: partitions[topic]]):
+            end = start + share + (index < extra)
             assigned[member_id][topic] = frozenset(range(start, end))
             start = end
     return {**assigned}

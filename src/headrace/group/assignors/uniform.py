@@ -1,20 +1,20 @@
-"""The uniform assignor: as many partitions to each member as to any other, and few of them moved.
+"""The uniform assignor: it balances the number of partitions per member and moves few of them.
 
-Members that all subscribe to the same topics are served here: it takes one look at each member and each
-partition. The rest is in `heterogeneous`.
+This module assigns for members that all subscribe to the same topics, in linear time; `heterogeneous` for
+members with different subscriptions.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import islice
 
-from headrace.group.assignors.common import Assignment, AssignorMember, keep
+from headrace.group.assignors.common import Assignment, AssignorMember, retain_owned
 from headrace.group.assignors.heterogeneous import assign_heterogeneous
 
 
 def assign_uniform(
     members: Mapping[str, AssignorMember], partitions: Mapping[bytes, int]
 ) -> dict[str, Assignment]:
-    """Balance first: no two members differ by more than their subscriptions force. Then stickiness."""
+    """Return an assignment for each member; balance takes precedence over stickiness."""
     member_ids = sorted(members)
     in_order = [members[member_id] for member_id in member_ids]
     alike = len({member.topics for member in in_order}) <= 1
@@ -25,8 +25,8 @@ def assign_uniform(
 def _assign_homogeneous(
     members: Sequence[AssignorMember], partitions: Mapping[bytes, int]
 ) -> Sequence[Assignment]:
-    """The most that can stay where it is while no two members differ by more than one partition."""
-    kept, free = keep(members, partitions)
+    """Keep as many partitions as possible while no two members differ by more than one partition."""
+    kept, free = retain_owned(members, partitions)
     quotas = _quotas([_size(mine) for mine in kept], total=sum(partitions[topic] for topic in free))
     for member, quota in enumerate(quotas):
         if _size(kept[member]) > quota:
@@ -40,15 +40,15 @@ def _assign_homogeneous(
 
 
 def _quotas(sizes: Sequence[int], *, total: int) -> list[int]:
-    """How many partitions each member gets, if it has `sizes` of them now.
+    """Return how many partitions each member gets; `sizes` are the current numbers.
 
-    Who has more than the least keeps one more, as far as there are such: sizes 2, 4, 3, 0 become
-    2, 3, 2, 2, and nobody but the last gains anything.
+    Members above the minimum get the remainder first: sizes 2, 4, 3, 0 become 2, 3, 2, 2, and only the
+    last member gains partitions.
     """
     least, extra = divmod(total, max(len(sizes), 1))
     quotas = [least] * len(sizes)
-    for place in sorted(range(len(sizes)), key=lambda place: sizes[place] <= least)[:extra]:
-        quotas[place] += 1
+    for index in sorted(range(len(sizes)), key=lambda index: sizes[index] <= least)[:extra]:
+        quotas[index] += 1
     return quotas
 
 
@@ -57,7 +57,7 @@ def _size(assignment: Assignment) -> int:
 
 
 def _cut(mine: Assignment, quota: int) -> tuple[dict[bytes, frozenset[int]], list[tuple[bytes, int]]]:
-    """What a member keeps, and what it gives up: its last partitions of its last topics."""
+    """Return what a member keeps, and what it gives up: the last partitions of its last topics."""
     in_order = sorted((topic, partition) for topic, held in mine.items() for partition in held)
     return _with({}, in_order[:quota]), in_order[quota:]
 
