@@ -1,4 +1,4 @@
-"""What a subscription to clients' metrics may set (KIP-714). It is kept, and no metrics are collected."""
+"""The settings of a client metrics subscription (KIP-714). It is stored, but no metrics are collected."""
 
 import re
 from collections.abc import Mapping
@@ -16,7 +16,7 @@ _SELECTORS: Final = (
 )
 _LONGEST_PATTERN: Final = 1_000  # characters
 _MOST_PATTERNS: Final = 100
-_NO_METRICS: Final = "No effect: metrics are not taken from clients."
+_NO_METRICS: Final = "No effect: client metrics are not collected."
 
 
 def _setting(name: str, kind: Kind, default: int | tuple[str, ...]) -> Setting:

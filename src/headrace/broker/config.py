@@ -1,4 +1,4 @@
-"""A broker's configuration: defaults, under a file, under the environment, under the command line."""
+"""A broker's configuration: defaults, overridden by a file, the environment and the command line."""
 
 import ipaddress
 from collections.abc import Collection, Mapping
@@ -13,18 +13,18 @@ from headrace.security.listeners import Endpoint, Listener, SecurityProtocol
 from headrace.storage.config import LogConfig
 
 ENVIRONMENT_PREFIX = "HEADRACE_"
-_MOST_ADDRESSES = 1_000  # with a number of connections of their own
+_MOST_ADDRESSES = 1_000  # in max.connections.per.ip.overrides
 _MOST_DIGITS = 10
 
 
 @dataclass(frozen=True, slots=True)
 class BrokerConfig:
-    """Every broker setting with its value, and who set it."""
+    """The value of every broker setting, and the static and dynamic settings it comes from."""
 
     values: Mapping[str, Value | None]
-    given: Mapping[str, str] = field(default_factory=dict)  # at the start
-    for_all: Mapping[str, str] = field(default_factory=dict)  # for all brokers, while they run
-    for_this: Mapping[str, str] = field(default_factory=dict)  # for this one, while it runs
+    given: Mapping[str, str] = field(default_factory=dict)  # static
+    for_all: Mapping[str, str] = field(default_factory=dict)  # dynamic, for all brokers
+    for_this: Mapping[str, str] = field(default_factory=dict)  # dynamic, for this broker
 
     @classmethod
     def load(
@@ -34,9 +34,9 @@ class BrokerConfig:
         environment: Mapping[str, str] | None = None,
         sets: Mapping[str, str],
     ) -> "BrokerConfig":
-        """The settings of a properties file, of variables such as `HEADRACE_LOG_DIRS`, and of `sets`.
+        """Load a properties file, environment variables such as `HEADRACE_LOG_DIRS`, and `sets`.
 
-        Where two name the same setting the later of the three wins.
+        The later of the three takes precedence.
         """
         given: dict[str, str] = {}
         if file is not None:
@@ -53,9 +53,10 @@ class BrokerConfig:
         for_all: Mapping[str, str] | None = None,
         for_this: Mapping[str, str] | None = None,
     ) -> "BrokerConfig":
-        """Defaults under `given` under the dynamic ones; InvalidSetting for the first that cannot be.
+        """Return the defaults, overridden by `given` and then the dynamic settings.
 
-        A dynamic setting that is unknown is kept and has no effect, as in Kafka.
+        Raise InvalidSetting for the first invalid one. Unknown dynamic settings are kept and have no
+        effect, as in Kafka.
         """
         given = _with_aliases(given)
         values = {name: setting.default for name, setting in BROKER_SETTINGS.by_name.items()}
@@ -70,19 +71,19 @@ class BrokerConfig:
         return config
 
     def _check(self) -> None:
-        """Raise InvalidSetting for what cannot be together, now rather than when it is used."""
+        """Raise InvalidSetting for contradictions now rather than when a setting is used."""
         _ = self.advertised, self.inter_broker_listener, self.connections_by_address
         check_topic_values(self.topic_values({}))
         if len(self.items("log.dirs")) != 1:
-            raise InvalidSetting("log.dirs: name one directory; for more disks, run more brokers")
+            raise InvalidSetting("log.dirs: expected exactly one directory; for more disks, run more brokers")
         roles = self.items("process.roles")
         if roles and "broker" not in roles:
             raise InvalidSetting(
-                f"process.roles={','.join(roles)}: this is a broker; any broker can be controller"
+                f"process.roles={','.join(roles)}: expected the role broker; every broker can be controller"
             )
 
     def with_dynamic(self, for_all: Mapping[str, str], for_this: Mapping[str, str]) -> "BrokerConfig":
-        """This configuration under other dynamic settings."""
+        """Return this configuration with other dynamic settings."""
         return self.of(self.given, for_all=for_all, for_this=for_this)
 
     def integer(self, name: str) -> int:
@@ -114,12 +115,12 @@ class BrokerConfig:
 
     @property
     def log_dir(self) -> Path:
-        """The directory that holds the logs."""
+        """The directory of the logs."""
         return Path(self.items("log.dirs")[0])
 
     @property
     def connections_by_address(self) -> dict[str, int]:
-        """How many connections may come from some addresses, where that is not max.connections.per.ip."""
+        """The connection limits of max.connections.per.ip.overrides, by address."""
         name = "max.connections.per.ip.overrides"
         parts = [part for part in self.text(name).split(",") if part]
         if len(parts) > _MOST_ADDRESSES:
@@ -132,13 +133,13 @@ class BrokerConfig:
             except ValueError:
                 raise InvalidSetting(
                     f"{name}={part[:100]}: expected ADDRESS:COUNT, such as 127.0.0.1:200; "
-                    "names are not resolved"
+                    "host names are not resolved"
                 ) from None
         return limits
 
     @property
     def without_effect(self) -> list[str]:
-        """The settings given at the start that differ from Kafka's default and change nothing here."""
+        """The static settings that differ from Kafka's default and have no effect in Headrace."""
         return [
             name
             for name, text in self.given.items()
@@ -177,7 +178,7 @@ class BrokerConfig:
         return str(name)
 
     def listener(self, name: str) -> Listener:
-        """Return what a connection that comes in on the listener `name` has to know of it."""
+        """Return the listener `name` for its incoming connections."""
         protocol = next(each.security_protocol for each in self.listeners if each.name == name)
         return Listener(name, protocol, name == self.inter_broker_listener)
 
@@ -212,33 +213,33 @@ class BrokerConfig:
         return found
 
     def topic_values(self, own: Mapping[str, str]) -> Mapping[str, Value]:
-        """Every setting of a topic that sets `own` itself."""
+        """Return every setting of a topic with the settings `own`."""
         return topic_values(self.values, own)
 
     def min_insync_replicas(self, own: Mapping[str, str]) -> int:
-        """How many replicas a topic wants in sync before acks=all, given what it sets itself."""
+        """Return min.insync.replicas of a topic with the settings `own`."""
         value = topic_values(self.values, own)["min.insync.replicas"]
         assert isinstance(value, int), value
         return value
 
     @property
     def sends_to_nearest(self) -> bool:
-        """Whether consumers are sent to a replica in their own rack."""
+        """Whether consumers fetch from a replica in their rack (KIP-392)."""
         return "RackAware" in str(self.values["replica.selector.class"])
 
     def unclean_allowed(self, own: Mapping[str, str]) -> bool:
-        """Whether a replica that was not in sync may lead a topic, given what it sets itself."""
+        """Return unclean.leader.election.enable of a topic with the settings `own`."""
         return bool(topic_values(self.values, own)["unclean.leader.election.enable"])
 
     def throttled_replicas(self, own: Mapping[str, str]) -> tuple[Collection[str], Collection[str]]:
-        """The replicas of a topic that are throttled: at their leaders, and as followers."""
+        """Return the throttled replicas of a topic: those throttled by leaders, and by followers."""
         values = topic_values(self.values, own)
         lists = [values[f"{role}.replication.throttled.replicas"] for role in ("leader", "follower")]
         assert all(isinstance(each, tuple) for each in lists), lists
         return lists[0], lists[1]  # type: ignore[return-value]
 
     def group_limits(self) -> GroupLimits:
-        """What the broker lets its groups do."""
+        """Return the settings that the group coordinator uses."""
         policy = self.text("group.consumer.migration.policy")
         return GroupLimits(
             initial_rebalance_delay_ms=self.integer("group.initial.rebalance.delay.ms"),
@@ -257,11 +258,11 @@ class BrokerConfig:
         )
 
     def check_topic(self, own: Mapping[str, str]) -> None:
-        """Raise InvalidSetting if a topic cannot set `own`."""
+        """Raise InvalidSetting if the topic settings `own` are invalid."""
         check_topic_values(self.topic_values(own))
 
     def log_config(self, own: Mapping[str, str]) -> LogConfig:
-        """The configuration of a topic's logs, given what the topic sets itself."""
+        """Return the log configuration of a topic with the settings `own`."""
         expiration = self.integer("producer.id.expiration.ms")
         return log_config(topic_values(self.values, own), producer_id_expiration_ms=expiration)
 
@@ -276,18 +277,18 @@ def _count(text: str) -> int:
 
 
 def _with_aliases(given: Mapping[str, str]) -> dict[str, str]:
-    """`given`, and the settings that Kafka has two names for under the other one, too."""
+    """Return `given` with every setting that has two names under both of them."""
     both = dict(given)
     for name, alias in _ALIASES:
         if alias in given:
             both.setdefault(name, given[alias])
     if both.get("broker.id") != both.get("node.id"):
-        raise InvalidSetting(f"broker.id={both['broker.id']} and node.id={both['node.id']} are not the same")
+        raise InvalidSetting(f"broker.id={both['broker.id']} and node.id={both['node.id']} differ")
     return both
 
 
 def coarser_times(given: Mapping[str, str]) -> dict[str, int]:
-    """The settings in ms whose value `given` names in minutes or hours; one in ms still wins over it."""
+    """Return the settings in ms that `given` sets in minutes or hours; those set in ms take precedence."""
     times: dict[str, int] = {}
     for name, units in COARSER.items():
         for coarser, unit_ms in units.items():
@@ -300,7 +301,7 @@ def coarser_times(given: Mapping[str, str]) -> dict[str, int]:
 
 
 def _from_environment(environment: Mapping[str, str]) -> dict[str, str]:
-    """`HEADRACE_LOG_DIRS=…` as `log.dirs`; a variable that names no setting is refused like any other."""
+    """Return `HEADRACE_LOG_DIRS=…` as `log.dirs`, and so on; names of unknown settings are refused later."""
     return {
         name.removeprefix(ENVIRONMENT_PREFIX).lower().replace("_", "."): value
         for name, value in environment.items()

@@ -1,32 +1,32 @@
-"""Refusals that are the broker's own. Each becomes a code in a reply, except the one to start at all."""
+"""Errors of the broker. Each becomes an error code in a response, except StartRefused."""
 
 from headrace.protocol.errors import ErrorCode, KafkaError
 
 
 class StartRefused(Exception):
-    """The broker cannot start as it is configured; the sentence says what to do."""
+    """The broker cannot start with its configuration; the message says what to change."""
 
 
 class NotLeader(KafkaError):
-    """Another broker leads this partition, or none does."""
+    """This broker is not the leader of the partition."""
 
     code = ErrorCode.NOT_LEADER_OR_FOLLOWER
 
 
 class NotEnoughReplicas(KafkaError):
-    """Fewer replicas are in sync than the topic wants for acks=all."""
+    """The ISR is smaller than min.insync.replicas, and the request has acks=all."""
 
     code = ErrorCode.NOT_ENOUGH_REPLICAS
 
 
 class NotEnoughReplicasAfterAppend(KafkaError):
-    """The record is in the leader's log, and then too few replicas were left to commit it."""
+    """The ISR became smaller than min.insync.replicas after the leader had appended the batch."""
 
     code = ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND
 
 
 class RefusedByController(KafkaError):
-    """The controller has said no, with a code of its own."""
+    """The controller has refused the request with this code."""
 
     def __init__(self, code: ErrorCode, message: str) -> None:
         super().__init__(message)
@@ -34,24 +34,24 @@ class RefusedByController(KafkaError):
 
 
 class TimedOut(KafkaError):
-    """What was asked for has not happened in the time that was given; it may still."""
+    """The operation has not completed within the timeout; it may still complete."""
 
     code = ErrorCode.REQUEST_TIMED_OUT
 
 
 class UnknownTopicId(KafkaError):
-    """No topic has this id."""
+    """The topic id does not exist."""
 
     code = ErrorCode.UNKNOWN_TOPIC_ID
 
 
 class UnknownLeaderEpoch(KafkaError):
-    """The client's idea of the leader is newer than ours."""
+    """The leader epoch of the request is newer than the one that this broker knows."""
 
     code = ErrorCode.UNKNOWN_LEADER_EPOCH
 
 
 class TooOldForZstd(KafkaError):
-    """Clients of this version of Fetch do not know zstd, and the topic has nothing else."""
+    """The topic is compressed with zstd, which this version of Fetch does not support."""
 
     code = ErrorCode.UNSUPPORTED_COMPRESSION_TYPE

@@ -1,12 +1,12 @@
-"""Incremental fetch sessions (KIP-227): a client names its partitions once and then only what changed.
+"""Incremental fetch sessions (KIP-227): a client names its partitions once, and then only changes.
 
-Pure: no clock, no socket. A session is known by an id, and every request of it carries the next epoch:
-0 opens a session, -1 closes it or does without, anything else goes on with it. In an incremental reply
-a partition is left out if there is nothing new to say about it.
+Pure: no clock, no socket. Every request of a session carries the session id and the next epoch: 0 opens a
+session, -1 closes it or fetches without one, any other epoch continues it. An incremental response omits
+partitions without new data or changed offsets.
 
-A session outlives its connection, so its memory is bounded: by the number of sessions, by the partitions
-of one and of all, and by storing only partitions that exist. A client whose request does not fit is
-answered without a session (session id 0), and names all its partitions the next time.
+A session outlives its connection, so memory is bounded: by the number of sessions, by the partitions of one
+session and of all, and by storing only partitions that exist. If there is no room, the response has session
+id 0, and the next request of the client names all its partitions.
 """
 
 import secrets
@@ -21,13 +21,13 @@ from headrace.security.principals import ANONYMOUS, Principal
 
 NO_SESSION: Final = 0
 SESSION_PARTITIONS: Final = 1 << 16
-"""Partitions of one session, at most."""
+"""The maximum number of partitions of one session."""
 ALL_PARTITIONS: Final = 1 << 18
-"""Partitions of all sessions, at most: about 80 MB."""
+"""The maximum number of partitions of all sessions: about 80 MB."""
 MIN_EVICTION_MS: Final = 120_000
-"""A session that has been unused, or has existed, for so long makes room for others; as in Kafka."""
+"""A session may be evicted when it has been unused for this time, or has existed for it; as in Kafka."""
 _FULL, _OPEN = -1, 0  # epochs
-_EVERY: Final = 64  # partitions between two steps
+_EVERY: Final = 64  # partitions between two yields
 _MAX_EPOCH = 2**31 - 1
 
 
@@ -40,14 +40,14 @@ class WrongSessionEpoch(KafkaError):
 
 
 class SessionTopicIds(KafkaError):
-    """One session cannot name topics by name and by id."""
+    """A session names its topics either by name or by id, not both."""
 
     code = ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR
 
 
 @dataclass(slots=True)
 class SessionPartition:
-    """One partition of a Fetch request: the offset, and how many bytes at most."""
+    """One partition of a Fetch request."""
 
     topic: str
     topic_id: bytes
@@ -55,27 +55,27 @@ class SessionPartition:
     offset: int
     max_bytes: int
     leader_epoch: int
-    last_epoch: int = -1  # of a follower: the epoch of its last record
-    said: tuple[int, ...] | None = None  # what the last reply said of it
+    last_epoch: int = -1  # of a follower: the leader epoch of its last record
+    last_response: tuple[int, ...] | None = None  # error code and offsets of the last response
 
     @property
     def key(self) -> tuple[str, bytes, int]:
         return self.topic, self.topic_id, self.partition
 
-    def is_news(self, error_code: int, watermarks: tuple[int, ...], has_data: bool) -> bool:
-        """Whether an incremental reply must name this partition; remembers what it says."""
-        saying = (error_code, *watermarks)
-        news = has_data or error_code != 0 or saying != self.said
-        self.said = saying if error_code == 0 else None
-        return news
+    def update_response(self, error_code: int, offsets: tuple[int, ...], has_data: bool) -> bool:
+        """Remember the response; return whether an incremental response must contain the partition."""
+        response = (error_code, *offsets)
+        changed = has_data or error_code != 0 or response != self.last_response
+        self.last_response = response if error_code == 0 else None
+        return changed
 
 
 Exists = Callable[[SessionPartition], bool]
-"""Whether there is such a partition in the cluster, led by whomever."""
+"""Returns whether the partition exists in the cluster."""
 
 
 class FetchSession:
-    """What one client reads."""
+    """The partitions that one client fetches."""
 
     def __init__(
         self,
@@ -105,50 +105,52 @@ class FetchSession:
     def check(self, request: FetchRequest, *, by_id: bool) -> None:
         """Raise unless `request` is the next one of this session."""
         if by_id != self.by_id:
-            raise SessionTopicIds("the session names topics the other way")
+            raise SessionTopicIds(
+                f"fetch session {self.id} names topics by {'id' if self.by_id else 'name'}, "
+                f"the request by {'id' if by_id else 'name'} (FETCH_SESSION_TOPIC_ID_ERROR)"
+            )
         if request.session_epoch != self.epoch:
             raise WrongSessionEpoch(
-                f"session {self.id} is at epoch {self.epoch}, not {request.session_epoch}"
+                f"fetch session {self.id} is at epoch {self.epoch}, the request names "
+                f"{request.session_epoch} (INVALID_FETCH_SESSION_EPOCH)"
             )
 
-    def go_on(self, request: FetchRequest, named: Iterable[SessionPartition]) -> Steps[None]:
-        """Take in what an incremental request changes."""
+    def update(self, request: FetchRequest, changed: Iterable[SessionPartition]) -> Steps[None]:
+        """Apply the changes of an incremental request."""
         self.epoch = 1 if self.epoch == _MAX_EPOCH else self.epoch + 1
         for forgotten in request.forgotten_topics_data:
             yield
             for partition in forgotten.partitions:
                 self._wanted.pop((forgotten.topic, forgotten.topic_id, partition), None)
-        for number, entry in enumerate(named):
+        for number, entry in enumerate(changed):
             if not number % _EVERY:
                 yield
             known = self._wanted.get(entry.key)
-            entry.said = None if known is None else known.said
+            entry.last_response = None if known is None else known.last_response
             self._wanted[entry.key] = entry
 
     def served(self, entry: SessionPartition) -> None:
-        """Send a partition that got data to the end of the line, so that all get their turn."""
+        """Move a partition with data to the end of the order, so that all partitions are served."""
         if self._wanted.pop(entry.key, None) is not None:
             self._wanted[entry.key] = entry
 
     def value(self) -> tuple[bool, int]:
-        """What it is worth to keep: followers before consumers, large sessions before small ones."""
+        """Return the precedence in eviction: followers over consumers, large sessions over small ones."""
         return self.privileged, len(self)
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What one request reads. Without a session every partition is answered for."""
+    """The partitions that one request fetches. A response without a session contains all of them."""
 
     wanted: list[SessionPartition]
     session: FetchSession | None
     incremental: bool
-    session_id: int = (
-        NO_SESSION  # what the client is told: 0 if there is no session, or it ends with this reply
-    )
+    session_id: int = NO_SESSION  # of the response: 0 without a session, or if it ends with this response
 
 
 class FetchSessions:
-    """The sessions of a broker, at most `slots`, and what they hold at most together."""
+    """The fetch sessions of a broker, at most `slots`."""
 
     def __init__(
         self,
@@ -160,12 +162,12 @@ class FetchSessions:
         self._slots = slots
         self._session_partitions = session_partitions
         self._all_partitions = all_partitions
-        self._sessions: dict[int, FetchSession] = {}  # the one used least recently first
+        self._sessions: dict[int, FetchSession] = {}  # in the order of their last use
         self._partitions = 0  # of all sessions
 
     @property
     def partitions(self) -> int:
-        """How many partitions all sessions hold."""
+        """The number of partitions of all sessions."""
         return self._partitions
 
     def __len__(self) -> int:
@@ -181,7 +183,7 @@ class FetchSessions:
         now_ms: int,
         principal: Principal = ANONYMOUS,
     ) -> Steps[Plan]:
-        """Return what `request` reads; raise SessionNotFound if its session is not this principal's."""
+        """Return the partitions to fetch; raise SessionNotFound if the principal has no such session."""
         session = self._sessions.get(request.session_id)
         if session is not None and session.principal != principal:
             session = None
@@ -197,16 +199,18 @@ class FetchSessions:
                 )
             return Plan(wanted, session, incremental=False, session_id=session.id if session else NO_SESSION)
         if session is None:
-            raise SessionNotFound(f"there is no fetch session {request.session_id}")
+            raise SessionNotFound(
+                f"fetch session {request.session_id} does not exist (FETCH_SESSION_ID_NOT_FOUND)"
+            )
         session.check(request, by_id=by_id)
-        return (yield from self._go_on(session, request, exists, now_ms))
+        return (yield from self._continue(session, request, exists, now_ms))
 
-    def _go_on(
+    def _continue(
         self, session: FetchSession, request: FetchRequest, exists: Exists, now_ms: int
     ) -> Steps[Plan]:
-        self._remove(session.id)  # another request of it that comes meanwhile finds none
+        self._remove(session.id)  # a concurrent request of this session must not find it
         changes, all_exist = yield from _named(request, exists)
-        yield from session.go_on(request, changes)
+        yield from session.update(request, changes)
         session.used_ms = now_ms
         keeps = all_exist and self._has_room(len(session))
         if keeps:
@@ -237,9 +241,9 @@ class FetchSessions:
         return session
 
     def _make_room(self, value: tuple[bool, int], now_ms: int) -> bool:
-        """Evict as Kafka does: first what is unused, then what is worth less and has existed for a while.
+        """Evict sessions as Kafka does: first unused ones, then older ones of lower precedence.
 
-        A follower's session also takes the place of a consumer's that is new.
+        A follower's session also evicts new sessions of consumers.
         """
         size = value[1]
         while self._sessions and not self._is_free(size):
@@ -288,9 +292,9 @@ class FetchSessions:
 
 
 def _named(request: FetchRequest, exists: Exists | None) -> Steps[tuple[list[SessionPartition], bool]]:
-    """The partitions that a request names, each once, and whether all of them exist if that is asked.
+    """Return the partitions of a request, and whether all of them exist (True without `exists`).
 
-    What is said last of a partition counts.
+    If a partition is repeated, its last entry counts.
     """
     wanted: dict[tuple[str, bytes, int], SessionPartition] = {}
     all_exist = True

@@ -1,4 +1,4 @@
-"""What a group may set for itself (KIP-848, KIP-932, KIP-1071), over the broker's `group.*` settings."""
+"""The settings of a group (KIP-848, KIP-932, KIP-1071), which override the broker's `group.*` settings."""
 
 from collections.abc import Mapping
 from typing import Final
@@ -6,10 +6,10 @@ from typing import Final
 from headrace.broker.settings import InvalidSetting, Kind, Scope, Setting, Settings, Value
 from headrace.group.limits import ConsumerTimeouts
 
-_NO_SHARE: Final = "No effect: there are no share groups."
-_NO_STREAMS: Final = "No effect: there are no streams groups."
-_AT_ONCE: Final = "No effect: a consumer group is assigned to at once."
-_WITHOUT_EFFECT: Final = (_NO_SHARE, _NO_STREAMS, _AT_ONCE)
+_NO_SHARE: Final = "No effect: share groups are not supported."
+_NO_STREAMS: Final = "No effect: streams groups are not supported."
+_NO_DELAY: Final = "No effect: assignments are computed immediately."
+_WITHOUT_EFFECT: Final = (_NO_SHARE, _NO_STREAMS, _NO_DELAY)
 
 
 def _setting(name: str, kind: Kind, default: Value, doc: str, **bounds: object) -> Setting:
@@ -26,21 +26,16 @@ GROUP_CONFIGS: Final = Settings(
         _int(
             "consumer.session.timeout.ms",
             45_000,
-            "How long a member of this consumer group may be silent.",
+            "The session timeout of the members of this consumer group.",
             low=1,
         ),
         _int(
             "consumer.heartbeat.interval.ms",
             5_000,
-            "How often members of this consumer group are told to heartbeat.",
+            "The heartbeat interval of the members of this consumer group.",
             low=1,
         ),
-        _int(
-            "consumer.assignment.interval.ms",
-            1_000,
-            _AT_ONCE,
-            low=0,
-        ),
+        _int("consumer.assignment.interval.ms", 1_000, _NO_DELAY, low=0),
         _int("share.session.timeout.ms", 45_000, _NO_SHARE, low=1),
         _int("share.heartbeat.interval.ms", 5_000, _NO_SHARE, low=1),
         _int("share.assignment.interval.ms", 1_000, _NO_SHARE, low=0),
@@ -70,9 +65,15 @@ GROUP_CONFIGS: Final = Settings(
         _int("streams.num.standby.replicas", 0, _NO_STREAMS, low=0),
     ]
 )
-_ALONE: Final = {"share.auto.offset.reset", "share.isolation.level", "share.renew.acknowledge.enable"}
-GROUP_SYNONYMS: Final = {name: f"group.{name}" for name in GROUP_CONFIGS.by_name if name not in _ALONE}
-"""The broker's setting that a group's falls back to; some have none."""
+_WITHOUT_SYNONYM: Final = {
+    "share.auto.offset.reset",
+    "share.isolation.level",
+    "share.renew.acknowledge.enable",
+}
+GROUP_SYNONYMS: Final = {
+    name: f"group.{name}" for name in GROUP_CONFIGS.by_name if name not in _WITHOUT_SYNONYM
+}
+"""The broker setting that is the default of a group setting; some group settings have none."""
 
 _HEARTBEATS: Final = [
     (f"{kind}.session.timeout.ms", f"{kind}.heartbeat.interval.ms")
@@ -81,7 +82,7 @@ _HEARTBEATS: Final = [
 
 
 def check_group_values(own: Mapping[str, str], broker: Mapping[str, Value | None]) -> None:
-    """Raise InvalidSetting if a group cannot set `own` with a broker whose settings are `broker`."""
+    """Raise InvalidSetting if the group settings `own` are invalid or outside the broker's bounds."""
     values = GROUP_CONFIGS.parse(own)
     for name, value in values.items():
         least, most = _bounds(name, broker)
@@ -97,7 +98,7 @@ def check_group_values(own: Mapping[str, str], broker: Mapping[str, Value | None
 
 
 def consumer_timeouts(own: Mapping[str, str], broker: Mapping[str, Value | None]) -> ConsumerTimeouts:
-    """The timeouts that a group sets, within what the broker allows now."""
+    """Return the timeouts that a group sets, limited to the broker's current bounds."""
     return ConsumerTimeouts(
         _within_bounds("consumer.session.timeout.ms", own, broker),
         _within_bounds("consumer.heartbeat.interval.ms", own, broker),
@@ -115,7 +116,7 @@ def _within_bounds(name: str, own: Mapping[str, str], broker: Mapping[str, Value
 
 
 def _bounds(name: str, broker: Mapping[str, Value | None]) -> tuple[str | None, str | None]:
-    """The broker's settings, such as group.consumer.min.session.timeout.ms, that bound a group's."""
+    """Return the broker settings that bound a group's, such as group.consumer.min.session.timeout.ms."""
     kind, _, rest = name.partition(".")
     least, most = f"group.{kind}.min.{rest}", f"group.{kind}.max.{rest.removeprefix('num.')}"
     return least if least in broker else None, most if most in broker else None

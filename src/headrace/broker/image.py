@@ -1,4 +1,4 @@
-"""What a broker knows of the cluster: brokers, topics and who leads what. Replaced, never guessed."""
+"""The cluster metadata of a broker: live brokers, topics, leaders and configurations."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -19,7 +19,7 @@ class Node(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class TopicImage:
-    """A topic: its id, where its replicas are, and who leads each partition."""
+    """A topic: its id, its replica assignment, and the state of each partition."""
 
     name: str
     topic_id: bytes
@@ -37,7 +37,7 @@ class TopicImage:
 
 @dataclass(slots=True)
 class ClusterImage:
-    """The cluster as ZooKeeper showed it last. Only its owner changes it, and bumps `version`."""
+    """The cluster metadata as last read from ZooKeeper. Every change of it increments `version`."""
 
     cluster_id: str
     brokers: dict[int, BrokerRegistration] = field(default_factory=dict)
@@ -67,7 +67,7 @@ class ClusterImage:
             self.version += 1
 
     def suspect(self, broker_id: int) -> None:
-        """A broker has hung up, and nobody has said yet who leads in its place: name it to no client."""
+        """Hide a broker that has closed its connection until the new leaders of its partitions are known."""
         self.suspects.add(broker_id)
         self.version += 1
 
@@ -77,14 +77,14 @@ class ClusterImage:
             self.version += 1
 
     def offline(self, replicas: Sequence[int]) -> list[int]:
-        """Those of `replicas` whose broker is not there."""
+        """Return the replicas whose broker is not registered."""
         return [each for each in replicas if each not in self.brokers]
 
     def nodes(self, listener: str) -> list[Node]:
-        """The live brokers that have `listener`, by id."""
-        found = []
+        """Return the live brokers that have `listener`, ordered by id."""
+        nodes = []
         for broker_id, registration in sorted(self.brokers.items()):
             endpoint = registration.endpoint(listener)
             if endpoint is not None:
-                found.append(Node(broker_id, endpoint.host, endpoint.port, registration.rack))
-        return found
+                nodes.append(Node(broker_id, endpoint.host, endpoint.port, registration.rack))
+        return nodes

@@ -1,9 +1,9 @@
-"""Batches whose records are read before they are appended: read in threads, appended in order.
+"""Batches whose records are read before the append: threads read them, and they are appended in order.
 
-The first batch of a partition that has to wait for a thread starts the partition's line. Every later batch of
-that partition joins the line until it is empty, so that batches keep their order. A batch stays in line when
-its client disconnects, as a batch that need not wait would have been appended. Whether this broker leads the
-partition is checked when the batch is appended, and not only when it comes.
+The first batch of a partition that has to wait for a thread starts the partition's queue. Every later batch
+of that partition is queued until the queue is empty, so that batches keep their order. A batch stays queued
+when its client disconnects, as a batch that need not wait would have been appended. Leadership of the
+partition is checked when a batch arrives and again when it is appended.
 """
 
 import asyncio
@@ -19,17 +19,18 @@ from headrace.protocol.errors import KafkaError
 from headrace.protocol.fields import Buffer
 from headrace.storage.inspection import PreparedBatch, is_quick, prepare, reads_records
 
-MAX_WAITING_BYTES: Final = 256 * 1024 * 1024  # of batches in all lines
-OVERHEAD_BYTES: Final = 1024  # of each of them
-THREADS: Final = 2  # the codecs release the GIL; two loops over records would only take turns with a third
+MAX_WAITING_BYTES: Final = 256 * 1024 * 1024  # of batches in all queues
+OVERHEAD_BYTES: Final = 1024  # per batch
+THREADS: Final = 2  # codecs release the GIL, but loops over records do not, so more threads would not help
+_STOPPING: Final = "the broker is stopping (NOT_LEADER_OR_FOLLOWER)"
 
 T = TypeVar("T")
 P = ParamSpec("P")
 Outcome = PreparedBatch | KafkaError
 
 
-class _Waiting(Generic[T]):
-    """A batch in line, what to do with it when it is its turn, and what comes of that."""
+class _QueuedBatch(Generic[T]):
+    """A batch in a queue, the function that appends it, and the future of the result."""
 
     __slots__ = ("_append", "data", "done")
 
@@ -40,17 +41,17 @@ class _Waiting(Generic[T]):
 
     @property
     def cost(self) -> int:
-        """Bytes of memory."""
+        """The memory of the batch in bytes."""
         return len(self.data) + OVERHEAD_BYTES
 
     def append(self, outcome: Outcome) -> None:
-        """Append the batch, or refuse it; a failure of ours is raised where the reply is waited for."""
+        """Append or refuse the batch; an unexpected exception is raised by `done`."""
         try:
             result = self._append(outcome)
         except Exception as error:  # noqa: BLE001  see above
             self.fail(error)
         else:
-            if not self.done.done():  # else the client has gone
+            if not self.done.done():  # it is cancelled if the client has disconnected
                 self.done.set_result(result)
 
     def fail(self, error: Exception) -> None:
@@ -59,90 +60,93 @@ class _Waiting(Generic[T]):
 
 
 class InspectionThreads:
-    """The threads that read records of clients."""
+    """The threads that read records."""
 
     def __init__(self) -> None:
         self._threads: ThreadPoolExecutor | None = None
         self._stopping = False
 
     async def run(self, work: Callable[P, T], *arguments: P.args, **named: P.kwargs) -> T:
-        """Run `work`, which reads records that clients have sent, in one of the threads."""
+        """Run `work`, which reads records, in one of the threads."""
         assert not named, named
         if self._stopping:
-            raise NotLeader("this broker is stopping")
+            raise NotLeader(_STOPPING)
         if self._threads is None:
             self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="inspection")
         return await asyncio.get_running_loop().run_in_executor(self._threads, work, *arguments)
 
     async def stop(self) -> None:
-        """Accept no more work and wait for the threads, which are done within seconds."""
+        """Accept no more work and wait for the threads, which finish within seconds."""
         self._stopping = True
         if self._threads is not None:
             await asyncio.to_thread(self._threads.shutdown, cancel_futures=True)
 
 
 class Inspections:
-    """The lines of one broker's partitions."""
+    """The queues of a broker's partitions."""
 
     def __init__(self, schemas: Schemas, threads: InspectionThreads | None = None) -> None:
         self._schemas = schemas
         self.threads = threads or InspectionThreads()
-        self._lines: dict[Partition, deque[_Waiting[Any]]] = {}
+        self._queues: dict[Partition, deque[_QueuedBatch[Any]]] = {}
         self._tasks: set[asyncio.Task[None]] = set()
-        self._waiting_bytes = 0
+        self._queued_bytes = 0
         self._stopping = False
 
     def must_wait(self, partition: Partition, data: Buffer) -> bool:
-        """Whether the batch has to be put in line, because of its records or of those before it."""
+        """Return whether the batch has to be queued: its records must be read, or the queue is not empty."""
         config = partition.log.config
-        if len(data) > config.max_message_bytes:  # it is refused at once, and need not be copied
+        if len(data) > config.max_message_bytes:  # the append refuses it, so it need not be copied
             return False
-        if self._lines and partition in self._lines:
+        if self._queues and partition in self._queues:
             return True
         if partition.id.topic in self._schemas.rules:
             return True
         return config.reads_records and reads_records(data, config) and not is_quick(data)
 
-    def put_in_line(
+    def enqueue(
         self, partition: Partition, data: Buffer, append: Callable[[Outcome], T]
     ) -> "asyncio.Future[T]":
-        """Have `append` called with the prepared batch, or why it is refused, when all before it are done.
+        """Queue the batch; `append` is called with the prepared batch or the error, in order.
 
-        `data` is copied. TimedOut, which clients retry, if too many bytes are waiting.
+        `data` is copied. Raise TimedOut, which is retriable, if too many bytes are queued.
         """
         if self._stopping:
-            raise NotLeader(f"{partition.id}: this broker is stopping")
-        waiting = _Waiting(bytearray(data), append)
-        if self._waiting_bytes + waiting.cost > MAX_WAITING_BYTES:
-            raise TimedOut(f"{self._waiting_bytes} bytes are waiting for their records to be checked")
-        self._waiting_bytes += waiting.cost
-        line = self._lines.setdefault(partition, deque())
-        line.append(waiting)
-        if len(line) == 1:
-            task = asyncio.get_running_loop().create_task(self._work_off(partition, line))
+            raise NotLeader(f"{partition.id}: {_STOPPING}")
+        batch = _QueuedBatch(bytearray(data), append)
+        if self._queued_bytes + batch.cost > MAX_WAITING_BYTES:
+            raise TimedOut(
+                f"{partition.id}: {self._queued_bytes} bytes of batches are queued for validation "
+                "(REQUEST_TIMED_OUT)"
+            )
+        self._queued_bytes += batch.cost
+        queue = self._queues.setdefault(partition, deque())
+        queue.append(batch)
+        if len(queue) == 1:
+            task = asyncio.get_running_loop().create_task(self._process(partition, queue))
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
-        return waiting.done
+        return batch.done
 
-    async def _work_off(self, partition: Partition, line: deque[_Waiting[Any]]) -> None:
+    async def _process(self, partition: Partition, queue: deque[_QueuedBatch[Any]]) -> None:
         try:
-            while line:
+            while queue:
                 try:
-                    line[0].append(await self._prepared(partition, line[0].data))
-                except Exception as error:  # noqa: BLE001  it is raised where the reply is waited for
-                    line[0].fail(error)
-                self._leave(line)
-        finally:  # it was cancelled, unless the line is empty
-            del self._lines[partition]
-            while line:
-                line[0].append(NotLeader(f"{partition.id}: this broker is stopping"))
-                self._leave(line)
+                    queue[0].append(await self._prepared(partition, queue[0].data))
+                except Exception as error:  # noqa: BLE001  `done` raises it
+                    queue[0].fail(error)
+                self._dequeue(queue)
+        finally:  # the task was cancelled, unless the queue is empty
+            del self._queues[partition]
+            while queue:
+                queue[0].append(NotLeader(f"{partition.id}: {_STOPPING}"))
+                self._dequeue(queue)
 
-    def _leave(self, line: deque[_Waiting[Any]]) -> None:
-        self._waiting_bytes -= line.popleft().cost
+    def _dequeue(self, queue: deque[_QueuedBatch[Any]]) -> None:
+        self._queued_bytes -= queue.popleft().cost
 
     async def _prepared(self, partition: Partition, data: bytearray) -> Outcome:
-        """The batch ready to be appended under the configuration that the log has when this returns."""
+        """Return the batch, prepared for the log's current configuration, or the error that refuses it."""
         try:
             while True:
                 partition.ensure_leader()
@@ -157,7 +161,7 @@ class Inspections:
             return _without_frames(error)
 
     async def stop(self) -> None:
-        """Refuse what is in line and wait for the threads, which are done within seconds."""
+        """Refuse the queued batches and wait for the threads, which finish within seconds."""
         self._stopping = True
         for task in tuple(self._tasks):
             task.cancel()
@@ -167,6 +171,6 @@ class Inspections:
 
 
 def _without_frames(error: KafkaError) -> KafkaError:
-    """The error without its traceback, whose frames hold the unpacked records in memory."""
+    """Return the error without its traceback, whose frames would keep decompressed records in memory."""
     error.__traceback__ = error.__cause__ = error.__context__ = None
     return error

@@ -1,15 +1,15 @@
-"""What a broker counts while it works: a few additions a request, and nothing that has to be locked."""
+"""The counters of a broker. Only the event loop changes them, so they need no lock."""
 
 from time import perf_counter
 from typing import Final
 
 BUCKETS: Final = 36
-"""Bucket n has requests of less than 2^n microseconds; the last also those of more than nine hours."""
+"""Bucket n counts requests of less than 2^n microseconds; the last one also counts all longer requests."""
 _MICROSECONDS: Final = 1e6
 
 
 class TopicMeter:
-    """What has gone in and out of this broker's partitions of one topic."""
+    """The counters of this broker's partitions of one topic."""
 
     __slots__ = (
         "bytes_in",
@@ -29,18 +29,18 @@ class TopicMeter:
         self.messages_in = self.bytes_in = self.bytes_out = 0
         self.replicated_in = self.replicated_out = 0
         self.produces = self.failed_produces = 0  # batches
-        self.fetches = self.failed_fetches = 0  # partitions that a reply had something of, or about
+        self.fetches = self.failed_fetches = 0  # partitions with data or an error in a response
         self.isr_shrinks = self.isr_expands = 0
 
     def appended(self, messages: int, size: int) -> None:
-        """A client's batch is in the log."""
+        """Count a batch that was appended for a producer."""
         self.produces += 1
         self.messages_in += messages
         self.bytes_in += size
 
 
 class RequestMeter:
-    """How many requests of one kind there were, and how long each was under way."""
+    """The number and the durations of the requests of one API."""
 
     __slots__ = ("buckets", "count", "seconds")
 
@@ -50,7 +50,7 @@ class RequestMeter:
         self.buckets = [0] * BUCKETS
 
     def done(self, began: float) -> None:
-        """One that came in at `began`, by perf_counter, has its answer."""
+        """Count a request that arrived at `began`, by perf_counter, and is answered now."""
         took = perf_counter() - began
         self.count += 1
         self.seconds += took
@@ -58,7 +58,7 @@ class RequestMeter:
 
 
 class Meters:
-    """All meters of one broker. Topics have one each; what names no topic of ours is counted together."""
+    """All meters of one broker. Requests for topics without a partition here share one topic meter."""
 
     def __init__(self) -> None:
         self.requests: dict[int, RequestMeter] = {}
@@ -66,25 +66,25 @@ class Meters:
         self.elsewhere = TopicMeter()
 
     def request(self, key: int) -> RequestMeter:
-        """The meter of an API."""
+        """Return the meter of an API."""
         meter = self.requests.get(key)
         if meter is None:
             meter = self.requests[key] = RequestMeter()
         return meter
 
     def topic(self, name: str) -> TopicMeter:
-        """The meter of a topic of which this broker has a partition; made if there is none."""
+        """Return the meter of a topic of which this broker has a partition; create it if necessary."""
         meter = self.topics.get(name)
         if meter is None:
             meter = self.topics[name] = TopicMeter()
         return meter
 
     def of(self, name: str) -> TopicMeter:
-        """The meter of a topic that somebody has named, whether there is such a one or not."""
+        """Return the meter of a topic that a request names, which need not exist."""
         return self.topics.get(name, self.elsewhere)
 
     def forget(self, name: str) -> None:
-        """The topic is gone; what it has added to the sums stays, as a counter never goes down."""
-        gone = self.topics.pop(name, None)
-        for counted in TopicMeter.__slots__ if gone is not None else ():
-            setattr(self.elsewhere, counted, getattr(self.elsewhere, counted) + getattr(gone, counted))
+        """Remove the meter of a deleted topic; its counts stay in the totals, which never decrease."""
+        removed = self.topics.pop(name, None)
+        for counter in TopicMeter.__slots__ if removed is not None else ():
+            setattr(self.elsewhere, counter, getattr(self.elsewhere, counter) + getattr(removed, counter))

@@ -1,6 +1,6 @@
-"""What a broker's meters and partitions come to, under the names that dashboards for Kafka look for.
+"""The metrics of a broker, under the names that dashboards for Kafka use.
 
-The names are those that Prometheus' JMX exporter makes of Kafka's own.
+The names are those that Prometheus' JMX exporter derives from Kafka's.
 """
 
 import os
@@ -17,29 +17,37 @@ from headrace.protocol.api import request_class
 from headrace.protocol.broker_metrics import COUNTER, GAUGE, HISTOGRAM, Family, Sample
 
 _TOPICS: Final[dict[str, tuple[str, Callable[[TopicMeter], int]]]] = {
-    "messagesin": ("Records that producers wrote.", lambda meter: meter.messages_in),
-    "bytesin": ("Bytes that producers wrote.", lambda meter: meter.bytes_in),
-    "bytesout": ("Bytes that consumers read.", lambda meter: meter.bytes_out),
-    "replicationbytesin": ("Bytes read from leaders.", lambda meter: meter.replicated_in),
-    "replicationbytesout": ("Bytes that followers read.", lambda meter: meter.replicated_out),
+    "messagesin": ("Records appended by producers.", lambda meter: meter.messages_in),
+    "bytesin": ("Bytes appended by producers.", lambda meter: meter.bytes_in),
+    "bytesout": ("Bytes fetched by consumers.", lambda meter: meter.bytes_out),
+    "replicationbytesin": ("Bytes fetched from leaders.", lambda meter: meter.replicated_in),
+    "replicationbytesout": ("Bytes fetched by followers.", lambda meter: meter.replicated_out),
     "totalproducerequests": (
-        "Batches that producers sent.",
+        "Batches sent by producers.",
         lambda meter: meter.produces + meter.failed_produces,
     ),
     "failedproducerequests": ("Batches that were refused.", lambda meter: meter.failed_produces),
-    "totalfetchrequests": ("Reads that had something to give.", lambda meter: meter.fetches),
-    "failedfetchrequests": ("Reads that were refused.", lambda meter: meter.failed_fetches),
+    "totalfetchrequests": (
+        "Partitions with data or an error in Fetch responses.",
+        lambda meter: meter.fetches,
+    ),
+    "failedfetchrequests": (
+        "Partitions with an error in Fetch responses.",
+        lambda meter: meter.failed_fetches,
+    ),
 }
-_SHORTEST, _LONGEST = 5, 26  # bounds of the histogram: 32 microseconds, and a minute
+_SHORTEST, _LONGEST = 5, 26  # the first and last bound of the histogram: 2^5 us and 2^26 us (about a minute)
 _PAGE: Final = os.sysconf("SC_PAGE_SIZE")
 
 
 def families(broker: BrokerServices, prefixes: Sequence[str] = ()) -> Iterator[Family]:
-    """What there is now, one by one; only names that begin with one of `prefixes`, if there are any."""
-    wanted = tuple(prefixes)
+    """Yield the current metrics; with `prefixes`, only those whose names begin with one of them."""
+    selected = tuple(prefixes)
     for group, build in _GROUPS.items():
-        if not wanted or any(each.startswith(group) or group.startswith(each) for each in wanted):
-            yield from (each for each in build(broker, wanted) if not wanted or each.name.startswith(wanted))
+        if not selected or any(each.startswith(group) or group.startswith(each) for each in selected):
+            yield from (
+                each for each in build(broker, selected) if not selected or each.name.startswith(selected)
+            )
 
 
 def _gauge(name: str, help_: str, value: float) -> Family:
@@ -50,12 +58,12 @@ def _counter(name: str, help_: str, value: float) -> Family:
     return Family(name=name, kind=COUNTER, help=help_, labels=(), samples=[Sample(labels=(), value=value)])
 
 
-def _of_topics(broker: BrokerServices, wanted: tuple[str, ...]) -> Iterator[Family]:
-    """Each topic, and all of them together without a name, as Kafka has it."""
+def _of_topics(broker: BrokerServices, prefixes: tuple[str, ...]) -> Iterator[Family]:
+    """Yield the counters of each topic, and their total with an empty topic label, as in Kafka."""
     meters = broker.meters
     for short, (help_, read) in _TOPICS.items():
         name = f"kafka_server_brokertopicmetrics_{short}_total"
-        if wanted and not name.startswith(wanted):
+        if prefixes and not name.startswith(prefixes):
             continue
         of_topics = {topic: read(meter) for topic, meter in meters.topics.items()}
         total = sum(of_topics.values()) + read(meters.elsewhere)
@@ -71,41 +79,41 @@ def _of_topics(broker: BrokerServices, wanted: tuple[str, ...]) -> Iterator[Fami
         )
 
 
-def _of_replicas(broker: BrokerServices, _wanted: tuple[str, ...]) -> Iterator[Family]:
+def _of_replicas(broker: BrokerServices, _prefixes: tuple[str, ...]) -> Iterator[Family]:
     partitions = broker.partitions.values()
     led = [each for each in partitions if each.leadership is not None]
     manager = "kafka_server_replicamanager_"
     meters = broker.meters.topics.values()
-    yield _gauge(f"{manager}partitioncount", "Partitions with a replica here.", len(partitions))
-    yield _gauge(f"{manager}leadercount", "Partitions led here.", len(led))
+    yield _gauge(f"{manager}partitioncount", "Partitions with a replica on this broker.", len(partitions))
+    yield _gauge(f"{manager}leadercount", "Partitions that this broker leads.", len(led))
     yield _gauge(
         f"{manager}underreplicatedpartitions",
-        "Partitions led here that lack replicas in sync.",
+        "Partitions led by this broker whose ISR is smaller than the replica set.",
         sum(len(each.isr) < len(each.replicas) for each in led),
     )
     yield _gauge(
         f"{manager}underminisrpartitioncount",
-        "Partitions led here with fewer in sync than acks=all needs.",
+        "Partitions led by this broker whose ISR is smaller than min.insync.replicas.",
         sum(len(each.isr) < each.min_insync_replicas for each in led),
     )
     yield _gauge(
         f"{manager}offlinereplicacount",
-        "Replicas here whose disk has failed.",
+        "Replicas on this broker that are offline after a disk failure.",
         len(broker.logs.failed) + sum(each.log.offline is not None for each in partitions),
     )
     yield _counter(
         f"{manager}isrshrinks_total",
-        "How often a replica fell out of sync.",
+        "How often a replica was removed from an ISR.",
         sum(each.isr_shrinks for each in meters),
     )
     yield _counter(
         f"{manager}isrexpands_total",
-        "How often one came into sync.",
+        "How often a replica was added to an ISR.",
         sum(each.isr_expands for each in meters),
     )
 
 
-def _of_logs(broker: BrokerServices, _wanted: tuple[str, ...]) -> Iterator[Family]:
+def _of_logs(broker: BrokerServices, _prefixes: tuple[str, ...]) -> Iterator[Family]:
     logs = [((id_.topic, str(id_.partition)), partition.log) for id_, partition in broker.partitions.items()]
 
     def family(name: str, help_: str, values: Iterable[float]) -> Family:
@@ -122,23 +130,23 @@ def _of_logs(broker: BrokerServices, _wanted: tuple[str, ...]) -> Iterator[Famil
 
     yield family("size", "Bytes on disk.", (log.size for _, log in logs))
     yield family("numlogsegments", "Segments.", (len(log.segments) for _, log in logs))
-    yield family("logstartoffset", "The first offset there is.", (log.log_start_offset for _, log in logs))
-    yield family("logendoffset", "The next offset.", (log.log_end_offset for _, log in logs))
+    yield family("logstartoffset", "The log start offset.", (log.log_start_offset for _, log in logs))
+    yield family("logendoffset", "The log end offset.", (log.log_end_offset for _, log in logs))
 
 
-def _of_requests(broker: BrokerServices, _wanted: tuple[str, ...]) -> Iterator[Family]:
+def _of_requests(broker: BrokerServices, _prefixes: tuple[str, ...]) -> Iterator[Family]:
     meters = {_api(key): meter for key, meter in sorted(broker.meters.requests.items())}
     yield Family(
         name="kafka_network_requestmetrics_requests_total",
         kind=COUNTER,
-        help="Requests that were answered.",
+        help="Answered requests.",
         labels=("request",),
         samples=[Sample(labels=(name,), value=meter.count) for name, meter in meters.items()],
     )
     yield Family(
         name="headrace_request_duration_seconds",
         kind=HISTOGRAM,
-        help="From a request's arrival to its answer, waiting included.",
+        help="The time from the arrival of a request to its response, including waits in a purgatory.",
         labels=("request", "le"),
         samples=[
             Sample(labels=(name, le), value=value)
@@ -156,7 +164,7 @@ def _of_requests(broker: BrokerServices, _wanted: tuple[str, ...]) -> Iterator[F
 
 
 def _below(meter: RequestMeter) -> Iterator[tuple[int, int]]:
-    """How many took less than 2^n microseconds; bounds that tell nobody anything are left out."""
+    """Yield n and the number of requests that took less than 2^n microseconds, for each bound shown."""
     counts = list(accumulate(meter.buckets))
     return ((n, counts[n]) for n in range(_SHORTEST, _LONGEST + 1))
 
@@ -165,7 +173,7 @@ def _api(key: int) -> str:
     return request_class(key).__name__.removesuffix("Request")
 
 
-def _of_controller(broker: BrokerServices, _wanted: tuple[str, ...]) -> Iterator[Family]:
+def _of_controller(broker: BrokerServices, _prefixes: tuple[str, ...]) -> Iterator[Family]:
     controller = broker.controller
     name = "kafka_controller_kafkacontroller_"
     yield _gauge(
@@ -179,21 +187,23 @@ def _of_controller(broker: BrokerServices, _wanted: tuple[str, ...]) -> Iterator
     yield _gauge(f"{name}globalpartitioncount", "Partitions of the cluster.", len(states))
     yield _gauge(
         f"{name}offlinepartitionscount",
-        "Partitions that nobody leads.",
+        "Partitions without a leader.",
         sum(each.leader < 0 for each in states),
     )
 
 
-def _of_process(broker: BrokerServices, _wanted: tuple[str, ...]) -> Iterator[Family]:
+def _of_process(broker: BrokerServices, _prefixes: tuple[str, ...]) -> Iterator[Family]:
     used = resource.getrusage(resource.RUSAGE_SELF)
-    yield _counter("process_cpu_seconds_total", "Processor time.", used.ru_utime + used.ru_stime)
-    yield _gauge("process_resident_memory_bytes", "Memory.", _resident())
+    yield _counter("process_cpu_seconds_total", "CPU time.", used.ru_utime + used.ru_stime)
+    yield _gauge("process_resident_memory_bytes", "Resident memory.", _resident())
     yield _gauge("process_open_fds", "Open files and sockets.", len(os.listdir("/proc/self/fd")))  # noqa: PTH208
-    yield _gauge("process_start_time_seconds", "When it started, since 1970.", broker.started_s)
+    yield _gauge(
+        "process_start_time_seconds", "Start time of the broker, in seconds since 1970.", broker.started_s
+    )
     yield Family(
         name="headrace_build_info",
         kind=GAUGE,
-        help="Which version runs.",
+        help="The version of the broker.",
         labels=("version",),
         samples=[Sample(labels=(__version__,), value=1)],
     )
@@ -203,9 +213,9 @@ def _resident() -> int:
     return int(Path("/proc/self/statm").read_text().split()[1]) * _PAGE
 
 
-def _of_the_rest(broker: BrokerServices, wanted: tuple[str, ...]) -> Iterator[Family]:
-    yield from _of_requests(broker, wanted)
-    yield from _of_process(broker, wanted)
+def _of_requests_and_process(broker: BrokerServices, prefixes: tuple[str, ...]) -> Iterator[Family]:
+    yield from _of_requests(broker, prefixes)
+    yield from _of_process(broker, prefixes)
 
 
 _GROUPS: Final[dict[str, Callable[[BrokerServices, tuple[str, ...]], Iterator[Family]]]] = {
@@ -213,6 +223,6 @@ _GROUPS: Final[dict[str, Callable[[BrokerServices, tuple[str, ...]], Iterator[Fa
     "kafka_server_replicamanager_": _of_replicas,
     "kafka_log_log_": _of_logs,
     "kafka_controller_": _of_controller,
-    "": _of_the_rest,
+    "": _of_requests_and_process,
 }
-"""What builds families, by what their names have in common."""
+"""The functions that build metrics, by the common prefix of the names."""

@@ -1,4 +1,4 @@
-"""What a broker may set about replicas and the controller. Kafka's names and defaults."""
+"""The broker settings of replication and the controller, with Kafka's names and defaults."""
 
 from typing import Final
 
@@ -20,54 +20,58 @@ def _rate(name: str, doc: str) -> Setting:
 REPLICATION_SETTINGS: Final = [
     _rate(
         "leader.replication.throttled.rate",
-        "How many bytes a second go to throttled replicas that are not in sync yet.",
+        "The bytes per second that the leader sends to throttled replicas outside the ISR.",
     ),
     _rate(
         "follower.replication.throttled.rate",
-        "How many bytes a second throttled replicas fetch that are not in sync yet.",
+        "The bytes per second that throttled replicas outside the ISR fetch.",
     ),
     _number(
         "replica.lag.time.max.ms",
         30_000,
-        "How long a follower may lack something the leader has before it is not in sync any more.",
+        "A follower that has not caught up to the leader's log end offset for this time is removed from the "
+        "ISR.",
         1,
         Kind.LONG,
     ),
-    _number("replica.fetch.wait.max.ms", 500, "How long a follower's fetch waits for something new.", 1),
-    _number("replica.fetch.min.bytes", 1, "How much a follower's fetch waits for.", 1),
-    _number("replica.fetch.max.bytes", 1024**2, "How much a follower fetches of a partition at a time.", 0),
+    _number("replica.fetch.wait.max.ms", 500, "The maximum wait of a follower's Fetch request.", 1),
+    _number("replica.fetch.min.bytes", 1, "The minimum bytes of a response to a follower's Fetch.", 1),
+    _number("replica.fetch.max.bytes", 1024**2, "The maximum bytes of a partition in a follower's Fetch.", 0),
     _number(
-        "replica.fetch.response.max.bytes", 10 * 1024**2, "How much it fetches of all partitions together.", 0
+        "replica.fetch.response.max.bytes",
+        10 * 1024**2,
+        "The maximum bytes of a response to a follower's Fetch.",
+        0,
     ),
     Setting(
         name="auto.leader.rebalance.enable",
         kind=Kind.BOOLEAN,
         default=True,
-        doc="Whether the controller lets preferred replicas lead again, once too many others do.",
+        doc="Whether the controller triggers preferred leader elections when leaders are imbalanced.",
     ),
     _number(
         "leader.imbalance.check.interval.seconds",
         300,
-        "How often the controller looks who leads.",
+        "How often the controller checks for leader imbalance.",
         1,
         Kind.LONG,
     ),
     _number(
         "leader.imbalance.per.broker.percentage",
         10,
-        "How many of a broker's preferred partitions others may lead before they are given back.",
+        "The percentage of a broker's preferred partitions with another leader that triggers an election.",
         0,
     ),
     Setting(
         name="controlled.shutdown.enable",
         kind=Kind.BOOLEAN,
         default=True,
-        doc="Whether a broker that stops has others lead first.",
+        doc="Whether a broker moves its leaderships to other brokers before it stops.",
     ),
     Setting(
         name="replica.selector.class",
         kind=Kind.STRING,
         default=None,
-        doc="Whether consumers are sent to a replica in their rack: name a class with RackAware in it.",
+        doc="A class name that contains RackAware lets consumers fetch from a replica in their rack.",
     ),
 ]

@@ -1,9 +1,9 @@
-"""The schemas in ZooKeeper: what the leader of `_schemas` has read there, for all to see.
+"""A copy of the schemas in ZooKeeper, written by the leader of `_schemas`.
 
     /schemas/subjects/orders-value   {"version":1,"subject":"orders-value","versions":{"1":7},"deleted":[]}
     /schemas/ids/7                   {"version":1,"schemaType":"AVRO","schema":"…","references":[]}
 
-The topic is what counts. This follows it, a moment later, and is put right whenever it has a new leader.
+The topic is authoritative. The copy follows it asynchronously, and a new leader corrects it.
 """
 
 import asyncio
@@ -24,14 +24,14 @@ if TYPE_CHECKING:
 
 _SCHEMAS: Final = TopicPartition(SCHEMAS_TOPIC, 0)
 _RETRY_S: Final = 1.0
-_AT_ONCE: Final = 50  # subjects, before others are served
+_STEP: Final = 50  # subjects, before other requests are served
 _UNCOMMITTED_S: Final = 0.05
 
 logger = logging.getLogger(__name__)
 
 
 class SchemaMirror:
-    """At work only while this broker leads the topic, and something has been written to it."""
+    """Writes the copy while this broker leads the topic."""
 
     def __init__(
         self,
@@ -44,10 +44,10 @@ class SchemaMirror:
         self._session = session
         self._task: asyncio.Task[None] | None = None
         self._again = False
-        self._known: dict[str, bytes] | None = None  # what is in ZooKeeper, by path; None: to be read
+        self._known: dict[str, bytes] | None = None  # znodes in ZooKeeper by path; None: not read yet
 
-    def look(self) -> None:
-        """There may be something new."""
+    def update(self) -> None:
+        """Bring the copy up to date in a task, if this broker leads the topic."""
         self._again = True
         if self._leads() and (self._task is None or self._task.done()):
             self._task = asyncio.get_running_loop().create_task(self._work())
@@ -60,7 +60,7 @@ class SchemaMirror:
         partition = self._partitions.get(_SCHEMAS)
         leads = partition is not None and partition.leadership is not None
         if not leads:
-            self._known = None  # another writes there now
+            self._known = None  # another broker writes the znodes now
         return leads
 
     async def _work(self) -> None:
@@ -68,29 +68,29 @@ class SchemaMirror:
             self._again = False
             try:
                 await self._view.catch_up()
-                await self._write(await _wanted(self._view.state))
+                await self._write(await _znodes(self._view.state))
             except (KafkaError, CoordinationError) as error:
-                logger.warning("ZooKeeper is not told of schemas: %s; trying again", error)
+                logger.warning("cannot copy the schemas to ZooKeeper: %s; retrying in %g s", error, _RETRY_S)
                 self._known = None
                 self._again = True
                 await asyncio.sleep(_RETRY_S)
                 continue
             partition = self._partitions.get(_SCHEMAS)
             if partition is not None and self._view.position < partition.log.log_end_offset:
-                self._again = True  # it is in the log, and not committed yet
+                self._again = True  # the end of the log is not committed yet
                 await asyncio.sleep(_UNCOMMITTED_S)
 
-    async def _write(self, wanted: dict[str, bytes]) -> None:
+    async def _write(self, znodes: dict[str, bytes]) -> None:
         session = self._session()
         if self._known is None:
             self._known = await self._read()
-        for path, data in wanted.items():
+        for path, data in znodes.items():
             if path not in self._known:
                 await session.create(path, data)
             elif self._known[path] != data:
                 await session.set(path, data)
             self._known[path] = data
-        for path in [path for path in self._known if path not in wanted]:
+        for path in [path for path in self._known if path not in znodes]:
             await session.delete(path)
             del self._known[path]
 
@@ -105,17 +105,17 @@ class SchemaMirror:
         return found
 
 
-async def _wanted(state: "State") -> dict[str, bytes]:
-    """What should be there: subjects with the ids of their versions, and what each id stands for.
+async def _znodes(state: "State") -> dict[str, bytes]:
+    """Return the znodes of all subjects and schemas.
 
-    Others are served in between; if something changes meanwhile, there will be another look.
+    Other requests are served in between; a change meanwhile leads to another update.
     """
-    from headrace.registry import names  # noqa: PLC0415  few brokers need it
+    from headrace.registry import names  # noqa: PLC0415  loaded on demand: few brokers use it
     from headrace.registry.state import Show  # noqa: PLC0415
 
     found: dict[str, bytes] = {}
     for number, subject in enumerate(state.subjects(show=Show.ALL)):
-        if not number % _AT_ONCE:
+        if not number % _STEP:
             await asyncio.sleep(0)
         values = state.versions(subject, Show.ALL)
         node = SchemaSubject(
@@ -125,10 +125,10 @@ async def _wanted(state: "State") -> dict[str, bytes]:
         )
         found[node.path] = node.encode()
         context = names.context_of(subject)
-        at_home = context == names.DEFAULT_CONTEXT
+        is_default = context == names.DEFAULT_CONTEXT
         for each in values:
             text = SchemaText(
-                name=str(each.id) if at_home else node_name(f"{context}:{each.id}"),
+                name=str(each.id) if is_default else node_name(f"{context}:{each.id}"),
                 kind=each.schema.type.value,
                 text=each.schema.text,
                 references=[

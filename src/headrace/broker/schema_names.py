@@ -1,7 +1,7 @@
-"""Schemas, with what their records are called: looked up when a record names one, and remembered.
+"""A cache of schemas and the names of their record types, filled when a record refers to a schema.
 
-To read a schema takes a thread and, for Protobuf, twenty milliseconds. What it says is remembered as long as
-nothing goes from the registry for good; who has it, only until there is something new.
+Parsing a schema takes a thread and, for Protobuf, twenty milliseconds. The names are cached until a schema is
+deleted permanently; the subjects of a schema, until the registry changes.
 """
 
 import asyncio
@@ -17,68 +17,67 @@ if TYPE_CHECKING:
     from headrace.registry.state import State
 
 REMEMBERED: Final = 10_000  # schemas
-MOST_NAMES: Final = 100_000  # of all of them together
-_AT_ONCE: Final = 500  # schemas, before others are served
+MOST_NAMES: Final = 100_000  # of all schemas
+_STEP: Final = 500  # schemas, before other requests are served
 
 
 class SchemaNames:
-    """What a broker knows of schemas that records have named; ids are those of the default context."""
+    """The schemas that records have referred to; ids are those of the default context."""
 
     def __init__(self, most: int = REMEMBERED) -> None:
         self._most = most
-        self.schemas: dict[SchemaRef, RegisteredSchema] = {}  # that are there, and were asked for
-        self._news = 0  # how often there was something new
+        self.schemas: dict[SchemaRef, RegisteredSchema] = {}  # registered ones that were looked up
+        self._changes = 0  # how often the registry has changed
         self._names: dict[SchemaRef, RecordNames | str] = {}
-        self._count = 0  # of names in there
-        self._read_of: tuple[State | None, int] = (None, 0)  # the state, and how often something went from it
+        self._count = 0  # the number of cached names
+        self._source: tuple[State | None, int] = (None, 0)  # the state, and its permanent deletions
 
     def forget(self) -> None:
-        """There is something new: another subject may have a schema, or one may have it no more."""
-        self._news += 1
+        """Invalidate the subjects of all schemas, because the registry has changed."""
+        self._changes += 1
         self.schemas.clear()
 
     async def look_up(
         self, state: "State | None", refs: Iterable[SchemaRef]
     ) -> Mapping[SchemaRef, RegisteredSchema]:
-        """Each of these, those that are not there included."""
-        news = self._news
+        """Return every schema in `refs`, UNREGISTERED for those that do not exist."""
+        changes = self._changes
         found: dict[SchemaRef, RegisteredSchema] = {}
         for number, ref in enumerate(refs):
-            if not number % _AT_ONCE:
+            if not number % _STEP:
                 await asyncio.sleep(0)
-            found[ref] = await self._one(state, ref)
-        if news == self._news:
-            there = {ref: each for ref, each in found.items() if each.subjects}
-            if len(self.schemas) + len(there) > self._most:
+            found[ref] = await self._look_up_one(state, ref)
+        if changes == self._changes:
+            registered = {ref: each for ref, each in found.items() if each.subjects}
+            if len(self.schemas) + len(registered) > self._most:
                 self.schemas.clear()
-            self.schemas.update(islice(there.items(), self._most))
+            self.schemas.update(islice(registered.items(), self._most))
         return found
 
-    async def _one(self, state: "State | None", ref: SchemaRef) -> RegisteredSchema:
-        from headrace.registry.record_names import live_versions, names_of, referenced  # noqa: PLC0415  few need it
+    async def _look_up_one(self, state: "State | None", ref: SchemaRef) -> RegisteredSchema:
+        from headrace.registry.record_names import live_versions, names_of, referenced  # noqa: PLC0415  loaded on demand
 
         live = [] if state is None else live_versions(state, ref)
         if state is None or not live:
             return UNREGISTERED
-        read_of = (state, state.permanent_deletions)
-        if self._read_of != read_of:
-            self._start(read_of)
+        source = (state, state.permanent_deletions)
+        if self._source != source:
+            self._clear_names()
+            self._source = source
         names = self._names.get(ref)
         if names is None:
             names = await asyncio.to_thread(names_of, live[0], referenced(state, live[0]))
-            if self._read_of == read_of == (state, state.permanent_deletions):
+            if self._source == source == (state, state.permanent_deletions):
                 self._remember(ref, names)
         return RegisteredSchema(frozenset(each.subject for each in live), names)
 
-    def _start(self, read_of: "tuple[State, int]") -> None:
+    def _clear_names(self) -> None:
         self._names.clear()
         self._count = 0
-        self._read_of = read_of
 
     def _remember(self, ref: SchemaRef, names: "RecordNames | str") -> None:
         size = 1 if isinstance(names, str) else 1 + len(names.names)
         if len(self._names) >= self._most or self._count + size > MOST_NAMES:
-            self._names.clear()
-            self._count = 0
+            self._clear_names()
         self._names[ref] = names
         self._count += size

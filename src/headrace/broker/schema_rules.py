@@ -1,7 +1,4 @@
-"""Batches of topics that have a rule about schemas: whether a record of one is to be refused. Pure.
-
-What is wrong with a record, `registry.judging` tells.
-"""
+"""Validation of the schemas of a batch's records. Pure; `registry.validation` checks a single record."""
 
 from collections.abc import Iterator
 from typing import Final
@@ -14,19 +11,19 @@ from headrace.protocol.records import with_headers
 from headrace.registry.schema_ids import HEADERS
 from headrace.registry.validation import KnownSchemas, Record, Rule, invalid_records
 
-MOST_NAMED: Final = MAX_NAMED  # bad records of a batch that the answer tells of
-MOST_RECORDS: Final = 100_000  # of a batch that is looked at: a few bytes can unpack to millions
-MOST_BYTES: Final = 32 * 1024 * 1024  # unpacked
+MOST_NAMED: Final = MAX_NAMED  # invalid records of a batch that the response lists
+MOST_RECORDS: Final = 100_000  # of a batch: a few bytes can decompress to millions of records
+MOST_BYTES: Final = 32 * 1024 * 1024  # decompressed
 
 
 class WrongSchema(InvalidRecords):
-    """Records whose schema is not one of the topic's."""
+    """Records of the batch have no schema id, or one that is not registered for the topic."""
 
 
 def check(topic: str, rule: Rule, batch: Buffer, known: KnownSchemas) -> None:
-    """WrongSchema if a record of the batch does not belong into the topic; no batch is refused as well.
+    """Raise WrongSchema if a record of the batch has an invalid schema, and KafkaError for an invalid batch.
 
-    NotLookedUp if that goes by schemas that `known` has nothing about. Once it has, there will be no others.
+    Raise NotLookedUp if the result depends on schemas that are not in `known`; it names all of them.
     """
     found = invalid_records(topic, rule, _records(batch), known, MOST_NAMED)
     if found:
@@ -38,7 +35,7 @@ def _records(batch: Buffer) -> Iterator[Record]:
     header = read_batch(view)
     if header.records_count > MOST_RECORDS:
         raise InvalidRecord(
-            f"{header.records_count:,} records in one batch, whose schemas are looked at: "
-            f"{MOST_RECORDS:,} is the most"
+            f"the batch has {header.records_count:,} records; "
+            f"schema validation accepts at most {MOST_RECORDS:,} (INVALID_RECORD)"
         )
     return with_headers(view, header, HEADERS.values(), max_bytes=MOST_BYTES)

@@ -1,7 +1,7 @@
-"""What `_schemas` says, as far as this broker has read it; it reads when it has to, and not before.
+"""The schema registry's state, read from `_schemas` on demand.
 
-A broker that leads topics with a rule about schemas asks; so does the leader of `_schemas`, which tells
-ZooKeeper. Records are read as a consumer reads them, from whichever broker leads the topic.
+Brokers that lead topics with schema validation need it, and the leader of `_schemas`, which copies the
+schemas to ZooKeeper. The broker fetches committed records like a consumer, from the leader of the topic.
 """
 
 import asyncio
@@ -40,13 +40,13 @@ if TYPE_CHECKING:
     from headrace.registry.state import State
 
 SCHEMAS_TOPIC: Final = "_schemas"
-_VERSION: Final = 12  # of Fetch: the last that names topics
+_VERSION: Final = 12  # of Fetch: the last with topic names
 _SLICE_BYTES: Final = 1024 * 1024
 _LIST_VERSION: Final = 5  # of ListOffsets
 EARLIEST: Final = -2
-_PATIENCE_S: Final = 5.0
-_RETRY_S: Final = 1.0  # before what could not be read is tried again
-_AT_ONCE: Final = 50  # records, before others are served
+_TIMEOUT_S: Final = 5.0
+_RETRY_S: Final = 1.0  # after a failure
+_STEP: Final = 50  # records, before other requests are served
 _REMEMBERED: Final = 10_000  # subjects
 
 P = ParamSpec("P")
@@ -62,7 +62,7 @@ class RunInThread(Protocol):
 
 
 class SchemaView:
-    """A registry's state, read from the topic; `catch_up` reads all that was committed when it was called."""
+    """The registry's state; `catch_up` reads all records that were committed when it was called."""
 
     def __init__(
         self,
@@ -81,11 +81,9 @@ class SchemaView:
         self._state: State | None = None
         self._topic_id = b""
         self._lock = asyncio.Lock()
-        self._refs: dict[
-            str, frozenset[SchemaRef]
-        ] = {}  # of subjects that were asked for, until something is new
+        self._refs: dict[str, frozenset[SchemaRef]] = {}  # a cache by subject, cleared by every change
         self.names = SchemaNames()
-        self._begun = self._done = 0  # how often reading has begun; which of those was the last to succeed
+        self._begun = self._done = 0  # the number of reads, and the number of the last successful one
         self._failure: KafkaError | None = None
         self._failed_until = 0.0
         self._peer: Peer | None = None
@@ -94,11 +92,11 @@ class SchemaView:
 
     @property
     def state(self) -> "State":
-        assert self._state is not None, "nothing has been read yet"
+        assert self._state is not None, "the topic has not been read yet"
         return self._state
 
     def refs(self, subject: str) -> frozenset[SchemaRef]:
-        """The ids and fingerprints of the subject's schemas, as far as has been read."""
+        """Return the ids and fingerprints of the subject's schemas, as of the last read."""
         if self._state is None:
             return frozenset()
         found = self._refs.get(subject)
@@ -111,28 +109,30 @@ class SchemaView:
         return found
 
     async def look_up(self, refs: Collection[SchemaRef]) -> Mapping[SchemaRef, RegisteredSchema]:
-        """What there is to know about each of these schemas, as far as has been read."""
+        """Return the subjects and record names of each schema, as of the last read."""
         return await self.names.look_up(self._state, refs)
 
     async def catch_up(self) -> None:
-        """Read all there is; TimedOut, which clients try again after, if that cannot be had in time.
+        """Read all committed records; raise TimedOut, which is retriable, if that takes too long.
 
-        Who waits for another to read, which began after he asked, need not read himself; nor try again what
-        has failed a moment ago.
+        A call that waited while another call read everything does not read again. For _RETRY_S after a
+        failure, all calls fail with it.
         """
-        asked = self._begun
+        begun_before = self._begun
         async with self._lock:
-            if self._done > asked:
+            if self._done > begun_before:
                 return
             if self._failure is not None and asyncio.get_running_loop().time() < self._failed_until:
                 raise self._failure
             self._begun += 1
             this = self._begun
             try:
-                async with asyncio.timeout(_PATIENCE_S):
+                async with asyncio.timeout(_TIMEOUT_S):
                     await self._read()
             except (TimeoutError, PeerGone) as error:
-                self._failure = TimedOut(f"the schemas cannot be looked up: {error or 'it takes too long'}")
+                self._failure = TimedOut(
+                    f"cannot read {SCHEMAS_TOPIC}: {error or 'timeout'} (REQUEST_TIMED_OUT)"
+                )
                 self._failed_until = asyncio.get_running_loop().time() + _RETRY_S
                 raise self._failure from error
             self._done = this
@@ -147,16 +147,14 @@ class SchemaView:
             self._begin(topic.topic_id, await _new_state())
         while True:
             answer = await self._fetch(leader)
-            if (
-                answer.error_code == ErrorCode.OFFSET_OUT_OF_RANGE
-            ):  # it ends before what we read, or begins later
+            if answer.error_code == ErrorCode.OFFSET_OUT_OF_RANGE:  # truncated, or deleted by retention
                 self._begin(topic.topic_id, await _new_state(), await self._earliest(leader))
                 continue
             if answer.error_code:
                 raise PeerGone(ErrorCode(answer.error_code).name)
             began_at = self.position
-            await self._take(bytes(answer.records or b""))
-            if self.position == began_at:  # compaction leaves gaps, also before the end
+            await self._apply(bytes(answer.records or b""))
+            if self.position == began_at:  # compaction leaves gaps, also before the high watermark
                 self.position = answer.high_watermark
             if self.position >= answer.high_watermark:
                 return
@@ -167,11 +165,11 @@ class SchemaView:
         self._forget()
 
     def _forget(self) -> None:
-        """What was concluded from the state, which is another now."""
+        """Invalidate the caches, because the state has changed."""
         self._refs.clear()
         self.names.forget()
 
-    async def _take(self, data: bytes) -> None:
+    async def _apply(self, data: bytes) -> None:
         view, at = memoryview(data), 0
         while at < len(view):
             header = read_header(view, at)
@@ -182,7 +180,7 @@ class SchemaView:
                 records = await self._run(_decoded, batch, header)
             for number, record in enumerate(records, start=1):
                 self.state.apply(record)
-                if number % _AT_ONCE == 0:
+                if number % _STEP == 0:
                     await asyncio.sleep(0)
             self.position = header.next_offset
             at += header.size
@@ -190,7 +188,7 @@ class SchemaView:
             self._forget()
 
     async def _fetch(self, leader: int) -> PartitionData:
-        wanted = FetchPartition(
+        partition = FetchPartition(
             partition=0, fetch_offset=self.position, partition_max_bytes=_SLICE_BYTES, log_start_offset=-1
         )
         request = FetchRequest(
@@ -199,28 +197,28 @@ class SchemaView:
             max_bytes=_SLICE_BYTES,
             session_id=0,
             session_epoch=-1,
-            topics=[FetchTopic(topic=SCHEMAS_TOPIC, partitions=[wanted])],
+            topics=[FetchTopic(topic=SCHEMAS_TOPIC, partitions=[partition])],
             forgotten_topics_data=(),
             rack_id="",
         )
-        response: FetchResponse = await self._ask(leader, request, _VERSION)
+        response: FetchResponse = await self._send(leader, request, _VERSION)
         return response.responses[0].partitions[0]
 
     async def _earliest(self, leader: int) -> int:
-        wanted = ListOffsetsPartition(partition_index=0, timestamp=EARLIEST)
+        partition = ListOffsetsPartition(partition_index=0, timestamp=EARLIEST)
         request = ListOffsetsRequest(
-            replica_id=-1, topics=[ListOffsetsTopic(name=SCHEMAS_TOPIC, partitions=[wanted])]
+            replica_id=-1, topics=[ListOffsetsTopic(name=SCHEMAS_TOPIC, partitions=[partition])]
         )
-        response: ListOffsetsResponse = await self._ask(leader, request, _LIST_VERSION)
+        response: ListOffsetsResponse = await self._send(leader, request, _LIST_VERSION)
         found = response.topics[0].partitions[0]
         if found.error_code:
             raise PeerGone(ErrorCode(found.error_code).name)
         return found.offset
 
-    async def _ask(self, leader: int, request: Message, version: int) -> Any:
+    async def _send(self, leader: int, request: Message, version: int) -> Any:
         if leader == self._broker_id:
             return await self._handle_locally(request, version)
-        return await (await self._connected(leader)).ask(request, version, timeout_s=_PATIENCE_S)
+        return await (await self._connected(leader)).ask(request, version, timeout_s=_TIMEOUT_S)
 
     async def _connected(self, leader: int) -> Peer:
         if self._peer is None or not self._peer.is_open or self._peer_id != leader:
@@ -235,31 +233,31 @@ class SchemaView:
 
 
 def _decoded(batch: memoryview, header: BatchHeader) -> "list[Record]":
-    """The registry's records in a batch. Clients can write to the topic: other records are skipped."""
-    from headrace.registry.record_json import BadRecord, decode  # noqa: PLC0415  few brokers need it
+    """Return the registry's records in a batch. Other records, which clients can produce, are skipped."""
+    from headrace.registry.record_json import BadRecord, decode  # noqa: PLC0415  loaded on demand
 
     if header.records_count > MAX_RECORDS:
-        logger.warning("a batch of %s with %d records is passed over", SCHEMAS_TOPIC, header.records_count)
+        logger.warning("skipping a batch of %s with %d records", SCHEMAS_TOPIC, header.records_count)
         return []
     try:
         records = list(keys_and_values(batch, header, max_bytes=MAX_INSPECTED_BYTES))
     except KafkaError as error:
-        logger.warning("a batch of %s is passed over: %s", SCHEMAS_TOPIC, error)
+        logger.warning("skipping a batch of %s: %s", SCHEMAS_TOPIC, error)
         return []
     found = []
     for key, value in records:
         try:
             found.append(decode(key, value))
         except BadRecord as error:
-            logger.info("a record of %s is passed over: %s", SCHEMAS_TOPIC, error)
+            logger.info("skipping a record of %s: %s", SCHEMAS_TOPIC, error)
     return found
 
 
 async def _new_state() -> "State":
-    """An empty one, in a thread: what it is made of takes a tenth of a second to import."""
+    """Return an empty state. Its imports take a tenth of a second, hence the thread."""
 
     def load() -> "State":
-        import headrace.registry.record_names  # noqa: F401, PLC0415  which looks up in it
+        import headrace.registry.record_names  # noqa: F401, PLC0415  used by SchemaNames
         from headrace.registry.state import State  # noqa: PLC0415
 
         return State()

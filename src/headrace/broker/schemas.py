@@ -1,4 +1,4 @@
-"""Schemas, as a broker has to do with them: topics whose records must have one, and telling ZooKeeper."""
+"""Schema validation of produced records, and the copy of the schemas in ZooKeeper."""
 
 from collections import ChainMap
 from collections.abc import Callable, Mapping
@@ -19,7 +19,7 @@ from headrace.storage.inspection import is_quick
 
 
 class Schemas:
-    """A broker's rules about schemas, and what it knows of them."""
+    """The topics with schema validation, and the registry's state to validate against."""
 
     def __init__(
         self,
@@ -29,49 +29,48 @@ class Schemas:
         partitions: Mapping[TopicPartition, Partition],
         session: Callable[[], ZooKeeperSession],
     ) -> None:
-        self.rules: dict[str, Rule] = {}  # of the topics that have one
+        self.rules: dict[str, Rule] = {}  # by topic
         self._run = run
         self._view = view
         self._mirror = SchemaMirror(view, partitions, session)
 
     def use(self, topic: TopicImage, values: Mapping[str, Value]) -> None:
-        """A topic is here, or has other settings, or another leader."""
+        """Update the rule of a topic that was created or whose settings or leader have changed."""
         rule = Rule.of(values)
         if rule is None:
             self.rules.pop(topic.name, None)
         else:
             self.rules[topic.name] = rule
         if topic.name == SCHEMAS_TOPIC:
-            self._mirror.look()
+            self._mirror.update()
 
     def forget(self, topic: str) -> None:
-        """A topic is gone."""
+        """Remove the rule of a deleted topic."""
         self.rules.pop(topic, None)
 
     def written(self, topic: str) -> None:
-        """Something was written to a topic: if it is that of schemas, ZooKeeper has to know."""
+        """Update the copy in ZooKeeper after an append to `_schemas`."""
         if topic == SCHEMAS_TOPIC:
-            self._mirror.look()
+            self._mirror.update()
 
     async def refusal(self, topic: str, batch: Buffer) -> KafkaError | None:
-        """Why the batch cannot be taken: its schemas are invalid_records, or cannot be looked up.
+        """Return the error if the schemas of the batch are invalid or cannot be looked up, or None.
 
-        What looks wrong is looked at again after reading on: it may have been registered just now.
+        An invalid batch is checked again after a read of `_schemas`: its schema may be new.
         """
-        wrong = await self._look(topic, batch)
-        if wrong is None:
+        if await self._validate(topic, batch) is None:
             return None
         try:
             await self._view.catch_up()
         except KafkaError as error:
             return error
-        return await self._look(topic, batch)
+        return await self._validate(topic, batch)
 
-    async def _look(self, topic: str, batch: Buffer) -> KafkaError | None:
+    async def _validate(self, topic: str, batch: Buffer) -> KafkaError | None:
         rule = self.rules.get(topic)
         if rule is None:
             return None
-        found: dict[SchemaRef, RegisteredSchema] = {}  # what had to be looked up; it grows until all is there
+        found: dict[SchemaRef, RegisteredSchema] = {}  # looked up for this batch
         while True:
             try:
                 await self._check(topic, rule, batch, found)

@@ -1,7 +1,7 @@
-"""What a setting is, and how a person's text becomes its value or a sentence about what is wrong.
+"""Declarations of settings, and parsing of their values.
 
 A setting is declared once, in `broker_settings` or `topic_settings`: Kafka's name, type, default,
-bounds, meaning, and whether it can change while the broker runs.
+bounds, description, and whether it can change while the broker runs.
 """
 
 import difflib
@@ -13,11 +13,11 @@ from typing import Final
 
 
 class InvalidSetting(Exception):
-    """A setting is unknown or its value cannot be; the sentence names it and says what would do."""
+    """A setting is unknown or its value is invalid; the message says what is expected."""
 
 
 class Kind(Enum):
-    """Types as Kafka names them in DescribeConfigs, by number."""
+    """The types of settings, by their numbers in DescribeConfigs."""
 
     UNKNOWN = 0
     BOOLEAN = 1
@@ -28,21 +28,21 @@ class Kind(Enum):
     DOUBLE = 6
     LIST = 7
     CLASS = 8  # a Java class
-    PASSWORD = 9  # nobody is shown its value
+    PASSWORD = 9  # the value is never shown
 
 
 _BITS: Final = {Kind.SHORT: 16, Kind.INT: 32, Kind.LONG: 64}
 _WHOLE_NUMBER: Final = re.compile("[+-]?[0-9]+")
 _LONGEST_NUMBER: Final = 100  # characters: Python takes seconds for a number of a million digits
-_LONGEST_NAME: Final = 100  # characters of a name that somebody may have meant
+_LONGEST_NAME: Final = 100  # characters of a name for which a similar one is searched
 
 
 class Scope(Enum):
-    """When a change takes effect: Kafka's dynamic update modes."""
+    """Kafka's dynamic update modes."""
 
-    READ_ONLY = "read-only"  # with the next start
-    PER_BROKER = "per-broker"  # at once, for one broker
-    CLUSTER_WIDE = "cluster-wide"  # at once, for one broker or for all
+    READ_ONLY = "read-only"  # a change takes effect with the next start
+    PER_BROKER = "per-broker"  # dynamic, for one broker
+    CLUSTER_WIDE = "cluster-wide"  # dynamic, for one broker or for all
 
 
 Value = bool | str | int | float | tuple[str, ...]
@@ -50,7 +50,7 @@ Value = bool | str | int | float | tuple[str, ...]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Setting:
-    """One name that can be set."""
+    """The declaration of a setting."""
 
     name: str
     kind: Kind
@@ -60,19 +60,19 @@ class Setting:
     high: float | None = None
     choices: tuple[str, ...] = ()
     form: str | None = None  # a regular expression for text, or for each member of a list
-    example: str = ""  # of `form`, for people
+    example: str = ""  # a description of `form` for error messages
     scope: Scope = Scope.READ_ONLY
-    has_effect: bool = True  # False: known and accepted because Kafka has it; `doc` says why it does nothing
-    only_default: bool = False  # another value would promise what is not kept; `doc` says why
-    internal: bool = False  # Kafka does not show it unless it is set
+    has_effect: bool = True  # False: accepted for compatibility with Kafka; `doc` says why it has no effect
+    only_default: bool = False  # other values are refused; `doc` says why
+    internal: bool = False  # DescribeConfigs shows it only if it is set
 
     @property
     def is_sensitive(self) -> bool:
-        """Whether its value is not shown to anybody."""
+        """Whether DescribeConfigs hides the value."""
         return self.kind in {Kind.PASSWORD, Kind.UNKNOWN}
 
     def parse(self, text: str) -> Value:
-        """The value that `text` means; InvalidSetting with a sentence if it means none."""
+        """Return the value of `text`; raise InvalidSetting if it is invalid."""
         text = text.strip()
         value: Value
         try:
@@ -145,7 +145,7 @@ def shown(setting: Setting, text: str) -> str | None:
 
 
 def show(value: Value | None) -> str | None:
-    """A value as Kafka prints it."""
+    """Return a value as Kafka prints it."""
     if value is None:
         return None
     if isinstance(value, bool):
@@ -162,14 +162,14 @@ class Settings:
         self.by_name = {setting.name: setting for setting in settings}
 
     def get(self, name: str) -> Setting | None:
-        """The setting called `name`, or None if there is none."""
+        """Return the setting called `name`, or None."""
         return self.by_name.get(name)
 
     def find(self, name: str) -> Setting:
-        """The setting called `name`; InvalidSetting with the nearest known name if there is none."""
+        """Return the setting called `name`; raise InvalidSetting with a similar name if it is unknown."""
         setting = self.get(name)
         if setting is None:
-            # A comparison with every name takes time by the length of this one.
+            # The comparison with every known name takes time proportional to the length of `name`.
             near = difflib.get_close_matches(name, self.by_name, n=1) if len(name) <= _LONGEST_NAME else []
             hint = f"; did you mean {near[0]}?" if near else ""
             raise InvalidSetting(f"there is no setting {name[:_LONGEST_NAME]!r}{hint}")
@@ -180,7 +180,7 @@ class Settings:
 
 
 def parse_properties(text: str, source: str) -> dict[str, str]:
-    """The `name=value` lines of a properties file: comments and continued lines as in Java's."""
+    """Return the `name=value` lines of a properties file, with Java's comments and continuation lines."""
     values: dict[str, str] = {}
     logical = text.replace("\\\n", "")
     for number, line in enumerate(logical.splitlines(), start=1):

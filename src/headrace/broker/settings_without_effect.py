@@ -1,8 +1,8 @@
-"""The broker settings of Kafka 4.3 that have no effect here, by the reason why.
+"""The broker settings of Kafka 4.3 that have no effect in Headrace, grouped by reason.
 
-They are known by name, type, default and bounds, so that a file written for Kafka and a tool that changes
-them at run time are accepted, and a wrong value is refused. The test that compares this list with
-Apache Kafka's own is `tests/compat/test_settings_against_kafka.py`.
+Their names, types, defaults and bounds are declared, so that a broker accepts files and tools made for Kafka
+and refuses invalid values. `tests/compat/test_settings_against_kafka.py` compares this list with Apache
+Kafka's.
 """
 
 from dataclasses import replace
@@ -34,13 +34,13 @@ _class = partial(_setting, Kind.CLASS)
 _password = partial(_setting, Kind.PASSWORD)
 
 
-def _unused(why: str, *settings: Setting) -> list[Setting]:
-    return [replace(setting, doc=f"No effect: {why}.") for setting in settings]
+def _unused(reason: str, *settings: Setting) -> list[Setting]:
+    return [replace(setting, doc=f"No effect: {reason}.") for setting in settings]
 
 
 SETTINGS_WITHOUT_EFFECT: Final = [
     *_unused(
-        "a broker does its work in one event loop, and in threads that it starts as it needs them",
+        "a broker uses one event loop, and starts threads as needed",
         _int("background.threads", 10, low=1, scope=_ALL),
         _int("group.coordinator.background.threads", 2, low=1),
         _int("group.coordinator.threads", 4, low=1),
@@ -51,14 +51,14 @@ SETTINGS_WITHOUT_EFFECT: Final = [
         _int("queued.max.requests", 500, low=1),
     ),
     *_unused(
-        "the operating system decides",
+        "the operating system's defaults are used",
         _int("replica.socket.receive.buffer.bytes", 65_536),
         _int("socket.listen.backlog.size", 50, low=1),
         _int("socket.receive.buffer.bytes", 102_400),
         _int("socket.send.buffer.bytes", 102_400),
     ),
     *_unused(
-        "brokers among themselves have timeouts of their own",
+        "timeouts between brokers are fixed",
         _int("controller.socket.timeout.ms", 30_000),
         _int("replica.fetch.backoff.ms", 1000, low=0),
         _int("replica.socket.timeout.ms", 30_000),
@@ -71,27 +71,27 @@ SETTINGS_WITHOUT_EFFECT: Final = [
         _list("early.start.listeners"),
     ),
     *_unused(
-        "connections are bounded by number, not by rate",
+        "connections are limited by number, not by rate",
         _int("max.connection.creation.rate", _MAX_INT, low=0, scope=_ALL),
     ),
     *_unused(
-        "a request that waits is dropped from its purgatory when it is answered",
+        "a request leaves its purgatory when it is completed",
         _int("delete.records.purgatory.purge.interval.requests", 1),
         _int("fetch.purgatory.purge.interval.requests", 1000),
         _int("producer.purgatory.purge.interval.requests", 1000),
     ),
     *_unused(
-        "checkpoints of all kinds are written with the high watermarks",
+        "all checkpoints are written with the high watermarks",
         _int("log.flush.offset.checkpoint.interval.ms", 60_000, low=0),
         _int("log.flush.start.offset.checkpoint.interval.ms", 60_000, low=0),
     ),
     *_unused(
-        "the cleaner chooses its buffers",
+        "the sizes of the log cleaner's buffers are fixed",
         _double("log.cleaner.io.buffer.load.factor", 0.9, scope=_ALL),
         _int("log.cleaner.io.buffer.size", 524_288, low=0, scope=_ALL),
     ),
     *_unused(
-        "housekeeping begins with the broker, and forgets producers with each look for old segments",
+        "retention tasks begin when the broker starts, and expire producer ids in each run",
         _long("log.initial.task.delay.ms", 30_000, low=0, internal=True),
         _int("producer.id.expiration.check.interval.ms", 600_000, low=1, internal=True),
     ),
@@ -105,7 +105,7 @@ SETTINGS_WITHOUT_EFFECT: Final = [
         _long("replica.alter.log.dirs.io.max.bytes.per.second", _MAX_LONG, low=0, scope=_ALL, internal=True),
     ),
     *_unused(
-        "classic and consumer groups can always be used, and are assigned to at once",
+        "both group protocols are always enabled, and assignments are computed immediately",
         _int("group.consumer.assignment.interval.ms", 1000, low=0, scope=_ALL),
         _int("group.consumer.max.assignment.interval.ms", 15_000, low=0),
         _int("group.consumer.min.assignment.interval.ms", 0, low=0),
@@ -117,7 +117,7 @@ SETTINGS_WITHOUT_EFFECT: Final = [
         ),
     ),
     *_unused(
-        "a group's records are written as they come, uncompressed, and read 256 KiB at a time",
+        "group records are written immediately and uncompressed, and read 256 KiB at a time",
         _int("group.coordinator.append.linger.ms", -1, low=-1),
         _int("group.coordinator.cached.buffer.max.bytes", 1_048_588, low=524_288, scope=_ALL),
         _int("offsets.commit.timeout.ms", 5000, low=1),
@@ -125,7 +125,7 @@ SETTINGS_WITHOUT_EFFECT: Final = [
         _int("offsets.topic.compression.codec", 0),
     ),
     *_unused(
-        "there are no quotas, and throttles of replication are kept by the second",
+        "quotas are not supported, and replication throttles are enforced per second",
         _class("client.quota.callback.class"),
         _int("controller.quota.window.num", 11, low=1),
         _int("controller.quota.window.size.seconds", 1, low=1),
@@ -135,7 +135,7 @@ SETTINGS_WITHOUT_EFFECT: Final = [
         _int("replication.quota.window.size.seconds", 1, low=1),
     ),
     *_unused(
-        "metrics are served over HTTP, and none are taken from clients",
+        "metrics are served over HTTP, and client metrics are not collected",
         _int("kafka.metrics.polling.interval.secs", 10, low=1),
         _list("kafka.metrics.reporters"),
         _list("metric.reporters", ("org.apache.kafka.common.metrics.JmxReporter",), scope=_ALL),
@@ -145,11 +145,11 @@ SETTINGS_WITHOUT_EFFECT: Final = [
         _int("telemetry.max.bytes", 1_048_576, low=1),
     ),
     *_unused(
-        "values are taken as they are written",
+        "config providers are not supported",
         _list("config.providers", scope=_ALL),
     ),
     *_unused(
-        "there is no KRaft: brokers and the controller meet in ZooKeeper",
+        "KRaft is not supported: the cluster metadata is in ZooKeeper",
         _int("broker.heartbeat.interval.ms", 2000),
         _int("broker.session.timeout.ms", 9000),
         _list("controller.listener.names"),
@@ -184,7 +184,7 @@ SETTINGS_WITHOUT_EFFECT: Final = [
         _flag("unstable.feature.versions.enable", False, internal=True),
     ),
     *_unused(
-        "there is no tiered storage",
+        "tiered storage is not supported",
         _flag("follower.fetch.last.tiered.offset.enable", False, scope=_ALL),
         _int("remote.fetch.max.wait.ms", 500, low=1, scope=_ALL),
         _long("remote.list.offsets.request.timeout.ms", 30_000, low=1, scope=_ALL),
@@ -219,7 +219,7 @@ SETTINGS_WITHOUT_EFFECT: Final = [
         _text("remote.log.storage.manager.impl.prefix", "rsm.config."),
     ),
     *_unused(
-        "there are no transactions",
+        "transactions are not supported",
         _int("add.partitions.to.txn.retry.backoff.max.ms", 100, low=0),
         _int("add.partitions.to.txn.retry.backoff.ms", 20, low=1),
         _int("transaction.abort.timed.out.transaction.cleanup.interval.ms", 10_000, low=1),
@@ -235,7 +235,7 @@ SETTINGS_WITHOUT_EFFECT: Final = [
         _int("transactional.id.expiration.ms", 604_800_000, low=1),
     ),
     *_unused(
-        "there are no share groups",
+        "share groups are not supported",
         _int("group.share.assignment.interval.ms", 1000, low=0, scope=_ALL),
         _list("group.share.assignors", ("simple",)),
         _int("group.share.delivery.count.limit", 5, low=2, high=10),
@@ -279,7 +279,7 @@ SETTINGS_WITHOUT_EFFECT: Final = [
         _int("share.fetch.purgatory.purge.interval.requests", 1000),
     ),
     *_unused(
-        "there are no streams groups",
+        "streams groups are not supported",
         _int("group.streams.assignment.interval.ms", 1000, low=0, scope=_ALL),
         _int("group.streams.heartbeat.interval.ms", 5000, low=1),
         _int("group.streams.initial.rebalance.delay.ms", 3000, low=0),
@@ -295,7 +295,7 @@ SETTINGS_WITHOUT_EFFECT: Final = [
         _int("group.streams.session.timeout.ms", 45_000, low=1),
     ),
     *_unused(
-        "there is no authentication",
+        "authentication is not supported",
         _int("connection.failed.authentication.delay.ms", 100, low=0),
         _long("connections.max.reauth.ms", 0),
         _long("delegation.token.expiry.check.interval.ms", 3_600_000, low=1),
@@ -365,7 +365,7 @@ SETTINGS_WITHOUT_EFFECT: Final = [
         _text("security.providers"),
     ),
     *_unused(
-        "there is no TLS",
+        "TLS is not supported",
         _flag("ssl.allow.dn.changes", False),
         _flag("ssl.allow.san.changes", False),
         _list("ssl.cipher.suites", scope=_ONE),

@@ -1,7 +1,7 @@
-"""Long work in slices: the event loop serves others in between.
+"""Long computations in slices of time, between which the event loop serves other requests.
 
-Work that grows with what a client sends is a generator that yields every few elements. Who runs it goes on
-until a slice of time is used up. Most requests are done within their first slice, at once and without a task.
+A computation whose length depends on a request is a generator that yields every few elements. It runs until
+its slice is used up. Most requests complete within their first slice, without a task.
 """
 
 import asyncio
@@ -14,19 +14,19 @@ from types import GeneratorType
 from typing import Any, Final, Generic, TypeVar
 
 SLICE_S: Final = 0.004
-"""How long one piece of work may hold the event loop."""
+"""How long one computation may hold the event loop."""
 
 STEP: Final = 16
-"""Elements between two steps, where each may take some microseconds."""
+"""The number of elements between two yields, where an element takes some microseconds."""
 
 S = TypeVar("S")
 T = TypeVar("T")
 Steps = Generator[None, None, T]
-"""Work that yields where others may have their turn, and returns its result."""
+"""A computation that yields where it may be interrupted, and returns its result."""
 
 
 class Sliced(Generic[T]):
-    """Work that is under way: `run` goes on with it for a slice."""
+    """A computation in progress; `run` continues it for a slice."""
 
     __slots__ = ("_steps", "result")
 
@@ -36,7 +36,7 @@ class Sliced(Generic[T]):
         self._steps = steps
 
     def run(self) -> bool:
-        """Go on for a slice. Returns whether the work is done; then there is a `result`."""
+        """Continue for one slice; return whether the computation is complete and `result` is set."""
         clock = time.perf_counter
         until = clock() + SLICE_S
         step = self._steps.__next__
@@ -50,14 +50,14 @@ class Sliced(Generic[T]):
         return False
 
     async def finish(self) -> T:
-        """Go on to the end; others have their turn after each slice."""
-        while not self.run():  # noqa: ASYNC110  there is nothing to wait for
+        """Run to the end, yielding to the event loop after each slice."""
+        while not self.run():  # noqa: ASYNC110  there is no event to wait for
             await asyncio.sleep(0)
         return self.result
 
 
 def each(function: Callable[[S], T], items: Iterable[S]) -> Steps[list[T]]:
-    """What `function` makes of each of `items`, a step for every few of them."""
+    """Return `function(item)` for all items, yielding every STEP items."""
     results = []
     for number, item in enumerate(items):
         if not number % STEP:
@@ -67,12 +67,12 @@ def each(function: Callable[[S], T], items: Iterable[S]) -> Steps[list[T]]:
 
 
 async def in_slices(steps: Steps[T]) -> T:
-    """The result of `steps`; others have their turn after each slice."""
+    """Return the result of `steps`, yielding to the event loop after each slice."""
     return await Sliced(steps).finish()
 
 
 def at_once(steps: Steps[T]) -> T:
-    """The result of `steps`, without a pause: for work that is known to be short."""
+    """Return the result of `steps` without interruption, for a computation that is known to be short."""
     try:
         while True:
             next(steps)
@@ -83,9 +83,9 @@ def at_once(steps: Steps[T]) -> T:
 
 @contextmanager
 def without_collections() -> Iterator[None]:
-    """Have no garbage collected while a large message is in memory: each pass looks at all of its objects.
+    """Disable the garbage collector, which would traverse all objects of a large message in every pass.
 
-    Messages have no cycles, so they go without one. For one at a time.
+    Messages have no reference cycles, so they are freed without it. Not reentrant.
     """
     was_enabled = gc.isenabled()
     gc.disable()
@@ -97,20 +97,20 @@ def without_collections() -> Iterator[None]:
 
 
 async def completed(result: Any) -> Any:
-    """The reply that a handler's result leads to: itself, or what its steps return, or what it awaits."""
+    """Return the response of a handler's result, which may be a generator of steps or an awaitable."""
     if isinstance(result, GeneratorType):
         result = await in_slices(result)
     return await result if inspect.isawaitable(result) else result
 
 
 class Turns:
-    """For loops that await: what they await may be done at once, and then nobody else has had a turn."""
+    """Slices for loops that await; awaitables that complete at once would never yield to the event loop."""
 
     def __init__(self) -> None:
         self._until = time.perf_counter() + SLICE_S
 
     async def next(self) -> None:
-        """Let others have their turn if the slice is used up."""
+        """Yield to the event loop if the slice is used up."""
         if time.perf_counter() >= self._until:
             await asyncio.sleep(0)
             self._until = time.perf_counter() + SLICE_S

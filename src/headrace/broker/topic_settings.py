@@ -1,4 +1,4 @@
-"""What a topic may set, the broker setting that gives each its default, and the LogConfig they make."""
+"""The topic settings, the broker settings that are their defaults, and the LogConfig of a topic."""
 
 from collections.abc import Mapping
 from typing import Final
@@ -9,10 +9,8 @@ from headrace.protocol.compression import Compression
 from headrace.registry.validation import Strategy
 from headrace.storage.config import DAY_MS, NEVER, LogConfig
 
-_ANY_TIME: Final = dict[str, float](low=-1)
 _CLEANUP_POLICIES: Final = ("delete", "compact")
-_REPLICA: Final = r"\*|[0-9]+:[0-9]+"  # a throttled one
-
+_THROTTLED_REPLICA: Final = r"\*|[0-9]+:[0-9]+"
 
 _COMPRESSIONS: Final[Mapping[str, Compression | None]] = {
     "producer": None,
@@ -34,23 +32,23 @@ TOPIC_SETTINGS: Final = Settings(
             "cleanup.policy",
             Kind.LIST,
             ("delete",),
-            "What happens to old data: delete removes segments, compact keeps the last record of each key. "
-            "Nothing: all of it is kept.",
+            "The retention policy: delete removes old segments, compact keeps the last record of each key. "
+            "Empty: all data is kept.",
             choices=_CLEANUP_POLICIES,
         ),
         _setting(
             "compression.type",
             Kind.STRING,
             "producer",
-            "How data is compressed on disk: as each producer sent it, or so, for which the leader packs "
-            "what came otherwise.",
+            "The compression of the log: producer keeps the producer's codec; with any other value the "
+            "leader recompresses batches of another codec.",
             choices=tuple(_COMPRESSIONS),
         ),
         _setting(
             "compression.gzip.level",
             Kind.INT,
             -1,
-            "No effect: the leader packs at the codec's usual level.",
+            "No effect: the leader compresses at the codec's default level.",
             form="-1|[1-9]",
             example="a whole number from 1 to 9, or -1",
             has_effect=False,
@@ -59,7 +57,7 @@ TOPIC_SETTINGS: Final = Settings(
             "compression.lz4.level",
             Kind.INT,
             9,
-            "No effect: the leader packs at the codec's usual level.",
+            "No effect: the leader compresses at the codec's default level.",
             low=1,
             high=17,
             has_effect=False,
@@ -68,7 +66,7 @@ TOPIC_SETTINGS: Final = Settings(
             "compression.zstd.level",
             Kind.INT,
             3,
-            "No effect: the leader packs at the codec's usual level.",
+            "No effect: the leader compresses at the codec's default level.",
             low=-131_072,
             high=22,
             has_effect=False,
@@ -77,170 +75,187 @@ TOPIC_SETTINGS: Final = Settings(
             "confluent.key.schema.validation",
             Kind.BOOLEAN,
             False,
-            "Whether records are refused whose key has not the id of a schema of its subject.",
+            "Whether to refuse records whose key does not carry the id of a schema of its subject.",
         ),
         _setting(
             "confluent.value.schema.validation",
             Kind.BOOLEAN,
             False,
-            "Whether records are refused whose value has not the id of a schema of its subject.",
+            "Whether to refuse records whose value does not carry the id of a schema of its subject.",
         ),
         _setting(
             "confluent.key.subject.name.strategy",
             Kind.STRING,
             Strategy.TOPIC.value,
-            "Which subject keys are validated by: TOPIC-key, the name of the record, or TOPIC-NAME.",
+            "The subject that keys are validated against: TOPIC-key, the record name, or TOPIC-NAME.",
             choices=tuple(each.value for each in Strategy),
         ),
         _setting(
             "confluent.value.subject.name.strategy",
             Kind.STRING,
             Strategy.TOPIC.value,
-            "Which subject values are validated by: TOPIC-value, the name of the record, or TOPIC-NAME.",
+            "The subject that values are validated against: TOPIC-value, the record name, or TOPIC-NAME.",
             choices=tuple(each.value for each in Strategy),
         ),
         _setting(
             "delete.retention.ms",
             Kind.LONG,
             DAY_MS,
-            "How long a compacted topic keeps a tombstone after the first pass that met it.",
+            "How long a compacted topic keeps a tombstone after the first cleaning that includes it.",
             low=0,
         ),
         _setting(
             "file.delete.delay.ms",
             Kind.LONG,
             60_000,
-            "No effect: files are removed at once.",
+            "No effect: files are deleted immediately.",
             low=0,
             has_effect=False,
         ),
         _setting(
-            "flush.messages", Kind.LONG, NEVER, "After how many records an append waits for the disk.", low=1
+            "flush.messages",
+            Kind.LONG,
+            NEVER,
+            "The number of records after which a log is flushed to disk.",
+            low=1,
         ),
-        _setting("flush.ms", Kind.LONG, NEVER, "After how much time a log is flushed.", low=0),
+        _setting("flush.ms", Kind.LONG, NEVER, "The time after which a log is flushed to disk.", low=0),
         _setting(
             "headrace.append.expected.offset",
             Kind.BOOLEAN,
             False,
-            "Whether a batch must name the offset that it is to get, as its base offset: compare and append.",
+            "Whether the base offset of a batch must be the log end offset: compare and append.",
         ),
         _setting(
             "headrace.validate.records",
             Kind.BOOLEAN,
             False,
-            "Whether every record of a batch is checked before the batch is appended, as Kafka does. It "
-            "costs 1 to 2 microseconds of CPU time per record, in a thread that also unpacks the batch.",
+            "Whether every record of a batch is validated before the append, as Kafka does. The validation "
+            "decompresses the batch and costs 1 to 2 microseconds of CPU time per record, in a thread.",
         ),
         _setting(
-            "index.interval.bytes", Kind.INT, 4096, "How much data lies between two index entries.", low=0
+            "index.interval.bytes", Kind.INT, 4096, "The number of bytes between two index entries.", low=0
         ),
         _setting(
-            "max.compaction.lag.ms", Kind.LONG, NEVER, "How long a record may wait for compaction.", low=1
+            "max.compaction.lag.ms",
+            Kind.LONG,
+            NEVER,
+            "The maximum time that a record stays uncompacted.",
+            low=1,
         ),
-        _setting("max.message.bytes", Kind.INT, 1024**2 + 12, "The largest batch that is accepted.", low=0),
+        _setting("max.message.bytes", Kind.INT, 1024**2 + 12, "The maximum size of a record batch.", low=0),
         _setting(
             "leader.replication.throttled.replicas",
             Kind.LIST,
             (),
-            "Replicas that leader.replication.throttled.rate is for: PARTITION:BROKER,… or *.",
-            form=_REPLICA,
+            "The replicas that leader.replication.throttled.rate applies to: PARTITION:BROKER,… or *.",
+            form=_THROTTLED_REPLICA,
             example="PARTITION:BROKER,… or *",
         ),
         _setting(
             "follower.replication.throttled.replicas",
             Kind.LIST,
             (),
-            "Replicas that follower.replication.throttled.rate is for: PARTITION:BROKER,… or *.",
-            form=_REPLICA,
+            "The replicas that follower.replication.throttled.rate applies to: PARTITION:BROKER,… or *.",
+            form=_THROTTLED_REPLICA,
             example="PARTITION:BROKER,… or *",
         ),
         _setting(
             "message.timestamp.after.max.ms",
             Kind.LONG,
             3_600_000,
-            "How far ahead of the broker's clock a record's time may be.",
+            "How far the timestamp of a record may be ahead of the broker's clock.",
             low=0,
         ),
         _setting(
             "message.timestamp.before.max.ms",
             Kind.LONG,
             NEVER,
-            "How far behind the broker's clock a record's time may be.",
+            "How far the timestamp of a record may be behind the broker's clock.",
             low=0,
         ),
         _setting(
             "message.timestamp.type",
             Kind.STRING,
             "CreateTime",
-            "Whose time a record carries: the producer's, or the broker's at the append.",
+            "The timestamp of a record: the producer's (CreateTime) or that of the append (LogAppendTime).",
             choices=("CreateTime", "LogAppendTime"),
         ),
         _setting(
             "min.cleanable.dirty.ratio",
             Kind.DOUBLE,
             0.5,
-            "Which part of a log must be new for a compaction to be worth it.",
+            "The minimum ratio of uncompacted bytes to all bytes at which a log is compacted.",
             low=0,
             high=1,
         ),
-        _setting("min.compaction.lag.ms", Kind.LONG, 0, "How long a record is safe from compaction.", low=0),
+        _setting(
+            "min.compaction.lag.ms", Kind.LONG, 0, "The minimum time that a record stays uncompacted.", low=0
+        ),
         _setting(
             "min.insync.replicas",
             Kind.INT,
             1,
-            "How many replicas must be in sync for acks=all to be accepted.",
+            "The minimum size of the ISR for a produce request with acks=all.",
             low=1,
         ),
         _setting(
-            "preallocate", Kind.BOOLEAN, False, "No effect: files grow as they are written.", has_effect=False
+            "preallocate", Kind.BOOLEAN, False, "No effect: files are not preallocated.", has_effect=False
         ),
         _setting(
             "remote.storage.enable",
             Kind.BOOLEAN,
             False,
-            "Only the default is accepted: there is no tiered storage.",
+            "Only the default is accepted: tiered storage is not supported.",
             only_default=True,
         ),
         *(
-            _setting(name, Kind.BOOLEAN, False, "No effect: there is no tiered storage.", has_effect=False)
+            _setting(
+                name, Kind.BOOLEAN, False, "No effect: tiered storage is not supported.", has_effect=False
+            )
             for name in ("remote.log.copy.disable", "remote.log.delete.on.disable")
         ),
         *(
-            _setting(name, Kind.LONG, -2, "No effect: there is no tiered storage.", low=-2, has_effect=False)
+            _setting(
+                name, Kind.LONG, -2, "No effect: tiered storage is not supported.", low=-2, has_effect=False
+            )
             for name in ("local.retention.bytes", "local.retention.ms")
         ),
         _setting(
             "retention.bytes",
             Kind.LONG,
             -1,
-            "How large a partition may grow before old segments go; -1: any.",
+            "The size of a partition above which old segments are deleted; -1: unlimited.",
             low=-1,
         ),
-        _setting("retention.ms", Kind.LONG, 7 * DAY_MS, "How long data is kept; -1: for ever.", low=-1),
-        _setting("segment.bytes", Kind.INT, 1024**3, "The size at which a segment is closed.", low=14),
+        _setting("retention.ms", Kind.LONG, 7 * DAY_MS, "The retention time; -1: unlimited.", low=-1),
+        _setting("segment.bytes", Kind.INT, 1024**3, "The size at which a segment is rolled.", low=14),
         _setting(
             "internal.segment.bytes",
             Kind.INT,
             None,
-            "The size at which a segment is closed, instead of segment.bytes: for tests of Kafka's.",
+            "Overrides segment.bytes; Kafka's own tests use it.",
             low=14,
             internal=True,
         ),
-        _setting("segment.index.bytes", Kind.INT, 10 * 1024**2, "The largest an index may grow.", low=4),
+        _setting(
+            "segment.index.bytes", Kind.INT, 10 * 1024**2, "The maximum size of an offset index.", low=4
+        ),
         _setting(
             "segment.jitter.ms",
             Kind.LONG,
             0,
-            "No effect: segments are closed on time.",
+            "No effect: segments are rolled without jitter.",
             low=0,
             has_effect=False,
         ),
-        _setting("segment.ms", Kind.LONG, 7 * DAY_MS, "The age at which a segment is closed.", low=1),
+        _setting("segment.ms", Kind.LONG, 7 * DAY_MS, "The age at which a segment is rolled.", low=1),
         _setting(
             "unclean.leader.election.enable",
             Kind.BOOLEAN,
             False,
-            "Whether a replica that was not in sync may lead if no other is left; records may be lost.",
+            "Whether a replica outside the ISR may be elected leader as a last resort, which may lose "
+            "records.",
         ),
     ]
 )
@@ -275,11 +290,11 @@ BROKER_SYNONYMS: Final = {
     "segment.ms": "log.roll.ms",
     "unclean.leader.election.enable": "unclean.leader.election.enable",
 }
-"""The broker's setting that a topic's falls back to; some have none."""
+"""The broker setting that is the default of a topic setting; some topic settings have none."""
 
 
 def topic_values(defaults: Mapping[str, Value | None], own: Mapping[str, str]) -> dict[str, Value]:
-    """Every topic setting: what the topic set itself, else what the broker says."""
+    """Return every topic setting: the topic's own value, or the broker's default."""
     values: dict[str, Value] = {}
     for name, setting in TOPIC_SETTINGS.by_name.items():
         inherited = defaults.get(BROKER_SYNONYMS.get(name, ""))
@@ -292,7 +307,7 @@ def topic_values(defaults: Mapping[str, Value | None], own: Mapping[str, str]) -
 
 
 def check_topic_values(values: Mapping[str, Value]) -> None:
-    """Raise InvalidSetting if settings that are each possible cannot be together."""
+    """Raise InvalidSetting if settings contradict each other."""
     least, most = values["min.compaction.lag.ms"], values["max.compaction.lag.ms"]
     assert isinstance(least, int), least
     assert isinstance(most, int), most
@@ -301,7 +316,7 @@ def check_topic_values(values: Mapping[str, Value]) -> None:
 
 
 def log_config(values: Mapping[str, Value], *, producer_id_expiration_ms: int) -> LogConfig:
-    """The part of a topic's settings that its logs need."""
+    """Return the settings of a topic that its logs need."""
     policies = values["cleanup.policy"]
     assert isinstance(policies, tuple), policies
 

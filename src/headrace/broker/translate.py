@@ -1,4 +1,4 @@
-"""What a failure is called on the wire: translated here, once, for every handler."""
+"""Translation of exceptions to error codes and messages of the protocol."""
 
 from typing import Final
 
@@ -8,23 +8,22 @@ from headrace.storage.errors import StorageError
 
 Failure = KafkaError | CoordinationError | StorageError
 FAILURES = (KafkaError, CoordinationError, StorageError)
-"""What a handler answers with a code. Anything else is a bug of ours and closes the connection."""
-
+"""The exceptions that a handler answers with an error code. Any other is a bug and closes the connection."""
 
 ERROR_MESSAGE_CHARS: Final = 300
-"""A message names what it is about, and a name may have 32 KB: one for each partition would be gigabytes."""
+"""The limit bounds a response with a message per partition: a name in a message may have 32 KB."""
 
 
 def error_message(failure: Exception) -> str:
-    """What a client is told of `failure`, in so many characters at most."""
+    """Return the message of `failure`, cut to ERROR_MESSAGE_CHARS."""
     text = str(failure)
     return text if len(text) <= ERROR_MESSAGE_CHARS else f"{text[: ERROR_MESSAGE_CHARS - 3]}..."
 
 
 def error_code(failure: Failure) -> ErrorCode:
-    """The number for `failure`; clients retry those that may pass."""
+    """Return the error code of `failure`."""
     if isinstance(failure, KafkaError):
         return failure.code
     if isinstance(failure, StorageError):
         return ErrorCode.KAFKA_STORAGE_ERROR
-    return ErrorCode.REQUEST_TIMED_OUT  # ZooKeeper is out of reach: nothing was promised, so ask again
+    return ErrorCode.REQUEST_TIMED_OUT  # ZooKeeper is unavailable: the request can be retried

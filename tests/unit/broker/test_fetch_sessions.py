@@ -212,12 +212,14 @@ def test_without_slots_every_fetch_is_a_full_one() -> None:
 def test_a_partition_is_news_when_it_has_data_an_error_or_other_watermarks() -> None:
     entry = plan(FetchSessions(1), request(wanted={0: 0})).wanted[0]
 
-    assert entry.is_news(0, (5, 5, 0), has_data=False)
-    assert not entry.is_news(0, (5, 5, 0), has_data=False)
-    assert entry.is_news(0, (5, 5, 0), has_data=True)
-    assert entry.is_news(0, (6, 5, 0), has_data=False)
-    assert entry.is_news(3, (6, 5, 0), has_data=False)
-    assert entry.is_news(0, (6, 5, 0), has_data=False), "after an error a client hears that it is over"
+    assert entry.update_response(0, (5, 5, 0), has_data=False)
+    assert not entry.update_response(0, (5, 5, 0), has_data=False)
+    assert entry.update_response(0, (5, 5, 0), has_data=True)
+    assert entry.update_response(0, (6, 5, 0), has_data=False)
+    assert entry.update_response(3, (6, 5, 0), has_data=False)
+    assert entry.update_response(0, (6, 5, 0), has_data=False), (
+        "after an error a client hears that it is over"
+    )
 
 
 def test_a_partition_that_got_data_goes_to_the_end_of_the_line() -> None:

@@ -113,7 +113,7 @@ def send(
 ) -> "asyncio.Future[int | str]":
     """Send a batch; where it went, once that is known."""
     if inspections.must_wait(partition, data):
-        return inspections.put_in_line(partition, data, lambda outcome: offset_of(partition, outcome))
+        return inspections.enqueue(partition, data, lambda outcome: offset_of(partition, outcome))
     done = asyncio.get_running_loop().create_future()
     done.set_result(partition.append(data, acks_all=False).appended.base_offset)
     return done
@@ -221,7 +221,7 @@ async def test_what_is_wrong_with_a_batch_does_not_hold_up_the_next(partition: P
 @on_a_loop
 async def test_a_failure_of_ours_is_raised_where_the_reply_is_waited_for(partition: Partition) -> None:
     async with started() as inspections:
-        failing = inspections.put_in_line(partition, PACKED, lambda _: 1 // 0)
+        failing = inspections.enqueue(partition, PACKED, lambda _: 1 // 0)
         after = send(inspections, partition, bytes(PACKED))
 
         with pytest.raises(ZeroDivisionError):

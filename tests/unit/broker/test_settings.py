@@ -32,9 +32,9 @@ def test_an_unknown_setting_is_refused_with_the_nearest_name() -> None:
         ("num.partitions", "3000000000", "a whole number"),
         ("offsets.topic.replication.factor", "40000", "a whole number"),
         ("log.dirs", "/a,/b", "one directory"),
-        ("process.roles", "controller", "this is a broker"),
-        ("authorizer.class.name", "org.example.Acls", "there are no ACLs"),
-        ("remote.log.storage.system.enable", "true", "there is no tiered storage"),
+        ("process.roles", "controller", "expected the role broker"),
+        ("authorizer.class.name", "org.example.Acls", "ACLs and Java classes are not supported"),
+        ("remote.log.storage.system.enable", "true", "tiered storage is not supported"),
         ("max.connections.per.ip.overrides", "localhost:3", "ADDRESS:COUNT"),
         ("max.connections.per.ip.overrides", "127.0.0.1", "ADDRESS:COUNT"),
         ("max.connections.per.ip.overrides", "127.0.0.1:-1", "ADDRESS:COUNT"),
@@ -179,7 +179,7 @@ def test_names_that_kafka_has_two_of_mean_the_same() -> None:
     assert BrokerConfig.of({"broker.id": "7"}).integer("node.id") == 7
     assert BrokerConfig.of({"log.dir": "/old", "log.dirs": "/new"}).log_dir == Path("/new")
 
-    with pytest.raises(InvalidSetting, match=r"broker\.id=7 and node\.id=8 are not the same"):
+    with pytest.raises(InvalidSetting, match=r"broker\.id=7 and node\.id=8 differ"):
         BrokerConfig.of({"broker.id": "7", "node.id": "8"})
 
 

@@ -1,7 +1,8 @@
 """AlterReplicaLogDirs (key 34), v1-v2.
 
-Behaviour: a broker has one log directory, so a replica can only be moved to where it is. Another directory is
-           answered with LOG_DIR_NOT_FOUND, a partition that is not here with REPLICA_NOT_AVAILABLE.
+Behaviour: a broker has one log directory, so a replica can only be moved to its current directory. Another
+           directory is answered with LOG_DIR_NOT_FOUND, a partition without a replica on this broker with
+           REPLICA_NOT_AVAILABLE.
 Versions:  v2 flexible.
 """
 
@@ -22,8 +23,8 @@ from headrace.protocol.schema.alter_replica_log_dirs import (
 from headrace.protocol.schema.index import ApiKey
 from headrace.security.authorization import Operation
 
-MAX_PARTITIONS = 100_000  # of one request: a broker does not have so many
-_AT_A_TIME = 1_000  # partitions, before others are served
+MAX_PARTITIONS = 100_000  # of one request; a broker does not have that many
+_STEP = 1_000  # partitions, before other requests are served
 
 
 @handles(ApiKey.ALTER_REPLICA_LOG_DIRS, range(1, 3), requires=on_cluster(Operation.ALTER))
@@ -33,12 +34,12 @@ async def alter_replica_log_dirs(
     if sum(len(topic.partitions) for each in request.dirs for topic in each.topics) > MAX_PARTITIONS:
         raise HangUp(f"AlterReplicaLogDirs names more than {MAX_PARTITIONS} partitions")
     path = context.broker.logs.path
-    here = {str(path), str(path.resolve())}
-    answers: dict[str, dict[int, ErrorCode]] = {}  # of a partition that is named twice, the last counts
+    own = {str(path), str(path.resolve())}
+    codes: dict[str, dict[int, ErrorCode]] = {}  # if a partition is repeated, the last entry counts
     for number, (directory, topic, partition) in enumerate(_moves(request)):
-        found = _find(topic, partition, context) if directory in here else ErrorCode.LOG_DIR_NOT_FOUND
-        answers.setdefault(topic, {})[partition] = found
-        if number % _AT_A_TIME == 0:
+        code = _check_replica(topic, partition, context) if directory in own else ErrorCode.LOG_DIR_NOT_FOUND
+        codes.setdefault(topic, {})[partition] = code
+        if number % _STEP == 0:
             await asyncio.sleep(0)
     return AlterReplicaLogDirsResponse(
         results=[
@@ -49,7 +50,7 @@ async def alter_replica_log_dirs(
                     for partition, code in partitions.items()
                 ],
             )
-            for topic, partitions in answers.items()
+            for topic, partitions in codes.items()
         ]
     )
 
@@ -61,8 +62,8 @@ def _moves(request: AlterReplicaLogDirsRequest) -> Iterator[tuple[str, str, int]
                 yield directory.path, topic.name, partition
 
 
-def _find(topic: str, partition: int, context: Context) -> ErrorCode:
-    """Return NONE if the replica is here, which is where it is to be."""
+def _check_replica(topic: str, partition: int, context: Context) -> ErrorCode:
+    """Return NONE if this broker has a replica of the partition."""
     try:
         context.broker.partition(topic, partition)
     except NotLeader:  # Kafka keeps the older code for this API

@@ -1,10 +1,10 @@
 """ApiVersions (key 18), v0-v4.
 
-Behaviour: the handlers that exist, with their versions. A version we do not know is answered in v0 with
-           UNSUPPORTED_VERSION and the same list. Produce is advertised from v0 on, though only v3 and
-           newer are answered: older librdkafka takes a higher minimum for a broker that cannot compress.
-           A client's name or version that does not have the form of KIP-511 is answered with INVALID_REQUEST
-           and an empty list.
+Behaviour: returns the supported APIs and versions. An unknown version is answered in v0 with
+           UNSUPPORTED_VERSION and the same list. Produce is advertised from v0 on, though only v3 and later
+           are supported: older librdkafka would assume from a higher minimum that the broker cannot compress.
+           A client software name or version that violates KIP-511 is answered with INVALID_REQUEST and an
+           empty list.
 Versions:  v3 flexible, client name and version; v4 as v3.
 """
 
@@ -40,7 +40,7 @@ def api_versions(request: ApiVersionsRequest, context: Context) -> ApiVersionsRe
 
 
 def _names_its_software(request: ApiVersionsRequest) -> bool:
-    """Whether the client's software name and version have the form that KIP-511 asks for."""
+    """Return whether the client software name and version are valid according to KIP-511."""
     return all(
         _SOFTWARE.fullmatch(text) for text in (request.client_software_name, request.client_software_version)
     )

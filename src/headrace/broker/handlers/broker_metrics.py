@@ -1,7 +1,7 @@
-"""BrokerMetrics (key 10000), v0: for gateways, which show it to Prometheus and to people.
+"""BrokerMetrics (key 10000), v0: for gateways, which serve the metrics over HTTP.
 
-Behaviour: what this broker has counted, under the names of Kafka's dashboards; with `prefixes`, only names
-           that begin with one of them. Ours alone: no client is told of it.
+Behaviour: returns the metrics of this broker under the names of Kafka's dashboards; with `prefixes`, only
+           names that begin with one of them. This API is Headrace's own, and ApiVersions does not list it.
 """
 
 import asyncio
@@ -18,7 +18,7 @@ async def broker_metrics(request: BrokerMetricsRequest, context: Context) -> Bro
     found = []
     for family in families(context.broker, request.prefixes):
         found.append(family)
-        await asyncio.sleep(0)  # with thousands of partitions each takes milliseconds, which are others' too
+        await asyncio.sleep(0)  # a family of thousands of partitions takes milliseconds
     return BrokerMetricsResponse(
         broker_id=context.broker.broker_id, at_ms=context.broker.now_ms(), families=found
     )

@@ -1,7 +1,7 @@
 """ConsumerGroupDescribe (key 69), v0-v1.
 
-Behaviour: consumer groups with their epochs and members, what each member has and what it is to have.
-Versions:  v1 whether a member speaks the classic protocol.
+Behaviour: returns consumer groups with their epochs, and members with their current and target assignments.
+Versions:  v1 member type: classic or consumer protocol.
 """
 
 from functools import partial
@@ -45,10 +45,10 @@ def consumer_group_describe(
 def _describe(group_id: str, requested: bool, context: Context) -> DescribedGroup:
     try:
         if not group_id:
-            raise InvalidGroupId("a group must have a name")
+            raise InvalidGroupId("the group id is empty")
         group = context.broker.groups.shard(group_id).machine.groups.get(group_id)
         if not isinstance(group, ConsumerGroup):
-            raise GroupIdNotFound(f"there is no consumer group {group_id!r}")
+            raise GroupIdNotFound(f"consumer group {group_id!r} does not exist")
     except FAILURES as error:
         return DescribedGroup(
             error_code=error_code(error),
@@ -83,14 +83,14 @@ def _member(group: ConsumerGroup, member: ConsumerMember, context: Context) -> M
         client_host=member.client_host,
         subscribed_topic_names=sorted(member.topics),
         subscribed_topic_regex=member.expression or "",
-        assignment=_assignment(_held(member), context),
+        assignment=_assignment(_owned(member), context),
         target_assignment=_assignment(group.target.get(member.member_id, {}), context),
         member_type=_CONSUMER if member.classic is None else _CLASSIC,
     )
 
 
-def _held(member: ConsumerMember) -> Partitions:
-    """What a member has: what it was assigned, and what it has not given up yet."""
+def _owned(member: ConsumerMember) -> Partitions:
+    """Return the partitions that a member owns, including those it has not revoked yet."""
     return {
         topic_id: member.assigned.get(topic_id, NOTHING) | member.revoking.get(topic_id, NOTHING)
         for topic_id in {**member.assigned, **member.revoking}

@@ -1,9 +1,9 @@
 """ConsumerGroupHeartbeat (key 68), v0-v1.
 
-Behaviour: joins a consumer group (epoch 0), stays in it, moves towards its target assignment, and leaves it
-           (-1; -2 for a static member that will be back). A classic group that a consumer joins becomes
-           a consumer group.
-Versions:  v1 regular expressions, in RE2's language, and ids of the member's own making.
+Behaviour: joins a consumer group (member epoch 0), extends the session, reconciles the assignment, and leaves
+           the group (-1; -2 for a static member that leaves temporarily). A classic group is upgraded when a
+           member joins with this API.
+Versions:  v1 RE2 regular expressions, and member ids that the client generates.
 """
 
 from collections.abc import Awaitable
@@ -26,7 +26,7 @@ from headrace.protocol.schema.consumer_group_heartbeat import (
 from headrace.protocol.schema.index import ApiKey
 from headrace.security.authorization import Operation
 
-_OWN_ID = 1
+_CLIENT_GENERATED_ID = 1
 
 
 @handles(ApiKey.CONSUMER_GROUP_HEARTBEAT, range(2), requires=on_group(Operation.READ))
@@ -48,7 +48,7 @@ def consumer_group_heartbeat(
         owned=None if owned is None else {each.topic_id: frozenset(each.partitions) for each in owned},
     )
     try:
-        if context.version >= _OWN_ID and not beat.member_id.strip():
+        if context.version >= _CLIENT_GENERATED_ID and not beat.member_id.strip():
             raise InvalidGroupRequest("member_id cannot be empty")
         yield from _match_expressions(beat, context)
         reply = context.broker.groups.shard(beat.group_id).write(

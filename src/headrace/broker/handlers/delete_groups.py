@@ -1,6 +1,6 @@
 """DeleteGroups (key 42), v0-v2.
 
-Behaviour: forgets groups that have no members, with their offsets.
+Behaviour: deletes empty groups and their offsets.
 Versions:  v2 flexible.
 """
 

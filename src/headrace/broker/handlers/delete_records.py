@@ -1,6 +1,6 @@
 """DeleteRecords (key 21), v0-v2.
 
-Behaviour: a partition's log starts at the offset from now on; -1 is the high watermark.
+Behaviour: advances the log start offset of a partition to the given offset; -1 is the high watermark.
 Versions:  v2 flexible.
 """
 

@@ -1,7 +1,8 @@
 """DescribeCluster (key 60), v0-v2.
 
-Behaviour: the live brokers of the client's listener, the controller and the cluster's id.
-Versions:  v1 controllers as endpoints (refused: ours are brokers); v2 fenced brokers (there are none).
+Behaviour: returns the live brokers of the client's listener, the controller and the cluster id.
+Versions:  v1 endpoint type (controllers get MISMATCHED_ENDPOINT_TYPE: they are brokers); v2 fenced brokers
+           (never any).
 """
 
 from headrace.broker.dispatch import Context, handles
@@ -23,11 +24,11 @@ def describe_cluster(request: DescribeClusterRequest, context: Context) -> Descr
     if request.endpoint_type != _BROKERS:
         return DescribeClusterResponse(
             error_code=ErrorCode.MISMATCHED_ENDPOINT_TYPE,
-            error_message="these are the endpoints of brokers",
+            error_message="this endpoint is a broker's, not a controller's (MISMATCHED_ENDPOINT_TYPE)",
             cluster_id=image.cluster_id,
             brokers=(),
         )
-    asked = request.include_cluster_authorized_operations
+
     return DescribeClusterResponse(
         cluster_id=image.cluster_id,
         controller_id=image.controller_id,
@@ -36,6 +37,6 @@ def describe_cluster(request: DescribeClusterRequest, context: Context) -> Descr
             for node in image.nodes(context.listener.name)
         ],
         cluster_authorized_operations=context.authorized_operations(
-            ResourceType.CLUSTER, CLUSTER_NAME, requested=asked
+            ResourceType.CLUSTER, CLUSTER_NAME, requested=request.include_cluster_authorized_operations
         ),
     )

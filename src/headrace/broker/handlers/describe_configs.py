@@ -12,7 +12,7 @@ Not yet:   broker loggers.
 from collections.abc import Iterable
 
 from headrace.broker.describe import (
-    Described,
+    DescribedSetting,
     describe_all_brokers,
     describe_broker,
     describe_client_metrics,
@@ -77,7 +77,7 @@ def _describe(
     )
 
 
-def _settings(resource: DescribeConfigsResource, context: Context) -> Iterable[Described]:
+def _settings(resource: DescribeConfigsResource, context: Context) -> Iterable[DescribedSetting]:
     broker, name = context.broker, resource.resource_name
     config, image = broker.config, broker.image
     match resource.resource_type:
@@ -100,7 +100,7 @@ def _settings(resource: DescribeConfigsResource, context: Context) -> Iterable[D
             raise InvalidRequest(f"resources of type {other} have no settings here")
 
 
-def _entry(described: Described, request: DescribeConfigsRequest) -> DescribeConfigsResourceResult:
+def _entry(described: DescribedSetting, request: DescribeConfigsRequest) -> DescribeConfigsResourceResult:
     synonyms = [
         DescribeConfigsSynonym(name=synonym.name, value=synonym.value, source=synonym.source)
         for synonym in described.synonyms

@@ -1,7 +1,8 @@
 """DescribeGroups (key 15), v0-v6.
 
-Behaviour: classic groups with their members; a group that does not exist, or is a consumer group, is Dead.
-Versions:  v3 authorized operations; v4 static members; v5 flexible; v6 GROUP_ID_NOT_FOUND for the dead.
+Behaviour: returns classic groups with their members; a group that does not exist or is a consumer group is
+           Dead.
+Versions:  v3 authorized operations; v4 static members; v5 flexible; v6 GROUP_ID_NOT_FOUND for Dead groups.
 """
 
 from functools import partial
@@ -23,7 +24,7 @@ from headrace.protocol.schema.describe_groups import (
 from headrace.protocol.schema.index import ApiKey
 from headrace.security.authorization import NOT_REQUESTED, Operation, ResourceType
 
-_SAYS_NOT_FOUND = 6
+_GROUP_ID_NOT_FOUND_SINCE = 6
 
 
 @handles(
@@ -40,7 +41,7 @@ def _describe(group_id: str, requested: bool, context: Context) -> DescribedGrou
     try:
         group = context.broker.groups.shard(group_id).machine.groups.get(group_id)
         if not isinstance(group, ClassicGroup):
-            raise GroupIdNotFound(f"there is no classic group {group_id!r}")
+            raise GroupIdNotFound(f"classic group {group_id!r} does not exist")
     except FAILURES as error:
         return _unknown(group_id, error, operations, context.version)
     stable = group.state is State.STABLE
@@ -56,7 +57,7 @@ def _describe(group_id: str, requested: bool, context: Context) -> DescribedGrou
                 client_id=member.client_id,
                 client_host=member.client_host,
                 member_metadata=member.metadata(group.protocol_name) if stable else b"",
-                member_assignment=member.assignment,  # until a new one is made, its last
+                member_assignment=member.assignment,  # during a rebalance, the previous one
             )
             for member in group.members.values()
         ],
@@ -67,7 +68,7 @@ def _describe(group_id: str, requested: bool, context: Context) -> DescribedGrou
 def _unknown(group_id: str, error: Failure, operations: int, version: int) -> DescribedGroup:
     code = error_code(error)
     dead = code == ErrorCode.GROUP_ID_NOT_FOUND
-    if dead and version < _SAYS_NOT_FOUND:
+    if dead and version < _GROUP_ID_NOT_FOUND_SINCE:
         code = ErrorCode.NONE
     return DescribedGroup(
         error_code=code,

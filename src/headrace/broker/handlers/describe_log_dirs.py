@@ -1,7 +1,8 @@
 """DescribeLogDirs (key 35), v1-v5.
 
-Behaviour: the one log directory of this broker, with the size of every partition asked for, and of its disk.
-Versions:  v2 flexible; v3 an error of its own; v4 the disk; v5 cordoned directories (there are none).
+Behaviour: returns the log directory of this broker, the size of the requested partitions, and of the disk.
+Versions:  v2 flexible; v3 top-level error; v4 total and usable bytes of the disk; v5 cordoned directories
+           (never any).
 """
 
 import shutil
@@ -26,19 +27,19 @@ from headrace.security.authorization import Operation
 @handles(ApiKey.DESCRIBE_LOG_DIRS, range(1, 6), requires=on_cluster(Operation.DESCRIBE))
 def describe_log_dirs(request: DescribeLogDirsRequest, context: Context) -> Steps[DescribeLogDirsResponse]:
     broker = context.broker
-    found: Iterable[Partition] = tuple(broker.partitions.values())
+    partitions: Iterable[Partition] = tuple(broker.partitions.values())
     if request.topics is not None:
-        asked: dict[TopicPartition, Partition] = {}
+        requested: dict[TopicPartition, Partition] = {}
         for topic in request.topics:
             for number, index in enumerate(topic.partitions):
                 if not number % STEP:
                     yield
                 id_ = TopicPartition(topic.topic, index)
                 if id_ in broker.partitions:
-                    asked[id_] = broker.partitions[id_]
-        found = asked.values()
+                    requested[id_] = broker.partitions[id_]
+        partitions = requested.values()
     by_topic: dict[str, list[DescribeLogDirsPartition]] = {}
-    for number, partition in enumerate(found):
+    for number, partition in enumerate(partitions):
         if not number % STEP:
             yield
         by_topic.setdefault(partition.id.topic, []).append(_partition(partition))
@@ -46,7 +47,7 @@ def describe_log_dirs(request: DescribeLogDirsRequest, context: Context) -> Step
     result = DescribeLogDirsResult(
         log_dir=str(broker.logs.path.resolve()),
         topics=[
-            DescribeLogDirsTopic(name=name, partitions=partitions) for name, partitions in by_topic.items()
+            DescribeLogDirsTopic(name=name, partitions=described) for name, described in by_topic.items()
         ],
         total_bytes=disk.total,
         usable_bytes=disk.free,

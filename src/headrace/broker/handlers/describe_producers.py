@@ -1,6 +1,6 @@
 """DescribeProducers (key 61), v0.
 
-Behaviour: the producers that a partition's leader knows: their epoch, last sequence and open transaction.
+Behaviour: returns the active producers of a partition: their epoch, last sequence and open transaction.
 """
 
 from functools import partial
@@ -18,7 +18,7 @@ from headrace.protocol.schema.describe_producers import (
 )
 from headrace.protocol.schema.index import ApiKey
 from headrace.security.authorization import Operation
-from headrace.storage.producer_state import ProducerState as Known
+from headrace.storage.producer_state import ProducerState as StoredProducerState
 
 
 @handles(
@@ -27,12 +27,12 @@ from headrace.storage.producer_state import ProducerState as Known
 def describe_producers(
     request: DescribeProducersRequest, context: Context
 ) -> Steps[DescribeProducersResponse]:
-    asked: dict[str, dict[int, None]] = {}  # each partition once, however often it is named
+    requested: dict[str, dict[int, None]] = {}  # each partition once, even if it is repeated
     for topic in request.topics:
         yield
-        asked.setdefault(topic.name, {}).update(dict.fromkeys(topic.partition_indexes))
+        requested.setdefault(topic.name, {}).update(dict.fromkeys(topic.partition_indexes))
     topics = []
-    for name, indexes in asked.items():
+    for name, indexes in requested.items():
         partitions = yield from each(partial(_describe, name, context=context), indexes)
         topics.append(TopicResponse(name=name, partitions=partitions))
     return DescribeProducersResponse(topics=topics)
@@ -50,16 +50,16 @@ def _describe(topic: str, index: int, context: Context) -> PartitionResponse:
             active_producers=(),
         )
     return PartitionResponse(
-        partition_index=index, active_producers=[_producer(known) for known in partition.log.producers]
+        partition_index=index, active_producers=[_producer(each) for each in partition.log.producers]
     )
 
 
-def _producer(known: Known) -> ProducerState:
+def _producer(producer: StoredProducerState) -> ProducerState:
     return ProducerState(
-        producer_id=known.producer_id,
-        producer_epoch=known.epoch,
-        last_sequence=known.recent[-1].last_sequence if known.recent else -1,
-        last_timestamp=known.last_timestamp,
-        coordinator_epoch=known.coordinator_epoch,
-        current_txn_start_offset=-1 if known.txn_first_offset is None else known.txn_first_offset,
+        producer_id=producer.producer_id,
+        producer_epoch=producer.epoch,
+        last_sequence=producer.recent[-1].last_sequence if producer.recent else -1,
+        last_timestamp=producer.last_timestamp,
+        coordinator_epoch=producer.coordinator_epoch,
+        current_txn_start_offset=-1 if producer.txn_first_offset is None else producer.txn_first_offset,
     )

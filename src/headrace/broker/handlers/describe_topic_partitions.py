@@ -1,7 +1,7 @@
 """DescribeTopicPartitions (key 75), v0.
 
-Behaviour: topics in the order of their names, at most `response_partition_limit` partitions a reply; a cursor
-           says where the next one goes on. No topic named: all of them. Eligible leaders come with clusters.
+Behaviour: returns the requested topics, or all topics, ordered by name, with at most
+           `response_partition_limit` partitions; the cursor of the response is the start of the next request.
 """
 
 from headrace.broker.dispatch import Context, handles
@@ -35,8 +35,8 @@ def describe_topic_partitions(
     names = sorted({topic.name for topic in request.topics} or topics)
     if cursor is not None:
         names = [name for name in names if name >= cursor.topic_name]
-    most = context.broker.config.integer("max.request.partition.size.limit")
-    left = max(1, min(request.response_partition_limit, most))
+    limit = context.broker.config.integer("max.request.partition.size.limit")
+    remaining = max(1, min(request.response_partition_limit, limit))
     described = []
     for number, name in enumerate(names):
         if not number % STEP:
@@ -47,13 +47,13 @@ def describe_topic_partitions(
             continue
         first = cursor.partition_index if cursor is not None and name == cursor.topic_name else 0
         indexes = [index for index in sorted(topic.replicas) if index >= first]
-        if left == 0:
+        if remaining == 0:
             return DescribeTopicPartitionsResponse(topics=described, next_cursor=_cursor(name, indexes[0]))
-        described.append(_known(topic, indexes[:left], context))
-        if len(indexes) > left:
-            next_cursor = _cursor(name, indexes[left])
+        described.append(_known(topic, indexes[:remaining], context))
+        if len(indexes) > remaining:
+            next_cursor = _cursor(name, indexes[remaining])
             return DescribeTopicPartitionsResponse(topics=described, next_cursor=next_cursor)
-        left -= len(indexes)
+        remaining -= len(indexes)
     return DescribeTopicPartitionsResponse(topics=described)
 
 

@@ -1,15 +1,16 @@
 """Fetch (key 1), v4-v18.
 
-Behaviour: long poll: answered when min_bytes have gathered, when max_wait_ms have passed, or at once if a
-           partition has an error. Partitions are read in the order asked for, up to max_bytes; the first
-           batch is returned whatever its size. Where max_bytes leave something behind, nothing waits.
-           While replies that nobody takes fill the broker's memory, the first batch is all there is.
+Behaviour: long poll: the response is sent when min_bytes are available, when max_wait_ms have passed, or at
+           once if a partition has an error. Partitions are read in the order of the request, up to max_bytes;
+           the first batch is returned whatever its size. If a limit cuts the data off, the request does not
+           wait. While unsent responses fill the broker's memory, a response contains only the first batch.
 Versions:  v4 isolation levels; v5 log start offset; v7 incremental sessions; v9 leader epochs are checked;
-           v10 zstd, without which topics with compression.type=zstd are refused; v12 flexible, diverging
-           epochs; v13 topics by id; v15 replica state is a tag; v16 new leaders in replies (not yet).
-Replicas:  a follower reads up to the log's end, and what it asks for says what it has. One whose log has
-           parted from the leader's is told where. A consumer may read from any replica in sync, and is sent
-           to one in its rack if replica.selector.class says so.
+           v10 zstd (older versions get UNSUPPORTED_COMPRESSION_TYPE for topics with compression.type=zstd);
+           v12 flexible, diverging epochs; v13 topics by id; v15 replica state is a tag; v16 new leaders in
+           responses (not sent yet).
+Replicas:  a follower reads up to the log end offset, and its fetch offset is its own log end offset. A
+           follower whose log has diverged gets the diverging epoch. A consumer may read from any replica in
+           the ISR, and is sent to a replica in its rack according to replica.selector.class.
 Not yet:   quotas.
 """
 
@@ -48,8 +49,8 @@ from headrace.storage.page_cache import NotCached, cached_only
 ZSTD = 10
 BY_ID = 13
 MAX_LOADS = 16  # of missing parts for one Fetch: index, position and data of each cold partition
-READ_AT_ONCE = 256  # partitions; more of them are read in slices
-STEP = 16  # partitions between two steps
+READ_AT_ONCE = 256  # partitions; a request with more is processed in slices
+STEP = 16  # partitions between two yields
 
 
 def _is_follower(request: FetchRequest) -> bool:
@@ -67,7 +68,7 @@ def _is_follower(request: FetchRequest) -> bool:
 def fetch(
     request: FetchRequest, context: Context
 ) -> Steps[FetchResponse | Awaitable[FetchResponse | Encoded]]:
-    """Read at once; wait only if that gives too little."""
+    """Read immediately; wait only if less than min_bytes are available."""
     replica = _replica(request)
     try:
         plan = yield from context.broker.fetch_sessions.plan(
@@ -95,9 +96,9 @@ def fetch(
 def _fetch_many(
     plan: Plan, request: FetchRequest, context: Context, replica: "_Replica | None"
 ) -> Steps[FetchResponse | Awaitable[FetchResponse | Encoded]]:
-    """The same for so many partitions that appends may come while they are read.
+    """Fetch from so many partitions that appends may happen between the reads.
 
-    So it waits from before the first read on: an append in between is counted, or is read, or both.
+    The purgatory entry is created before the first read, so that no such append is missed.
     """
     partitions = yield from _partitions(plan, context)
     waiting = _waiting(partitions, request, context, replica, missing=request.min_bytes)
@@ -116,16 +117,16 @@ def _fetch_many(
             waiting.wake()
 
 
-def _is_enough(plan: Plan, found: "_Found", request: FetchRequest) -> bool:
-    """Whether there is no reason to wait for more."""
+def _is_enough(plan: Plan, found: "_ReadResult", request: FetchRequest) -> bool:
+    """Return whether the response can be sent without waiting."""
     if found.size >= request.min_bytes or found.failed or request.max_wait_ms <= 0 or not plan.wanted:
         return True
-    # Where a limit left something behind it is not the log that is short, and so no append would help.
+    # If a limit cut the data off, the next append would not add to the response.
     return bool(found.size) and any(_has_more(entry, data, request) for entry, data in found.entries)
 
 
 def _partitions(plan: Plan, context: Context) -> Steps[list[Partition]]:
-    """The partitions of a plan that are here."""
+    """Return the partitions of a plan that this broker has."""
     partitions = []
     for number, entry in enumerate(plan.wanted):
         if not number % STEP:
@@ -159,7 +160,7 @@ async def _wait(
     try:
         await waiting.done
     finally:
-        waiting.wake()  # if it is the client that has gone
+        waiting.wake()  # removes it from the purgatory if the client has disconnected
     found = await in_slices(_read(plan, request, context, replica))
     if found.missing:
         return await _load_and_reply(plan, request, context, replica, found.missing)
@@ -173,7 +174,7 @@ async def _load_and_reply(
     replica: "_Replica | None",
     missing: Sequence[NotCached],
 ) -> FetchResponse | Encoded:
-    """Load what is not in the page cache in a thread, and reply with what there is then."""
+    """Load data that is not in the page cache in a thread, then read again and return the response."""
     for attempt in range(MAX_LOADS):
         for each_missing in missing:
             await asyncio.to_thread(each_missing.load)
@@ -186,7 +187,7 @@ async def _load_and_reply(
 
 
 async def _encoded_reply(
-    plan: Plan, found: "_Found", context: Context, replica: "_Replica | None"
+    plan: Plan, found: "_ReadResult", context: Context, replica: "_Replica | None"
 ) -> FetchResponse | Encoded:
     response = await in_slices(_reply(plan, found, replica))
     if len(plan.wanted) > READ_AT_ONCE:
@@ -209,17 +210,16 @@ def _replica(request: FetchRequest) -> _Replica | None:
 
 
 @dataclass(slots=True)
-class _Found:
-    """What the partitions of a request have to give just now."""
+class _ReadResult:
+    """The data that was read from the partitions of a request."""
 
     entries: list[tuple[SessionPartition, PartitionData]]
-    meters: list[tuple[TopicMeter, int]]  # whose bytes, and how many; 0: an error
+    meters: list[tuple[TopicMeter, int]]  # with the number of bytes; 0: an error
     size: int = 0
     failed: bool = False
-    missing: list[NotCached] = field(default_factory=list)  # what would have to be read from the disk
+    missing: list[NotCached] = field(default_factory=list)  # data that is not in the page cache
 
     def add(self, entry: SessionPartition, data: PartitionData, meter: TopicMeter) -> None:
-        """What one partition gives."""
         self.entries.append((entry, data))
         size = len(data.records or b"")
         self.size += size
@@ -228,7 +228,7 @@ class _Found:
 
 
 def _existence(context: Context) -> Exists:
-    """What tells whether a partition is in the cluster."""
+    """Return a function that tells whether a partition exists in the cluster."""
     image, by_id = context.broker.image, context.version >= BY_ID
 
     def exists(entry: SessionPartition) -> bool:
@@ -262,13 +262,13 @@ def _read(
     replica: _Replica | None,
     *,
     may_block: bool = False,
-) -> Steps[_Found]:
+) -> Steps[_ReadResult]:
     reading = nullcontext if may_block else cached_only
     isolation = Isolation.READ_COMMITTED if request.isolation_level == 1 else Isolation.READ_UNCOMMITTED
     room = min(request.max_bytes, context.broker.config.integer("fetch.max.bytes"))
     if context.broker.connections.holds_too_many_replies:
         room = 0
-    found = _Found([], [])
+    found = _ReadResult([], [])
     for number, entry in enumerate(plan.wanted):
         if not number % STEP:
             yield
@@ -277,12 +277,15 @@ def _read(
             limit = max(0, min(room - found.size, entry.max_bytes))
             first = found.size == 0
             if context.version < ZSTD and partition.log.config.compression is Compression.ZSTD:
-                raise TooOldForZstd(f"{partition.id} is compressed with zstd: Fetch v{ZSTD} has to be used")
+                raise TooOldForZstd(
+                    f"{partition.id} is compressed with zstd, which needs Fetch v{ZSTD} or later "
+                    "(UNSUPPORTED_COMPRESSION_TYPE)"
+                )
             if replica is None:
                 nearer = _nearer(partition, entry, request.rack_id, context) if request.rack_id else None
                 if nearer is not None:
-                    data = _elsewhere(partition, entry, nearer)
-                    found.failed = True  # there is something to say, so nobody waits
+                    data = _redirected(partition, entry, nearer)
+                    found.failed = True  # the redirection is sent at once
                 else:
                     with reading():
                         data = _read_one(partition, entry, limit, isolation, context, first=first)
@@ -300,8 +303,8 @@ def _read(
     return found
 
 
-def _count(found: _Found, replica: _Replica | None) -> None:
-    """What is given now: what was read first, and then waited for more, is not counted."""
+def _count(found: _ReadResult, replica: _Replica | None) -> None:
+    """Count the data of the response; data that was read before a wait is not counted."""
     for meter, size in found.meters:
         meter.failed_fetches += not size
         if replica is None:
@@ -324,7 +327,7 @@ def _read_one(
     try:
         fetched = partition.read(entry.offset, limit, isolation, at_least_one=first)
     except OffsetOutOfRange:
-        # A consumer would reset its position. To a leader of the past the newest records are out of range.
+        # A consumer would reset its position. A stale leader does not have the newest records.
         if partition.leadership is not None:
             context.broker.ensure_lease(partition)
         raise
@@ -344,7 +347,7 @@ def _read_one(
 
 
 def _nearer(partition: Partition, entry: SessionPartition, rack: str, context: Context) -> int | None:
-    """A replica in sync, in the consumer's rack, that has what it asks for (KIP-392)."""
+    """Return a replica of the ISR in the consumer's rack that has the fetch offset (KIP-392), or None."""
     leadership, broker = partition.leadership, context.broker
     if leadership is None or rack == broker.config.rack or not broker.config.sends_to_nearest:
         return None
@@ -359,7 +362,7 @@ def _nearer(partition: Partition, entry: SessionPartition, rack: str, context: C
     return max(near)[1] if near else None
 
 
-def _elsewhere(partition: Partition, entry: SessionPartition, broker_id: int) -> PartitionData:
+def _redirected(partition: Partition, entry: SessionPartition, broker_id: int) -> PartitionData:
     return PartitionData(
         partition_index=entry.partition,
         high_watermark=partition.high_watermark,
@@ -388,7 +391,7 @@ def _read_for_replica(
     in_sync = replica.broker_id in partition.isr
     if partition.throttled_for_followers and not in_sync:
         limit = _throttled(limit, context)
-    data = _read_to_the_end(partition, entry, limit, replica, first=first and limit > 0)
+    data = _read_to_log_end(partition, entry, limit, replica, first=first and limit > 0)
     if not in_sync:
         context.broker.replicas.isr_changes.consider(partition)
         if partition.throttled_for_followers:
@@ -397,16 +400,16 @@ def _read_for_replica(
     return data
 
 
-def _read_to_the_end(
+def _read_to_log_end(
     partition: Partition, entry: SessionPartition, limit: int, replica: _Replica, *, first: bool
 ) -> PartitionData:
     partition.ensure_leader(entry.leader_epoch)
-    parted = partition.diverges(entry.offset, entry.last_epoch) if entry.last_epoch >= 0 else None
-    if parted is not None:
+    diverging = partition.diverges(entry.offset, entry.last_epoch) if entry.last_epoch >= 0 else None
+    if diverging is not None:
         return PartitionData(
             partition_index=entry.partition,
             high_watermark=partition.high_watermark,
-            diverging_epoch=EpochEndOffset(epoch=parted.epoch, end_offset=parted.end_offset),
+            diverging_epoch=EpochEndOffset(epoch=diverging.epoch, end_offset=diverging.end_offset),
             aborted_transactions=None,
             records=b"",
         )
@@ -428,7 +431,7 @@ def _read_to_the_end(
 
 
 def _has_more(entry: SessionPartition, data: PartitionData, request: FetchRequest) -> bool:
-    """Whether a limit or the end of a segment came before the last record there is to read."""
+    """Return whether a limit or the end of a segment cut the data off before the last readable record."""
     records, position, next_offset = data.records or b"", 0, entry.offset
     while position < len(records):
         header = read_header(records, position)
@@ -448,18 +451,18 @@ def _failed(entry: SessionPartition, failure: Failure) -> PartitionData:
     )
 
 
-def _reply(plan: Plan, found: _Found, replica: _Replica | None) -> Steps[FetchResponse]:
+def _reply(plan: Plan, found: _ReadResult, replica: _Replica | None) -> Steps[FetchResponse]:
     _count(found, replica)
     topics: dict[tuple[str, bytes], list[PartitionData]] = {}
     for number, (entry, data) in enumerate(found.entries):
         if not number % STEP:
             yield
-        watermarks = (data.high_watermark, data.last_stable_offset, data.log_start_offset)
+        offsets = (data.high_watermark, data.last_stable_offset, data.log_start_offset)
         has_data = bool(data.records)
-        news = plan.session is None or entry.is_news(data.error_code, watermarks, has_data)
+        changed = plan.session is None or entry.update_response(data.error_code, offsets, has_data)
         if has_data and plan.session is not None:
             plan.session.served(entry)
-        if news or not plan.incremental:
+        if changed or not plan.incremental:
             topics.setdefault((entry.topic, entry.topic_id), []).append(data)
     return FetchResponse(
         session_id=plan.session_id,

@@ -1,7 +1,7 @@
 """FindCoordinator (key 10), v0-v6.
 
-Behaviour: the leader of the partition of __consumer_offsets that holds a group; the topic is made if there
-           is none.
+Behaviour: returns the group coordinator: the leader of the group's partition of __consumer_offsets. The topic
+           is created if it does not exist.
 Versions:  v1 transactions; v3 flexible; v4 several keys; v6 share groups.
 Not yet:   transactional ids: CLUSTER_AUTHORIZATION_FAILED with the reason, which is fatal for every producer.
            Share groups: COORDINATOR_NOT_AVAILABLE, which clients retry.
@@ -69,7 +69,7 @@ async def _find(key: str, key_type: int, context: Context) -> Coordinator:
         if key_type == _TRANSACTION:
             raise context.broker.transactions.refusal(key, context.client_id, context.address)
         if key_type == _SHARE and context.version >= _SHARE_GROUPS:
-            raise CoordinatorNotAvailable("share groups are not supported yet")
+            raise CoordinatorNotAvailable("share groups are not supported yet (COORDINATOR_NOT_AVAILABLE)")
         raise InvalidRequest(f"coordinator type {key_type} is unknown (INVALID_REQUEST)")
     except FAILURES as error:
         return _refused(key, error)
@@ -80,5 +80,5 @@ def _found(key: str, node: Node) -> Coordinator:
 
 
 def _refused(key: str, error: Failure) -> Coordinator:
-    code, why = error_code(error), error_message(error)
-    return Coordinator(key=key, node_id=-1, host="", port=-1, error_code=code, error_message=why)
+    code, message = error_code(error), error_message(error)
+    return Coordinator(key=key, node_id=-1, host="", port=-1, error_code=code, error_message=message)

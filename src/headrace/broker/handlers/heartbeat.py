@@ -1,6 +1,6 @@
 """Heartbeat (key 12), v0-v4.
 
-Behaviour: the member of a classic group is alive; REBALANCE_IN_PROGRESS tells it to join again.
+Behaviour: extends the session of a classic member; REBALANCE_IN_PROGRESS asks the member to rejoin.
 Versions:  v3 static members; v4 flexible.
 """
 
@@ -11,7 +11,7 @@ from headrace.protocol.schema.heartbeat import HeartbeatRequest, HeartbeatRespon
 from headrace.protocol.schema.index import ApiKey
 from headrace.security.authorization import Operation
 
-_FINE = HeartbeatResponse()
+_SUCCESS = HeartbeatResponse()
 
 
 @handles(ApiKey.HEARTBEAT, range(5), requires=on_group(Operation.READ))
@@ -25,4 +25,4 @@ def heartbeat(request: HeartbeatRequest, context: Context) -> HeartbeatResponse:
         )
     except FAILURES as error:
         return HeartbeatResponse(error_code=error_code(error))
-    return _FINE
+    return _SUCCESS

@@ -1,7 +1,7 @@
 """InitProducerId (key 22), v0-v6.
 
-Behaviour: an id of its own, at epoch 0, for an idempotent producer, also for one that asks again.
-Versions:  v2 flexible; v3 the producer's present id and epoch; v6 two-phase commit.
+Behaviour: returns a new producer id with epoch 0 for an idempotent producer, also if it has one already.
+Versions:  v2 flexible; v3 the producer's current id and epoch; v6 two-phase commit.
 Not yet:   transactional ids are refused with CLUSTER_AUTHORIZATION_FAILED, which is fatal for every producer.
 """
 
@@ -33,7 +33,7 @@ async def init_producer_id(request: InitProducerIdRequest, context: Context) -> 
         return _refused(refusal.code)
     try:
         producer_id = await context.broker.producer_ids.take()
-    except FAILURES:  # whatever it is: a producer asks again
+    except FAILURES:  # producers retry COORDINATOR_NOT_AVAILABLE, whatever the failure was
         return _refused(ErrorCode.COORDINATOR_NOT_AVAILABLE)
     return InitProducerIdResponse(producer_id=producer_id, producer_epoch=0)
 

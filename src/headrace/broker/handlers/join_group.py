@@ -1,10 +1,10 @@
 """JoinGroup (key 11), v0-v9.
 
-Behaviour: answered when the group's next generation begins; a new member is first told its id, and joins
-           again with it. A static member, one with an instance id, that is back in a stable group gets its
-           place without a rebalance.
-Versions:  v1 rebalance timeout; v4 the member's id is required; v5 static members; v6 flexible; v7 protocol
-           type; v8 a reason; v9 a leader that need not assign.
+Behaviour: the response is sent when the group's next generation begins. A new member first gets
+           MEMBER_ID_REQUIRED and rejoins with the member id of that response. A static member (with an
+           instance id) that rejoins a stable group gets its assignment without a rebalance.
+Versions:  v1 rebalance timeout; v4 MEMBER_ID_REQUIRED; v5 static members; v6 flexible; v7 protocol type; v8
+           reason; v9 skip_assignment for a leader.
 """
 
 from collections.abc import Awaitable

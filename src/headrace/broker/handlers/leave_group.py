@@ -1,6 +1,6 @@
 """LeaveGroup (key 13), v0-v5.
 
-Behaviour: members are gone at once, and the others rebalance. A static member can be removed by its
+Behaviour: removes members immediately, and the others rebalance. A static member can be removed by its
            instance id alone.
 Versions:  v3 several members, static ones among them; v4 flexible; v5 reasons.
 """

@@ -1,7 +1,7 @@
 """ListGroups (key 16), v0-v5.
 
-Behaviour: the groups that this broker coordinates; clients ask every broker.
-Versions:  v3 flexible; v4 by state; v5 by type.
+Behaviour: returns the groups whose coordinator is this broker; clients send the request to every broker.
+Versions:  v3 flexible; v4 filter by state; v5 filter by type.
 """
 
 from headrace.broker.dispatch import Context, handles

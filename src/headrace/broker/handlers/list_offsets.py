@@ -1,11 +1,12 @@
 """ListOffsets (key 2), v1-v11.
 
-Behaviour: earliest (-2), latest (-1), the first record at or after a time, the youngest record (-3).
-           Latest is the high watermark, or the last stable offset for a reader of committed records; a new
-           leader that does not know yet what is committed says so. Any replica answers the replica id -2,
-           for its own log's end.
-Versions:  v2 isolation levels; v4 leader epochs; v6 flexible; v7 youngest record; v8 earliest local (-4), v9
-           latest tiered (-5), v11 earliest pending upload (-6): with no tiered storage, earliest and nothing.
+Behaviour: earliest (-2), latest (-1), the first record at or after a timestamp, the record with the largest
+           timestamp (-3). Latest is the high watermark, or the last stable offset with read_committed; a new
+           leader whose high watermark is not known yet answers OFFSET_NOT_AVAILABLE. Any replica answers a
+           request with replica id -2, with its own log end offset.
+Versions:  v2 isolation levels; v4 leader epochs; v6 flexible; v7 largest timestamp; v8 earliest local (-4),
+           v9 latest tiered (-5), v11 earliest pending upload (-6). Without tiered storage, -4 is the earliest
+           offset, and -5 and -6 return no offset.
 """
 
 from collections import Counter
@@ -30,18 +31,18 @@ from headrace.protocol.schema.list_offsets import (
 from headrace.security.authorization import Operation
 from headrace.storage.time_lookup import FoundOffset
 
-_LATEST, _EARLIEST, _YOUNGEST, _EARLIEST_LOCAL = -1, -2, -3, -4
+_LATEST, _EARLIEST, _MAX_TIMESTAMP, _EARLIEST_LOCAL = -1, -2, -3, -4
 _ANY_REPLICA = -2
-_NOTHING = FoundOffset(-1, -1, -1)
+_NO_OFFSET = FoundOffset(-1, -1, -1)
 
 
 class _Lookup(NamedTuple):
-    """A question about time, whose answer belongs in `replies` at `place`: records have to be read for it."""
+    """A lookup by timestamp, which reads records; its response belongs in `replies` at `position`."""
 
     partition: Partition
     entry: ListOffsetsPartition
     replies: list[ListOffsetsPartitionResponse]
-    place: int
+    position: int
 
 
 @handles(
@@ -81,23 +82,28 @@ def list_offsets(
 def _answer(
     topic: str, entry: ListOffsetsPartition, isolation: Isolation, context: Context, times: int
 ) -> ListOffsetsPartitionResponse | Partition:
-    """The answer for a partition; the partition itself if its records have to be read for it."""
+    """Return the response for a partition, or the partition itself if records have to be read for it."""
     try:
         if times > 1:
-            raise InvalidRequest(f"{topic}-{entry.partition_index} is named {times} times in one request")
+            raise InvalidRequest(
+                f"{topic}-{entry.partition_index} occurs {times} times in one request (INVALID_REQUEST)"
+            )
         partition = context.broker.partition(topic, entry.partition_index)
         _ensure_answering(partition, entry, context)
         if entry.timestamp == _LATEST:
             if not partition.knows_what_is_committed:
-                raise OffsetNotAvailable(f"{partition.id} has a new leader that waits for its followers")
+                raise OffsetNotAvailable(
+                    f"{partition.id}: the new leader does not know the high watermark yet "
+                    "(OFFSET_NOT_AVAILABLE)"
+                )
             found = FoundOffset(-1, partition.end_offset(isolation), partition.leader_epoch)
         elif entry.timestamp in {_EARLIEST, _EARLIEST_LOCAL}:
             start = partition.log.log_start_offset
             found = FoundOffset(-1, start, partition.log.epochs.at(start))
-        elif entry.timestamp >= 0 or entry.timestamp == _YOUNGEST:
+        elif entry.timestamp >= 0 or entry.timestamp == _MAX_TIMESTAMP:
             return partition
         else:
-            found = _NOTHING
+            found = _NO_OFFSET
     except FAILURES as error:
         return _refused(entry, error)
     return _found(entry, found)
@@ -105,24 +111,24 @@ def _answer(
 
 def _ensure_answering(partition: Partition, entry: ListOffsetsPartition, context: Context) -> None:
     partition.ensure_leader(entry.current_leader_epoch)
-    context.broker.ensure_lease(partition)  # a leader of the past would name an end of the past
+    context.broker.ensure_lease(partition)  # a stale leader would return an old offset
 
 
 async def _look_up(
     response: ListOffsetsResponse, lookups: Sequence[_Lookup], isolation: Isolation, context: Context
 ) -> ListOffsetsResponse:
-    """The response with the answers to questions about time in it."""
-    for partition, entry, replies, place in lookups:
-        timestamp = None if entry.timestamp == _YOUNGEST else entry.timestamp
+    """Return the response, completed by the lookups by timestamp."""
+    for partition, entry, replies, position in lookups:
+        timestamp = None if entry.timestamp == _MAX_TIMESTAMP else entry.timestamp
         try:
             found = await partition.find(timestamp, context.broker.inspections.threads.run)
-            _ensure_answering(partition, entry, context)  # as it was before the records were read
+            _ensure_answering(partition, entry, context)  # the leader may have changed during the read
         except FAILURES as error:
-            replies[place] = _refused(entry, error)
+            replies[position] = _refused(entry, error)
             continue
         if found is None or found.offset >= partition.end_offset(isolation):
-            found = _NOTHING
-        replies[place] = _found(entry, found)
+            found = _NO_OFFSET
+        replies[position] = _found(entry, found)
     return response
 
 
@@ -146,13 +152,11 @@ class OffsetNotAvailable(KafkaError):
 def _of_this_replica(
     topic: str, entry: ListOffsetsPartition, context: Context
 ) -> ListOffsetsPartitionResponse:
-    """How far this broker's own log goes, whoever leads: what a controller asks before an election."""
+    """Return the log end offset of this broker's replica, which a controller requests before an election."""
     try:
         log = context.broker.partition(topic, entry.partition_index).log
     except FAILURES as error:
-        return ListOffsetsPartitionResponse(
-            partition_index=entry.partition_index, error_code=error_code(error)
-        )
+        return _refused(entry, error)
     return ListOffsetsPartitionResponse(
         partition_index=entry.partition_index,
         offset=log.log_end_offset,

@@ -1,10 +1,10 @@
 """Metadata (key 3), v0-v13.
 
-Behaviour: the live brokers of the client's listener, the controller, and the topics asked for; all of them if
-           none is named. A topic that does not exist is created if client and broker allow it, and is ready
-           when the reply comes; at most 50 in one request, the others are LEADER_NOT_AVAILABLE until the
-           client asks again. A leader that has just hung up on this broker is not named: the client asks
-           again, and is told who leads in its place.
+Behaviour: returns the live brokers of the client's listener, the controller, and the requested topics, or all
+           topics. A topic that does not exist is created if client and broker allow it, and has leaders when
+           the response is sent; one request creates at most 50 topics, the others are LEADER_NOT_AVAILABLE
+           until the client retries. The response omits a leader that has just closed its connection to this
+           broker, so that the client retries until there is a new leader.
 Versions:  v1 racks, internal topics, all topics by null; v2 cluster id; v4 creation can be declined; v5
            offline replicas; v7 leader epochs; v8 authorized operations; v9 flexible; v10 topic ids; v12
            topics by id.
@@ -36,8 +36,8 @@ from headrace.storage.topics import check_topic_name
 _CREATION_CAN_BE_DECLINED = 4
 _ALL_BY_NULL = 1
 MAX_CACHED_RESPONSES = 64  # for all topics: API versions, listeners and views of principals
-CREATED_TOGETHER = 50  # topics that one request has created
-_BY_ID = 12  # v10 and v11 have the field, and nobody may use it
+CREATED_TOGETHER = 50  # the maximum number of topics that one request creates
+_BY_ID = 12  # v10 and v11 have the field, but it must be zero
 
 
 @handles(ApiKey.METADATA, range(14), requires=on_topics(Operation.DESCRIBE, lambda request: request.topics))
@@ -45,7 +45,7 @@ def metadata(
     request: MetadataRequest, context: Context
 ) -> Steps[MetadataResponse | Encoded | Awaitable[MetadataResponse]]:
     if request.topics is None or (context.version < _ALL_BY_NULL and not request.topics):
-        return (yield from _everything(request, context))
+        return (yield from _all_topics(request, context))
     topics = list({(topic.name, topic.topic_id): topic for topic in request.topics}.values())
     missing = yield from _missing(topics, request, context)
     if missing:
@@ -53,18 +53,20 @@ def metadata(
     return _reply(request, context, (yield from _answers(topics, request, context)))
 
 
-def _everything(request: MetadataRequest, context: Context) -> Steps[Encoded]:
-    """All topics: the largest reply there is, so it is encoded once for each state of the cluster."""
-    cluster_too, topics_too = (
+def _all_topics(request: MetadataRequest, context: Context) -> Steps[Encoded]:
+    """Return the metadata of all topics, from a cache of encoded responses, because it is large."""
+    view = context.broker.authorizer.view(context.principal, context.address)
+    key = (
+        context.version,
+        context.listener.name,
+        view,
         request.include_cluster_authorized_operations,
         request.include_topic_authorized_operations,
     )
-    view = context.broker.authorizer.view(context.principal, context.address)
-    key = (context.version, context.listener.name, view, cluster_too, topics_too)
     image, cache = context.broker.image, context.broker.metadata_cache
     known_at, body = cache.get(key, (-1, []))
     if known_at != image.version:
-        known_at = image.version  # a change that happens while this is built is for the next request
+        known_at = image.version  # a change during the encoding is for the next request
         topics = yield from each(lambda topic: _known(topic, request, context), list(image.topics.values()))
         response = _reply(request, context, topics)
         body = yield from response.encode_in_slices(context.version)
@@ -77,7 +79,7 @@ def _everything(request: MetadataRequest, context: Context) -> Steps[Encoded]:
 def _missing(
     topics: Sequence[MetadataRequestTopic], request: MetadataRequest, context: Context
 ) -> Steps[list[str]]:
-    """The names that are to become topics."""
+    """Return the names of the topics to create."""
     missing = []
     for number, topic in enumerate(topics):
         if not number % STEP:
@@ -90,7 +92,7 @@ def _missing(
 async def _create_and_reply(
     topics: Sequence[MetadataRequestTopic], missing: Sequence[str], request: MetadataRequest, context: Context
 ) -> MetadataResponse:
-    """Create some topics in one go. A client asks again for those that come later: its errors say so."""
+    """Create up to CREATED_TOGETHER topics; clients retry the others, which are LEADER_NOT_AVAILABLE."""
     refused = dict.fromkeys(missing[CREATED_TOGETHER:], ErrorCode.LEADER_NOT_AVAILABLE)
     try:
         refused |= await _create(missing[:CREATED_TOGETHER], context)
@@ -101,7 +103,7 @@ async def _create_and_reply(
 
 
 async def _create(names: Sequence[str], context: Context) -> dict[str, ErrorCode]:
-    """Have topics made; returns why some could not be."""
+    """Create topics; return the error codes of those that failed."""
     refused = {}
     if OFFSETS_TOPIC in names:
         try:

@@ -1,9 +1,10 @@
 """OffsetCommit (key 8), v2-v10.
 
-Behaviour: what can be committed of a request is written, if the member's generation or epoch is the group's,
-           up to 500 partitions together; who is in no group commits to an empty one, with generation -1.
-Versions:  v2-v4 say how long to keep the offset; v6 leader epochs; v7 static members; v8 flexible; v9 member
-           epochs; v10 topics by id.
+Behaviour: commits the valid offsets of a request if the generation or member epoch is current, in batches of
+           up to 500 partitions. A consumer without group membership commits to an empty group, with
+           generation -1.
+Versions:  v2-v4 retention time; v6 leader epochs; v7 static members; v8 flexible; v9 member epochs; v10
+           topics by id.
 """
 
 import asyncio
@@ -31,16 +32,16 @@ from headrace.protocol.schema.offset_commit import (
 from headrace.security.authorization import Operation
 
 _BY_ID = 10
-_FOR_EVER = 2**63 - 1
-WRITTEN_TOGETHER = 500  # offsets in one batch: more of them would hold the event loop for too long
+_NEVER_MS = 2**63 - 1
+WRITTEN_TOGETHER = 500  # offsets in one batch; more would hold the event loop for too long
 
 
-class _Checked(NamedTuple):
-    """A topic of a request, with an error for each partition whose offset nobody can commit."""
+class _CheckedTopic(NamedTuple):
+    """A topic of a request, with an error code for each partition (NONE if its offset can be committed)."""
 
     topic: OffsetCommitRequestTopic
     name: str
-    problems: list[ErrorCode]
+    codes: list[ErrorCode]
 
 
 _Offsets = dict[tuple[str, int], Committed]
@@ -56,7 +57,7 @@ def offset_commit(
 ) -> Steps[OffsetCommitResponse | Awaitable[OffsetCommitResponse]]:
     topics = []
     for topic in request.topics:
-        checked = yield from _checked(topic, context)
+        checked = yield from _check(topic, context)
         topics.append(checked)
     failed: dict[tuple[str, int], ErrorCode] = {}
     appended: list[tuple[_Offsets, asyncio.Future[Any]]] = []
@@ -79,10 +80,9 @@ def offset_commit(
             if error is not None:
                 failed.update(dict.fromkeys(part, error.code))
         answers = []
-        for topic, name, problems in topics:
+        for topic, name, codes in topics:
             if topic.partitions:
-                answer = yield from _answer(topic, name, problems, group_error, failed)
-                answers.append(answer)
+                answers.append((yield from _answer(topic, name, codes, group_error, failed)))
         return OffsetCommitResponse(topics=answers)
 
     return (yield from respond_after([reply for _, reply in appended], build))
@@ -90,9 +90,9 @@ def offset_commit(
 
 def _parts(offsets: _Offsets) -> Iterator[_Offsets]:
     """Yield the offsets in parts that are appended together; an empty commit is one part, to be checked."""
-    places = list(offsets.items())
-    for start in range(0, len(places) or 1, WRITTEN_TOGETHER):
-        yield dict(places[start : start + WRITTEN_TOGETHER])
+    items = list(offsets.items())
+    for start in range(0, len(items) or 1, WRITTEN_TOGETHER):
+        yield dict(items[start : start + WRITTEN_TOGETHER])
 
 
 def _commit(part: _Offsets, request: OffsetCommitRequest, context: Context) -> "asyncio.Future[Any]":
@@ -102,7 +102,7 @@ def _commit(part: _Offsets, request: OffsetCommitRequest, context: Context) -> "
         member_id=request.member_id,
         instance_id=request.group_instance_id,
         generation=request.generation_id_or_member_epoch,
-        offsets=[(*place, committed) for place, committed in part.items()],
+        offsets=[(*partition, committed) for partition, committed in part.items()],
         version=context.version,
     )
     shard = context.broker.groups.shard(request.group_id)
@@ -112,34 +112,34 @@ def _commit(part: _Offsets, request: OffsetCommitRequest, context: Context) -> "
 def _answer(
     topic: OffsetCommitRequestTopic,
     name: str,
-    problems: list[ErrorCode],
+    codes: list[ErrorCode],
     group_error: ErrorCode,
     failed: Mapping[tuple[str, int], ErrorCode],
 ) -> Steps[OffsetCommitResponseTopic]:
-    def answer(asked: tuple[OffsetCommitRequestPartition, ErrorCode]) -> OffsetCommitResponsePartition:
-        index, problem = asked[0].partition_index, asked[1]
-        code = group_error or problem or failed.get((name, index), ErrorCode.NONE)
+    def answer(checked: tuple[OffsetCommitRequestPartition, ErrorCode]) -> OffsetCommitResponsePartition:
+        index = checked[0].partition_index
+        code = group_error or checked[1] or failed.get((name, index), ErrorCode.NONE)
         return OffsetCommitResponsePartition(partition_index=index, error_code=code)
 
-    partitions = yield from each(answer, zip(topic.partitions, problems, strict=True))
+    partitions = yield from each(answer, zip(topic.partitions, codes, strict=True))
     return OffsetCommitResponseTopic(name=topic.name, topic_id=topic.topic_id, partitions=partitions)
 
 
-def _checked(topic: OffsetCommitRequestTopic, context: Context) -> Steps[_Checked]:
+def _check(topic: OffsetCommitRequestTopic, context: Context) -> Steps[_CheckedTopic]:
     yield
     name: str | None = topic.name
     if context.version >= _BY_ID:
         name = context.broker.image.topic_names.get(topic.topic_id)
     if name is None:
-        return _Checked(topic, "", [ErrorCode.UNKNOWN_TOPIC_ID] * len(topic.partitions))
+        return _CheckedTopic(topic, "", [ErrorCode.UNKNOWN_TOPIC_ID] * len(topic.partitions))
     known = context.broker.image.topics.get(name)
     partitions = () if known is None else known.replicas
     limit = context.broker.groups.limits.offset_metadata_max_bytes
-    problems = yield from each(lambda partition: _problem(partition, partitions, limit), topic.partitions)
-    return _Checked(topic, name, problems)
+    codes = yield from each(lambda partition: _error_code(partition, partitions, limit), topic.partitions)
+    return _CheckedTopic(topic, name, codes)
 
 
-def _problem(partition: OffsetCommitRequestPartition, known: Container[int], limit: int) -> ErrorCode:
+def _error_code(partition: OffsetCommitRequestPartition, known: Container[int], limit: int) -> ErrorCode:
     if partition.partition_index not in known:
         return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     if partition.committed_metadata and len(partition.committed_metadata) > limit:
@@ -147,15 +147,15 @@ def _problem(partition: OffsetCommitRequestPartition, known: Container[int], lim
     return ErrorCode.NONE
 
 
-def _committable(every: list[_Checked], keeps_ms: int, now_ms: int) -> Steps[_Offsets]:
-    """Return what can be committed: the last offset of each partition."""
-    expires_ms = -1 if keeps_ms == -1 else min(now_ms + keeps_ms, _FOR_EVER)
+def _committable(topics: list[_CheckedTopic], retention_ms: int, now_ms: int) -> Steps[_Offsets]:
+    """Return the offsets to commit; if a partition is repeated, its last offset counts."""
+    expires_ms = -1 if retention_ms == -1 else min(now_ms + retention_ms, _NEVER_MS)
     offsets: _Offsets = {}
-    for topic, name, problems in every:
-        for number, (partition, problem) in enumerate(zip(topic.partitions, problems, strict=True)):
+    for topic, name, codes in topics:
+        for number, (partition, code) in enumerate(zip(topic.partitions, codes, strict=True)):
             if not number % STEP:
                 yield
-            if not problem:
+            if not code:
                 offsets[name, partition.partition_index] = Committed(
                     partition.committed_offset,
                     partition.committed_leader_epoch,

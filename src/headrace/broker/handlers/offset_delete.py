@@ -1,6 +1,7 @@
 """OffsetDelete (key 47), v0.
 
-Behaviour: forgets offsets of a group, except of topics that its members subscribe to.
+Behaviour: deletes committed offsets of a group, except those of topics that its members subscribe to, which
+           are answered with GROUP_SUBSCRIBED_TO_TOPIC.
 """
 
 from collections.abc import Awaitable
@@ -65,8 +66,8 @@ def _topic(
 ) -> Steps[OffsetDeleteResponseTopic]:
     code = ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC if topic.name in kept else ErrorCode.NONE
 
-    def answer(asked: OffsetDeleteRequestPartition) -> OffsetDeleteResponsePartition:
-        index = asked.partition_index
+    def answer(partition: OffsetDeleteRequestPartition) -> OffsetDeleteResponsePartition:
+        index = partition.partition_index
         known = _exists(topic.name, index, context)
         return OffsetDeleteResponsePartition(
             partition_index=index, error_code=code if known else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION

@@ -1,10 +1,10 @@
 """OffsetFetch (key 9), v1-v10.
 
-Behaviour: what groups have committed; -1 where they have not. A member of a consumer group that names its
-           epoch is refused if that is not the present one.
+Behaviour: returns the committed offsets of groups, or -1. A member of a consumer group with a wrong member
+           epoch gets STALE_MEMBER_EPOCH.
 Versions:  v2 all topics; v5 leader epochs; v6 flexible; v7 stable offsets only; v8 several groups; v9 member
            epochs; v10 topics by id.
-Not yet:   transactions, so every offset is stable.
+Not yet:   transactions; every offset is stable.
 """
 
 from collections.abc import Awaitable, Mapping, Sequence
@@ -69,8 +69,8 @@ def offset_fetch(
         response = yield from _one_group(request, context, shards)
     else:
         groups = []
-        for asked in bounded_repeats(request.groups, lambda group: group.group_id):
-            group = yield from _group(asked, context, shards)
+        for requested in bounded_repeats(request.groups, lambda group: group.group_id):
+            group = yield from _group(requested, context, shards)
             groups.append(group)
         response = OffsetFetchResponse(groups=groups)
     return (yield from _when_committed(response, shards))
@@ -83,7 +83,7 @@ def _when_committed(
     try:
         barriers = [barrier for shard in shards if (barrier := shard.barrier()) is not None]
     except FAILURES as error:
-        raise HangUp(f"the coordinator has moved while offsets were read: {error}") from error
+        raise HangUp(f"the group coordinator has moved while offsets were read: {error}") from error
 
     def build() -> Steps[OffsetFetchResponse]:
         yield
@@ -104,11 +104,11 @@ def _group(
     except FAILURES as error:
         return OffsetFetchResponseGroup(group_id=group.group_id, topics=[], error_code=error_code(error))
     if group.topics is None:
-        wanted = _all(offsets, context)
+        requested = _all(offsets, context)
     else:
-        wanted = yield from each(lambda topic: _by_id(topic, context), group.topics)
+        requested = yield from each(lambda topic: _by_id(topic, context), group.topics)
     topics = []
-    for topic in (yield from _once(wanted)):
+    for topic in (yield from _bounded(requested)):
 
         def partition(index: int, topic: _RequestedTopic = topic) -> OffsetFetchResponsePartitions:
             found = _NONE if topic.problem else offsets.get((topic.name, index), _NONE)
@@ -139,11 +139,11 @@ def _one_group(
     if code and context.version >= _TOP_LEVEL_ERROR:
         return OffsetFetchResponse(error_code=code)
     if request.topics is None:
-        wanted = _all(offsets, context)
+        requested = _all(offsets, context)
     else:
-        wanted = yield from each(_by_name, request.topics)
+        requested = yield from each(_by_name, request.topics)
     topics = []
-    for topic in (yield from _once(wanted)):
+    for topic in (yield from _bounded(requested)):
 
         def partition(index: int, topic: _RequestedTopic = topic) -> OffsetFetchResponsePartition:
             found = offsets.get((topic.name, index), _NONE)
@@ -160,20 +160,20 @@ def _one_group(
     return OffsetFetchResponse(topics=topics)
 
 
-def _once(wanted: Sequence[_RequestedTopic]) -> Steps[Sequence[_RequestedTopic]]:
-    """The topics as they are, or each once, and each of its partitions, if many are named again and again.
+def _bounded(requested: Sequence[_RequestedTopic]) -> Steps[Sequence[_RequestedTopic]]:
+    """Return the topics, or each topic and partition once if more than MAX_REPEATS are repetitions.
 
-    Metadata of an offset can be long.
+    The metadata of an offset can be long, so repetitions could make the response very large.
     """
     merged: dict[tuple[str, bytes], tuple[ErrorCode, dict[int, None]]] = {}
-    for number, topic in enumerate(wanted):
+    for number, topic in enumerate(requested):
         if not number % STEP:
             yield
         _, indexes = merged.setdefault((topic.name, topic.topic_id), (topic.problem, {}))
         indexes.update(dict.fromkeys(topic.partitions))
-    named = sum(len(topic.partitions) for topic in wanted)
-    if named - sum(len(indexes) for _, indexes in merged.values()) <= MAX_REPEATS:
-        return wanted
+    count = sum(len(topic.partitions) for topic in requested)
+    if count - sum(len(indexes) for _, indexes in merged.values()) <= MAX_REPEATS:
+        return requested
     return [
         _RequestedTopic(name, topic_id, tuple(indexes), problem)
         for (name, topic_id), (problem, indexes) in merged.items()
@@ -190,17 +190,17 @@ def _offsets(
 
 
 def _all(offsets: _Offsets, context: Context) -> list[_RequestedTopic]:
-    """Every topic that the group has offsets of; by id, only those that exist can be named."""
+    """Return every topic with offsets of the group; requests by id get existing topics only."""
     topics = context.broker.image.topics
-    wanted = [
+    committed = [
         _RequestedTopic(
-            name, topics[name].topic_id if name in topics else b"", [index for _, index in places]
+            name, topics[name].topic_id if name in topics else b"", [index for _, index in partitions]
         )
-        for name, places in groupby(sorted(offsets), key=lambda place: place[0])
+        for name, partitions in groupby(sorted(offsets), key=lambda partition: partition[0])
     ]
     if context.version < _BY_ID:
-        return wanted
-    return [topic for topic in wanted if topic.topic_id]
+        return committed
+    return [topic for topic in committed if topic.topic_id]
 
 
 def _by_name(topic: OffsetFetchRequestTopic) -> _RequestedTopic:

@@ -1,6 +1,6 @@
 """OffsetForLeaderEpoch (key 23), v2-v4.
 
-Behaviour: the largest epoch up to the one asked for, and the offset at which it ended.
+Behaviour: returns the largest leader epoch that is not larger than the requested one, and its end offset.
 Versions:  v3 replica id; v4 flexible.
 """
 

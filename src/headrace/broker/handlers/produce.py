@@ -1,12 +1,12 @@
 """Produce (key 0), v3-v13.
 
-Behaviour: acks=1 is answered when the batch is in the leader's log, acks=-1 when all in sync have it.
-           acks=0 gets no reply, and an error closes the connection, so that the client looks for the
-           leader again. Topics that are compacted, have a compression or a rule about schemas, or are
-           validated have their records read, in threads: every invalid record is named, and a batch of more
-           than can be read is MESSAGE_TOO_LARGE.
+Behaviour: acks=1 is answered when the leader has appended the batch, acks=-1 when the whole ISR has it.
+           acks=0 gets no response, and an error closes the connection, so that the client refreshes its
+           metadata. Records are read, in threads, if the topic is compacted, has a compression.type,
+           validates schemas or has headrace.validate.records: the response lists every invalid record, and a
+           batch that is too large to be read is refused with MESSAGE_TOO_LARGE.
 Versions:  v3 record batches, transactions; v5 log start offset; v8 per-record errors; v9 flexible; v10 new
-           leaders in replies (not sent yet); v13 topics by id.
+           leaders in responses (not sent yet); v13 topics by id.
 Not yet:   transactions, quotas.
 """
 
@@ -41,7 +41,7 @@ from headrace.storage.errors import InvalidTopic, StorageError
 from headrace.storage.topics import INTERNAL_TOPICS
 
 BY_ID = 13
-AT_ONCE = 256  # topics, and partitions, of one request
+AT_ONCE = 256  # topics, and partitions; a request with more is processed in slices
 _ALL = -1
 _ACKS = (_ALL, 0, 1)
 
@@ -59,20 +59,20 @@ _ACKS = (_ALL, 0, 1)
 def produce(
     request: ProduceRequest, context: Context
 ) -> ProduceResponse | Awaitable[Reply] | Steps[ProduceResponse | Awaitable[Reply] | None] | None:
-    """Append every batch, or put it in line, in order, before returning; what is returned waits for the acks.
+    """Append or queue every batch in order; the returned awaitable waits for the acks.
 
-    Batches whose records have to be read wait in the line of their partition (see `broker.inspections`).
+    Batches whose records have to be read are queued per partition (see `broker.inspections`).
     """
     topics = request.topic_data
     if len(topics) > AT_ONCE or sum(len(topic.partition_data) for topic in topics) > AT_ONCE:
         return _in_steps(request, context)
     appends = _Appends([], [])
     replies = [_topic(topic, request.acks, context, appends) for topic in topics]
-    return _appended(replies, appends, request, context)
+    return _respond(replies, appends, request, context)
 
 
 def _in_steps(request: ProduceRequest, context: Context) -> Steps[ProduceResponse | Awaitable[Reply] | None]:
-    """As `produce`, for requests that name many partitions; most of those are none of this broker's."""
+    """Append like `produce`, in slices, for a request with many partitions."""
     appends = _Appends([], [])
     topics = []
     for topic in request.topic_data:
@@ -85,55 +85,58 @@ def _in_steps(request: ProduceRequest, context: Context) -> Steps[ProduceRespons
         topics.append(
             TopicProduceResponse(name=topic.name, topic_id=topic.topic_id, partition_responses=replies)
         )
-    return _appended(topics, appends, request, context)
+    return _respond(topics, appends, request, context)
 
 
-def _appended(
+def _respond(
     topics: list[TopicProduceResponse], appends: "_Appends", request: ProduceRequest, context: Context
 ) -> ProduceResponse | Awaitable[Reply] | None:
-    if appends.in_line:
+    if appends.queued:
         return _answer_later(topics, appends, request, context)
     return _answer(topics, appends.uncommitted, request, context)
 
 
 class _Appends(NamedTuple):
-    """What a request has to wait for."""
+    """The batches that the response has to wait for."""
 
-    in_line: "list[_InLine]"
-    uncommitted: "list[_Waiting]"
+    queued: "list[_QueuedBatch]"
+    uncommitted: "list[_UncommittedBatch]"
 
 
-class _InLine(NamedTuple):
-    """A batch whose records are being read; its reply belongs in `replies` at `place`."""
+class _QueuedBatch(NamedTuple):
+    """A batch whose records are being read; its response belongs in `replies` at `position`."""
 
     done: "asyncio.Future[PartitionProduceResponse]"
     replies: list[PartitionProduceResponse]
-    place: int
+    position: int
 
 
 def _answer(
-    replies: list[TopicProduceResponse], waiting: "list[_Waiting]", request: ProduceRequest, context: Context
+    replies: list[TopicProduceResponse],
+    waiting: "list[_UncommittedBatch]",
+    request: ProduceRequest,
+    context: Context,
 ) -> ProduceResponse | Awaitable[ProduceResponse] | None:
     if waiting:
         return _wait(replies, waiting, request.timeout_ms, context.broker.loop)
     if request.acks != 0:
         return ProduceResponse(responses=replies)
     for refused in (each for topic in replies for each in topic.partition_responses if each.error_code):
-        raise HangUp(f"a Produce with acks=0 failed: {refused.error_message}")
+        raise HangUp(f"closing the connection after a failed Produce with acks=0: {refused.error_message}")
     return None
 
 
 async def _answer_later(
     replies: list[TopicProduceResponse], appends: _Appends, request: ProduceRequest, context: Context
 ) -> Reply:
-    for each in appends.in_line:
-        each.replies[each.place] = await each.done
+    for each in appends.queued:
+        each.replies[each.position] = await each.done
     answer = _answer(replies, appends.uncommitted, request, context)
     return await answer if inspect.isawaitable(answer) else answer
 
 
-class _Waiting(NamedTuple):
-    """A batch that is in the log and not committed yet, with the reply that says it is."""
+class _UncommittedBatch(NamedTuple):
+    """A batch that is appended and not committed yet, with the response for a successful commit."""
 
     done: Commit
     reply: PartitionProduceResponse
@@ -141,31 +144,31 @@ class _Waiting(NamedTuple):
 
 async def _wait(
     replies: list[TopicProduceResponse],
-    waiting: list[_Waiting],
+    waiting: list[_UncommittedBatch],
     timeout_ms: int,
     loop: asyncio.AbstractEventLoop,
 ) -> ProduceResponse:
-    """Say what became of each batch, when that is known or the client's patience ends."""
-    timer = loop.call_later(max(timeout_ms, 0) / 1000, _give_up, waiting)
+    """Return the response when all batches are committed or have failed, or after the client's timeout."""
+    timer = loop.call_later(max(timeout_ms, 0) / 1000, _time_out, waiting)
     try:
         errors = [(each.reply, await each.done) for each in waiting]
     finally:
         timer.cancel()
     refused = {id(reply): _refused(reply.index, error) for reply, error in errors if error is not None}
-    return _said(replies, refused) if refused else ProduceResponse(responses=replies)
+    return _with_failures(replies, refused) if refused else ProduceResponse(responses=replies)
 
 
-def _give_up(waiting: list[_Waiting]) -> None:
-    late = TimedOut("not all replicas in sync have it")
+def _time_out(waiting: list[_UncommittedBatch]) -> None:
+    timed_out = TimedOut("not all replicas of the ISR have fetched the batch in time (REQUEST_TIMED_OUT)")
     for each in waiting:
         if not each.done.done():
-            each.done.set_result(late)
+            each.done.set_result(timed_out)
 
 
-def _said(
+def _with_failures(
     replies: list[TopicProduceResponse], refused: dict[int, PartitionProduceResponse]
 ) -> ProduceResponse:
-    """The replies with those in `refused` in place of what was hoped for."""
+    """Return the response with the successes in `replies` replaced by the failures in `refused`."""
     return ProduceResponse(
         responses=[
             TopicProduceResponse(
@@ -193,7 +196,7 @@ def _append_each(
     *,
     replies: list[PartitionProduceResponse],
 ) -> None:
-    """Append these batches of a topic and add what is said of each to `replies`."""
+    """Append batches of a topic and add the response of each to `replies`."""
     name, problem = topic.name, None
     if context.version >= BY_ID:
         try:
@@ -206,8 +209,8 @@ def _append_each(
             continue
         reply = _append_or_wait(name, data, acks, context, appends)
         if isinstance(reply, asyncio.Future):
-            appends.in_line.append(_InLine(reply, replies, len(replies)))
-            replies.append(PartitionProduceResponse(index=data.index, base_offset=-1))  # until it is known
+            appends.queued.append(_QueuedBatch(reply, replies, len(replies)))
+            replies.append(PartitionProduceResponse(index=data.index, base_offset=-1))  # a placeholder
         else:
             replies.append(reply)
 
@@ -215,19 +218,19 @@ def _append_each(
 def _append_or_wait(
     topic: str, data: PartitionProduceData, acks: int, context: Context, appends: _Appends
 ) -> "PartitionProduceResponse | asyncio.Future[PartitionProduceResponse]":
-    """Append a batch and return the reply to it; a future of the reply if the batch has to wait in line."""
+    """Append a batch and return its response; queue it and return a future if its records must be read."""
     broker = context.broker
     try:
         if acks not in _ACKS:
-            raise InvalidRequiredAcks(f"acks={acks} is not one of 0, 1 and -1 (all)")
+            raise InvalidRequiredAcks(f"acks={acks} is not 0, 1 or -1 (INVALID_REQUIRED_ACKS)")
         if data.records is None:
-            raise InvalidRequest(f"{topic}-{data.index} comes without records")
+            raise InvalidRequest(f"{topic}-{data.index}: the request has no records (INVALID_REQUEST)")
         if topic in INTERNAL_TOPICS:
-            raise InvalidTopic(f"{topic} is the broker's own: clients can read it, and not write to it")
+            raise InvalidTopic(f"{topic} is internal: clients cannot produce to it (INVALID_TOPIC_EXCEPTION)")
         partition = broker.partition(topic, data.index)
         if broker.inspections.must_wait(partition, data.records):
             partition.ensure_leader()
-            return broker.inspections.put_in_line(
+            return broker.inspections.enqueue(
                 partition,
                 data.records,
                 lambda outcome: _append(partition, outcome, acks, context, appends.uncommitted),
@@ -238,14 +241,20 @@ def _append_or_wait(
 
 
 def _append(
-    partition: Partition, batch: Buffer | Outcome, acks: int, context: Context, uncommitted: list[_Waiting]
+    partition: Partition,
+    batch: Buffer | Outcome,
+    acks: int,
+    context: Context,
+    uncommitted: list[_UncommittedBatch],
 ) -> PartitionProduceResponse:
-    """Append a batch, unless it is refused already, and return the reply to it."""
+    """Append a batch, unless reading its records has failed, and return its response."""
     broker, id_ = context.broker, partition.id
     if isinstance(batch, KafkaError):
         return _failed(id_.topic, id_.partition, batch, context)
     try:
-        if acks != _ALL:  # that is answered when others have the record, who would not follow a leader of old
+        if (
+            acks != _ALL
+        ):  # with acks=all, the ISR has to fetch the batch, and would not fetch from a stale leader
             broker.ensure_lease(partition)
         appended, commit = partition.append(batch, acks_all=acks == _ALL)
     except FAILURES as error:
@@ -259,7 +268,7 @@ def _append(
     if acks == _ALL:
         broker.schemas.written(id_.topic)
         if commit is not None:
-            uncommitted.append(_Waiting(commit, reply))
+            uncommitted.append(_UncommittedBatch(commit, reply))
     return reply
 
 
@@ -275,9 +284,9 @@ class InvalidRequiredAcks(KafkaError):
 
 
 def _refused(index: int, error: Failure) -> PartitionProduceResponse:
-    """The reply that says why a batch was not appended, and which of its records are invalid.
+    """Return the response of a refused batch, with the errors of its records.
 
-    A client takes an error without record errors to be about every record of the batch.
+    Clients apply an error without record errors to every record of the batch.
     """
     record_errors = error.record_errors if isinstance(error, KafkaError) else ()
     return PartitionProduceResponse(
@@ -285,8 +294,8 @@ def _refused(index: int, error: Failure) -> PartitionProduceResponse:
         error_code=error_code(error),
         base_offset=-1,
         record_errors=[
-            BatchIndexAndErrorMessage(batch_index=place, batch_index_error_message=why)
-            for place, why in record_errors
+            BatchIndexAndErrorMessage(batch_index=index, batch_index_error_message=message)
+            for index, message in record_errors
         ],
         error_message=error_message(error),
     )

@@ -1,7 +1,7 @@
 """SyncGroup (key 14), v0-v5.
 
-Behaviour: answered when the leader's assignment is written down; the leader's sync brings it.
-Versions:  v3 static members; v4 flexible; v5 the protocol, to be compared with the group's.
+Behaviour: the leader's request contains the assignments; all responses are sent when they are committed.
+Versions:  v3 static members; v4 flexible; v5 protocol type and name, which must be the group's.
 """
 
 from collections.abc import Awaitable
