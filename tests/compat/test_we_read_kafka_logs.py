@@ -18,7 +18,7 @@ from compat.kafka_tools.tools import KafkaTools, complaints
 from compat.kafka_tools.written import DELETED_BEFORE, SETTINGS, TOPICS, WrittenDirectory
 from headrace.protocol.batch import BatchHeader, TimestampType, read_batch
 from headrace.protocol.compression import Compression
-from headrace.protocol.ids import TopicPartition
+from headrace.protocol.ids import LeaderEpoch, Offset, TopicPartition
 from headrace.protocol.records import Record, decode_batch, encode_batch
 from headrace.storage.checkpoints import read_offsets
 from headrace.storage.config import LogConfig
@@ -150,7 +150,8 @@ def committed(topic: str, log: Log) -> list[ServedRecord]:
 
 def kafka_epochs(left_behind: WrittenDirectory, topic: str) -> list[EpochStart]:
     _, _, *lines = (left_behind.partition(topic) / "leader-epoch-checkpoint").read_text().splitlines()
-    return [EpochStart(*map(int, line.split())) for line in lines]
+    entries = [line.split() for line in lines]
+    return [EpochStart(LeaderEpoch(int(epoch)), Offset(int(start))) for epoch, start in entries]
 
 
 def contents(directory: Path, *suffixes: str) -> dict[str, bytes]:

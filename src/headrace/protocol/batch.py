@@ -26,6 +26,7 @@ from crc32c import crc32c
 
 from headrace.protocol.compression import Buffer, Compression, compression_of
 from headrace.protocol.errors import CorruptMessage
+from headrace.protocol.ids import LeaderEpoch, Offset, ProducerId
 
 MAGIC = 2
 HEADER_SIZE = 61
@@ -60,16 +61,16 @@ class TimestampType(IntEnum):
 class BatchHeader(NamedTuple):
     """The fields of a batch header, without any check (see `read_batch`)."""
 
-    base_offset: int
+    base_offset: Offset
     batch_length: int
-    leader_epoch: int
+    leader_epoch: LeaderEpoch
     magic: int
     crc: int
     attributes: int
     last_offset_delta: int
     base_timestamp: int
     max_timestamp: int
-    producer_id: int
+    producer_id: ProducerId
     producer_epoch: int
     base_sequence: int
     records_count: int
@@ -79,12 +80,12 @@ class BatchHeader(NamedTuple):
         return self.batch_length + LENGTH_END
 
     @property
-    def last_offset(self) -> int:
-        return self.base_offset + self.last_offset_delta
+    def last_offset(self) -> Offset:
+        return Offset(self.base_offset + self.last_offset_delta)
 
     @property
-    def next_offset(self) -> int:
-        return self.base_offset + self.last_offset_delta + 1
+    def next_offset(self) -> Offset:
+        return Offset(self.base_offset + self.last_offset_delta + 1)
 
     @property
     def compression(self) -> Compression:

@@ -78,8 +78,9 @@ class AbortedTxns:
     def holding(self, header: BatchHeader) -> AbortedTxn | None:
         """Return the aborted transaction that a batch, or a marker, belongs to."""
         txns = self._of_producer.get(header.producer_id, [])
-        number = bisect_right(txns, header.base_offset, key=lambda txn: txn.first_offset) - 1
-        return txns[number] if number >= 0 and header.base_offset <= txns[number].last_offset else None
+        offset: int = header.base_offset
+        number = bisect_right(txns, offset, key=lambda txn: txn.first_offset) - 1
+        return txns[number] if number >= 0 and offset <= txns[number].last_offset else None
 
 
 class CompactionFilter:

@@ -10,19 +10,20 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
+from headrace.protocol.ids import LeaderEpoch, Offset
 from headrace.storage.checkpoints import CorruptCheckpoint, read_lines, write_lines
 from headrace.storage.files import sync_file
 
 FILE_NAME = "leader-epoch-checkpoint"
-UNKNOWN_EPOCH = -1
-UNKNOWN_OFFSET = -1
+UNKNOWN_EPOCH = LeaderEpoch(-1)
+UNKNOWN_OFFSET = Offset(-1)
 
 logger = logging.getLogger(__name__)
 
 
 class EpochStart(NamedTuple):
-    epoch: int
-    start_offset: int
+    epoch: LeaderEpoch
+    start_offset: Offset
 
 
 class LeaderEpochs:
@@ -45,7 +46,7 @@ class LeaderEpochs:
         return tuple(self._entries)
 
     @property
-    def latest(self) -> int:
+    def latest(self) -> LeaderEpoch:
         return self._entries[-1].epoch if self._entries else UNKNOWN_EPOCH
 
     def assign(self, epoch: int, start_offset: int) -> None:
@@ -65,7 +66,7 @@ class LeaderEpochs:
             return
         del self._entries[kept:]
         if not known:
-            self._entries.append(EpochStart(epoch, start_offset))
+            self._entries.append(EpochStart(LeaderEpoch(epoch), Offset(start_offset)))
         self._write(sync=not adds)
 
     def sync(self) -> None:
@@ -85,10 +86,10 @@ class LeaderEpochs:
         if epoch == UNKNOWN_EPOCH or epoch > self.latest:
             return EpochStart(UNKNOWN_EPOCH, UNKNOWN_OFFSET)
         after = bisect_right(self._entries, epoch, key=lambda entry: entry.epoch)
-        end = self._entries[after].start_offset if after < len(self._entries) else log_end_offset
-        return EpochStart(self._entries[after - 1].epoch if after else epoch, end)
+        end = self._entries[after].start_offset if after < len(self._entries) else Offset(log_end_offset)
+        return EpochStart(self._entries[after - 1].epoch if after else LeaderEpoch(epoch), end)
 
-    def at(self, offset: int) -> int:
+    def at(self, offset: int) -> LeaderEpoch:
         """Return the epoch that wrote `offset`, or -1."""
         after = bisect_right(self._entries, offset, key=lambda entry: entry.start_offset)
         return self._entries[after - 1].epoch if after else UNKNOWN_EPOCH
@@ -103,7 +104,7 @@ class LeaderEpochs:
         kept = [entry for entry in self._entries if entry.start_offset > offset]
         spanning = self.at(offset)
         if spanning != UNKNOWN_EPOCH:
-            kept.insert(0, EpochStart(spanning, offset))
+            kept.insert(0, EpochStart(spanning, Offset(offset)))
         self._replace(kept)
 
     def clear(self) -> None:
@@ -127,7 +128,8 @@ def _read(path: Path) -> list[EpochStart] | None:
     if not path.exists():
         return None
     try:
-        return [EpochStart(*map(int, line.split(" "))) for line in read_lines(path)]
-    except (CorruptCheckpoint, ValueError, TypeError) as error:
+        entries = [line.split(" ") for line in read_lines(path)]
+        return [EpochStart(LeaderEpoch(int(epoch)), Offset(int(start))) for epoch, start in entries]
+    except (CorruptCheckpoint, ValueError) as error:
         logger.warning("rebuilding the leader epochs from the batches: %s", error)
         return None

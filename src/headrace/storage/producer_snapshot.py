@@ -16,6 +16,7 @@ from typing import NamedTuple
 from crc32c import crc32c
 
 from headrace.protocol.batch import NO_SEQUENCE, add_sequence
+from headrace.protocol.ids import Offset, ProducerId
 from headrace.storage.errors import StorageError
 from headrace.storage.producer_state import AppendedBatch, ProducerState
 
@@ -78,11 +79,11 @@ def _encode_entry(state: ProducerState) -> bytes:
 
 
 def _decode_entry(entry: _Entry) -> ProducerState:
-    state = ProducerState(entry.producer_id)
+    state = ProducerState(ProducerId(entry.producer_id))
     state.epoch = entry.epoch
     state.coordinator_epoch = entry.coordinator_epoch
     state.last_timestamp = entry.timestamp
-    state.txn_first_offset = None if entry.txn_first_offset == _NONE else entry.txn_first_offset
+    state.txn_first_offset = None if entry.txn_first_offset == _NONE else Offset(entry.txn_first_offset)
     if entry.last_offset >= 0:
         state.recent.append(
             AppendedBatch(

@@ -8,6 +8,7 @@ from collections import deque
 from typing import NamedTuple
 
 from headrace.protocol.batch import NO_PRODUCER_EPOCH, NO_SEQUENCE, NO_TIMESTAMP, BatchHeader, add_sequence
+from headrace.protocol.ids import Offset, ProducerId
 from headrace.storage.errors import (
     InvalidProducerEpoch,
     InvalidTxnState,
@@ -39,9 +40,9 @@ class EndMarker(NamedTuple):
 class CompletedTxn(NamedTuple):
     """A transaction that has ended on this partition: from its first record to its marker."""
 
-    producer_id: int
-    first_offset: int
-    last_offset: int
+    producer_id: ProducerId
+    first_offset: Offset
+    last_offset: Offset
     aborted: bool
 
 
@@ -50,12 +51,12 @@ class ProducerState:
 
     __slots__ = ("coordinator_epoch", "epoch", "last_timestamp", "producer_id", "recent", "txn_first_offset")
 
-    def __init__(self, producer_id: int) -> None:
+    def __init__(self, producer_id: ProducerId) -> None:
         self.producer_id = producer_id
         self.epoch = NO_PRODUCER_EPOCH
         self.coordinator_epoch = NO_COORDINATOR_EPOCH
         self.last_timestamp = NO_TIMESTAMP
-        self.txn_first_offset: int | None = None
+        self.txn_first_offset: Offset | None = None
         self.recent: deque[AppendedBatch] = deque(maxlen=REMEMBERED_BATCHES)
 
     def check(self, batch: BatchHeader) -> AppendedBatch | None:

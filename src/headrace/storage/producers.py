@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from headrace.protocol.batch import BatchHeader
+from headrace.protocol.ids import Offset, ProducerId
 from headrace.storage.files import SNAPSHOT, file_name, write_atomically
 from headrace.storage.producer_snapshot import CorruptSnapshot, decode_snapshot, encode_snapshot
 from headrace.storage.producer_state import AppendedBatch, CompletedTxn, EndMarker, ProducerState
@@ -20,8 +21,8 @@ class Producers:
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory
-        self._states: dict[int, ProducerState] = {}
-        self._open_txns: dict[int, int] = {}  # producer id to first offset
+        self._states: dict[ProducerId, ProducerState] = {}
+        self._open_txns: dict[ProducerId, Offset] = {}  # producer id to first offset
         self._unreplicated: list[CompletedTxn] = []
         self.next_offset = 0
 
@@ -60,11 +61,11 @@ class Producers:
             self._unreplicated.append(completed)
         return completed
 
-    def first_open_offset(self) -> int | None:
+    def first_open_offset(self) -> Offset | None:
         """Return the first offset of the oldest open transaction."""
         return min(self._open_txns.values(), default=None)
 
-    def first_unstable_offset(self, high_watermark: int) -> int | None:
+    def first_unstable_offset(self, high_watermark: int) -> Offset | None:
         """Return the first offset of the oldest transaction whose marker is not below `high_watermark`."""
         if not self._open_txns and not self._unreplicated:
             return None  # the usual case, for every Fetch

@@ -4,6 +4,7 @@ from hypothesis import strategies as st
 
 from headrace.protocol.batch import BatchHeader, read_batch
 from headrace.protocol.errors import ErrorCode
+from headrace.protocol.ids import Offset, ProducerId
 from headrace.storage.errors import (
     InvalidProducerEpoch,
     InvalidTxnState,
@@ -14,6 +15,7 @@ from headrace.storage.producer_state import AppendedBatch, CompletedTxn, EndMark
 from headrace.testing.records import TIMESTAMP, make_batch, make_marker
 
 MAX_SEQUENCE = 2**31 - 1
+PRODUCER = ProducerId(7)
 
 
 def batch(
@@ -36,7 +38,7 @@ def marker(*, epoch: int = 0, offset: int = 0) -> BatchHeader:
 
 
 def producer(*batches: BatchHeader) -> ProducerState:
-    state = ProducerState(7)
+    state = ProducerState(PRODUCER)
     for header in batches:
         state.record(header)
     return state
@@ -123,14 +125,18 @@ def test_a_transaction_is_open_from_its_first_record_to_its_marker() -> None:
     state = producer(batch(0, offset=10, transactional=True), batch(1, offset=15, transactional=True))
     assert state.txn_first_offset == 10
 
-    assert state.end_transaction(marker(offset=20), COMMIT) == CompletedTxn(7, 10, 20, aborted=False)
+    assert state.end_transaction(marker(offset=20), COMMIT) == CompletedTxn(
+        PRODUCER, Offset(10), Offset(20), aborted=False
+    )
     assert state.txn_first_offset is None
 
 
 def test_an_aborted_transaction_says_so() -> None:
     state = producer(batch(0, offset=10, transactional=True))
 
-    assert state.end_transaction(marker(offset=20), ABORT) == CompletedTxn(7, 10, 20, aborted=True)
+    assert state.end_transaction(marker(offset=20), ABORT) == CompletedTxn(
+        PRODUCER, Offset(10), Offset(20), aborted=True
+    )
 
 
 def test_a_marker_without_a_transaction_ends_nothing() -> None:
@@ -190,7 +196,7 @@ def test_any_mix_of_new_batches_and_retries_writes_each_sequence_once(
     starts = [first]
     for count in counts:
         starts.append((starts[-1] + count) % 2**31)
-    state = ProducerState(7)
+    state = ProducerState(PRODUCER)
     log: list[int] = []
     written: list[int] = []  # base offset by batch
     for choice in choices:

@@ -3,6 +3,7 @@ from pathlib import Path
 import pytest
 
 from headrace.protocol.batch import BatchHeader, read_batch
+from headrace.protocol.ids import ProducerId
 from headrace.storage.errors import OutOfOrderSequence
 from headrace.storage.producer_snapshot import CorruptSnapshot, decode_snapshot, encode_snapshot
 from headrace.storage.producer_state import EndMarker, ProducerState
@@ -109,7 +110,7 @@ def test_a_snapshot_brings_back_every_producer_with_its_last_batch(
 
 
 def test_a_producer_known_by_a_marker_only_survives_a_snapshot() -> None:
-    state = ProducerState(5)
+    state = ProducerState(ProducerId(5))
     state.end_transaction(marker(5, 30), ABORT)
 
     (restored,) = decode_snapshot(encode_snapshot([state]))
@@ -165,7 +166,7 @@ def test_a_torn_snapshot_gives_way_to_the_one_before(producers: Producers, tmp_p
 
 
 def test_every_flipped_bit_of_a_snapshot_is_noticed() -> None:
-    state = ProducerState(5)
+    state = ProducerState(ProducerId(5))
     state.record(data(5, 30))
     content = encode_snapshot([state])
 
