@@ -24,12 +24,12 @@ COARSER: Final = {
 """For each setting in ms, the settings in coarser units, with the unit in ms. The first that is set wins."""
 
 
-def _own(name: str, kind: Kind, default: Value | None, doc: str, **bounds: object) -> Setting:
+def _static(name: str, kind: Kind, default: Value | None, doc: str, **bounds: object) -> Setting:
     return Setting(name=name, kind=kind, default=default, doc=doc, **bounds)  # type: ignore[arg-type]
 
 
 def _dynamic(name: str, kind: Kind, default: Value | None, doc: str, **bounds: object) -> Setting:
-    return _own(name, kind, default, doc, scope=Scope.CLUSTER_WIDE, **bounds)
+    return _static(name, kind, default, doc, scope=Scope.CLUSTER_WIDE, **bounds)
 
 
 def _topic_defaults() -> list[Setting]:
@@ -50,14 +50,14 @@ def _topic_defaults() -> list[Setting]:
     ]
 
 
-_HTTP: Final = _own(
+_HTTP: Final = _static(
     "http.listener",
     Kind.STRING,
     "",
     "HOST:PORT on which the broker serves the gateway: REST proxy, schema registry, metrics and console. "
     "Empty: no gateway.",
 )
-_HTTP_HOSTS: Final = _own(
+_HTTP_HOSTS: Final = _static(
     "http.hosts",
     Kind.LIST,
     (),
@@ -66,35 +66,35 @@ _HTTP_HOSTS: Final = _own(
 )
 
 _REFUSED: Final = [
-    _own(
+    _static(
         "authorizer.class.name",
         Kind.STRING,
         "",
         "Only the default is accepted: ACLs and Java classes are not supported.",
         only_default=True,
     ),
-    _own(
+    _static(
         "create.topic.policy.class.name",
         Kind.CLASS,
         None,
         "Only the default is accepted: Java classes are not supported.",
         only_default=True,
     ),
-    _own(
+    _static(
         "alter.config.policy.class.name",
         Kind.CLASS,
         None,
         "Only the default is accepted: Java classes are not supported.",
         only_default=True,
     ),
-    _own(
+    _static(
         "security.inter.broker.protocol",
         Kind.STRING,
         "PLAINTEXT",
         "Only the default is accepted: TLS and SASL are not supported yet.",
         only_default=True,
     ),
-    _own(
+    _static(
         "remote.log.storage.system.enable",
         Kind.BOOLEAN,
         False,
@@ -130,68 +130,74 @@ class BrokerSettings(Settings):
 
 BROKER_SETTINGS: Final = BrokerSettings(
     [
-        _own("broker.id", Kind.INT, 0, "The id of this broker, unique in the cluster.", low=0),
-        _own("node.id", Kind.INT, None, "The same as broker.id; if both are set, they must be equal.", low=0),
-        _own(
+        _static("broker.id", Kind.INT, 0, "The id of this broker, unique in the cluster.", low=0),
+        _static(
+            "node.id", Kind.INT, None, "The same as broker.id; if both are set, they must be equal.", low=0
+        ),
+        _static(
             "process.roles",
             Kind.LIST,
             (),
             "Must contain broker. No effect beyond that: every broker can be elected controller.",
             choices=("broker", "controller"),
         ),
-        _own("broker.rack", Kind.STRING, None, "The rack of this broker; replicas are spread over racks."),
-        _own("log.dirs", Kind.LIST, ("headrace-data",), "The directory of the logs; exactly one."),
-        _own("log.dir", Kind.LIST, None, "The same as log.dirs, which takes precedence."),
-        _own("listeners", Kind.LIST, ("PLAINTEXT://:9092",), "The addresses to listen on: NAME://HOST:PORT."),
-        _own(
+        _static("broker.rack", Kind.STRING, None, "The rack of this broker; replicas are spread over racks."),
+        _static("log.dirs", Kind.LIST, ("headrace-data",), "The directory of the logs; exactly one."),
+        _static("log.dir", Kind.LIST, None, "The same as log.dirs, which takes precedence."),
+        _static(
+            "listeners", Kind.LIST, ("PLAINTEXT://:9092",), "The addresses to listen on: NAME://HOST:PORT."
+        ),
+        _static(
             "advertised.listeners",
             Kind.LIST,
             (),
             "The addresses that clients connect to, if they differ from `listeners`.",
         ),
-        _own(
+        _static(
             "listener.security.protocol.map",
             Kind.STRING,
             "SASL_SSL:SASL_SSL,PLAINTEXT:PLAINTEXT,SSL:SSL,SASL_PLAINTEXT:SASL_PLAINTEXT",
             "The security protocol of each listener name: NAME:PROTOCOL. Only PLAINTEXT is supported yet.",
         ),
-        _own(
+        _static(
             "inter.broker.listener.name",
             Kind.STRING,
             None,
             "The listener for connections between brokers; by default the first PLAINTEXT one.",
         ),
-        _own(
+        _static(
             "zookeeper.connect",
             Kind.STRING,
             "127.0.0.1:2181",
             "The ZooKeeper ensemble: host:port,host:port/chroot.",
         ),
-        _own(
+        _static(
             "zookeeper.session.timeout.ms",
             Kind.INT,
             18_000,
             "The ZooKeeper session timeout, after which a failed broker loses its registration.",
             low=1,
         ),
-        _own(
+        _static(
             "zookeeper.connection.timeout.ms",
             Kind.INT,
             18_000,
             "How long a starting broker waits for a connection to ZooKeeper.",
             low=1,
         ),
-        _own("num.partitions", Kind.INT, 1, "The default number of partitions of a topic.", low=1),
-        _own("default.replication.factor", Kind.INT, 1, "The default replication factor of a topic.", low=1),
-        _own(
+        _static("num.partitions", Kind.INT, 1, "The default number of partitions of a topic.", low=1),
+        _static(
+            "default.replication.factor", Kind.INT, 1, "The default replication factor of a topic.", low=1
+        ),
+        _static(
             "auto.create.topics.enable",
             Kind.BOOLEAN,
             True,
             "Whether a Metadata request creates the topics that it names.",
         ),
-        _own("delete.topic.enable", Kind.BOOLEAN, True, "Whether topics can be deleted."),
-        _own("socket.request.max.bytes", Kind.INT, 100 * 1024**2, "The maximum size of a request.", low=1),
-        _own(
+        _static("delete.topic.enable", Kind.BOOLEAN, True, "Whether topics can be deleted."),
+        _static("socket.request.max.bytes", Kind.INT, 100 * 1024**2, "The maximum size of a request.", low=1),
+        _static(
             "queued.max.request.bytes",
             Kind.LONG,
             256 * 1024**2,
@@ -212,22 +218,22 @@ BROKER_SETTINGS: Final = BrokerSettings(
             "",
             "Overrides of max.connections.per.ip: ADDRESS:COUNT,…; host names are not resolved.",
         ),
-        _own(
+        _static(
             "max.request.partition.size.limit",
             Kind.INT,
             2000,
             "The maximum number of partitions in a DescribeTopicPartitions response.",
             low=1,
         ),
-        _own(
+        _static(
             "connections.max.idle.ms",
             Kind.LONG,
             600_000,
             "An idle connection is closed after this time.",
             low=1,
         ),
-        _own("fetch.max.bytes", Kind.INT, 55 * 1024**2, "The maximum size of a Fetch response.", low=1024),
-        _own(
+        _static("fetch.max.bytes", Kind.INT, 55 * 1024**2, "The maximum size of a Fetch response.", low=1024),
+        _static(
             "max.incremental.fetch.session.cache.slots",
             Kind.INT,
             1000,
@@ -235,21 +241,21 @@ BROKER_SETTINGS: Final = BrokerSettings(
             "be evicted.",
             low=0,
         ),
-        _own(
+        _static(
             "log.retention.check.interval.ms",
             Kind.LONG,
             300_000,
             "How often the broker checks for segments that retention deletes.",
             low=1,
         ),
-        _own(
+        _static(
             "replica.high.watermark.checkpoint.interval.ms",
             Kind.LONG,
             5_000,
             "How often the high watermarks are checkpointed to disk.",
             low=1,
         ),
-        _own(
+        _static(
             "log.cleaner.enable",
             Kind.BOOLEAN,
             True,
@@ -290,28 +296,28 @@ BROKER_SETTINGS: Final = BrokerSettings(
             "The state of an idle producer id expires after this time.",
             low=1,
         ),
-        _own(
+        _static(
             "log.retention.minutes",
             Kind.INT,
             None,
             "The retention time if log.retention.ms is not set; -1: unlimited.",
             low=-1,
         ),
-        _own(
+        _static(
             "log.retention.hours",
             Kind.INT,
             168,
             "The retention time if neither log.retention.ms nor log.retention.minutes is set; -1: unlimited.",
             low=-1,
         ),
-        _own(
+        _static(
             "log.roll.hours",
             Kind.INT,
             168,
             "The age at which a segment is rolled if log.roll.ms is not set.",
             low=1,
         ),
-        _own(
+        _static(
             "log.roll.jitter.hours",
             Kind.INT,
             0,
@@ -319,7 +325,7 @@ BROKER_SETTINGS: Final = BrokerSettings(
             low=0,
             has_effect=False,
         ),
-        _own(
+        _static(
             "log.flush.scheduler.interval.ms",
             Kind.LONG,
             NEVER,

@@ -166,13 +166,13 @@ class BrokerConfig:
         listeners = {each.name: each.security_protocol for each in self.listeners}
         name = self.values["inter.broker.listener.name"]
         if name is None:
-            wanted = SecurityProtocol[self.text("security.inter.broker.protocol")]
-            found = [each for each, protocol in listeners.items() if protocol is wanted]
-            if not found:
+            required = SecurityProtocol[self.text("security.inter.broker.protocol")]
+            matching = [each for each, protocol in listeners.items() if protocol is required]
+            if not matching:
                 raise InvalidSetting(
-                    f"listeners has no listener with security.inter.broker.protocol={wanted.name}"
+                    f"listeners has no listener with security.inter.broker.protocol={required.name}"
                 )
-            return found[0]
+            return matching[0]
         if name not in listeners:
             raise InvalidSetting(f"inter.broker.listener.name={name} is not one of {', '.join(listeners)}")
         return str(name)

@@ -31,8 +31,8 @@ class Source(IntEnum):
     """The source of a value, by the numbers of the protocol."""
 
     TOPIC = 1
-    THIS_BROKER = 2
-    ALL_BROKERS = 3
+    DYNAMIC_BROKER = 2
+    DYNAMIC_DEFAULT_BROKER = 3
     STATIC_BROKER = 4
     DEFAULT = 5
     CLIENT_METRICS = 7
@@ -113,7 +113,7 @@ def describe_all_brokers(config: BrokerConfig) -> Iterator[DescribedSetting]:
     for name, text in config.for_all.items():
         setting = _broker_setting(name)
         value = shown(setting, text)
-        synonyms = [Synonym(name, value, Source.ALL_BROKERS)]
+        synonyms = [Synonym(name, value, Source.DYNAMIC_DEFAULT_BROKER)]
         yield DescribedSetting(setting, value, synonyms, read_only=_is_read_only(setting))
 
 
@@ -140,8 +140,8 @@ def _broker_synonyms(config: BrokerConfig, name: str) -> list[Synonym]:
     log.retention.ms has no synonyms.
     """
     layers = (
-        (config.for_this, Source.THIS_BROKER),
-        (config.for_all, Source.ALL_BROKERS),
+        (config.for_this, Source.DYNAMIC_BROKER),
+        (config.for_all, Source.DYNAMIC_DEFAULT_BROKER),
         (config.given, Source.STATIC_BROKER),
     )
     base = BROKER_SETTINGS.base_of(name)

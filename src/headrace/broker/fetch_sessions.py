@@ -80,7 +80,7 @@ class FetchSession:
     def __init__(
         self,
         session_id: int,
-        wanted: Iterable[SessionPartition],
+        partitions: Iterable[SessionPartition],
         *,
         by_id: bool,
         privileged: bool,
@@ -93,14 +93,14 @@ class FetchSession:
         self.by_id = by_id
         self.privileged = privileged  # a follower's
         self.created_ms = self.used_ms = now_ms
-        self._wanted = {entry.key: entry for entry in wanted}
+        self._partitions = {entry.key: entry for entry in partitions}
 
     def __len__(self) -> int:
-        return len(self._wanted)
+        return len(self._partitions)
 
     @property
-    def wanted(self) -> list[SessionPartition]:
-        return list(self._wanted.values())
+    def partitions(self) -> list[SessionPartition]:
+        return list(self._partitions.values())
 
     def check(self, request: FetchRequest, *, by_id: bool) -> None:
         """Raise unless `request` is the next one of this session."""
@@ -121,18 +121,18 @@ class FetchSession:
         for forgotten in request.forgotten_topics_data:
             yield
             for partition in forgotten.partitions:
-                self._wanted.pop((forgotten.topic, forgotten.topic_id, partition), None)
+                self._partitions.pop((forgotten.topic, forgotten.topic_id, partition), None)
         for number, entry in enumerate(changed):
             if not number % _EVERY:
                 yield
-            known = self._wanted.get(entry.key)
+            known = self._partitions.get(entry.key)
             entry.last_response = None if known is None else known.last_response
-            self._wanted[entry.key] = entry
+            self._partitions[entry.key] = entry
 
     def served(self, entry: SessionPartition) -> None:
         """Move a partition with data to the end of the order, so that all partitions are served."""
-        if self._wanted.pop(entry.key, None) is not None:
-            self._wanted[entry.key] = entry
+        if self._partitions.pop(entry.key, None) is not None:
+            self._partitions[entry.key] = entry
 
     def value(self) -> tuple[bool, int]:
         """Return the precedence in eviction: followers over consumers, large sessions over small ones."""
@@ -143,7 +143,7 @@ class FetchSession:
 class Plan:
     """The partitions that one request fetches. A response without a session contains all of them."""
 
-    wanted: list[SessionPartition]
+    partitions: list[SessionPartition]
     session: FetchSession | None
     incremental: bool
     session_id: int = NO_SESSION  # of the response: 0 without a session, or if it ends with this response
@@ -163,12 +163,12 @@ class FetchSessions:
         self._session_partitions = session_partitions
         self._all_partitions = all_partitions
         self._sessions: dict[int, FetchSession] = {}  # in the order of their last use
-        self._partitions = 0  # of all sessions
+        self._partition_count = 0  # of all sessions
 
     @property
-    def partitions(self) -> int:
+    def partition_count(self) -> int:
         """The number of partitions of all sessions."""
-        return self._partitions
+        return self._partition_count
 
     def __len__(self) -> int:
         return len(self._sessions)
@@ -191,13 +191,15 @@ class FetchSessions:
             if session is not None:
                 self._remove(session.id)
             opens = request.session_epoch == _OPEN
-            wanted, all_exist = yield from _named(request, exists if opens else None)
+            partitions, all_exist = yield from _requested(request, exists if opens else None)
             session = None
-            if opens and wanted and all_exist:
+            if opens and partitions and all_exist:
                 session = self._open(
-                    wanted, by_id=by_id, privileged=privileged, now_ms=now_ms, principal=principal
+                    partitions, by_id=by_id, privileged=privileged, now_ms=now_ms, principal=principal
                 )
-            return Plan(wanted, session, incremental=False, session_id=session.id if session else NO_SESSION)
+            return Plan(
+                partitions, session, incremental=False, session_id=session.id if session else NO_SESSION
+            )
         if session is None:
             raise SessionNotFound(
                 f"fetch session {request.session_id} does not exist (FETCH_SESSION_ID_NOT_FOUND)"
@@ -209,17 +211,19 @@ class FetchSessions:
         self, session: FetchSession, request: FetchRequest, exists: Exists, now_ms: int
     ) -> Steps[Plan]:
         self._remove(session.id)  # a concurrent request of this session must not find it
-        changes, all_exist = yield from _named(request, exists)
+        changes, all_exist = yield from _requested(request, exists)
         yield from session.update(request, changes)
         session.used_ms = now_ms
         keeps = all_exist and self._has_room(len(session))
         if keeps:
             self._put(session)
-        return Plan(session.wanted, session, incremental=True, session_id=session.id if keeps else NO_SESSION)
+        return Plan(
+            session.partitions, session, incremental=True, session_id=session.id if keeps else NO_SESSION
+        )
 
     def _open(
         self,
-        wanted: list[SessionPartition],
+        partitions: list[SessionPartition],
         *,
         by_id: bool,
         privileged: bool,
@@ -227,15 +231,15 @@ class FetchSessions:
         principal: Principal,
     ) -> FetchSession | None:
         """Return a new session, or None if there is no room and no session of less value to evict."""
-        if self._slots == 0 or len(wanted) > self._session_partitions:
+        if self._slots == 0 or len(partitions) > self._session_partitions:
             return None
-        if not self._make_room((privileged, len(wanted)), now_ms):
+        if not self._make_room((privileged, len(partitions)), now_ms):
             return None
         session_id = NO_SESSION
         while session_id == NO_SESSION or session_id in self._sessions:
             session_id = secrets.randbelow(2**31)
         session = FetchSession(
-            session_id, wanted, by_id=by_id, privileged=privileged, now_ms=now_ms, principal=principal
+            session_id, partitions, by_id=by_id, privileged=privileged, now_ms=now_ms, principal=principal
         )
         self._put(session)
         return session
@@ -253,7 +257,11 @@ class FetchSessions:
             self._remove(stalest.id)
         if self._is_free(size):
             return True
-        victims, slots, room = [], self._slots - len(self._sessions), self._all_partitions - self._partitions
+        victims, slots, room = (
+            [],
+            self._slots - len(self._sessions),
+            self._all_partitions - self._partition_count,
+        )
         for session in sorted(self._evictable(privileged=value[0], now_ms=now_ms), key=FetchSession.value):
             if session.value() > value:
                 return False
@@ -278,25 +286,25 @@ class FetchSessions:
         return len(self._sessions) < self._slots and self._has_room(size)
 
     def _has_room(self, size: int) -> bool:
-        return size <= self._session_partitions and self._partitions + size <= self._all_partitions
+        return size <= self._session_partitions and self._partition_count + size <= self._all_partitions
 
     def _put(self, session: FetchSession) -> None:
         self._remove(session.id)
         self._sessions[session.id] = session
-        self._partitions += len(session)
+        self._partition_count += len(session)
 
     def _remove(self, session_id: int) -> None:
         session = self._sessions.pop(session_id, None)
         if session is not None:
-            self._partitions -= len(session)
+            self._partition_count -= len(session)
 
 
-def _named(request: FetchRequest, exists: Exists | None) -> Steps[tuple[list[SessionPartition], bool]]:
+def _requested(request: FetchRequest, exists: Exists | None) -> Steps[tuple[list[SessionPartition], bool]]:
     """Return the partitions of a request, and whether all of them exist (True without `exists`).
 
     If a partition is repeated, its last entry counts.
     """
-    wanted: dict[tuple[str, bytes, int], SessionPartition] = {}
+    partitions: dict[tuple[str, bytes, int], SessionPartition] = {}
     all_exist = True
     for topic in request.topics:
         for number, partition in enumerate(topic.partitions):
@@ -311,6 +319,6 @@ def _named(request: FetchRequest, exists: Exists | None) -> Steps[tuple[list[Ses
                 partition.current_leader_epoch,
                 partition.last_fetched_epoch,
             )
-            wanted[entry.key] = entry
+            partitions[entry.key] = entry
             all_exist = all_exist and (exists is None or exists(entry))
-    return list(wanted.values()), all_exist
+    return list(partitions.values()), all_exist

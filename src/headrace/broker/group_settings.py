@@ -4,13 +4,13 @@ from typing import Final
 
 from headrace.broker.settings import Kind, Scope, Setting
 
-_MANY: Final = 2**31 - 1
+_MAX_INT: Final = 2**31 - 1
 
 
 def _number(
     name: str, default: int, doc: str, low: int, *, kind: Kind = Kind.INT, scope: Scope = Scope.READ_ONLY
 ) -> Setting:
-    return Setting(name=name, kind=kind, default=default, doc=doc, low=low, high=_MANY, scope=scope)
+    return Setting(name=name, kind=kind, default=default, doc=doc, low=low, high=_MAX_INT, scope=scope)
 
 
 GROUP_SETTINGS: Final = [
@@ -55,7 +55,7 @@ GROUP_SETTINGS: Final = [
     ),
     _number("group.min.session.timeout.ms", 6000, "The minimum session timeout of a classic member.", 1),
     _number("group.max.session.timeout.ms", 1_800_000, "The maximum session timeout of a classic member.", 1),
-    _number("group.max.size", _MANY, "The maximum number of members of a classic group.", 1),
+    _number("group.max.size", _MAX_INT, "The maximum number of members of a classic group.", 1),
     _number(
         "group.consumer.session.timeout.ms",
         45_000,
@@ -92,7 +92,7 @@ GROUP_SETTINGS: Final = [
         "The maximum of a group's consumer.heartbeat.interval.ms.",
         1,
     ),
-    _number("group.consumer.max.size", _MANY, "The maximum number of members of a consumer group.", 1),
+    _number("group.consumer.max.size", _MAX_INT, "The maximum number of members of a consumer group.", 1),
     Setting(
         name="group.consumer.assignors",
         kind=Kind.LIST,

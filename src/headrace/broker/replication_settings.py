@@ -4,12 +4,12 @@ from typing import Final
 
 from headrace.broker.settings import Kind, Scope, Setting
 
-_MANY: Final = 2**31 - 1
+_MAX_INT: Final = 2**31 - 1
 _NO_LIMIT: Final = 2**63 - 1
 
 
 def _number(name: str, default: int, doc: str, low: int, kind: Kind = Kind.INT) -> Setting:
-    return Setting(name=name, kind=kind, default=default, doc=doc, low=low, high=_MANY)
+    return Setting(name=name, kind=kind, default=default, doc=doc, low=low, high=_MAX_INT)
 
 
 def _rate(name: str, doc: str) -> Setting:

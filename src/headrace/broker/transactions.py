@@ -1,4 +1,4 @@
-"""The refusal of transactions, which do not exist yet: an error that every producer surfaces at once."""
+"""The refusal of transactional producers: transactions are not supported yet."""
 
 import logging
 from typing import Final

@@ -1,1 +1,1 @@
-"""Consumer groups: who reads what, and how far they have come. Pure: no clock, no I/O."""
+"""The group coordinator: members, assignments and committed offsets. Pure: no clock, no I/O."""

@@ -181,11 +181,8 @@ class ClassicGroup:
         if self.state is State.COMPLETING:
             raise RebalanceInProgress(f"group {self.group_id!r} is rebalancing and has no assignment yet")
 
-    def check_delete(self) -> None:
-        if not self.is_empty:
-            raise GroupNotEmpty(f"group {self.group_id!r} has {len(self.members)} members")
-
     def check_delete_offsets(self) -> None:
+        """Raise if the group has members whose subscriptions cannot be decoded."""
         if not self.is_empty and not self.uses_consumer_protocol:
             raise GroupNotEmpty(
                 f"group {self.group_id!r} has members of protocol type {self.protocol_type!r}"

@@ -17,7 +17,6 @@ from headrace.group.consumer_protocol import ConsumerProtocolMachine, GroupUpdat
 from headrace.group.decision import Decision, Joined, Synced, Timer, TimerKind
 from headrace.group.errors import (
     GroupError,
-    GroupIsFull,
     IllegalGeneration,
     InconsistentProtocol,
     MemberIdRequired,
@@ -96,12 +95,11 @@ class ClassicMembers:
             raise UnknownMember(f"group {group.group_id!r} has no static member {join.instance_id!r}")
         if join.member_id in group.members:
             return group.members[join.member_id]
-        if len(group.members) >= self._machine.limits.consumer_max_size:
-            raise GroupIsFull(f"group {group.group_id!r} already has {len(group.members)} members")
-        if not join.member_id and join.instance_id is None and join.requires_known_member_id:
-            raise MemberIdRequired(self._new_member_id(join.client.client_id))
         new_id = join.member_id or self._new_member_id(join.instance_id or join.client.client_id)
-        return ConsumerMember(member_id=new_id)
+        member = self._machine.new_member(group, new_id)
+        if not join.member_id and join.instance_id is None and join.requires_known_member_id:
+            raise MemberIdRequired(new_id)
+        return member
 
     def sync(
         self, group: ConsumerGroup, sync: Sync, topics: Topics, waiter: Waiter, decision: Decision

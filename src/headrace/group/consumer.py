@@ -20,7 +20,6 @@ from typing import Final, NamedTuple
 from headrace.group.assignors import Assignment
 from headrace.group.errors import (
     FencedInstance,
-    GroupNotEmpty,
     IllegalGeneration,
     StaleMemberEpoch,
     UnknownMember,
@@ -238,13 +237,6 @@ class ConsumerGroup:
         if epoch != member.epoch:
             kind = StaleMemberEpoch if member.classic is None else IllegalGeneration
             raise kind(f"member {member.member_id} is at epoch {member.epoch}, the request names {epoch}")
-
-    def check_delete(self) -> None:
-        if not self.is_empty:
-            raise GroupNotEmpty(f"group {self.group_id!r} has {len(self.members)} members")
-
-    def check_delete_offsets(self) -> None:
-        """Do nothing: offsets of topics without subscribers can always be deleted."""
 
     def offset_expiration_base_ms(self, committed_ms: int) -> int | None:
         return committed_ms

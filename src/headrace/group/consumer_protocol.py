@@ -198,14 +198,14 @@ class ConsumerProtocolMachine:
         if beat.instance_id is None or not joins:
             known = group.members.get(member_id)
             if known is None and joins:
-                return self._new_member(group, member_id)
+                return self.new_member(group, member_id)
             member = group.member(member_id, beat.instance_id)
             if not joins:
                 _check_epoch(member, beat)
             return member
         holder_id = group.instances.get(beat.instance_id)
         if holder_id is None:
-            return self._new_member(group, member_id)
+            return self.new_member(group, member_id)
         holder = group.members[holder_id]
         if (
             holder_id == member_id
@@ -219,7 +219,8 @@ class ConsumerProtocolMachine:
             )
         return self.replace_static_member(update, holder, member_id)
 
-    def _new_member(self, group: ConsumerGroup, member_id: str) -> ConsumerMember:
+    def new_member(self, group: ConsumerGroup, member_id: str) -> ConsumerMember:
+        """Return a new member; raise GroupIsFull if the group has no room for it."""
         if len(group.members) >= self.limits.consumer_max_size:
             raise GroupIsFull(f"group {group.group_id!r} already has {len(group.members)} members")
         return ConsumerMember(member_id=member_id)

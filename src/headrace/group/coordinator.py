@@ -34,6 +34,7 @@ from headrace.group.consumer_protocol import ConsumerProtocolMachine, GroupUpdat
 from headrace.group.decision import Decision, Timer, TimerKind
 from headrace.group.errors import (
     GroupIdNotFound,
+    GroupNotEmpty,
     IllegalGeneration,
     InconsistentProtocol,
     InvalidGroupId,
@@ -321,7 +322,8 @@ class GroupCoordinator:
         """OffsetDelete: the answer is the set of topics that the group subscribes to and therefore keeps."""
         _check_group_id(group_id)
         group = self._existing_group(group_id)
-        group.check_delete_offsets()
+        if isinstance(group, ClassicGroup):
+            group.check_delete_offsets()
         decision = Decision(now_ms)
         decision.answer = {topic for topic, _ in partitions if group.is_subscribed(topic)}
         decision.records = [
@@ -334,7 +336,8 @@ class GroupCoordinator:
     def delete_group(self, group_id: str, now_ms: int) -> Decision:
         """DeleteGroups: delete an empty group and its offsets."""
         group = self._existing_group(group_id)
-        group.check_delete()
+        if not group.is_empty:
+            raise GroupNotEmpty(f"group {group_id!r} has {len(group.members)} members")
         return Decision(now_ms, records=[*self.offsets.tombstones(group_id), *_tombstones(group)])
 
     def _existing_group(self, group_id: str) -> Group:

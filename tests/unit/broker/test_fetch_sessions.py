@@ -47,7 +47,7 @@ def plan(
 
 
 def offsets(sessions: FetchSessions, fetch: FetchRequest) -> dict[int, int]:
-    return {entry.partition: entry.offset for entry in plan(sessions, fetch).wanted}
+    return {entry.partition: entry.offset for entry in plan(sessions, fetch).partitions}
 
 
 def test_a_session_remembers_what_its_client_named_before() -> None:
@@ -153,8 +153,8 @@ def test_a_partition_that_does_not_exist_is_not_remembered() -> None:
     answered = plan(sessions, request(wanted={0: 0, 7: 0}), exists=lambda entry: entry.partition < 5)
 
     assert answered.session_id == NO_SESSION
-    assert [entry.partition for entry in answered.wanted] == [0, 7]
-    assert (len(sessions), sessions.partitions) == (0, 0)
+    assert [entry.partition for entry in answered.partitions] == [0, 7]
+    assert (len(sessions), sessions.partition_count) == (0, 0)
 
 
 def test_a_session_ends_with_a_request_that_adds_a_partition_that_does_not_exist() -> None:
@@ -164,8 +164,8 @@ def test_a_session_ends_with_a_request_that_adds_a_partition_that_does_not_exist
     answered = plan(sessions, request(session_id, 1, {7: 0}), exists=lambda entry: entry.partition < 5)
 
     assert (answered.session_id, answered.incremental) == (NO_SESSION, True)
-    assert [entry.partition for entry in answered.wanted] == [0, 1, 7]
-    assert (len(sessions), sessions.partitions) == (0, 0)
+    assert [entry.partition for entry in answered.partitions] == [0, 1, 7]
+    assert (len(sessions), sessions.partition_count) == (0, 0)
 
 
 def test_partitions_are_bounded_in_one_session_and_in_all() -> None:
@@ -176,11 +176,11 @@ def test_partitions_are_bounded_in_one_session_and_in_all() -> None:
     assert first != NO_SESSION
     assert opened(sessions, 3, now_ms=0) == NO_SESSION
     assert opened(sessions, 2, now_ms=0) != NO_SESSION
-    assert sessions.partitions == 6
+    assert sessions.partition_count == 6
 
     grown = plan(sessions, request(first, 1, {7: 0}))
-    assert (grown.session_id, len(grown.wanted)) == (NO_SESSION, 5)
-    assert sessions.partitions == 2
+    assert (grown.session_id, len(grown.partitions)) == (NO_SESSION, 5)
+    assert sessions.partition_count == 2
 
 
 def test_room_is_made_by_several_sessions_only_if_they_suffice() -> None:
@@ -199,10 +199,10 @@ def test_what_sessions_hold_is_counted_down_as_they_forget_and_close() -> None:
     sessions = FetchSessions(10)
     first, second = opened(sessions, 3, now_ms=0), opened(sessions, 4, now_ms=0)
     plan(sessions, request(first, 1, forget=(0, 1)))
-    assert sessions.partitions == 5
+    assert sessions.partition_count == 5
 
     plan(sessions, request(second, -1))
-    assert sessions.partitions == 1
+    assert sessions.partition_count == 1
 
 
 def test_without_slots_every_fetch_is_a_full_one() -> None:
@@ -210,7 +210,7 @@ def test_without_slots_every_fetch_is_a_full_one() -> None:
 
 
 def test_a_partition_is_news_when_it_has_data_an_error_or_other_watermarks() -> None:
-    entry = plan(FetchSessions(1), request(wanted={0: 0})).wanted[0]
+    entry = plan(FetchSessions(1), request(wanted={0: 0})).partitions[0]
 
     assert entry.update_response(0, (5, 5, 0), has_data=False)
     assert not entry.update_response(0, (5, 5, 0), has_data=False)
@@ -226,9 +226,9 @@ def test_a_partition_that_got_data_goes_to_the_end_of_the_line() -> None:
     sessions = FetchSessions(1)
     planned = plan(sessions, request(wanted={0: 0, 1: 0, 2: 0}))
     assert planned.session is not None
-    planned.session.served(planned.wanted[0])
+    planned.session.served(planned.partitions[0])
 
-    assert [entry.partition for entry in planned.session.wanted] == [1, 2, 0]
+    assert [entry.partition for entry in planned.session.partitions] == [1, 2, 0]
 
 
 def test_a_session_belongs_to_its_principal() -> None:

@@ -195,7 +195,7 @@ def test_dynamic_settings_that_nobody_knows_are_kept_and_change_nothing() -> Non
     assert config.integer("max.connections") == 10_000
     described = {each.name: each for each in describe_broker(config)}
     unknown = described["no.such"]
-    assert (unknown.value, unknown.source, unknown.read_only) == (None, Source.ALL_BROKERS, True)
+    assert (unknown.value, unknown.source, unknown.read_only) == (None, Source.DYNAMIC_DEFAULT_BROKER, True)
     assert (unknown.setting.kind, unknown.setting.is_sensitive) == (Kind.UNKNOWN, True)
     assert described["listener.name.x.max.connections"].value == "5"
 

@@ -81,7 +81,7 @@ def fetch(
         )
     except KafkaError as error:
         return FetchResponse(error_code=error.code, responses=())
-    if len(plan.wanted) > READ_AT_ONCE:
+    if len(plan.partitions) > READ_AT_ONCE:
         return (yield from _fetch_many(plan, request, context, replica))
     found = at_once(_read(plan, request, context, replica))
     if found.missing:
@@ -119,7 +119,7 @@ def _fetch_many(
 
 def _is_enough(plan: Plan, found: "_ReadResult", request: FetchRequest) -> bool:
     """Return whether the response can be sent without waiting."""
-    if found.size >= request.min_bytes or found.failed or request.max_wait_ms <= 0 or not plan.wanted:
+    if found.size >= request.min_bytes or found.failed or request.max_wait_ms <= 0 or not plan.partitions:
         return True
     # If a limit cut the data off, the next append would not add to the response.
     return bool(found.size) and any(_has_more(entry, data, request) for entry, data in found.entries)
@@ -128,7 +128,7 @@ def _is_enough(plan: Plan, found: "_ReadResult", request: FetchRequest) -> bool:
 def _partitions(plan: Plan, context: Context) -> Steps[list[Partition]]:
     """Return the partitions of a plan that this broker has."""
     partitions = []
-    for number, entry in enumerate(plan.wanted):
+    for number, entry in enumerate(plan.partitions):
         if not number % STEP:
             yield
         partition = _find(entry, context)
@@ -190,7 +190,7 @@ async def _encoded_reply(
     plan: Plan, found: "_ReadResult", context: Context, replica: "_Replica | None"
 ) -> FetchResponse | Encoded:
     response = await in_slices(_reply(plan, found, replica))
-    if len(plan.wanted) > READ_AT_ONCE:
+    if len(plan.partitions) > READ_AT_ONCE:
         return Encoded(await in_slices(response.encode_in_slices(context.version)))
     return response
 
@@ -269,7 +269,7 @@ def _read(
     if context.broker.connections.holds_too_many_replies:
         room = 0
     found = _ReadResult([], [])
-    for number, entry in enumerate(plan.wanted):
+    for number, entry in enumerate(plan.partitions):
         if not number % STEP:
             yield
         try:
