@@ -111,7 +111,7 @@ class SimBroker(Broker):
 
     async def _stop_listening(self) -> None:
         self.process.host.listener = None
-        self.process.network.process_ended(self.process, silently=False)
+        self.process.network.stop_serving(self.process)
 
     def ensure_lease(self, partition: Partition) -> None:
         """Raise as the broker does; what it lets through is noted: it serves the partition right now."""

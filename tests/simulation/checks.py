@@ -189,10 +189,10 @@ class Checks:
     def _check_replaced(self, id_: TopicPartition, old: PartitionState) -> None:
         """Whoever is replaced must not be able to take a write any more: by its lease, or by its word."""
         machine = self._machines.get(old.leader)
-        broker = None if machine is None else machine.broker
+        broker = None if machine is None or machine.host.listener is None else machine.broker
         partition = None if broker is None else broker.partitions.get(id_)
         if broker is None or partition is None or partition.leadership is None:
-            return
+            return  # a broker that stops has closed its clients' connections before it ends its session
         if self._world.now >= self._expired_until.get(old.leader, 0.0) and broker.holds_lease(partition):
             raise Violation(f"{id_}: broker {old.leader} is replaced while it serves in {old}")
 

@@ -187,6 +187,12 @@ class Network:
                 if not silently:
                     self._bring(end.other, _END)
 
+    def stop_serving(self, process: Process) -> None:
+        """Close the connections that `process` has accepted; those that it has made stay open."""
+        for near in self._near:
+            if near.other.process is process:
+                near.other.close()
+
     def machine_is_back(self, host: Host) -> None:
         """Connections from before are news to it: whoever still has one is told so."""
         for end in self._ends():

@@ -102,6 +102,7 @@ class Served:
     def __init__(self, end: End, broker: "SimBroker") -> None:
         self._end = end
         self._broker = broker
+        self._listener = broker.config.listener("PLAINTEXT")  # parsed once: there are many requests
         self._slots: deque[list[Any]] = deque()  # of replies, in the order of the requests
         self._tasks: dict[asyncio.Task[None], None] = {}
         end.receive, end.lost = self._receive, self._lost
@@ -124,7 +125,7 @@ class Served:
         if self._broker.withholds(request):
             return NOTHING
         handler = HANDLERS[request.__api_key__]
-        context = Context(self._broker, self._broker.config.listener("PLAINTEXT"), "somebody", version)
+        context = Context(self._broker, self._listener, "somebody", version)
         if (handler.on_controller or handler.when_ready) and not can_answer(handler, self._broker):
             return self._answer_when_ready(request, handler, context)
         answer = handler.function(request, context)
