@@ -1,0 +1,153 @@
+"""A broker's registration in ZooKeeper: made, renewed, lost and made again."""
+
+import asyncio
+from collections.abc import Callable, Coroutine, Sequence
+from typing import Any, cast
+
+from headrace.broker.lease import Lease
+from headrace.broker.registration import Registration
+from headrace.coordination.session import Operation, SessionState, Znode, ZooKeeperSession
+from headrace.coordination.znodes import PERSISTENT_PATHS, BrokerRegistration
+from headrace.security.listeners import Endpoint
+from simulation.znodes import Tree
+
+HERE = 1
+PATH = BrokerRegistration.path_of(HERE)
+
+
+class FakeSession:
+    """A session with a tree of znodes that answers at once."""
+
+    timeout_s = 3600.0
+
+    def __init__(self, tree: Tree) -> None:
+        self.session_id = 101
+        self.tell: Callable[[SessionState], None] = lambda _state: None
+        self._tree = tree
+
+    def on_state(self, tell: Callable[[SessionState], None]) -> None:
+        self.tell = tell
+
+    async def ensure(self, path: str) -> None:
+        self._tree.ensure(path)
+
+    async def multi(self, operations: Sequence[Operation]) -> None:
+        self._tree.change(operations, self.session_id)
+
+    async def get(self, path: str) -> Znode | None:
+        return self._tree.get(path)
+
+    async def sync(self) -> None:
+        """There is one server, which is up to date."""
+
+
+class Setup:
+    def __init__(self) -> None:
+        self.tree = Tree(lambda _watch: None)
+        for path in PERSISTENT_PATHS:
+            self.tree.ensure(path)
+        self.session = FakeSession(self.tree)
+        self.lease = Lease()
+        self.events: list[str] = []
+        self.is_registered = asyncio.Event()
+        self.may_have_lost = True
+        self.registration = Registration(
+            cast("ZooKeeperSession", self.session),
+            self.lease,
+            broker_id=HERE,
+            endpoints=[Endpoint("PLAINTEXT", "here", 9092)],
+            rack="r1",
+            may_have_lost=lambda: self.may_have_lost,
+            now_ms=lambda: 7,
+            on_registered=self._registered,
+            on_reconnected=lambda: self.events.append("reconnected"),
+            on_lost=lambda: self.events.append("lost"),
+        )
+
+    async def _registered(self) -> None:
+        self.events.append("registered")
+        self.is_registered.set()
+
+    def registered(self) -> BrokerRegistration:
+        found = self.tree.get(PATH)
+        assert found is not None
+        return BrokerRegistration.decode(HERE, found.data)
+
+    def lose_session(self) -> None:
+        """End the session, and begin another one."""
+        self.is_registered.clear()
+        self.tree.end_session(self.session.session_id)
+        self.session.tell(SessionState.LOST)
+        self.session.session_id += 1
+        self.session.tell(SessionState.CONNECTED)
+
+
+def run(story: Callable[[Setup], Coroutine[Any, Any, None]]) -> None:
+    async def play() -> None:
+        setup = Setup()
+        await setup.registration.join()
+        await story(setup)
+        setup.registration.stop()
+
+    asyncio.run(play())
+
+
+def test_a_broker_registers_its_endpoints_and_whether_it_may_have_lost_records() -> None:
+    async def story(setup: Setup) -> None:
+        found = setup.registered()
+        assert [endpoint.address for endpoint in found.endpoints] == ["here:9092"]
+        assert (found.rack, found.may_have_lost) == ("r1", True)
+        assert setup.registration.is_current
+        assert setup.events == ["registered"]
+
+    run(story)
+
+
+def test_the_broker_epoch_is_the_zxid_of_the_registration() -> None:
+    async def story(setup: Setup) -> None:
+        found = setup.tree.get(PATH)
+        assert found is not None
+        assert setup.lease.broker_epoch == found.created_zxid
+
+    run(story)
+
+
+def test_a_lost_session_revokes_the_lease_and_the_broker_registers_again_in_a_new_epoch() -> None:
+    async def story(setup: Setup) -> None:
+        before = setup.lease.broker_epoch
+        setup.may_have_lost = False
+
+        setup.lose_session()
+        assert not setup.lease.is_held
+        assert not setup.registration.is_current
+        await setup.is_registered.wait()
+
+        assert setup.events == ["registered", "lost", "registered"]
+        assert setup.lease.broker_epoch > before
+        assert not setup.registered().may_have_lost
+        assert setup.registration.is_current
+
+    run(story)
+
+
+def test_a_session_that_was_only_disconnected_keeps_the_registration() -> None:
+    async def story(setup: Setup) -> None:
+        before = setup.lease.broker_epoch
+
+        setup.session.tell(SessionState.CONNECTED)
+
+        assert setup.events == ["registered", "reconnected"]
+        assert setup.lease.broker_epoch == before
+
+    run(story)
+
+
+def test_a_registration_whose_answer_was_lost_is_recognized_as_its_own() -> None:
+    async def story(setup: Setup) -> None:
+        before = setup.lease.broker_epoch
+
+        await setup.registration._register()
+
+        assert setup.lease.broker_epoch == before
+
+    run(story)
