@@ -1,32 +1,32 @@
-"""File descriptors: as many as the system allows, and enough of them kept from clients for the logs."""
+"""File descriptors: the limit is raised to what the system allows, and logs come before connections."""
 
 import logging
 import resource
 import sys
 
-PER_LOG = 3  # its active segment, and some that are read
-RESERVED = 200  # for listeners, the coordinator, checkpoints and whatever else is open for a moment
+PER_LOG = 3  # the active segment, and segments that are being read
+RESERVED = 200  # for listeners, ZooKeeper, checkpoints and other files that are open for a moment
 
 logger = logging.getLogger(__name__)
 
 
 def raise_limit() -> None:
-    """Let this process open as many files and sockets as it may without asking anybody."""
+    """Raise the soft limit on open files to the hard limit, which needs no privilege."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft == hard:
         return
     try:
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
     except (OSError, ValueError) as error:
-        logger.warning("the limit of open files stays at %d: %s", soft, error)
+        logger.warning("the limit on open files stays at %d: %s", soft, error)
     else:
-        logger.debug("the limit of open files is %d, it was %d", hard, soft)
+        logger.debug("the limit on open files is raised from %d to %d", soft, hard)
 
 
 def room_for_connections(logs: int) -> int:
-    """How many connections there may be beside so many logs.
+    """Return how many connections a broker with this many logs may accept.
 
-    Half of the limit at least: a broker that has many logs, most of them idle, has to be reached, too.
+    It is at least half of the limit: a broker with many logs, most of them idle, has to be reachable too.
     """
     limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     if limit == resource.RLIM_INFINITY:

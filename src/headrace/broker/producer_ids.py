@@ -1,4 +1,4 @@
-"""Producer ids, unique in the cluster: taken from ZooKeeper a block at a time, handed out one by one."""
+"""Producer ids, unique in the cluster: claimed in ZooKeeper in blocks, allocated one by one."""
 
 import asyncio
 import time
@@ -10,16 +10,16 @@ BLOCK_SIZE = 1000
 
 
 def _first_ever() -> int:
-    """Where a new cluster begins: at the clock, as its brokers' logs may be older than itself.
+    """Return the first id of a new cluster: the time, because the logs of its brokers may be older than it.
 
-    Kafka, and we once, began at 0. Files of such a cluster remember producers by their ids, and would take a
-    new one of the same id for one of those.
+    Kafka, like earlier versions of Headrace, begins at 0. The producer state in the logs of such a cluster
+    has the same ids, and would be taken for the state of new producers.
     """
     return time.time_ns() // 1_000_000
 
 
 class ProducerIds:
-    """Hands out each id once; a crash leaves the rest of a block unused."""
+    """Allocates each id once; a crash leaves the rest of a block unused."""
 
     def __init__(self, session: ZooKeeperSession, broker_id: int) -> None:
         self._session = session
@@ -36,7 +36,7 @@ class ProducerIds:
             return self._next - 1
 
     async def _take_block(self) -> None:
-        """Claim the block after the one claimed last; somebody else may be quicker, then try again."""
+        """Claim the next block, unless another broker claims it first: then the caller retries."""
         found = await self._session.get(ProducerIdBlock.path)
         first = _first_ever() if found is None else ProducerIdBlock.decode(found.data).last + 1
         block = ProducerIdBlock(broker_id=self._broker_id, first=first, last=first + BLOCK_SIZE - 1)

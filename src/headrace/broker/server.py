@@ -25,13 +25,12 @@ from headrace.broker.exited_brokers import ExitedBrokers
 from headrace.broker.fetch_sessions import FetchSessions
 from headrace.broker.group_configs import consumer_timeouts
 from headrace.broker.groups import OFFSETS_TOPIC, OFFSETS_TOPIC_SETTINGS, Groups
-from headrace.broker.housekeeping import Housekeeping
+from headrace.broker.housekeeping import Housekeeping, Job
 from headrace.broker.image import ClusterImage, TopicImage
 from headrace.broker.inspections import Inspections, InspectionThreads
 from headrace.broker.internal_topics import InternalTopic
 from headrace.broker.lease import Lease
 from headrace.broker.meters import Meters
-from headrace.broker.opening import OpeningLogs
 from headrace.broker.peer import LocalLink, Peer, Peers
 from headrace.broker.producer_ids import ProducerIds
 from headrace.broker.registration import Registration
@@ -56,10 +55,11 @@ from headrace.storage.directory import LogDirectory
 from headrace.storage.identity import Identity
 
 _JOIN_TIMEOUT_S = 60.0
-_FINISHING_S = 2.0  # for changes to the cluster that are in progress when the broker stops
+_PROGRESS_INTERVAL_S = 2.0
+_FINISHING_S = 2.0  # for changes to topics that are in progress when the broker stops
 
-_QUIET_S = 1.0  # after which a connection is without a receive buffer until its client sends something
-REPLIES_BYTES = 256 * 1024 * 1024  # made and not sent, over all connections, before Fetches get less
+_IDLE_INTERVAL_S = 5.0  # between two checks for idle connections
+_QUIET_INTERVAL_S = 1.0  # between two checks for connections that give their receive buffers back
 
 logger = logging.getLogger(__name__)
 
@@ -84,7 +84,6 @@ class Broker(BrokerServices):
         self.endpoints = []
         self._servers: list[asyncio.Server] = []
         self.connections = Connections(config, lambda: len(self.logs.logs))
-        self._housekeeping = Housekeeping(self)
         self.lease = Lease()
         self.peers = Peers(f"broker-{self.broker_id}", config.inter_broker_listener, self.buffers)
         self.election = None  # until `start`
@@ -130,6 +129,12 @@ class Broker(BrokerServices):
             config=lambda: self.config,
             image=self.image,
             create_topic=self.controller_client.create_topic,
+        )
+        self._housekeeping = Housekeeping(
+            config=lambda: self.config,
+            partitions=self.partitions,
+            logs=lambda: self.logs,
+            jobs=self._periodic_jobs,
         )
 
     @property
@@ -236,6 +241,20 @@ class Broker(BrokerServices):
         self._exited_brokers.close()
         self.view.close()
 
+    def _periodic_jobs(self) -> list[Job]:
+        config = self.config
+        return [
+            Job(self.connections.close_idle, _IDLE_INTERVAL_S),
+            Job(self.connections.rest_quiet, _QUIET_INTERVAL_S),
+            Job(self.replicas.isr_changes.look_at_all, config.integer("replica.lag.time.max.ms") / 2000),
+            Job(self._balance_leaders, config.integer("leader.imbalance.check.interval.seconds")),
+            Job(self.groups.expire_offsets, config.integer("offsets.retention.check.interval.ms") / 1000),
+        ]
+
+    async def _balance_leaders(self) -> None:
+        if self.controller is not None and self.config.flag("auto.leader.rebalance.enable"):
+            await self.controller.balance(self.config.integer("leader.imbalance.per.broker.percentage"))
+
     def _topic_defaults(self) -> TopicDefaults:
         return TopicDefaults(
             partitions=self.config.integer("num.partitions"),
@@ -278,7 +297,7 @@ class Broker(BrokerServices):
             Identity(self.broker_id, self.image.cluster_id),
             config_of=lambda _topic: self.config.log_config({}),
             now_ms=self.now_ms,
-            progress=OpeningLogs(),
+            progress=_LoadingProgress(),
         )
 
     async def _listen(self) -> None:
@@ -397,6 +416,20 @@ class Broker(BrokerServices):
         """Delete what groups and schemas keep of a deleted topic."""
         self.groups.forget_topic(name)
         self.schemas.forget(name)
+
+
+class _LoadingProgress:
+    """Logs how many logs are loaded, every two seconds: after a crash that may take minutes."""
+
+    def __init__(self) -> None:
+        self._began = self._logged = time.monotonic()
+
+    def __call__(self, done: int, total: int) -> None:
+        now = time.monotonic()
+        is_last = done == total and self._logged > self._began
+        if now - self._logged >= _PROGRESS_INTERVAL_S or is_last:
+            self._logged = now
+            logger.info("loading logs: %d of %d, after %.0f s", done, total, now - self._began)
 
 
 def _put(configs: dict[str, Mapping[str, str]], name: str, values: Mapping[str, str]) -> None:

@@ -1,4 +1,4 @@
-"""A leader that lets another replica lead: it takes no more writes, and agrees when the other has all."""
+"""Stepping down: a leader rejects writes, and agrees to be replaced when the next leader has every record."""
 
 import asyncio
 from collections.abc import Mapping, Sequence
@@ -18,17 +18,17 @@ class _Waiting(NamedTuple):
 
 async def step_down(
     partitions: Mapping[TopicPartition, Partition],
-    wanted: Sequence[StepDownPartition],
+    requested: Sequence[StepDownPartition],
     *,
     controller_epoch: int,
     timeout_s: float,
 ) -> list[Partition]:
-    """Stop taking writes to the partitions that are wanted; return those whose next leader has caught up.
+    """Reject writes to the requested partitions; return those whose next leader has caught up.
 
-    Others may lead these from then on. The rest take writes again before this returns.
+    Other brokers may lead these from then on. The rest accept writes again before this returns.
     """
     waiting: dict[Partition, _Waiting] = {}
-    for each in wanted:
+    for each in requested:
         partition = partitions.get(TopicPartition(each.topic_name, each.partition_index))
         if partition is not None:
             promise = partition.step_down(controller_epoch, each.partition_epoch)

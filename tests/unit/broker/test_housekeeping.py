@@ -66,23 +66,23 @@ def test_a_log_that_fails_in_its_place_is_one(logs: LogDirectory, caplog: pytest
     assert caplog.messages == ["flush of orders-0 failed: its disk is gone"]
 
 
-class CleanedBroker:
-    """A broker that counts how often somebody looks for partitions to compact."""
+class CountedPartitions(dict[TopicPartition, Partition]):
+    """No partitions; counts how often they are looked through."""
 
-    def __init__(self, **settings: str) -> None:
-        self.config = BrokerConfig.of({name.replace("_", "."): value for name, value in settings.items()})
-        self.looks = 0
+    looks = 0
 
-    @property
-    def partitions(self) -> dict[TopicPartition, Partition]:
+    def values(self) -> Any:
         self.looks += 1
-        return {}
+        return super().values()
 
 
 @pytest.mark.parametrize(("threads", "looks"), [("0", 0), ("1", 1), ("4", 1)])
-def test_the_cleaner_rests_while_it_has_no_threads(threads: str, looks: int) -> None:
-    broker: Any = CleanedBroker(log_cleaner_threads=threads)
+def test_the_cleaner_rests_while_it_has_no_threads(logs: LogDirectory, threads: str, looks: int) -> None:
+    config, partitions = BrokerConfig.of({"log.cleaner.threads": threads}), CountedPartitions()
+    housekeeping = Housekeeping(
+        config=lambda: config, partitions=partitions, logs=lambda: logs, jobs=lambda: ()
+    )
 
-    asyncio.run(Housekeeping(broker).compact())
+    asyncio.run(housekeeping.compact())
 
-    assert broker.looks == looks
+    assert partitions.looks == looks

@@ -1,7 +1,8 @@
 """CreatePartitions (key 37), v0-v3.
 
-Behaviour: each topic on its own. Records stay where they are, but a key may hash to another partition now.
-           A topic that is named twice is answered once, with INVALID_REQUEST, and stays as it is.
+Behaviour: each topic is changed on its own. Records stay in their partitions, but a key may hash to another
+           partition from then on. A topic that is named twice is answered once, with INVALID_REQUEST, and
+           is not changed.
 Versions:  v2 flexible.
 """
 

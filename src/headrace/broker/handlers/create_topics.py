@@ -1,8 +1,8 @@
 """CreateTopics (key 19), v2-v7.
 
-Behaviour: each topic on its own: one that cannot be does not keep the others from being made. Ready for
-           clients when the reply comes.
-Versions:  v4 -1 partitions or replicas means the broker's default; v5 flexible, settings in the reply; v7
+Behaviour: each topic is created on its own, whether the others are refused or not. Clients can use it when
+           the response arrives.
+Versions:  v4 -1 partitions or replicas means the broker's default; v5 flexible, configs in the response; v7
            topic ids.
 """
 
@@ -50,9 +50,9 @@ async def create_topics(request: CreateTopicsRequest, context: Context) -> Creat
             results.append(_made(created, topic, context))
         await turns.next()
     try:
-        await admin.propagated()  # once for all of them: brokers make what they hear of together
+        await admin.propagated()  # once for all of them: brokers create the partitions of one update together
     except FAILURES as error:
-        logger.info("topics are written, and not told to all brokers yet: %s", error)
+        logger.info("topics are created, and not known to all brokers yet: %s", error)
     return CreateTopicsResponse(topics=results)
 
 

@@ -1,6 +1,6 @@
 """DeleteTopics (key 20), v1-v6.
 
-Behaviour: each topic on its own; its records are gone when the reply comes.
+Behaviour: each topic is deleted on its own; its records are deleted when the response arrives.
 Versions:  v4 flexible; v5 messages; v6 topics by id.
 """
 

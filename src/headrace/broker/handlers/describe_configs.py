@@ -1,10 +1,9 @@
 """DescribeConfigs (key 32), v1-v4.
 
-Behaviour: every setting of a topic, of this broker, of all brokers (an empty name), of a group or of a client
-           metrics subscription, with its value, where it was set and what else would count. Names that are
-           asked for and unknown are left out, and passwords are not shown. A broker also tells its process,
-           as `headrace.pid`. One request describes at most 500 groups and subscriptions: they need not
-           exist.
+Behaviour: every config of a topic, of this broker, of all brokers (an empty name), of a group or of a client
+           metrics subscription, with its value, its source and its synonyms. Unknown names in the request
+           are left out, and passwords are not shown. A broker also reports its process id, as
+           `headrace.pid`. One request describes at most 500 groups and subscriptions, which need not exist.
 Versions:  v1 synonyms; v3 types and documentation; v4 flexible.
 Not yet:   broker loggers.
 """
@@ -38,7 +37,7 @@ from headrace.protocol.schema.index import ApiKey
 from headrace.security.authorization import Operation
 from headrace.storage.topics import check_topic_name
 
-MAX_UNCHECKED = 500  # resources of one request that need not exist: each is answered with some kilobytes
+MAX_UNCHECKED = 500  # resources of one request that need not exist: each costs some kilobytes
 _UNCHECKED = (ResourceType.CLIENT_METRICS, ResourceType.GROUP)
 
 
@@ -84,7 +83,7 @@ def _settings(resource: DescribeConfigsResource, context: Context) -> Iterable[D
         case ResourceType.TOPIC:
             check_topic_name(name)
             if name not in image.topics:
-                raise UnknownTopicOrPartition(f"there is no topic {name!r}")
+                raise UnknownTopicOrPartition(f"topic {name!r} does not exist (UNKNOWN_TOPIC_OR_PARTITION)")
             return describe_topic(config, image.topic_configs.get(name, {}))
         case ResourceType.BROKER:
             if name not in {"", str(broker.broker_id)}:
@@ -97,7 +96,7 @@ def _settings(resource: DescribeConfigsResource, context: Context) -> Iterable[D
         case ResourceType.CLIENT_METRICS:
             return describe_client_metrics(image.client_metrics.get(name, {}))
         case other:
-            raise InvalidRequest(f"resources of type {other} have no settings here")
+            raise InvalidRequest(f"resources of type {other} have no configs here (INVALID_REQUEST)")
 
 
 def _entry(described: DescribedSetting, request: DescribeConfigsRequest) -> DescribeConfigsResourceResult:

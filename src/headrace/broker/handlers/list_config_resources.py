@@ -1,8 +1,8 @@
 """ListConfigResources (key 74), v0-v1.
 
 Behaviour: the names of topics, of brokers, and of the groups and client metrics subscriptions that have
-           settings. A type that is not known is answered with UNSUPPORTED_VERSION.
-Versions:  v0 client metrics subscriptions alone; v1 any types, none meaning all.
+           configs. An unknown type is answered with UNSUPPORTED_VERSION.
+Versions:  v0 client metrics subscriptions only; v1 any types, none meaning all.
 Not yet:   broker loggers, which are left out.
 """
 

@@ -1,6 +1,6 @@
 """ListPartitionReassignments (key 46), v0.
 
-Behaviour: the partitions that are on their way to other brokers, of those asked for, or of all.
+Behaviour: the reassignments in progress, of the partitions in the request, or of all.
 """
 
 from headrace.broker.dispatch import Context, handles

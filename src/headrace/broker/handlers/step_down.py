@@ -1,8 +1,9 @@
-"""StepDown (key 10001), v0: from the controller to a leader that another replica is to replace.
+"""StepDown (key 10001), v0: from the controller to a leader that another replica will replace.
 
-Behaviour: the leader takes no more writes to these partitions, waits until the next leader has every record,
-           and agrees. A partition whose next leader does not catch up in time is not agreed to, and takes
-           writes again. One that was agreed to takes writes again when a controller says that it leads.
+Behaviour: the leader rejects writes to these partitions, waits until the next leader has every record, and
+           agrees. A partition whose next leader does not catch up in time is not agreed to, and accepts
+           writes again. A partition that was agreed to accepts writes again when a controller sends a later
+           state in which this broker leads.
 """
 
 from headrace.broker import stepping_down

@@ -1,7 +1,7 @@
 """UnregisterBroker (key 64), v0.
 
-Behaviour: says whether a broker is gone for good: it must not be running, and no partition may be on it. With
-           ZooKeeper a broker's registration goes with its session, so there is nothing else to remove.
+Behaviour: succeeds if a broker is not running and has no replicas. ZooKeeper removes a broker's registration
+           with its session, so there is nothing else to remove.
 """
 
 from headrace.broker.dispatch import Context, handles
@@ -16,7 +16,7 @@ from headrace.security.authorization import Operation
 def unregister_broker(request: UnregisterBrokerRequest, context: Context) -> UnregisterBrokerResponse:
     controller = context.broker.controller
     if controller is None:
-        return _refused(ErrorCode.NOT_CONTROLLER, "another broker is the controller")
+        return _refused(ErrorCode.NOT_CONTROLLER, "another broker is the controller (NOT_CONTROLLER)")
     broker_id, cluster = request.broker_id, controller.model
     if broker_id in cluster.live:
         return _refused(ErrorCode.INVALID_REQUEST, f"broker {broker_id} is running: stop it first")
@@ -24,7 +24,7 @@ def unregister_broker(request: UnregisterBrokerRequest, context: Context) -> Unr
     if left:
         return _refused(
             ErrorCode.INVALID_REQUEST,
-            f"{len(left)} partitions have a replica on broker {broker_id}: move them to others first",
+            f"{len(left)} partitions have a replica on broker {broker_id}: reassign them first",
         )
     return UnregisterBrokerResponse()
 

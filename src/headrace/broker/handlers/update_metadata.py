@@ -1,7 +1,7 @@
 """UpdateMetadata (key 6), v8: from the controller to brokers.
 
-Behaviour: this broker leads, follows, makes and drops replicas as it is told. A message of an earlier
-           controller, or to an earlier life of this broker, changes nothing.
+Behaviour: this broker leads, follows, creates and deletes replicas as the controller decides. A request of an
+           earlier controller, or for an earlier registration of this broker, changes nothing.
 """
 
 from headrace.broker.dispatch import BrokerKey, Context, handles
