@@ -345,7 +345,7 @@ def test_a_call_that_is_not_answered_ends_and_so_does_closing(tmp_path: Path) ->
                 proxy.address, session_timeout_ms=30_000, connect_timeout_ms=5000, call_timeout_s=0.2
             )
             proxy.mute()
-            with pytest.raises(NotConnected, match=r"not answered within 0\.2 s"):
+            with pytest.raises(NotConnected, match=r"not responded within 0\.2 s"):
                 await session.exists("/")
             began = time.monotonic()
             await session.close()
