@@ -20,9 +20,8 @@ import fastavro
 from google.protobuf.json_format import MessageToDict, ParseDict  # type: ignore[import-untyped]
 from google.protobuf.message_factory import GetMessageClass  # type: ignore[import-untyped]
 
-from headrace.pipeline.registry.batches import Batches
-from headrace.pipeline.registry.formats import reading
-from headrace.pipeline.registry.whole import Whole
+from headrace.pipeline.registry.batches import Batches, reader_of
+from headrace.pipeline.registry.reader import ResolvedSchema
 from headrace.registry.formats import Schema, SchemaType
 from headrace.registry.formats.protobuf import ProtobufSchema
 
@@ -48,8 +47,8 @@ STRING: Final = {"type": "string"}
 class Case(NamedTuple):
     """A format: its schemas, a record of each, and what its own library does with them."""
 
-    old: Whole
-    new: Whole
+    old: ResolvedSchema
+    new: ResolvedSchema
     payloads: tuple[bytes, bytes]
     alone: Callable[[bytes], Any]
 
@@ -122,8 +121,8 @@ def protobuf() -> Case:
 
 def rates(case: Case) -> Iterator[float]:
     """Rows per second: of the reader's own schema, of an older one, and of the library alone."""
-    schemas: dict[int | bytes, Whole] = {OLD_ID: case.old, NEW_ID: case.new}
-    decoding = Batches(reading(case.new), schemas.__getitem__)
+    schemas: dict[int | bytes, ResolvedSchema] = {OLD_ID: case.old, NEW_ID: case.new}
+    decoding = Batches(reader_of(case.new), schemas.__getitem__)
     for schema_id, payload in ((NEW_ID, case.payloads[1]), (OLD_ID, case.payloads[0])):
         values = [b"\0" + schema_id.to_bytes(4) + payload] * ROWS
         found = decoding.decode(values)
@@ -141,8 +140,8 @@ def _rate(act: Callable[[], Any]) -> float:
     return ROWS / best
 
 
-def _whole(type_: SchemaType, text: str) -> Whole:
-    return Whole(Schema(type_, text))
+def _whole(type_: SchemaType, text: str) -> ResolvedSchema:
+    return ResolvedSchema(Schema(type_, text))
 
 
 def _field(name: str, type_: Any) -> dict[str, Any]:

@@ -120,7 +120,7 @@ def test_init_makes_a_project_for_triggered_runs(headrace: Command, tmp_path: Pa
 def test_state_on_other_storage_is_refused(headrace: Command, pipeline: Path, verb: str) -> None:
     said = headrace("pipeline", verb, str(pipeline), "--state", "s3a://bucket/state").complaint
 
-    assert "'--state': the state of a pipeline cannot be kept at s3a://bucket/state: it has to be" in said
+    assert "'--state': the state of a pipeline cannot be stored at s3a://bucket/state: it has to be" in said
     assert not Path("s3a:").exists()
     assert not (pipeline.parent / "s3a:").exists()
 
@@ -134,13 +134,13 @@ def test_state_may_be_given_as_a_url_of_a_file(headrace: Command, pipeline: Path
 def test_a_pipeline_is_not_made_on_other_storage(headrace: Command) -> None:
     said = headrace("pipeline", "init", "shop", "--directory", "s3a://bucket/shop").complaint
 
-    assert "'--directory': a pipeline cannot be kept at s3a://bucket/shop" in said
+    assert "'--directory': a pipeline cannot be stored at s3a://bucket/shop" in said
     assert not Path("s3a:").exists()
 
 
 def test_a_name_that_is_none_is_refused(headrace: Command, tmp_path: Path) -> None:
     said = headrace("pipeline", "init", "two words", "--directory", str(tmp_path)).complaint
-    assert said.startswith("'two words' cannot be the name of a pipeline")
+    assert said.startswith("'two words' is not a valid name of a pipeline")
     assert list(tmp_path.iterdir()) == []
 
 

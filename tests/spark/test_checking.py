@@ -81,7 +81,7 @@ def test_all_problems_are_found_at_once_and_what_hangs_on_one_is_left_out(
     }
     assert found["source orders"].says == "5 partitions of shapes; id string, price double"
     assert found["source gone"].says.startswith("there is no topic 'not-there': create it")
-    assert found["source odd"].says.startswith("nowhere.avsc is no Avro schema")
+    assert found["source odd"].says.startswith("nowhere.avsc cannot be read")
     assert found["view dear"].says.startswith("dear(): A column")
     assert "`prize`" in found["view dear"].says
     assert found["sink fine"].says == "topic checked-out will be created"
@@ -105,7 +105,7 @@ def test_a_topic_takes_columns_of_records_and_is_not_what_is_read(
     spark: SparkSession, broker: BrokerProcess, tmp_path: Path
 ) -> None:
     make_topic(broker.bootstrap, "checked-topic")
-    assert of_sink(spark, broker, tmp_path, Topic("checked-topic")).says == "topic checked-topic is there"
+    assert of_sink(spark, broker, tmp_path, Topic("checked-topic")).says == "topic checked-topic exists"
     loop = of_sink(spark, broker, tmp_path, Topic("shapes"))
     assert loop.says == "it reads topic shapes and writes to it: that would never end"
     raw = of_sink(
@@ -140,7 +140,7 @@ def test_the_columns_of_a_table_have_to_fit(
     unfit = of_sink(spark, broker, tmp_path, Delta(path), lambda orders: orders.select("id"))
     assert unfit.says.startswith("column 'id' is bigint in the table, and string here")
     fits = of_sink(spark, broker, tmp_path, Delta(path), lambda orders: orders.selectExpr("1L as id"))
-    assert fits.says == f"Delta table {path} is there, and the columns fit"
+    assert fits.says == f"Delta table {path} exists, and the columns fit"
     by = of_sink(spark, broker, tmp_path, Delta(str(tmp_path / "other"), partition_by=["day"]))
     assert by.says.startswith("option 'partitionBy': there is no column 'day'")
 
@@ -150,7 +150,7 @@ def test_a_directory_has_to_be_one_that_can_be_written_to(
 ) -> None:
     (tmp_path / "file").touch()
     said = of_sink(spark, broker, tmp_path, Parquet(str(tmp_path / "file" / "below"))).says
-    assert said == f"{tmp_path / 'file'} is no directory"
+    assert said == f"{tmp_path / 'file'} is not a directory"
     new = of_sink(spark, broker, tmp_path, Parquet(str(tmp_path / "new"))).says
     assert new == f"directory {tmp_path / 'new'} will be created"
 

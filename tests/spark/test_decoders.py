@@ -59,17 +59,17 @@ def test_json_becomes_columns_and_what_is_no_such_json_says_why(spark: SparkSess
         b'"a"',
         b"\xff\xfe",
     ]
-    unfit = "it is JSON, and does not fit truck string, km double, at timestamp"
+    unfit = "it is JSON, but does not fit truck string, km double, at timestamp"
     noon = NOON.astimezone().replace(tzinfo=None)
     assert decoded(spark, Json("truck string, km double, at timestamp"), values) == [
         ("a", 1.5, noon, None),
         ("b", None, None, None),
         (None, None, None, None),
         ("c", None, None, unfit),
-        (None, None, None, "it is no JSON"),
-        (None, None, None, "it is no JSON"),
+        (None, None, None, "it is not JSON"),
+        (None, None, None, "it is not JSON"),
         (None, None, None, unfit),
-        (None, None, None, "it is no JSON"),
+        (None, None, None, "it is not JSON"),
     ]
 
 
@@ -77,13 +77,13 @@ def test_json_has_whatever_types_spark_has(spark: SparkSession) -> None:
     values = [b'{"a": {"b": [1, 2]}, "m": {"x": 1}, "d": 12.34}', b'{"a": [1]}']
     found = decoded(spark, Json("a struct<b: array<int>>, m map<string, int>, d decimal(9,2)"), values)
     assert found[0] == (([1, 2],), {"x": 1}, Decimal("12.34"), None)
-    assert found[1][-1].startswith("it is JSON, and does not fit")
+    assert found[1][-1].startswith("it is JSON, but does not fit")
 
 
 def test_lines_of_csv_become_columns_with_options_of_sparks(spark: SparkSession) -> None:
     values = [b'a;1.5;"x;y"', b"b;;", None, b"c;far;z", b"d;1", b"e;1;2;3"]
     found = decoded(spark, Csv("truck string, km double, note string", {"sep": ";"}), values)
-    unfit = "it is no line of truck string, km double, note string"
+    unfit = "it does not fit truck string, km double, note string"
     assert found[:3] == [("a", 1.5, "x;y", None), ("b", None, None, None), (None, None, None, None)]
     assert [row[-1] for row in found[3:]] == [unfit, unfit, unfit]
 
@@ -101,13 +101,13 @@ def test_numbers_are_read_from_their_text(
     spark: SparkSession, kind: str, good: dict[bytes | None, Any], bad: list[bytes]
 ) -> None:
     found = decoded(spark, Number(kind), [*good, *bad])
-    assert found == [*((each, None) for each in good.values()), *((None, f"it is no {kind}") for _ in bad)]
+    assert found == [*((each, None) for each in good.values()), *((None, f"it is not a {kind}") for _ in bad)]
 
 
 def test_text_is_utf8_or_bad(spark: SparkSession) -> None:
     found = decoded(spark, Text(), ["für".encode(), b"", None, b"\xff"])
     assert found[:3] == [("für", None), ("", None), (None, None)]
-    assert found[3][-1] == "it is no UTF-8"
+    assert found[3][-1] == "it is not UTF-8"
 
 
 def test_bytes_as_they_are_are_never_bad(spark: SparkSession) -> None:
@@ -136,17 +136,17 @@ def test_avro_becomes_columns_and_what_is_no_record_says_why(spark: SparkSession
     assert found[0] == ("a", None, noon, ["x", "y"], {"front": 2}, "LARGE", Decimal("12.50"), ("Ada",), None)
     assert found[1] == (None,) * 9
     assert found[2][-1] == "2 bytes follow the Avro record"
-    assert found[3][-1].startswith("it is no such Avro record")
-    assert found[4][-1].startswith("it is no such Avro record")
+    assert found[3][-1].startswith("it is not such an Avro record")
+    assert found[4][-1].startswith("it is not such an Avro record")
 
 
 @pytest.mark.parametrize(
     ("decoder", "sentence"),
     [
-        (Json("truck sting"), "'truck sting' is no schema; expected NAME TYPE, NAME TYPE, ..."),
-        (Csv(""), "'' is no schema"),
-        (Avro("nowhere.avsc"), "nowhere.avsc is no Avro schema"),
-        (Number("integral"), "'integral' is no type of Spark's"),
+        (Json("truck sting"), "'truck sting' is not a schema; expected NAME TYPE, NAME TYPE, ..."),
+        (Csv(""), "'' is not a schema"),
+        (Avro("nowhere.avsc"), "nowhere.avsc cannot be read"),
+        (Number("integral"), "'integral' is not a type of Spark"),
     ],
 )
 def test_a_schema_that_is_wrong_is_refused_with_a_sentence(
@@ -158,14 +158,20 @@ def test_a_schema_that_is_wrong_is_refused_with_a_sentence(
     assert str(error.value).startswith(sentence)
 
 
-def test_an_avro_schema_without_a_counterpart_is_refused(spark: SparkSession, tmp_path: Path) -> None:
-    rows = spark.createDataFrame([(b"x",)], "value binary")
+def test_an_avro_union_of_several_types_is_a_struct(spark: SparkSession, tmp_path: Path) -> None:
     schema = {"type": "record", "name": "R", "fields": [{"name": "u", "type": ["int", "string"]}]}
-    for wrong, said in (
-        (schema, "has no counterpart in Spark"),
-        ("int", "is of no record"),
-        ({"type": "reccord"}, "the Avro schema is wrong"),
-    ):
+    (tmp_path / "union.avsc").write_text(json.dumps(schema))
+
+    found = decoded(spark, Avro(str(tmp_path / "union.avsc")), [b"\0\2", b"\2\2a"])
+
+    assert found == [((1, None), None), ((None, "a"), None)]
+
+
+def test_an_avro_schema_that_is_wrong_or_not_of_a_record_is_refused(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    rows = spark.createDataFrame([(b"x",)], "value binary")
+    for wrong, said in (("int", "has type int, expected record"), ({"type": "reccord"}, "cannot be parsed")):
         (tmp_path / "wrong.avsc").write_text(json.dumps(wrong))
         with pytest.raises(PipelineError, match=said):
             Avro(str(tmp_path / "wrong.avsc")).decode(rows["value"])

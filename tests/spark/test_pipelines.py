@@ -112,10 +112,10 @@ def test_bad_rows_go_to_a_topic_with_reason_and_origin_and_groups_have_the_offse
     assert found.keys() == {b"\xff\x00", b'{"id": "3", "price": "dear"}'}
     first, second = headers(found[b"\xff\x00"]), headers(found[b'{"id": "3", "price": "dear"}'])
     assert found[b"\xff\x00"].key() == b"k"
-    assert first["reason"] == b"it is no JSON"
+    assert first["reason"] == b"it is not JSON"
     assert (first["topic"], first["partition"], first["offset"]) == (b"letters", b"0", b"1")
     assert (first["pipeline"], first["source"], first["mine"]) == (b"letters", b"orders", b"1")
-    assert second["reason"] == b"it is JSON, and does not fit id string, price double"
+    assert second["reason"] == b"it is JSON, but does not fit id string, price double"
     assert (second["partition"], second["offset"]) == (b"1", b"0")
     assert second["timestamp"] == b"1767225600000"
 
@@ -176,7 +176,7 @@ def test_a_bad_row_ends_the_pipeline_if_that_is_asked_for_and_says_where_it_is(p
 
     said = str(error.value)
     assert said.startswith("failing.out: ")
-    assert "source orders: failing-0 offset 1: it is no JSON" in said
+    assert "source orders: failing-0 offset 1: it is not JSON" in said
     assert "\n" not in said
     assert [each.query for each in plant.told if each.event == "failed"] == ["failing.out"]
     assert plant.state(orders("failing")).pid is None

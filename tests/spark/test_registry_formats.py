@@ -85,9 +85,9 @@ CASES = {
     "avro": Case(
         avro_orders,
         [{"id": 1, "at": NOON, "price": None}, {"id": 2, "at": NOON, "price": Decimal("1.25")}],
-        "it is no such Avro record: ",
+        "it is not such an Avro record: ",
     ),
-    "json": Case(json_orders, [{"id": 1, "at": None}, {"id": 2, "at": NOON}], "it is no JSON: "),
+    "json": Case(json_orders, [{"id": 1, "at": None}, {"id": 2, "at": NOON}], "it is not JSON: "),
     "protobuf": Case(
         protobuf_orders,
         [{"number": 1, "lines": []}, {"number": 2, "lines": [("tea",)]}],

@@ -62,7 +62,7 @@ def test_a_registry_that_does_not_answer_is_to_be_started() -> None:
     registry = Registry("http://me:secret@127.0.0.1:1")
     assert refusal(registry) == (
         "no registry answers at http://127.0.0.1:1: connection refused: start it (`headrace up` has one, "
-        "and says where), or correct the address in Registry('http://127.0.0.1:1')"
+        "and prints its address), or correct the address in Registry('http://127.0.0.1:1')"
     )
     assert "secret" not in repr(registry)
     assert refusal(Registry("127.0.0.1:8080")) == (
@@ -78,7 +78,7 @@ def test_a_subject_that_is_not_there_is_to_be_registered(gateway: Gateway) -> No
     )
     assert refusal(Registry(gateway.url, version=7)) == (
         f"the registry at {gateway.url} has no version 7 of orders-value: "
-        "`headrace schema list orders-value` shows which there are"
+        "`headrace schema list orders-value` lists its versions"
     )
 
 
@@ -103,5 +103,5 @@ def test_what_cannot_be_is_refused(gateway: Gateway, options: dict[str, str], se
 def test_several_topics_need_a_subject(gateway: Gateway) -> None:
     assert refusal(Registry(gateway.url), "orders,refunds") == (
         "orders,refunds are several topics, and the columns are those of one schema: "
-        'Registry(..., subject="...") says of which subject'
+        'name its subject, Registry(..., subject="...")'
     )

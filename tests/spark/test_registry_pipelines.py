@@ -123,7 +123,7 @@ def test_a_registry_that_stays_away_ends_the_pipeline_and_the_next_run_goes_on(p
     gateway.stop()
     try:
         with pytest.raises(
-            PipelineError, match=r"^gone.out: schema \d+ cannot be had: no registry answers at http"
+            PipelineError, match=r"^gone.out: schema \d+ cannot be fetched: no registry answers at http"
         ):
             plant.run(pipeline)
     finally:

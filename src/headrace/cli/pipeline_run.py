@@ -26,7 +26,7 @@ from headrace.cli.pipeline import (
 from headrace.cli.pipeline_state import COLUMNS, row, seconds, watermark
 from headrace.cli.session import Session, options, pairs
 from headrace.pipeline.errors import PipelineError
-from headrace.pipeline.summing import Figures
+from headrace.pipeline.progress import Figures
 from headrace.spark.launcher import LOCAL
 
 if TYPE_CHECKING:
@@ -181,7 +181,7 @@ class QueryFigures:
 
     def __call__(self, progress: "Progress") -> None:
         with self._lock:
-            self._figures.setdefault(progress.query, Figures(progress.query)).take(progress)
+            self._figures.setdefault(progress.query, Figures(progress.query)).add(progress)
 
     def print_lines(self, progress: "Progress") -> None:
         self(progress)

@@ -19,13 +19,13 @@ from headrace.cli.pipeline import (
 )
 from headrace.cli.session import Session, confirm, options, time_ms, yes_option
 from headrace.pipeline.errors import PipelineError
+from headrace.pipeline.progress import Figures
 from headrace.pipeline.state import DIRECTORY, State
-from headrace.pipeline.summing import Figures
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from headrace.pipeline.status import Standing
+    from headrace.pipeline.status import PipelineStatus
 
 COLUMNS: Final = ("query", "state", "batch", "in/s", "out/s", "lag", "took", "state rows", "watermark")
 _STOP_TIMEOUT_S: Final = 180.0
@@ -43,11 +43,11 @@ def status(session: Session, name: str | None, root: Path | None) -> None:
     each query. Whether a pipeline runs is certain only on the machine with its state: beside its file, or in
     --state.
     """
-    from headrace.pipeline.status import standings  # noqa: PLC0415
+    from headrace.pipeline.status import statuses  # noqa: PLC0415
 
     state = None if name is None else _state(session, name, root)
     directory = root or Path(DIRECTORY)
-    known = standings(
+    known = statuses(
         session.bootstrap,
         directory if state is None else state.path.parent,
         None if state is None else state.path.name,
@@ -172,7 +172,7 @@ def _parquet_remarks(opened: OpenedPipeline) -> Iterator[str]:
 # -- tables ----------------------------------------------------------------------------------------
 
 
-def _parts(known: "list[Standing]") -> "Iterator[RenderableType]":
+def _parts(known: "list[PipelineStatus]") -> "Iterator[RenderableType]":
     for each in known:
         process = f", process {each.pid}" if each.pid is not None else ""
         yield f"pipeline {each.pipeline}: {each.state}{process}"

@@ -13,7 +13,8 @@
     def alerts(positions):
         return positions.where("km > 1000")
 
-A function's arguments are named for sources and views; what it returns goes to its sink, as one query.
+The arguments of a function are the names of sources and views. Its result is written to its sink by one
+query.
 """
 
 from headrace.pipeline.declaration import BadRows, Pipeline, Sink, Source, View

@@ -1,4 +1,4 @@
-"""From declarations to Spark's DataFrames and queries: one per sink, and one per topic of dead letters."""
+"""Spark queries of a pipeline's declarations: one per sink, and one per source with dead letters."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from pyspark.sql import functions as F  # noqa: N812
 from headrace.pipeline.declaration import DEAD_LETTERS_EVERY, BadRows, Pipeline, Sink, Source, View
 from headrace.pipeline.decoders import Decoded, Decoder, Framed, settle
 from headrace.pipeline.errors import PipelineError, in_words
-from headrace.pipeline.initial_offsets import pinned
+from headrace.pipeline.initial_offsets import with_initial_offsets
 from headrace.pipeline.state import State
 from headrace.spark.sink_options import HEADERS
 
@@ -23,7 +23,7 @@ _REASON: Final = "_reason"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Query:
-    """A query to be: its rows, and where they go."""
+    """A query that has not been started: its rows, and their target."""
 
     name: str
     label: str
@@ -37,7 +37,7 @@ class Query:
 
 
 class Builder:
-    """Builds the queries of one pipeline. `since_ms`: read records from then on, not from `starting`."""
+    """Builds the queries of one pipeline. `since_ms` replaces where the sources start."""
 
     def __init__(
         self,
@@ -46,7 +46,7 @@ class Builder:
         bootstrap: str,
         *,
         since_ms: int | None = None,
-        state: State | None = None,  # keeps where a source begins: all its queries begin at the same offsets
+        state: State | None = None,  # stores the initial offsets of sources
     ) -> None:
         self._spark = spark
         self._pipeline = pipeline
@@ -66,29 +66,30 @@ class Builder:
     # -- rows ----------------------------------------------------------------------------------
 
     def records(self, source: Source) -> "DataFrame":
-        """The source's records, as they are."""
+        """Return the undecoded records of a source."""
         if source.name not in self._options:
             options = source.reading(self._bootstrap, self._since_ms)
             if self._state is not None:
-                options = pinned(self._state, source.name, options)
+                options = with_initial_offsets(self._state, source.name, options)
             self._options[source.name] = options
         options = self._options[source.name]
         return self._spark.readStream.format("headrace").options(**options).load()
 
     def rows(self, source: Source) -> "DataFrame":
-        """The source's records, decoded; where each comes from is in the column `_record`."""
+        """Return the decoded records of a source, with their origin in the column `_record`."""
         records, decoded = self._decoded(source)
         reason = decoded.reason
         if source.bad_rows is BadRows.FAIL:
-            told = F.concat(F.lit(f"source {source.name}: "), _origin(), F.lit(": "), reason)
-            reason = F.when(reason.isNotNull(), F.raise_error(told).cast("string"))
+            origin = F.concat("topic", F.lit("-"), "partition", F.lit(" offset "), "offset")
+            message = F.concat(F.lit(f"source {source.name}: "), origin, F.lit(": "), reason)
+            reason = F.when(reason.isNotNull(), F.raise_error(message).cast("string"))
         columns = [column.alias(name) for name, column in decoded.columns.items()]
         fields = ("topic", "partition", "offset", "timestamp", "key", "headers")
         found = records.select(*columns, F.struct(*fields).alias(RECORD), reason.alias(_REASON))
         return found.where(F.col(_REASON).isNull()).drop(_REASON)
 
     def _decoded(self, source: Source) -> "tuple[DataFrame, Decoded]":
-        """The source's records, and what becomes columns; schemas are looked up once for all queries."""
+        """Return the records of a source and their columns; schemas are looked up once for all queries."""
         if source.name not in self._decoders:
             key = None if source.key is None else settle(source.key, source.topic, "key")
             self._decoders[source.name] = settle(source.decode, source.topic), key
@@ -101,7 +102,7 @@ class Builder:
         return (records.select("*", *staged) if staged else records), found
 
     def result(self, step: Sink | View) -> "DataFrame":
-        """What a function makes of its arguments."""
+        """Return the result of a function."""
         pipeline = self._pipeline
         arguments = []
         for name in step.inputs:
@@ -142,10 +143,10 @@ class Builder:
         )
 
     def _of_dead_letters(self, source: Source) -> Query:
-        """Rows that cannot be decoded, as they are; headers say why, and where they come from."""
+        """Return the query of undecodable records, whose headers have the reason and the origin."""
         records, decoded = self._decoded(source)
         bad = records.select("*", decoded.reason.alias(_REASON)).where(F.col(_REASON).isNotNull())
-        told = F.array(
+        added = F.array(
             _header("reason", F.col(_REASON)),
             _header("pipeline", F.lit(self._pipeline.name)),
             _header("source", F.lit(source.name)),
@@ -154,7 +155,7 @@ class Builder:
             _header("offset", F.col("offset")),
             _header("timestamp", F.unix_millis("timestamp")),
         )
-        headers = F.concat(told, F.coalesce(F.col("headers"), F.array().cast(HEADERS)))
+        headers = F.concat(added, F.coalesce(F.col("headers"), F.array().cast(HEADERS)))
         return Query(
             name=self._pipeline.dead_letters_name(source.name),
             label=f"topic {source.dead_letters}",
@@ -177,7 +178,7 @@ def _framed(decoder: Decoder, records: "DataFrame", part: str) -> "Column":
 
 
 def _with_key(value: Decoded, key: Decoded, given: "Column") -> Decoded:
-    """The columns of a value and the column of its key: a struct, unless the key is no record."""
+    """Add the column of the key: a struct, or a value if the key is not a record."""
     parts = [column.alias(name) for name, column in key.columns.items()]
     whole = key.columns["value"] if list(key.columns) == ["value"] else F.struct(*parts)
     return Decoded(
@@ -189,7 +190,3 @@ def _with_key(value: Decoded, key: Decoded, given: "Column") -> Decoded:
 
 def _header(name: str, value: "Column") -> "Column":
     return F.struct(F.lit(name).alias("key"), value.cast("string").cast("binary").alias("value"))
-
-
-def _origin() -> "Column":
-    return F.concat("topic", F.lit("-"), "partition", F.lit(" offset "), "offset")

@@ -1,9 +1,11 @@
-"""Would it run? Everything that can be known without running it: what is read, columns, and where they go."""
+"""Checks of a pipeline that does not run: the cluster, sources, columns, and whether sinks are writable."""
 
-from collections.abc import Callable, Iterator
+import os
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
 
 from headrace.client.errors import ClientError
 from headrace.client.wire.security import Security
@@ -11,21 +13,27 @@ from headrace.pipeline.builder import RECORD, Builder, Query
 from headrace.pipeline.declaration import Pipeline, Sink, View
 from headrace.pipeline.errors import PipelineError, in_words
 from headrace.pipeline.parquet_files import check_directory
-from headrace.pipeline.reaching import look_at_delta, look_at_directory, look_at_iceberg
 from headrace.pipeline.state import State
 from headrace.pipeline.targets import Delta, Iceberg, Parquet, Topic
 from headrace.pipeline.topics import partitions_of
 from headrace.spark.cluster import Cluster
 from headrace.spark.errors import SparkError
 from headrace.spark.sink_options import SinkOptions, check_schema
+from headrace.spark.tables.options import DeltaOptions, IcebergOptions
+from headrace.spark.tables.packages import needed
+from headrace.spark.tables.schema import check_partitioning, storable
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+    from pyspark.sql.types import StructType
+
+_EXISTS: Final = "exists, and the columns fit"
+_WILL: Final = "will be created"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """One thing that was looked at, and what came of it."""
+    """The result of one check."""
 
     what: str
     good: bool
@@ -33,7 +41,7 @@ class Finding:
 
 
 class Checker:
-    """Looks at every source, view and sink of one pipeline; what is wrong with one does not hide another."""
+    """Checks every source, view and sink of one pipeline; an error of one does not hide that of another."""
 
     def __init__(self, spark: "SparkSession", pipeline: Pipeline, bootstrap: str, state: State) -> None:
         self._spark = spark
@@ -41,26 +49,26 @@ class Checker:
         self._bootstrap = bootstrap
         self._state = state
         self._builder = Builder(spark, pipeline, bootstrap, since_ms=state.since_ms)
-        self._topics: dict[str, list[int]] | None = None  # None: no broker answers
+        self._topics: dict[str, list[int]] | None = None  # None: no broker is reachable
 
     def findings(self) -> Iterator[Finding]:
-        """All of them, in the order of the file."""
-        yield _finding(f"cluster {self._bootstrap}", self._look_at_cluster)
+        """Yield the results in the order of the declarations."""
+        yield _finding(f"cluster {self._bootstrap}", self._check_cluster)
         broken: set[str] = set()
         for name in self._pipeline.sources:
-            found = _finding(f"source {name}", partial(self._look_at_source, name))
+            found = _finding(f"source {name}", partial(self._check_source, name))
             broken |= set() if found.good else {name}
             yield found
         for view in self._pipeline.views.values():
             if not broken & set(self._pipeline.needed(view)):
-                found = _finding(f"view {view.name}", partial(self._look_at_view, view))
+                found = _finding(f"view {view.name}", partial(self._check_view, view))
                 broken |= set() if found.good else {view.name}
                 yield found
         for sink in self._pipeline.sinks.values():
             if not broken & {*sink.inputs, *self._pipeline.needed(sink)}:
-                yield _finding(f"sink {sink.name}", partial(self._look_at_sink, sink))
+                yield _finding(f"sink {sink.name}", partial(self._check_sink, sink))
 
-    def _look_at_cluster(self) -> str:
+    def _check_cluster(self) -> str:
         cluster = Cluster(self._bootstrap, Security.of(self._pipeline.client))
         try:
             self._topics = cluster.topics()
@@ -69,45 +77,45 @@ class Checker:
             cluster.close()
         return f"{brokers} broker{'' if brokers == 1 else 's'}"
 
-    def _look_at_source(self, name: str) -> str:
+    def _check_source(self, name: str) -> str:
         source = self._pipeline.sources[name]
         columns = _columns(self._builder.rows(source))
         if self._topics is None:
             return columns
         return f"{partitions_of(source, self._bootstrap)} partitions of {source.topic}; {columns}"
 
-    def _look_at_view(self, view: View) -> str:
+    def _check_view(self, view: View) -> str:
         return _columns(self._builder.result(view))
 
-    def _look_at_sink(self, sink: Sink) -> str:
+    def _check_sink(self, sink: Sink) -> str:
         query = self._builder.of_sink(sink)
         _check_streaming(self._spark, query)
         target = sink.target
         if isinstance(target, Topic):
-            return self._look_at_topic(target, query)
+            return self._check_topic(target, query)
         if isinstance(target, Delta):
-            return look_at_delta(query.options, query.frame.schema)
+            return _check_delta(query.options, query.frame.schema)
         if isinstance(target, Iceberg):
-            return look_at_iceberg(query.options, query.frame.schema)
+            return _check_iceberg(query.options, query.frame.schema)
         if isinstance(target, Parquet) and target.directory is not None:
-            found = look_at_directory(target.directory)
+            found = _check_writable(target.directory)
             check_directory(target.directory, self._state.checkpoint(query.name))
             return found
         return target.label
 
-    def _look_at_topic(self, topic: Topic, query: Query) -> str:
+    def _check_topic(self, topic: Topic, query: Query) -> str:
         check_schema(query.frame.schema, SinkOptions.of(query.options))
         read = ",".join(self._pipeline.sources[each].topic for each in query.sources)
         if topic.name in [name.strip() for name in read.split(",")]:
             raise PipelineError(f"it reads topic {topic.name} and writes to it: that would never end")
         if self._topics is None:
             return f"topic {topic.name}"
-        return f"topic {topic.name} {'is there' if topic.name in self._topics else 'will be created'}"
+        return f"topic {topic.name} {'exists' if topic.name in self._topics else _WILL}"
 
 
-def _finding(what: str, look: Callable[[], str]) -> Finding:
+def _finding(what: str, check: Callable[[], str]) -> Finding:
     try:
-        return Finding(what=what, good=True, says=look())
+        return Finding(what=what, good=True, says=check())
     except (SparkError, ClientError, OSError) as error:
         return Finding(what=what, good=False, says=" ".join(in_words(error).split()))
 
@@ -118,8 +126,8 @@ def _columns(frame: Any) -> str:
 
 
 def _check_streaming(spark: "SparkSession", query: Query) -> None:
-    """PipelineError if Spark would refuse to start it: an aggregation without a watermark, say."""
-    jvm = spark.sparkContext._jvm  # noqa: SLF001  Spark asks itself only when the query starts
+    """Raise PipelineError if Spark would refuse to start it: an aggregation without a watermark, say."""
+    jvm = spark.sparkContext._jvm  # noqa: SLF001  Spark has no public call for this
     catalyst = jvm.org.apache.spark.sql.catalyst  # type: ignore[union-attr]
     modes = {"append": "Append", "update": "Update", "complete": "Complete"}
     mode = getattr(catalyst.streaming.InternalOutputModes, f"{modes[query.mode]}$")
@@ -128,3 +136,47 @@ def _check_streaming(spark: "SparkSession", query: Query) -> None:
         catalyst.analysis.UnsupportedOperationChecker.checkForStreaming(plan, getattr(mode, "MODULE$"))
     except Exception as error:
         raise PipelineError(in_words(error)) from error
+
+
+def _check_writable(path: Path) -> str:
+    """Return the state of a directory; OSError if files cannot be written to it."""
+    existing = path
+    while not existing.exists():
+        existing = existing.parent
+    if not existing.is_dir():
+        raise NotADirectoryError(f"{existing} is not a directory")
+    if not os.access(existing, os.W_OK | os.X_OK):
+        raise PermissionError(f"{existing} is not writable")
+    return f"directory {path} {'exists' if path.exists() else _WILL}"
+
+
+def _check_delta(given: Mapping[str, str], schema: "StructType") -> str:
+    """Return the state of a Delta table; SparkError if rows of this schema cannot be written to it."""
+    deltalake = needed("deltalake", "a Delta table")
+    from headrace.spark.tables.delta_table import open_table  # noqa: PLC0415
+
+    options = DeltaOptions.of(given)
+    if "://" not in options.path:
+        _check_writable(Path(options.path))
+    if deltalake.DeltaTable.is_deltatable(options.path, dict(options.storage)):
+        open_table(options, schema)
+        return f"Delta table {options.path} {_EXISTS}"
+    check_partitioning(options.partition_by, storable(schema))
+    return f"Delta table {options.path} {_WILL}"
+
+
+def _check_iceberg(given: Mapping[str, str], schema: "StructType") -> str:
+    """Return the state of an Iceberg table; SparkError if rows of this schema cannot be written to it."""
+    catalogs = needed("pyiceberg.catalog", "an Iceberg table")
+    from headrace.spark.tables.iceberg_table import open_table  # noqa: PLC0415
+
+    options = IcebergOptions.of(given)
+    try:
+        exists = catalogs.load_catalog(options.catalog_name, **options.catalog).table_exists(options.table)
+    except Exception as error:  # catalogs are plugins with their own exceptions
+        raise PipelineError(f"the catalog of {options.table} cannot be reached: {error}") from error
+    if exists:
+        open_table(options, schema)
+        return f"Iceberg table {options.table} {_EXISTS}"
+    storable(schema)
+    return f"Iceberg table {options.table} {_WILL}"

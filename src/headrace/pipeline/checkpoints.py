@@ -1,4 +1,4 @@
-"""What Spark has written down of a query: how far it is, and which batches its files are from."""
+"""The checkpoints of Spark queries: their last batches and offsets."""
 
 import json
 from collections.abc import Iterable, Mapping
@@ -6,29 +6,26 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from headrace.pipeline.errors import PipelineError
 from headrace.protocol.ids import TopicPartition
 from headrace.spark.offsets import Offsets
 from headrace.spark.position import Position
 
-_OFFSETS_LINE: Final = 2  # after the version, and what Spark says of itself; a line for each source
+_OFFSETS_LINE: Final = 2  # after the version and metadata of Spark; one line for each source
 _NONE: Final = "-"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Checkpoint:
-    """Where a query goes on."""
+    """Where a query continues."""
 
-    batch: int = -1  # the last that is done
-    offsets: Mapping[TopicPartition, int] = field(
-        default_factory=dict
-    )  # up to which it has read, for all sources
-    unfinished: bool = False  # another batch was begun: it is done again
+    batch: int = -1  # the last one that is finished
+    offsets: Mapping[TopicPartition, int] = field(default_factory=dict)  # next offsets, of all sources
+    unfinished: bool = False  # whether another batch was started, which will be repeated
 
 
 def read_checkpoint(path: Path) -> Checkpoint | None:
-    """What is in the checkpoint of a query; None if it has not begun a batch."""
-    begun, done = _numbers(path / "offsets"), _numbers(path / "commits")
+    """Return the checkpoint of a query; None if it has not started a batch."""
+    begun, done = batch_numbers(path / "offsets"), batch_numbers(path / "commits")
     if not begun:
         return None
     if not done:
@@ -41,22 +38,8 @@ def read_checkpoint(path: Path) -> Checkpoint | None:
     )
 
 
-def check_files(directory: Path, checkpoint: Path) -> None:
-    """PipelineError if files are there of a query whose checkpoint is gone.
-
-    Spark keeps a list of the batches that Parquet files are from, by number. A query that begins anew counts
-    from 0: it would take its first batches for written, and leave them out.
-    """
-    batches = _numbers(directory / "_spark_metadata")
-    if batches and read_checkpoint(checkpoint) is None:
-        raise PipelineError(
-            f"{directory} has files of batches 0 to {max(batches)} of a query that was forgotten, and Spark "
-            "would leave out new batches of these numbers: move the directory away, or write to another one"
-        )
-
-
-def _numbers(directory: Path) -> list[int]:
-    """The batches that have a file; a list of Spark's may be compacted, every so often, into one."""
+def batch_numbers(directory: Path) -> list[int]:
+    """Return the batches that have a file in a log directory of Spark, which may be compacted."""
     if not directory.is_dir():
         return []
     names = (each.name.removesuffix(".compact") for each in directory.iterdir())
@@ -64,10 +47,10 @@ def _numbers(directory: Path) -> list[int]:
 
 
 def _positions(path: Path) -> list[Position]:
-    """What a batch's file says of each source."""
+    """Return the positions of all sources in the offsets file of a batch."""
     try:
         lines = path.read_text().splitlines()[_OFFSETS_LINE:]
-    except FileNotFoundError:  # Spark removes old ones
+    except FileNotFoundError:  # Spark removes old files
         return []
     values = (json.loads(line) for line in lines if line.strip() not in {"", _NONE})
     return [
@@ -78,4 +61,4 @@ def _positions(path: Path) -> list[Position]:
 
 
 def _together(offsets: Iterable[Offsets]) -> dict[TopicPartition, int]:
-    return {place: offset for each in offsets for place, offset in each.items()}
+    return {partition: offset for each in offsets for partition, offset in each.items()}

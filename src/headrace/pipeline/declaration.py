@@ -1,4 +1,4 @@
-"""What a pipeline is made of: sources, views and sinks, by name. Nothing here runs, or knows Spark."""
+"""The declarations of a pipeline: sources, views and sinks. Nothing here runs or imports Spark."""
 
 import inspect
 import re
@@ -23,28 +23,28 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 class BadRows(StrEnum):
-    """What becomes of rows that cannot be decoded."""
+    """What happens to records that cannot be decoded."""
 
-    DEAD_LETTER = "dead-letter"  # to a topic of their own, with the reason
+    DEAD_LETTER = "dead-letter"  # they are written to another topic, with the reason
     DROP = "drop"
     FAIL = "fail"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Source:
-    """A topic, or several, and how its records become columns."""
+    """A topic, or several, and the decoder of its records."""
 
     name: str
     topic: str  # several: separated by commas
     decode: Decoder | Unsettled
-    key: Decoder | Unsettled | None  # None: keys are bytes, in `_record`
+    key: Decoder | Unsettled | None  # None: keys are not decoded
     bad_rows: BadRows
-    dead_letters: str  # the topic for rows that cannot be decoded
+    dead_letters: str  # the topic of records that cannot be decoded
     starting: str
     options: Mapping[str, str]
 
     def reading(self, bootstrap: str, since_ms: int | None = None) -> dict[str, str]:
-        """Its options for format("headrace"); `since_ms`: records from then on, not from `starting`."""
+        """Return the options for format("headrace"); `since_ms` replaces `starting`."""
         found = {
             "kafka.bootstrap.servers": bootstrap,
             "includeHeaders": "true",
@@ -64,7 +64,7 @@ class Source:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class View:
-    """A step between: a function of sources and other views, used by name."""
+    """A named function of sources and other views."""
 
     name: str
     function: Transformation
@@ -73,7 +73,7 @@ class View:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sink:
-    """Where the result of a function goes: one query of Spark's."""
+    """A function and the target of its result: one Spark query."""
 
     name: str
     function: Transformation
@@ -85,12 +85,12 @@ class Sink:
 
 @dataclass(slots=True)
 class Pipeline:
-    """Sources, views and sinks that belong together. Its name is that of its state and of its groups."""
+    """Sources, views and sinks. The pipeline's name is part of those of its state and consumer groups."""
 
     name: str
     bootstrap: str | None = None
     settings: Mapping[str, str] = field(default_factory=dict)  # of Spark
-    # Of clients of the cluster, in librdkafka's names: {"security.protocol": "SASL_SSL", ...}
+    # Of Kafka clients, by librdkafka's names: {"security.protocol": "SASL_SSL", ...}
     client: Mapping[str, str] = field(default_factory=dict, repr=False)
     sources: dict[str, Source] = field(default_factory=dict)
     views: dict[str, View] = field(default_factory=dict)
@@ -111,10 +111,10 @@ class Pipeline:
         starting: str = "earliest",
         options: Mapping[str, str] | None = None,
     ) -> Source:
-        """Read `topic`; functions with an argument `name` get it as a DataFrame.
+        """Declare a source; functions with an argument `name` get it as a DataFrame.
 
-        `decode` makes columns of values, and `key` makes the column `_key` of keys.
-        `options` are those of format("headrace"); `starting` counts for the first run alone.
+        `decode` decodes values to columns, and `key` decodes keys to the column `_key`. `options` are those
+        of format("headrace"); `starting` is for the first run only.
         """
         self._check_new(name)
         try:
@@ -134,7 +134,7 @@ class Pipeline:
         return self.sources[name]
 
     def view(self, function: Function) -> Function:
-        """Name a step between: other functions may have an argument of this function's name."""
+        """Declare a view; functions with an argument of this function's name get its result."""
         name = function.__name__
         self._check_new(name)
         self.views[name] = View(name=name, function=function, inputs=_arguments(function))
@@ -143,13 +143,13 @@ class Pipeline:
     def sink(
         self, target: Target, *, mode: str = "append", every: str | None = None
     ) -> Callable[[Function], Function]:
-        """Write what the function returns to `target`, `every` so often ("5 seconds")."""
+        """Write the result of the function to `target`; `every` is the interval ("5 seconds")."""
         if mode not in _MODES:
             raise PipelineError(f"a sink's mode is one of {', '.join(_MODES)}, not {mode!r}")
         if mode not in target.modes:
             raise PipelineError(
-                f"{target.label} takes mode {' or '.join(target.modes)}, not {mode}: rows that change belong "
-                "into a topic, or use append with a watermark"
+                f"{target.label} supports mode {' or '.join(target.modes)}, not {mode}: write rows that "
+                "change to a topic, or use append with a watermark"
             )
 
         def declare(function: Function) -> Function:
@@ -169,21 +169,21 @@ class Pipeline:
 
     @property
     def client_options(self) -> dict[str, str]:
-        """The settings of clients as options of format("headrace")."""
+        """The client settings as options of format("headrace")."""
         return {f"kafka.{name}": value for name, value in self.client.items()}
 
     def query_name(self, sink: str) -> str:
-        """What the sink's query is called, and the consumer group that shows how far it is."""
+        """Return the name of a sink's query, which is also that of its consumer group."""
         return f"{self.name}.{sink}"
 
     def dead_letters_name(self, source: str) -> str:
-        """The same of the query that takes the source's bad rows away."""
+        """Return the name of the query that writes a source's dead letters."""
         return self.query_name(f"{source}.dead-letters")
 
     def check(self) -> None:
-        """PipelineError unless every argument of every function names something, without going in circles."""
+        """Raise PipelineError if an argument of a function is unknown, or views depend on each other."""
         if not self.sinks:
-            raise PipelineError(f"pipeline {self.name} has no sink: nothing would happen")
+            raise PipelineError(f"pipeline {self.name} has no sink, and so nothing to run")
         for step in self.sinks.values():
             for _ in self.needed(step):
                 pass
@@ -198,22 +198,24 @@ class Pipeline:
                 if other != sink.name:
                     raise PipelineError(
                         f"sinks {other} and {sink.name} both write {sink.target.label}, and Spark would "
-                        "leave out batches of one of them: give each a directory of its own"
+                        "skip batches of one of them: give each its own directory"
                     )
 
     def needed(self, step: Sink | View, path: tuple[str, ...] = ()) -> Iterator[str]:
-        """The names of the sources that a step depends on, directly or through views."""
+        """Yield the names of the sources that a step depends on, directly or through views."""
         if step.name in path:
-            raise PipelineError(f"views go in circles: {' -> '.join([*path, step.name])}")
+            raise PipelineError(f"views depend on each other: {' -> '.join([*path, step.name])}")
         if not step.inputs:
-            raise PipelineError(f"{step.name}() has no argument: name the source that it works on")
+            raise PipelineError(
+                f"{step.name}() has no argument: its arguments name the sources that it reads"
+            )
         for name in step.inputs:
             if name in self.sources:
                 yield name
             elif name in self.views:
                 yield from self.needed(self.views[name], (*path, step.name))
             else:
-                known = ", ".join([*self.sources, *self.views]) or "none so far"
+                known = ", ".join([*self.sources, *self.views]) or "none"
                 raise PipelineError(f"{step.name}({name}): there is no source or view {name!r}, only {known}")
 
     def _check_new(self, name: str) -> None:
@@ -224,7 +226,7 @@ class Pipeline:
 
 def check_name(what: str, name: str) -> None:
     if not _NAME.fullmatch(name):
-        raise PipelineError(f"{name!r} cannot be the name of {what}: use letters, digits, - and _")
+        raise PipelineError(f"{name!r} is not a valid name of {what}: use letters, digits, - and _")
 
 
 def _arguments(function: Callable[..., Any]) -> tuple[str, ...]:

@@ -1,8 +1,6 @@
-"""From a record's bytes to columns: a declared format, and for every row that is not of it, the reason."""
+"""Decoders: the format of a record's bytes, the columns, and the reason for every row that does not fit."""
 
-import json
 from dataclasses import dataclass, field
-from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, cast, runtime_checkable
 
@@ -17,19 +15,19 @@ _CORRUPT: Final = "_corrupt"
 
 
 class Decoded(NamedTuple):
-    """What becomes of the column `value`: columns by name, and a reason where it cannot be decoded."""
+    """The columns by name, and the reason for each row that cannot be decoded."""
 
     columns: "Mapping[str, Column]"
     reason: "Column"
-    staged: "Mapping[str, Column]" = MappingProxyType({})  # what those use, to be worked out once, before
+    staged: "Mapping[str, Column]" = MappingProxyType({})  # columns that these use, evaluated first
 
 
 class Decoder(Protocol):
-    """Knows a format."""
+    """A format."""
 
     @property
     def label(self) -> str:
-        """As people are told."""
+        """The format, in messages."""
         ...
 
     def decode(self, value: "Column") -> Decoded: ...
@@ -37,30 +35,30 @@ class Decoder(Protocol):
 
 @runtime_checkable
 class Framed(Protocol):
-    """A decoder that headers may tell something."""
+    """A decoder that reads headers."""
 
     def framed(self, data: "Column", headers: "Column") -> "Column":
-        """What it decodes, of a record's data and headers."""
+        """Return what to decode, made of a record's data and headers."""
         ...
 
 
 @runtime_checkable
 class Unsettled(Protocol):
-    """Has to look something up before it knows a format: what it finds counts for one run."""
+    """A decoder that has to look up its format at the start of a run."""
 
     def settled(self, topic: str, part: str) -> Decoder:
-        """What decodes the topic's values or keys; PipelineError if that cannot be found out."""
+        """Return the decoder of the topic's values or keys; PipelineError if there is none."""
         ...
 
 
 def settle(declared: Decoder | Unsettled, topic: str, part: str = "value") -> Decoder:
-    """The decoder for a run; `part` is "value" or "key"."""
+    """Return the decoder for a run; `part` is "value" or "key"."""
     return declared.settled(topic, part) if isinstance(declared, Unsettled) else declared
 
 
 @dataclass(frozen=True, slots=True)
 class Raw:
-    """Bytes as they are, in the column `value`: nothing is decoded, so nothing can be wrong."""
+    """The undecoded bytes, in the column `value`."""
 
     label: str = "bytes"
 
@@ -81,7 +79,7 @@ class Text:
 
         text = value.cast("string")
         wrong = value.isNotNull() & ~F.is_valid_utf8(text)
-        return Decoded({"value": text}, F.when(wrong, F.lit("it is no UTF-8")))
+        return Decoded({"value": text}, F.when(wrong, F.lit("it is not UTF-8")))
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,15 +96,17 @@ class Number:
         from pyspark.sql import functions as F  # noqa: N812, PLC0415
 
         if len(_names(f"value {self.kind}")) != 1:
-            raise PipelineError(f"{self.kind!r} is no type of Spark's: bigint, double, decimal(10,2), ...")
+            raise PipelineError(
+                f"{self.kind!r} is not a type of Spark; expected bigint, double, decimal(10,2), ..."
+            )
         number = F.trim(value.cast("string")).try_cast(self.kind)
         wrong = value.isNotNull() & number.isNull()
-        return Decoded({"value": number}, F.when(wrong, F.lit(f"it is no {self.kind}")))
+        return Decoded({"value": number}, F.when(wrong, F.lit(f"it is not a {self.kind}")))
 
 
 @dataclass(frozen=True, slots=True)
 class Json:
-    """A JSON object with the fields of a schema in Spark's words: Json("truck string, at timestamp")."""
+    """A JSON object with the fields of a schema in Spark's DDL: Json("truck string, at timestamp")."""
 
     schema: str
     options: "Mapping[str, str]" = field(default_factory=dict)
@@ -121,11 +121,10 @@ class Json:
         text = value.cast("string")
         options = {**self.options, "mode": "PERMISSIVE", "columnNameOfCorruptRecord": _CORRUPT}
         parsed = F.from_json(text, f"{self.schema}, {_CORRUPT} string", options)
-        wrong = value.isNotNull() & (parsed.isNull() | parsed[_CORRUPT].isNotNull())
-        why = F.when(F.try_parse_json(text).isNull(), "it is no JSON").otherwise(
-            f"it is JSON, and does not fit {self.schema}"
+        why = F.when(F.try_parse_json(text).isNull(), "it is not JSON").otherwise(
+            f"it is JSON, but does not fit {self.schema}"
         )
-        return Decoded({name: parsed[name] for name in _fields(self.schema)}, F.when(wrong, why))
+        return _decoded(value, parsed, self.schema, why)
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,14 +143,12 @@ class Csv:
 
         options = {**self.options, "mode": "PERMISSIVE", "columnNameOfCorruptRecord": _CORRUPT}
         parsed = F.from_csv(value.cast("string"), F.lit(f"{self.schema}, {_CORRUPT} string"), options)
-        wrong = value.isNotNull() & (parsed.isNull() | parsed[_CORRUPT].isNotNull())
-        reason = F.when(wrong, F.lit(f"it is no line of {self.schema}"))
-        return Decoded({name: parsed[name] for name in _fields(self.schema)}, reason)
+        return _decoded(value, parsed, self.schema, F.lit(f"it does not fit {self.schema}"))
 
 
 @dataclass(frozen=True, slots=True)
 class Avro:
-    """A record of the schema in a file, bare, as Avro("truck.avsc"): no container, no registry's id."""
+    """A record of the schema in a file, Avro("truck.avsc"), without a container or a schema id."""
 
     path: str
 
@@ -160,26 +157,27 @@ class Avro:
         return f"Avro ({self.path})"
 
     def decode(self, value: "Column") -> Decoded:
-        from headrace.pipeline.avro import decoder  # noqa: PLC0415
+        from headrace.pipeline.registry.decoder import decode_bare_avro  # noqa: PLC0415  slow to import
 
-        try:
-            schema = json.loads(Path(self.path).read_text())
-        except (OSError, json.JSONDecodeError) as error:
-            raise PipelineError(f"{self.path} is no Avro schema: {error}") from error
-        function, names = decoder(schema)
-        found = function(value)
-        return Decoded({name: found["row"][name] for name in names}, found["reason"])
+        return decode_bare_avro(self.path, value)
+
+
+def _decoded(value: "Column", parsed: "Column", schema: str, reason: "Column") -> Decoded:
+    from pyspark.sql import functions as F  # noqa: N812, PLC0415
+
+    wrong = value.isNotNull() & (parsed.isNull() | parsed[_CORRUPT].isNotNull())
+    return Decoded({name: parsed[name] for name in _fields(schema)}, F.when(wrong, reason))
 
 
 def _fields(schema: str) -> list[str]:
     found = _names(schema)
     if not found:
-        raise PipelineError(f"{schema!r} is no schema; expected NAME TYPE, NAME TYPE, ...")
+        raise PipelineError(f"{schema!r} is not a schema; expected NAME TYPE, NAME TYPE, ...")
     return found
 
 
 def _names(schema: str) -> list[str]:
-    """The names of the fields; none if it is no schema. Spark is asked, which needs a session."""
+    """Return the names of the fields, none if it is not a schema. Spark parses it, in a session."""
     from pyspark.errors import PySparkException  # noqa: PLC0415
     from pyspark.sql.types import StructType  # noqa: PLC0415
 

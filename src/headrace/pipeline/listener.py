@@ -1,4 +1,4 @@
-"""What Spark says of a pipeline's queries, handed on as progress."""
+"""The progress of a pipeline's queries, from the events of Spark."""
 
 import json
 import logging
@@ -21,45 +21,45 @@ logger = logging.getLogger(__name__)
 
 
 class Listener(StreamingQueryListener):
-    """Tells the observers of one pipeline. Spark calls it from threads of its own, some time later."""
+    """Notifies the observers of one pipeline. Spark calls it from its own threads, with a delay."""
 
     def __init__(self, pipeline: str, observers: Sequence[Observer]) -> None:
         super().__init__()
         self._pipeline = pipeline
         self._observers = observers
-        self._names: dict[str, str] = {}  # of runs
+        self._names: dict[str, str] = {}  # of queries by run id
         self._changed = threading.Condition()
 
     def wait(self, timeout_s: float) -> None:
-        """Return once the end of every query that has begun was told: the last batches were, then, too."""
+        """Wait for the last event of every query, and so for those of the last batches."""
         with self._changed:
             if not self._changed.wait_for(lambda: not self._names, timeout_s):
-                logger.warning("Spark has not told the end of %s", ", ".join(self._names.values()))
+                logger.warning("Spark has not reported the end of %s", ", ".join(self._names.values()))
 
-    def onQueryStarted(self, event: QueryStartedEvent) -> None:  # noqa: N802  Spark's name
+    def onQueryStarted(self, event: QueryStartedEvent) -> None:  # noqa: N802
         name = event.name or ""
         if name.startswith(f"{self._pipeline}."):
             with self._changed:
                 self._names[str(event.runId)] = name
-            self._tell(self._event(name, "started"))
+            self._notify(self._event(name, "started"))
 
-    def onQueryProgress(self, event: QueryProgressEvent) -> None:  # noqa: N802  Spark's name
+    def onQueryProgress(self, event: QueryProgressEvent) -> None:  # noqa: N802
         if str(event.progress.runId) in self._names:
-            self._tell(of_batch(self._pipeline, json.loads(event.progress.json)))
+            self._notify(of_batch(self._pipeline, json.loads(event.progress.json)))
 
-    def onQueryIdle(self, event: QueryIdleEvent) -> None:  # noqa: N802  Spark's name
+    def onQueryIdle(self, event: QueryIdleEvent) -> None:  # noqa: N802
         name = self._names.get(str(event.runId))
         if name is not None:
-            self._tell(self._event(name, "idle"))
+            self._notify(self._event(name, "idle"))
 
-    def onQueryTerminated(self, event: QueryTerminatedEvent) -> None:  # noqa: N802  Spark's name
+    def onQueryTerminated(self, event: QueryTerminatedEvent) -> None:  # noqa: N802
         name = self._names.get(str(event.runId))
         if name is None:
             return
         if event.exception:
-            self._tell(self._event(name, "failed", in_words(RuntimeError(event.exception))))
+            self._notify(self._event(name, "failed", in_words(RuntimeError(event.exception))))
         else:
-            self._tell(self._event(name, "ended"))
+            self._notify(self._event(name, "ended"))
         with self._changed:
             del self._names[str(event.runId)]
             self._changed.notify_all()
@@ -68,9 +68,9 @@ class Listener(StreamingQueryListener):
         now_ms = time.time_ns() // 1_000_000
         return Progress(pipeline=self._pipeline, query=name, event=event, at_ms=now_ms, error=error)
 
-    def _tell(self, progress: Progress) -> None:
+    def _notify(self, progress: Progress) -> None:
         for observer in self._observers:
             try:
                 observer(progress)
             except Exception as error:  # noqa: BLE001  who looks on must not end a query
-                logger.warning("%s: progress was not passed on: %s", progress.query, error)
+                logger.warning("%s: an observer failed: %s", progress.query, error)

@@ -1,4 +1,4 @@
-"""A pipeline out of a Python file."""
+"""The pipeline of a Python file."""
 
 import importlib.util
 import sys
@@ -9,20 +9,20 @@ from headrace.pipeline.declaration import Pipeline
 from headrace.pipeline.errors import PipelineError
 
 MODULE: Final = "headrace_pipeline_"
-"""What the modules of such files are called, before their own name."""
+"""The prefix of the module names of such files."""
 
 
 def load(path: Path) -> Pipeline:
-    """The one Pipeline that the file makes; PipelineError if there is none, or if the file fails."""
+    """Return the one Pipeline of the file; PipelineError if there is none, or if the file fails."""
     if not path.is_file():
-        raise PipelineError(f"there is no file {path}: `headrace pipeline init {path.stem}` makes one")
-    # A name of its own: a pipeline called `numbers` is not to stand in for Python's module.
+        raise PipelineError(f"there is no file {path}: `headrace pipeline init {path.stem}` creates one")
+    # With the prefix, a pipeline called `numbers` does not replace the module of Python.
     spec = importlib.util.spec_from_file_location(f"{MODULE}{path.stem.replace('-', '_')}", path)
     if spec is None or spec.loader is None:
-        raise PipelineError(f"{path} is no Python file")
+        raise PipelineError(f"{path} is not a Python file")
     module = importlib.util.module_from_spec(spec)
     sys.modules[spec.name] = module
-    sys.path.append(str(path.parent.absolute()))  # what lies beside it can be imported
+    sys.path.append(str(path.parent.absolute()))  # modules beside the file can be imported
     try:
         spec.loader.exec_module(module)
     except PipelineError:
@@ -32,7 +32,7 @@ def load(path: Path) -> Pipeline:
     found = {id(each): each for each in vars(module).values() if isinstance(each, Pipeline)}
     if len(found) != 1:
         raise PipelineError(
-            f"{path} makes {len(found) or 'no'} pipeline{'s' if found else ''}; expected one: "
+            f"{path} has {len(found) or 'no'} pipeline{'s' if found else ''}; expected one: "
             f'pipeline = Pipeline("{path.stem}")'
         )
     pipeline = next(iter(found.values()))

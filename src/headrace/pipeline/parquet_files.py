@@ -1,33 +1,38 @@
-"""A directory of Parquet files belongs to one query: Spark tells the batches of two apart by number alone.
+"""The ownership of a directory of Parquet files: only one query can write to it.
 
-Spark keeps a list of the batches that a directory's files are from. A second query would take its own batches
-of these numbers for written, and leave them out without a word. A file with a token, the same in the query's
-checkpoint and in the directory, says whose the directory is.
+Spark keeps a list of the batches in a directory by number. A second query would skip its own batches of the
+same numbers without an error. A file with a token, in the query's checkpoint and in the directory, names the
+owner.
 """
 
 import secrets
 from pathlib import Path
 from typing import Final
 
-from headrace.pipeline.checkpoints import check_files
+from headrace.pipeline.checkpoints import batch_numbers, read_checkpoint
 from headrace.pipeline.errors import PipelineError
 
-OWNER: Final = "_headrace_query"  # Spark and others do not read files whose names begin like that
+OWNER: Final = "_headrace_query"  # readers skip files whose names begin with an underscore
 
 
 def check_directory(directory: Path, checkpoint: Path) -> None:
     """Raise PipelineError if the query with that checkpoint must not write to the directory."""
-    check_files(directory, checkpoint)
+    batches = batch_numbers(directory / "_spark_metadata")
+    if batches and read_checkpoint(checkpoint) is None:
+        raise PipelineError(
+            f"{directory} has files of batches 0 to {max(batches)} of a query without a checkpoint, and "
+            "Spark would skip new batches of these numbers: move the directory away, or write to another one"
+        )
     owner = _read(directory / OWNER)
     if owner and owner != _read(checkpoint / OWNER):
         raise PipelineError(
-            f"{directory} belongs to another query, and Spark would leave out batches of one of the two: "
-            f"write to another directory, or remove {directory / OWNER} if that query is gone for good"
+            f"{directory} belongs to another query, and Spark would skip batches of one of the two: "
+            f"write to another directory, or remove {directory / OWNER} if that query will not run again"
         )
 
 
 def claim_directory(directory: Path, checkpoint: Path) -> None:
-    """Make the query the only one that may write to the directory; PipelineError if it must not."""
+    """Make the query the owner of the directory; PipelineError if another one is."""
     check_directory(directory, checkpoint)
     _put_if_absent(checkpoint / OWNER, secrets.token_hex(16))
     _put_if_absent(directory / OWNER, _read(checkpoint / OWNER))
@@ -35,7 +40,7 @@ def claim_directory(directory: Path, checkpoint: Path) -> None:
 
 
 def _put_if_absent(path: Path, text: str) -> None:
-    """Make a file that has its text from the first moment on; one that is there stays as it is."""
+    """Create a file with its content atomically; an existing one is not changed."""
     path.parent.mkdir(parents=True, exist_ok=True)
     beside = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
     beside.write_text(text)

@@ -1,4 +1,4 @@
-"""Paths as people give them to pipelines: of a directory on this machine, or the URL of storage elsewhere."""
+"""Paths of sinks and state: local directories, or URLs of other storage."""
 
 import re
 from pathlib import Path
@@ -10,7 +10,7 @@ _URL: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):(/.*)")
 
 
 def local_path(text: str) -> Path | None:
-    """The path on this machine, also of a file: URL; None if `text` is the URL of storage elsewhere."""
+    """Return the local path, also of a file: URL; None for a URL of other storage."""
     found = _URL.fullmatch(text)
     if found is None:
         if text.lower().startswith("file:"):
@@ -32,20 +32,20 @@ def local_path(text: str) -> Path | None:
 
 
 def local_directory(text: str, what: str) -> Path:
-    """The directory on this machine; PipelineError if it is the URL of storage elsewhere."""
+    """Return the local directory; PipelineError for a URL of other storage."""
     found = _URL.fullmatch(text)
     path = None if found is not None and found[1].lower() != "file" else local_path(text)
     if path is None:
         raise PipelineError(
-            f"{what} cannot be kept at {text}: it has to be a directory of this machine's file system, which "
-            "may be on storage that is mounted here"
+            f"{what} cannot be stored at {text}: it has to be a directory of this machine's file system, "
+            "which may be mounted storage"
         )
     return path
 
 
 def spark_url(path: Path) -> str:
-    """How Spark is told of a path on this machine, whatever its default file system (fs.defaultFS) is.
+    """Return the URL of a local path, for any default file system of Spark (fs.defaultFS).
 
-    Hadoop takes URLs as they are: what is escaped in it stays so.
+    Hadoop does not unescape URLs, so the path is not escaped.
     """
     return f"file://{path}"

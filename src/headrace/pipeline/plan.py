@@ -1,13 +1,12 @@
-"""What a pipeline is about to do: from its declarations, the cluster and its checkpoints, without Spark."""
+"""The plan of a pipeline: what a run would do, by its declarations, the cluster and the checkpoints."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 
 from headrace.pipeline.checkpoints import Checkpoint, read_checkpoint
 from headrace.pipeline.declaration import DEAD_LETTERS_EVERY, Pipeline, Sink, Source
 from headrace.pipeline.decoders import settle
-from headrace.pipeline.initial_offsets import kept_position
+from headrace.pipeline.initial_offsets import stored_position
 from headrace.pipeline.state import State
 from headrace.pipeline.targets import Delta, Parquet
 from headrace.pipeline.topics import NewTopic, missing_topics
@@ -19,7 +18,7 @@ from headrace.spark.planning import Planner
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourcePlan:
-    """What is read, and how it becomes columns."""
+    """The topics that are read, and how they are decoded."""
 
     name: str
     topics: list[str]
@@ -33,7 +32,7 @@ class SourcePlan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueryPlan:
-    """A query of Spark's: what it reads, where it goes, and where it begins or goes on."""
+    """A Spark query: what it reads, its target, and how far it is."""
 
     name: str
     inputs: list[str]
@@ -41,8 +40,8 @@ class QueryPlan:
     mode: str
     every: str
     checkpoint: str
-    last_batch: int | None  # None: it has not run yet
-    repeats: bool  # a batch that was begun and not finished
+    last_batch: int | None  # None: the query has not run yet
+    repeats: bool  # whether a batch was started and not finished
     lag: int
     lags: Mapping[str, int] = field(default_factory=dict)  # by partition: "orders-0"
     creates: str | None = None
@@ -50,24 +49,21 @@ class QueryPlan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """All of it."""
-
     pipeline: str
     bootstrap: str
     state: str
     since_ms: int | None
     sources: list[SourcePlan]
-    views: dict[str, list[str]]  # and what each is made of
+    views: dict[str, list[str]]  # with their arguments
     queries: list[QueryPlan]
     new_topics: list[NewTopic]
 
 
 def plan(pipeline: Pipeline, bootstrap: str, state: State) -> Plan:
-    """The plan; NoSuchTopic if what is to be read is not there."""
-    ends: dict[str, Ends] = {
-        name: _ends(source, bootstrap, state) for name, source in pipeline.sources.items()
-    }
+    """Return the plan; NoSuchTopic if the topic of a source does not exist."""
+    ends = {name: _ends(source, bootstrap, state) for name, source in pipeline.sources.items()}
     new = missing_topics(pipeline, bootstrap)
+    dead_letters = [each for each in pipeline.sources.values() if each.has_dead_letters]
     return Plan(
         pipeline=pipeline.name,
         bootstrap=bootstrap,
@@ -76,12 +72,8 @@ def plan(pipeline: Pipeline, bootstrap: str, state: State) -> Plan:
         sources=[_source(source, ends[name]) for name, source in pipeline.sources.items()],
         views={view.name: list(view.inputs) for view in pipeline.views.values()},
         queries=[
-            *(_of_sink(pipeline, sink, ends, state) for sink in pipeline.sinks.values()),
-            *(
-                _of_dead_letters(pipeline, each, ends, state)
-                for each in pipeline.sources.values()
-                if each.has_dead_letters
-            ),
+            *(_of_sink(pipeline, each, ends, state) for each in pipeline.sinks.values()),
+            *(_of_dead_letters(pipeline, each, ends[each.name], state) for each in dead_letters),
         ],
         new_topics=new,
     )
@@ -89,14 +81,14 @@ def plan(pipeline: Pipeline, bootstrap: str, state: State) -> Plan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ends:
-    """Where the logs of a source begin and end, and where a query that is new to it begins."""
+    """The first and last offsets of a source's partitions, and the offsets where a new query starts."""
 
     earliest: Offsets
     latest: Offsets
     starting: Offsets
 
-    def behind(self, checkpoint: Checkpoint | None) -> dict[TopicPartition, int]:
-        """How many records of each partition a query has still to read."""
+    def lags(self, checkpoint: Checkpoint | None) -> dict[TopicPartition, int]:
+        """Return the number of records of each partition that a query has not read yet."""
         has_begun = checkpoint is not None and (checkpoint.batch >= 0 or checkpoint.offsets)
         since = checkpoint.offsets if checkpoint is not None and has_begun else self.starting
         return {
@@ -110,7 +102,7 @@ def _ends(source: Source, bootstrap: str, state: State) -> Ends:
     planner = Planner(SourceOptions.of(options, streaming=True))
     try:
         partitions = planner.partitions()
-        initial = kept_position(state, source.name, options) or planner.initial()
+        initial = stored_position(state, source.name, options) or planner.initial()
         return Ends(
             earliest=planner.earliest(partitions), latest=planner.latest(partitions), starting=initial.offsets
         )
@@ -119,69 +111,62 @@ def _ends(source: Source, bootstrap: str, state: State) -> Ends:
 
 
 def _source(source: Source, ends: Ends) -> SourcePlan:
+    decode = settle(source.decode, source.topic).label
+    if source.key is not None:
+        decode = f"{decode}, keys as {settle(source.key, source.topic, 'key').label}"
     return SourcePlan(
         name=source.name,
         topics=sorted({partition.topic for partition in ends.latest}),
         partitions=len(ends.latest),
         records=sum(end - ends.earliest[partition] for partition, end in ends.latest.items()),
-        decode=_label(source),
+        decode=decode,
         bad_rows=str(source.bad_rows),
         dead_letters=source.dead_letters if source.has_dead_letters else None,
         starting=source.starting,
     )
 
 
-def _label(source: Source) -> str:
-    """How records become columns; PipelineError if what says so cannot be found."""
-    value = settle(source.decode, source.topic).label
-    return (
-        value if source.key is None else f"{value}, keys as {settle(source.key, source.topic, 'key').label}"
-    )
-
-
 def _of_sink(pipeline: Pipeline, sink: Sink, ends: Mapping[str, Ends], state: State) -> QueryPlan:
-    name = pipeline.query_name(sink.name)
     return _query(
-        name,
-        state.checkpoint(name),
+        pipeline.query_name(sink.name),
+        state,
         [ends[each] for each in dict.fromkeys(pipeline.needed(sink))],
         inputs=list(sink.inputs),
         target=sink.target.label,
         mode=sink.mode,
         every=sink.every,
-        creates=_new_place(sink),
+        creates=_new_directory(sink),
     )
 
 
-def _of_dead_letters(pipeline: Pipeline, source: Source, ends: Mapping[str, Ends], state: State) -> QueryPlan:
-    name = pipeline.dead_letters_name(source.name)
+def _of_dead_letters(pipeline: Pipeline, source: Source, ends: Ends, state: State) -> QueryPlan:
     return _query(
-        name,
-        state.checkpoint(name),
-        [ends[source.name]],
+        pipeline.dead_letters_name(source.name),
+        state,
+        [ends],
         inputs=[source.name],
         target=f"topic {source.dead_letters}",
         mode="append",
         every=DEAD_LETTERS_EVERY,
-        creates=None,
     )
 
 
 def _query(
     name: str,
-    path: Path,
+    state: State,
     sources: Iterable[Ends],
     *,
     inputs: list[str],
     target: str,
     mode: str,
     every: str,
-    creates: str | None,
+    creates: str | None = None,
 ) -> QueryPlan:
+    path = state.checkpoint(name)
     checkpoint = read_checkpoint(path)
     lags: dict[TopicPartition, int] = {}
     for each in sources:
-        lags |= each.behind(checkpoint)
+        lags |= each.lags(checkpoint)
     return QueryPlan(
         name=name,
         inputs=inputs,
@@ -197,8 +182,8 @@ def _query(
     )
 
 
-def _new_place(sink: Sink) -> str | None:
-    """The directory or table that will be made, as far as that can be seen from here."""
+def _new_directory(sink: Sink) -> str | None:
+    """Return the local directory or table that a query would create."""
     target = sink.target
     if isinstance(target, Delta | Parquet) and target.directory is not None:
         log = target.directory / ("_delta_log" if isinstance(target, Delta) else "")

@@ -1,4 +1,4 @@
-"""How a query gets on, as Spark tells it after every batch: for the terminal, for groups, and for a topic."""
+"""The progress of queries, as Spark reports it after every batch, and its totals."""
 
 import json
 import math
@@ -11,14 +11,14 @@ from headrace.protocol.ids import TopicPartition
 from headrace.spark.offsets import from_json, to_json
 
 TOPIC: Final = "_headrace_pipelines"
-"""Where progress is kept, by query: for consoles and for history."""
+"""The topic with the history of progress, keyed by query."""
 WRITTEN: Final = "written"
-"""What the count of rows that a batch gives to its sink is called among Spark's observed metrics."""
+"""The name of the observed metric of Spark that counts the rows a batch writes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Progress:
-    """One batch of one query, or its beginning, or its end."""
+    """A batch of a query, or the start or end of the query."""
 
     pipeline: str
     query: str
@@ -50,18 +50,18 @@ class Progress:
 
 
 def of_batch(pipeline: str, progress: Mapping[str, Any], *, event: str = "batch") -> Progress:
-    """From what Spark says of a batch."""
+    """Return the progress of a batch from Spark's JSON."""
     offsets: dict[TopicPartition, int] = {}
     latest: dict[TopicPartition, int] = {}
     for source in progress.get("sources", ()):
         offsets |= _offsets(source.get("endOffset"))
         latest |= _offsets(source.get("latestOffset"))
-    lags = {str(place): max(0, end - offsets.get(place, end)) for place, end in sorted(latest.items())}
+    lags = {str(each): max(0, end - offsets.get(each, end)) for each, end in sorted(latest.items())}
     operators = progress.get("stateOperators", ())
     rows, rows_per_s = progress.get("numInputRows", 0), _number(progress.get("inputRowsPerSecond"))
     took_ms = progress.get("batchDuration") or progress.get("durationMs", {}).get("triggerExecution", 0)
     written = int(_number(progress.get("observedMetrics", {}).get(WRITTEN, {}).get("rows")))
-    # Spark's rate counts from one batch to the next; of a first batch there is only how long it took.
+    # Spark's rate is measured from one batch to the next; a first batch has only its duration.
     span_s = rows / rows_per_s if rows and rows_per_s else took_ms / 1000
     return Progress(
         pipeline=pipeline,
@@ -86,7 +86,7 @@ def of_batch(pipeline: str, progress: Mapping[str, Any], *, event: str = "batch"
 
 
 def _offsets(value: Any) -> dict[TopicPartition, int]:
-    """Spark gives a source's offsets as JSON in a string, or as the object itself."""
+    """Return offsets, which Spark reports as an object, or as JSON in a string."""
     if isinstance(value, str):
         try:
             value = json.loads(value)
@@ -102,8 +102,46 @@ def _milliseconds(text: str) -> int:
 
 
 def _number(value: Any) -> float:
-    """Zero where Spark has none, or one that is not a number."""
+    """Return zero for a number that is missing, NaN or infinite."""
     return float(value) if isinstance(value, int | float) and math.isfinite(value) else 0.0
 
 
 Observer = Callable[[Progress], None]
+
+
+@dataclass(slots=True)
+class Figures:
+    """The totals of one query since it was started, and its last event."""
+
+    query: str
+    event: str = "starting"
+    batches: int = 0  # with rows
+    rows: int = 0
+    written: int = 0
+    at_ms: int = 0
+    error: str = ""
+    last: Progress | None = field(default=None)  # the last batch
+
+    def add(self, progress: Progress) -> None:
+        self.event, self.at_ms = progress.event, progress.at_ms
+        if progress.event == "started":
+            self.batches = self.rows = self.written = 0
+            self.error = ""
+        if progress.event == "failed":
+            self.error = progress.error
+        if progress.event == "batch":
+            self.last = progress
+            self.batches += bool(progress.rows or progress.written)
+            self.rows += progress.rows
+            self.written += progress.written
+
+    @property
+    def is_moving(self) -> bool:
+        """Whether the rates of the last batch are current."""
+        return self.event == "batch" and self.last is not None and self.last.rows > 0
+
+    def worst(self, most: int) -> list[tuple[str, int]]:
+        """Return the partitions with the largest lags, and these lags."""
+        lags = self.last.lags if self.last is not None else {}
+        behind = sorted(lags.items(), key=lambda each: (-each[1], each[0]))
+        return [each for each in behind if each[1] > 0][:most]

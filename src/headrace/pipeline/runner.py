@@ -1,4 +1,4 @@
-"""Running a pipeline: its queries side by side, what they tell, and an end when somebody wants one."""
+"""Runs the queries of a pipeline side by side, until they are stopped or one of them fails."""
 
 import logging
 import sys
@@ -6,34 +6,37 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from pyspark import cloudpickle
+from pyspark.sql import functions as F  # noqa: N812
 
 from headrace.pipeline.builder import Builder, Query
 from headrace.pipeline.declaration import Pipeline, Sink, View
 from headrace.pipeline.errors import PipelineError, in_words, is_slow_start
 from headrace.pipeline.listener import Listener
 from headrace.pipeline.loader import MODULE
-from headrace.pipeline.progress import Observer
-from headrace.pipeline.starting import start
+from headrace.pipeline.parquet_files import claim_directory
+from headrace.pipeline.paths import local_path, spark_url
+from headrace.pipeline.progress import WRITTEN, Observer
 from headrace.pipeline.state import State
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
-_LOOK_S: Final = 0.2
-_BATCH_S: Final = 60.0  # how long the end of a batch is waited for
-_BETWEEN_S: Final = 0.02
-_TOLD_S: Final = 10.0
+_POLL_S: Final = 0.2
+_BATCH_TIMEOUT_S: Final = 60.0  # to finish the current batch
+_BATCH_POLL_S: Final = 0.02
+_EVENTS_TIMEOUT_S: Final = 10.0  # to receive the last events of Spark
 _ATTEMPTS: Final = 5  # to start a query whose Python process was too slow to start
 logger = logging.getLogger(__name__)
 
 
 class Runner:
-    """Starts every query of a pipeline, and ends all of them when one fails or when `stop` is called."""
+    """Starts every query of a pipeline, and ends all of them when one fails or `stop` is called."""
 
     def __init__(
         self,
@@ -52,18 +55,18 @@ class Runner:
         self._at_once = threading.Event()
 
     def stop(self) -> None:
-        """Have `run` return after the batches that are under way, called again: at once.
+        """Have `run` return after the current batches; called again, have it return at once.
 
-        May be called from anywhere, a signal handler among others.
+        Any thread may call this, and a signal handler.
         """
         if self._stopping.is_set():
             self._at_once.set()
         self._stopping.set()
 
     def run(self, *, to_the_end: bool = False) -> None:
-        """Run until it is stopped, or `to_the_end` of what is there now; PipelineError if a query fails."""
+        """Run until `stop`, or `to_the_end` of the records that exist now; PipelineError if a query fails."""
         with self._state.running():
-            _send_whole(self._pipeline)
+            _pickle_by_value(self._pipeline)
             builder = Builder(
                 self._spark,
                 self._pipeline,
@@ -82,60 +85,89 @@ class Runner:
             finally:
                 self._end(started.values())
                 self._state.have_begun(each.name for each in queries)
-                self._listener.wait(_TOLD_S)
+                self._listener.wait(_EVENTS_TIMEOUT_S)
                 self._spark.streams.removeListener(self._listener)
 
     def _wait(
         self, queries: Iterable[Query], started: "dict[str, StreamingQuery]", *, to_the_end: bool
     ) -> None:
-        left = {each.name: each for each in queries}
-        attempts = Counter(left.keys())
+        active = {each.name: each for each in queries}
+        attempts = Counter(active.keys())
         have_begun = False
-        while left and not self._stopping.is_set():
+        while active and not self._stopping.is_set():
             have_begun = have_begun or self._state.have_begun(started)
-            for name, query in list(left.items()):
+            for name, query in list(active.items()):
                 if started[name].isActive:
                     continue
                 error = started[name].exception()
                 if error is None:
-                    del left[name]
+                    del active[name]
                 elif is_slow_start(error) and attempts[name] < _ATTEMPTS:
                     attempts[name] += 1
                     started[name] = start(query, self._state.checkpoint(name), to_the_end=to_the_end)
                 else:
                     raise PipelineError(f"{name}: {in_words(error)}") from error
-            self._stopping.wait(_LOOK_S)
+            self._stopping.wait(_POLL_S)
 
     def _end(self, queries: Iterable["StreamingQuery"]) -> None:
-        deadline = time.monotonic() + _BATCH_S
+        deadline = time.monotonic() + _BATCH_TIMEOUT_S
         for query in queries:
             try:
                 self._finish_batch(query, deadline)
                 query.stop()
-            except Exception as error:  # noqa: BLE001  the others are to be stopped all the same
+            except Exception as error:  # noqa: BLE001  the other queries have to be stopped as well
                 logger.warning("%s did not stop: %s", query.name, in_words(error))
 
     def _finish_batch(self, query: "StreamingQuery", deadline: float) -> None:
-        """Let the batch end: one that is cut off is done again, and a topic would have its rows twice."""
-        begun = _batch_number(query)
+        """Wait for the current batch: a batch that is interrupted would write its rows to a topic twice."""
+        current = _last_batch(query)
         while (
             query.isActive
             and query.status["isTriggerActive"]
-            and _batch_number(query) == begun
+            and _last_batch(query) == current
             and time.monotonic() < deadline
-            and not self._at_once.wait(_BETWEEN_S)
+            and not self._at_once.wait(_BATCH_POLL_S)
         ):
             pass
 
 
-def _batch_number(query: "StreamingQuery") -> int:
-    """Of the last that is done."""
+def start(query: Query, checkpoint: Path, *, to_the_end: bool) -> "StreamingQuery":
+    """Start a query, with a count of the rows that it writes; PipelineError if Spark refuses it."""
+    directory = local_path(query.options["path"]) if query.format == "parquet" else None
+    if directory is not None:
+        claim_directory(directory, checkpoint)
+    counted = query.frame.observe(WRITTEN, F.count(F.lit(1)).alias("rows"))
+    writer = (
+        counted.writeStream.queryName(query.name)
+        .option("checkpointLocation", spark_url(checkpoint))
+        .outputMode(query.mode)
+    )
+    if query.mode != "append" and query.format == "headrace":
+        # Spark's sinks in Python support only append; a batch has no output mode.
+        writer = writer.foreachBatch(partial(_append, query))
+    else:
+        writer = writer.format(query.format).options(**query.options)
+    if query.partition_by:
+        writer = writer.partitionBy(*query.partition_by)
+    trigger: dict[str, Any] = {"availableNow": True} if to_the_end else {"processingTime": query.every}
+    try:
+        return writer.trigger(**trigger).start()
+    except Exception as error:
+        raise PipelineError(f"{query.name}, to {query.label}: {in_words(error)}") from error
+
+
+def _append(query: Query, frame: "DataFrame", _batch_id: int) -> None:
+    frame.write.format(query.format).options(**query.options).mode("append").save()
+
+
+def _last_batch(query: "StreamingQuery") -> int:
+    """Return the number of the last batch that is finished."""
     last = query.lastProgress
     return -1 if last is None else int(last.batchId)
 
 
-def _send_whole(pipeline: Pipeline) -> None:
-    """Let executors have the functions of the pipeline's file, and of those beside it: they have no files."""
+def _pickle_by_value(pipeline: Pipeline) -> None:
+    """Have the modules of the pipeline's directory sent to executors, which do not have the files."""
     steps: list[Sink | View] = [*pipeline.sinks.values(), *pipeline.views.values()]
     modules = (sys.modules.get(each.function.__module__) for each in steps)
     files = {each.__file__ for each in modules if each is not None and each.__name__.startswith(MODULE)}

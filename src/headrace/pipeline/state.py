@@ -1,4 +1,4 @@
-"""What a pipeline keeps between two runs: its checkpoints, who runs it, and where its queries begin."""
+"""The state of a pipeline between runs: checkpoints, the running process, where queries start."""
 
 import fcntl
 import json
@@ -17,11 +17,11 @@ from headrace.pipeline.errors import PipelineError
 from headrace.pipeline.paths import local_directory
 
 DIRECTORY: Final = ".headrace"
-_MOMENT_S: Final = 0.2
+_LOCK_TIMEOUT_S: Final = 0.2
 
 
 class State:
-    """A directory: on this machine, or on storage that all machines of a Spark cluster share."""
+    """A directory, local or on storage that all machines of a Spark cluster share."""
 
     def __init__(self, root: Path | str, pipeline: str) -> None:
         self.path = local_directory(str(root), "the state of a pipeline") / pipeline
@@ -34,12 +34,12 @@ class State:
         return self.path / "checkpoints" / query
 
     def has_run(self, query: str) -> bool:
-        """Whether its first batch was planned at least: from then on its checkpoint says where it is."""
+        """Return whether the query has planned a batch, so that its checkpoint has its position."""
         return read_checkpoint(self.checkpoint(query)) is not None
 
     @contextmanager
     def running(self) -> Iterator[None]:
-        """Be the one that runs it: two would take each other's place. Who is may say so again."""
+        """Hold the lock of the pipeline, of which one process may run at a time. The holder may nest this."""
         if self._is_mine:
             yield
             return
@@ -57,28 +57,30 @@ class State:
                 file.truncate(0)
 
     def _take(self, file: IO[str]) -> None:
-        """Lock the file. Who asks for the `pid` has it locked for a moment, and is waited for."""
-        deadline = time.monotonic() + _MOMENT_S
+        """Lock the file; a process that reads the `pid` holds the lock for a moment."""
+        deadline = time.monotonic() + _LOCK_TIMEOUT_S
         while True:
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except OSError:
                 if time.monotonic() > deadline:
-                    who = f"pipeline {self.path.name} is running already, as process {self.pid or '?'}"
-                    raise PipelineError(f"{who}: `headrace pipeline stop` ends it") from None
-                time.sleep(_MOMENT_S / 10)
+                    raise PipelineError(
+                        f"pipeline {self.path.name} is running already, as process {self.pid or '?'}: "
+                        "`headrace pipeline stop` ends it"
+                    ) from None
+                time.sleep(_LOCK_TIMEOUT_S / 10)
             else:
                 return
 
     @property
     def pid(self) -> int | None:
-        """The process that runs it, if one does."""
+        """The process that runs the pipeline, if there is one."""
         owner = self._owner
         return None if owner is None else owner[0]
 
     @property
     def _owner(self) -> tuple[int, str] | None:
-        """The process, and its machine: a directory may be shared by several."""
+        """The process and its host, since several machines may share the directory."""
         try:
             with self._lock.open("r") as file:
                 try:
@@ -91,54 +93,54 @@ class State:
         return None
 
     def stop(self) -> int | None:
-        """Ask the process that runs it to end, after the batches it is at; which it was."""
+        """Signal the process to stop after its current batches; return its id."""
         owner = self._owner
         if owner is None:
             return None
         pid, host = owner
         if host != socket.gethostname():
-            raise PipelineError(f"it runs on {host}, as process {pid}: stop it there")
+            raise PipelineError(f"the pipeline runs on {host}, as process {pid}: stop it there")
         os.kill(pid, signal.SIGTERM)
         return pid
 
     def reset(self) -> list[str]:
-        """Forget how far it was, so that it begins anew; what its sinks have stays. Its queries."""
+        """Delete the checkpoints, so that the pipeline starts anew; return its queries. Results stay."""
         with self.running():
             self._replay.unlink(missing_ok=True)
-            return self._forget()
+            return self._delete_checkpoints()
 
-    def _forget(self) -> list[str]:
+    def _delete_checkpoints(self) -> list[str]:
         found = sorted(each.name for each in (self.path / "checkpoints").glob("*") if each.is_dir())
         shutil.rmtree(self.path / "checkpoints", ignore_errors=True)
         self._initial.unlink(missing_ok=True)
         return found
 
-    # -- where queries begin -------------------------------------------------------------------
+    # -- where queries start -------------------------------------------------------------------
 
     def replay(self, since_ms: int) -> None:
-        """Begin anew, with records from that time on."""
+        """Start anew, with records from that time on."""
         with self.running():
-            # First: without it, all that there is would be read again.
+            # Written first: without it, all records would be read again.
             _replace(self._replay, {"since_ms": since_ms})
-            self._forget()
+            self._delete_checkpoints()
 
     @property
     def since_ms(self) -> int | None:
-        """Where a replay begins that was asked for."""
+        """Where a replay starts, if one was requested."""
         found = _read(self._replay)
         return None if found is None else int(found["since_ms"])
 
-    def keep_initial_offsets(self, source: str, offsets: Mapping[str, Any]) -> None:
-        """Have all queries of `source` begin there, also those that begin after a restart."""
+    def store_initial_offsets(self, source: str, offsets: Mapping[str, Any]) -> None:
+        """Store where all queries of `source` start, also those that start after a restart."""
         _replace(self._initial, {**self.initial_offsets, source: offsets})
 
     @property
     def initial_offsets(self) -> Mapping[str, Any]:
-        """What is kept of each source."""
+        """The stored offsets by source."""
         return _read(self._initial) or {}
 
     def have_begun(self, queries: Iterable[str]) -> bool:
-        """Whether all queries have begun. Then one that is added later begins where its source says."""
+        """Return whether all queries have begun; if so, delete the stored start, which only they use."""
         if not all(map(self.has_run, queries)):
             return False
         self._replay.unlink(missing_ok=True)

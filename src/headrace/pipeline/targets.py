@@ -1,9 +1,9 @@
-"""Where a pipeline's results may go: topics, tables, files and the terminal."""
+"""The targets of sinks: topics, tables, files and the terminal."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Protocol
 
 from headrace.pipeline.errors import PipelineError
 from headrace.pipeline.paths import local_path, spark_url
@@ -17,37 +17,37 @@ _ALL_MODES: Final = ("append", "update", "complete")
 
 
 class Target(Protocol):
-    """A sink's other end."""
+    """Where a sink writes to."""
 
     @property
     def label(self) -> str:
-        """As people are told."""
+        """The target, in messages."""
         ...
 
     @property
     def every(self) -> str:
-        """How often it is written to unless a sink says otherwise."""
+        """The default interval between writes."""
         ...
 
     @property
     def modes(self) -> tuple[str, ...]:
-        """The output modes it can take."""
+        """The supported output modes."""
         ...
 
     def shape(self, frame: "DataFrame") -> "DataFrame":
-        """The rows as the format wants them."""
+        """Return the rows as the format needs them."""
         ...
 
-    def format(self, bootstrap: str) -> tuple[str, dict[str, str]]:
-        """Spark's name of the format, and its options."""
+    def format(self, bootstrap: str, /) -> tuple[str, dict[str, str]]:
+        """Return Spark's name of the format, and its options."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Topic:
-    """A topic; rows become JSON objects, or with `raw` are written as they are.
+    """A topic; rows become JSON objects, or records if they are `raw`.
 
-    `key` names the column that is the record's key. A topic that is not there is created with `partitions`.
+    `key` is the column of the record's key. A topic that does not exist is created with `partitions`.
     """
 
     name: str
@@ -57,6 +57,7 @@ class Topic:
     replicas: int | None = None
     options: Mapping[str, str] = field(default_factory=dict)
     every: str = _SOON
+    modes: ClassVar[tuple[str, ...]] = _ALL_MODES
 
     def __post_init__(self) -> None:
         _check_options(self.options, "checkpointLocation")
@@ -64,10 +65,6 @@ class Topic:
     @property
     def label(self) -> str:
         return f"topic {self.name}"
-
-    @property
-    def modes(self) -> tuple[str, ...]:
-        return _ALL_MODES
 
     def shape(self, frame: "DataFrame") -> "DataFrame":
         from pyspark.sql import functions as F  # noqa: N812, PLC0415
@@ -79,7 +76,7 @@ class Topic:
             columns.append(F.col(self.key).cast("string").alias("key"))
         return frame.select(*columns)
 
-    def format(self, bootstrap: str) -> tuple[str, dict[str, str]]:
+    def format(self, bootstrap: str, /) -> tuple[str, dict[str, str]]:
         return "headrace", {"kafka.bootstrap.servers": bootstrap, "topic": self.name, **self.options}
 
 
@@ -88,11 +85,11 @@ class _Files:
     path: str
     partition_by: Sequence[str] = ()
     options: Mapping[str, str] = field(default_factory=dict)
-    files: int | None = None  # with every batch, per partition of the table; None: one of every task
+    files: int | None = None  # per batch and partition of the table; None: one per task
     every: str = _SELDOM
 
     def __post_init__(self) -> None:
-        local_path(self.path)  # it says what is wrong with it
+        local_path(self.path)  # raises PipelineError for an invalid path
         _check_options(self.options, "path", "checkpointLocation")
 
     def shape(self, frame: "DataFrame") -> "DataFrame":
@@ -100,50 +97,41 @@ class _Files:
 
     @property
     def directory(self) -> Path | None:
-        """On this machine, and absolute: executors may have another working directory. None: elsewhere."""
+        """The absolute local directory, for executors with another working directory; None for a URL."""
         return local_path(self.path)
 
 
 @dataclass(frozen=True, slots=True)
 class Parquet(_Files):
-    """Parquet files, each batch once: Spark keeps the list of those that count beside them.
+    """Parquet files, each batch exactly once: Spark keeps a list of valid files beside them.
 
-    Nobody merges them later, so a batch is one file unless you say otherwise. One query alone can write to a
-    directory.
+    Files are not merged later, so a batch is one file by default. Only one query can write to a directory.
     """
 
     files: int | None = 1
+    modes: ClassVar[tuple[str, ...]] = ("append",)
 
     @property
     def label(self) -> str:
         return f"Parquet files in {self.path}"
 
-    @property
-    def modes(self) -> tuple[str, ...]:
-        return ("append",)
-
-    def format(self, bootstrap: str) -> tuple[str, dict[str, str]]:
-        del bootstrap
+    def format(self, _bootstrap: str, /) -> tuple[str, dict[str, str]]:
         path = self.path if self.directory is None else spark_url(self.directory)
         return "parquet", {"path": path, **self.options}
 
 
 @dataclass(frozen=True, slots=True)
 class Delta(_Files):
-    """A Delta table, each batch once."""
+    """A Delta table, each batch exactly once."""
 
     compact_every: int | None = None  # batches; None: 50 if the table is in a local directory, else never
+    modes: ClassVar[tuple[str, ...]] = ("append", "complete")
 
     @property
     def label(self) -> str:
         return f"Delta table {self.path}"
 
-    @property
-    def modes(self) -> tuple[str, ...]:
-        return ("append", "complete")
-
-    def format(self, bootstrap: str) -> tuple[str, dict[str, str]]:
-        del bootstrap
+    def format(self, _bootstrap: str, /) -> tuple[str, dict[str, str]]:
         options = {"path": str(self.directory or self.path), **self.options}
         if self.compact_every is not None:
             options.setdefault("compactEvery", str(self.compact_every))
@@ -154,50 +142,44 @@ class Delta(_Files):
 
 @dataclass(frozen=True, slots=True)
 class Iceberg:
-    """An Iceberg table in a catalog, each batch once: Iceberg("trucks.positions", {"type": "sql", ...})."""
+    """An Iceberg table, each batch exactly once: Iceberg("trucks.positions", {"type": "sql", ...})."""
 
     table: str
     catalog: Mapping[str, str]
     files: int | None = None
     every: str = _SELDOM
+    modes: ClassVar[tuple[str, ...]] = ("append", "complete")
 
     @property
     def label(self) -> str:
         return f"Iceberg table {self.table}"
 
-    @property
-    def modes(self) -> tuple[str, ...]:
-        return ("append", "complete")
-
     def shape(self, frame: "DataFrame") -> "DataFrame":
         return _in_files(frame, self.files)
 
-    def format(self, bootstrap: str) -> tuple[str, dict[str, str]]:
-        del bootstrap
+    def format(self, _bootstrap: str, /) -> tuple[str, dict[str, str]]:
         catalog = {f"catalog.{name}": value for name, value in self.catalog.items()}
         return "headrace-iceberg", {"table": self.table, **catalog}
 
 
 @dataclass(frozen=True, slots=True)
 class Console:
-    """The terminal, a few rows of every batch."""
+    """The first rows of every batch, on the terminal."""
 
     rows: int = 20
     every: str = _SOON
-
     label: str = "the terminal"
-    modes: tuple[str, ...] = _ALL_MODES
+    modes: ClassVar[tuple[str, ...]] = _ALL_MODES
 
     def shape(self, frame: "DataFrame") -> "DataFrame":
         return frame
 
-    def format(self, bootstrap: str) -> tuple[str, dict[str, Any]]:
-        del bootstrap
+    def format(self, _bootstrap: str, /) -> tuple[str, dict[str, Any]]:
         return "console", {"numRows": str(self.rows), "truncate": "false"}
 
 
 def _check_options(options: Mapping[str, str], *reserved: str) -> None:
-    """PipelineError if one of them would have rows or checkpoints go elsewhere than the pipeline says."""
+    """Raise PipelineError for options that would redirect rows or checkpoints."""
     by_lower = {name.lower(): name for name in options}
     for name in reserved:
         if name.lower() in by_lower:
@@ -208,5 +190,5 @@ def _check_options(options: Mapping[str, str], *reserved: str) -> None:
 
 
 def _in_files(frame: "DataFrame", files: int | None) -> "DataFrame":
-    """Rows moved to so many tasks. `coalesce` would leave all the work before to as few, too."""
+    """Return rows in that many tasks. `coalesce` would also reduce the tasks before."""
     return frame if files is None else frame.repartition(files)

@@ -3,8 +3,7 @@
 from headrace.cli.output import size
 from headrace.cli.pipeline_run import in_one_line, in_short
 from headrace.cli.pipeline_state import COLUMNS, rate, row, watermark, when
-from headrace.pipeline.progress import Progress
-from headrace.pipeline.summing import Figures
+from headrace.pipeline.progress import Figures, Progress
 
 BATCH = Progress(
     pipeline="trucks",
@@ -32,7 +31,7 @@ def event(name: str, error: str = "") -> Progress:
 def figures(*told: Progress) -> Figures:
     found = Figures("trucks.speeds")
     for each in told:
-        found.take(each)
+        found.add(each)
     return found
 
 

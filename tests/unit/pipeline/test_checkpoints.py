@@ -3,10 +3,7 @@
 import json
 from pathlib import Path
 
-import pytest
-
-from headrace.pipeline.checkpoints import Checkpoint, check_files, read_checkpoint
-from headrace.pipeline.errors import PipelineError
+from headrace.pipeline.checkpoints import Checkpoint, read_checkpoint
 from headrace.pipeline.plan import Ends
 from headrace.protocol.ids import TopicPartition
 from headrace.spark.position import Position
@@ -58,7 +55,7 @@ def test_a_first_batch_that_was_not_finished_says_where_it_begins(tmp_path: Path
     assert checkpoint == Checkpoint(offsets={ZERO: 2, ONE: 7}, unfinished=True)
 
     ends = Ends(earliest={ZERO: 0, ONE: 0}, latest={ZERO: 9, ONE: 9}, starting={ZERO: 9, ONE: 9})
-    assert ends.behind(checkpoint) == {ZERO: 7, ONE: 2}
+    assert ends.lags(checkpoint) == {ZERO: 7, ONE: 2}
 
 
 def test_offsets_of_all_sources_of_a_join_are_found(tmp_path: Path) -> None:
@@ -69,27 +66,13 @@ def test_offsets_of_all_sources_of_a_join_are_found(tmp_path: Path) -> None:
     assert found.offsets == {ZERO: 5, TopicPartition("drivers", 0): 2}
 
 
-def test_files_of_a_query_whose_checkpoint_is_gone_are_refused(tmp_path: Path) -> None:
-    files, checkpoint = tmp_path / "files", tmp_path / "checkpoint"
-    check_files(files, checkpoint)
-    (files / "_spark_metadata").mkdir(parents=True)
-    for name in ("0", "9.compact", "10", ".10.crc"):
-        (files / "_spark_metadata" / name).touch()
-
-    with pytest.raises(PipelineError, match=r"batches 0 to 10 .* move the directory away"):
-        check_files(files, checkpoint)
-
-    begun(checkpoint, 10, '{"positions": {"0": 5}}')
-    check_files(files, checkpoint)
-
-
 def test_lag_counts_from_the_checkpoint_or_from_where_a_new_query_begins() -> None:
     ends = Ends(earliest={ZERO: 10, ONE: 0}, latest={ZERO: 100, ONE: 50}, starting={ZERO: 90, ONE: 50})
-    assert ends.behind(None) == {ZERO: 10, ONE: 0}
-    assert ends.behind(Checkpoint(unfinished=True)) == {ZERO: 10, ONE: 0}
-    assert ends.behind(Checkpoint(batch=3, offsets={ZERO: 60, ONE: 50})) == {ZERO: 40, ONE: 0}
+    assert ends.lags(None) == {ZERO: 10, ONE: 0}
+    assert ends.lags(Checkpoint(unfinished=True)) == {ZERO: 10, ONE: 0}
+    assert ends.lags(Checkpoint(batch=3, offsets={ZERO: 60, ONE: 50})) == {ZERO: 40, ONE: 0}
 
 
 def test_lag_of_what_retention_has_taken_and_of_partitions_that_are_new() -> None:
     ends = Ends(earliest={ZERO: 10, ONE: 5}, latest={ZERO: 100, ONE: 50}, starting={ZERO: 10, ONE: 5})
-    assert ends.behind(Checkpoint(batch=3, offsets={ZERO: 2})) == {ZERO: 90, ONE: 45}
+    assert ends.lags(Checkpoint(batch=3, offsets={ZERO: 2})) == {ZERO: 90, ONE: 45}

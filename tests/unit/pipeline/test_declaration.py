@@ -75,7 +75,7 @@ def test_views_that_go_in_circles_are_refused() -> None:
     def alerts(one: Any) -> Any:
         return one
 
-    assert refusal(pipeline.check) == "views go in circles: alerts -> one -> two -> one"
+    assert refusal(pipeline.check) == "views depend on each other: alerts -> one -> two -> one"
 
 
 def test_a_pipeline_without_a_sink_is_refused() -> None:
@@ -89,7 +89,7 @@ def test_a_sink_without_an_argument_is_refused() -> None:
     def alerts() -> Any:
         return None
 
-    assert refusal(pipeline.check) == "alerts() has no argument: name the source that it works on"
+    assert refusal(pipeline.check) == "alerts() has no argument: its arguments name the sources that it reads"
 
 
 def test_a_name_is_declared_once() -> None:
@@ -99,7 +99,7 @@ def test_a_name_is_declared_once() -> None:
 
 @pytest.mark.parametrize("name", ["", "two words", "a/b", "1st", "../up"])
 def test_names_become_groups_and_directories_and_are_plain(name: str) -> None:
-    assert "cannot be the name of a pipeline" in refusal(lambda: Pipeline(name))
+    assert "is not a valid name of a pipeline" in refusal(lambda: Pipeline(name))
 
 
 @pytest.mark.parametrize(
@@ -173,7 +173,7 @@ def test_a_registry_without_an_address_is_that_of_the_environment(monkeypatch: p
     assert Registry().url == "http://127.0.0.1:8080"
     monkeypatch.setenv("HEADRACE_REGISTRY", "http://me:secret@one.example.com")
     assert Registry().url == "http://me:secret@one.example.com"
-    assert Registry().place == "http://one.example.com"
+    assert Registry().address == "http://one.example.com"
     assert "secret" not in repr(Registry())
 
 

@@ -27,7 +27,7 @@ ZeroDivisionError: division by zero
  SQLSTATE: 38000{QUERY}"""
 
 RAISED = f"""\
-[USER_RAISED_EXCEPTION] source orders: shop-orders-1 offset 1: it is no JSON \
+[USER_RAISED_EXCEPTION] source orders: shop-orders-1 offset 1: it is not JSON \
 SQLSTATE: P0001{QUERY}"""
 
 OURS = f"""\
@@ -83,7 +83,7 @@ Caused by: java.io.IOException: No space left on device
     ("text", "sentence"),
     [
         (IN_A_FUNCTION, "ZeroDivisionError: division by zero (PYTHON_EXCEPTION)"),
-        (RAISED, "source orders: shop-orders-1 offset 1: it is no JSON"),
+        (RAISED, "source orders: shop-orders-1 offset 1: it is not JSON"),
         (
             OURS,
             "option 'maxoffsetpertrigger': there is no such option; did you mean maxOffsetsPerTrigger?",

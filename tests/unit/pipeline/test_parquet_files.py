@@ -56,3 +56,18 @@ def test_two_sinks_of_a_pipeline_cannot_share_a_directory(tmp_path: Path) -> Non
 
     with pytest.raises(PipelineError, match="sinks one and three both write Parquet files in"):
         pipeline.check()
+
+
+def test_files_of_a_query_whose_checkpoint_is_gone_are_refused(tmp_path: Path) -> None:
+    files, checkpoint = tmp_path / "files", tmp_path / "checkpoint"
+    check_directory(files, checkpoint)
+    (files / "_spark_metadata").mkdir(parents=True)
+    for name in ("0", "9.compact", "10", ".10.crc"):
+        (files / "_spark_metadata" / name).touch()
+
+    with pytest.raises(PipelineError, match=r"batches 0 to 10 .* move the directory away"):
+        check_directory(files, checkpoint)
+
+    (checkpoint / "offsets").mkdir(parents=True)
+    (checkpoint / "offsets" / "10").write_text('v1\n{}\n{"positions": {"0": 5}}')
+    check_directory(files, checkpoint)

@@ -53,7 +53,7 @@ def test_a_url_that_is_none_is_refused(make: Callable[[str], Any], text: str, se
 @pytest.mark.parametrize("root", ["s3a://bucket/state", Path("s3a://bucket/state")])
 def test_state_on_other_storage_is_refused(root: str | Path) -> None:
     with pytest.raises(
-        PipelineError, match=f"the state of a pipeline cannot be kept at {root}: it has to be"
+        PipelineError, match=f"the state of a pipeline cannot be stored at {root}: it has to be"
     ):
         State(root, "trucks")
 

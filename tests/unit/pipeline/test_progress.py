@@ -2,9 +2,8 @@
 
 from typing import Any
 
-from headrace.pipeline.progress import Progress, of_batch
-from headrace.pipeline.status import SILENT_MS, gathered, state_of
-from headrace.pipeline.summing import Figures
+from headrace.pipeline.progress import Figures, Progress, of_batch
+from headrace.pipeline.status import SILENT_MS, state_of, totals
 
 # As Spark 4.3 writes it, without what we do not look at.
 SAID: dict[str, Any] = {
@@ -96,7 +95,7 @@ def test_figures_add_up_since_the_last_start() -> None:
         batch(1),
         batch(2),
     ):
-        figures.take(each)
+        figures.add(each)
     assert (figures.batches, figures.rows, figures.written, figures.error) == (2, 20, 10, "")
     assert figures.last is not None
     assert figures.last.batch == 2
@@ -104,26 +103,26 @@ def test_figures_add_up_since_the_last_start() -> None:
 
 def test_a_batch_without_rows_counts_as_none_and_has_no_rate() -> None:
     figures = Figures("trucks.speeds")
-    figures.take(batch(0, rows=0))
+    figures.add(batch(0, rows=0))
     assert figures.batches == 0
     assert not figures.is_moving
 
 
 def test_the_partitions_that_are_most_behind_come_first_and_those_that_are_not_are_left_out() -> None:
     figures = Figures("trucks.speeds")
-    figures.take(of_batch("trucks", SAID))
+    figures.add(of_batch("trucks", SAID))
     assert figures.worst(3) == [("positions-0", 50)]
 
 
 def test_history_becomes_the_figures_of_each_query() -> None:
     told = [batch(0, query="trucks.b"), batch(0, query="trucks.a"), batch(1, query="trucks.b")]
-    found = gathered(told)["trucks"]
+    found = totals(told)["trucks"]
     assert [(each.query, each.batches) for each in found] == [("trucks.a", 1), ("trucks.b", 2)]
 
 
 def test_a_pipeline_that_nobody_can_see_stands_as_its_last_words_say() -> None:
     def state(*told: Progress, now_ms: int = 0) -> str:
-        return state_of(gathered(told)["trucks"], now_ms)
+        return state_of(totals(told)["trucks"], now_ms)
 
     one, two = "trucks.a", "trucks.b"
     assert state(event("ended", query=one), event("ended", query=two)) == "ended"

@@ -105,8 +105,8 @@ def test_a_replay_forgets_checkpoints_and_remembers_where_to_begin_until_a_reset
 def test_where_queries_begin_is_kept_until_all_have_planned_a_batch(tmp_path: Path) -> None:
     state = State(tmp_path, "trucks")
     state.replay(1_767_225_600_000)
-    state.keep_initial_offsets("positions", {"offsets": {"positions": {"0": 5}}})
-    state.keep_initial_offsets("drivers", {"offsets": {"drivers": {"0": 2}}})
+    state.store_initial_offsets("positions", {"offsets": {"positions": {"0": 5}}})
+    state.store_initial_offsets("drivers", {"offsets": {"drivers": {"0": 2}}})
     has_run(state, "trucks.alerts")
     (state.checkpoint("trucks.archive") / "offsets").mkdir(parents=True)  # as Spark does at the very start
 
@@ -126,6 +126,6 @@ def test_what_begins_anew_does_not_begin_at_offsets_of_before(tmp_path: Path) ->
     state = State(tmp_path, "trucks")
     for begin_anew in (state.reset, lambda: state.replay(1)):
         with state.running():
-            state.keep_initial_offsets("positions", {"offsets": {"positions": {"0": 5}}})
+            state.store_initial_offsets("positions", {"offsets": {"positions": {"0": 5}}})
         begin_anew()
         assert state.initial_offsets == {}

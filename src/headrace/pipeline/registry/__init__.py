@@ -1,5 +1,46 @@
 """Decoding by a schema registry: Avro, JSON Schema and Protobuf in its wire format become typed columns."""
 
-from headrace.pipeline.registry.declaring import Registry
+import os
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+from urllib.parse import urlsplit
 
-__all__ = ["Registry"]
+if TYPE_CHECKING:
+    from headrace.pipeline.decoders import Decoder
+
+LATEST: Final = "latest"
+PATIENCE_S: Final = 120.0
+
+
+def _url() -> str:
+    return os.environ.get("HEADRACE_REGISTRY") or "http://127.0.0.1:8080"
+
+
+@dataclass(frozen=True, slots=True)
+class Registry:
+    """Records in the wire format of a schema registry: Registry("http://127.0.0.1:8080").
+
+    The default address is HEADRACE_REGISTRY, or that of `headrace up`. The columns are those of one schema,
+    the reader's: the latest version of the subject TOPIC-value, or of `subject`, when the pipeline starts;
+    the given `version`; or `schema`, a file that ends in .avsc, .json or .proto. Every record is decoded with
+    the schema that it was written with, and becomes a row of the reader's schema.
+    """
+
+    url: str = field(default_factory=_url, repr=False)  # may contain a password
+    subject: str | None = None
+    version: int | str = LATEST
+    schema: str | None = None
+    message: str | None = None  # Protobuf: the full name of the message that the columns are of
+    patience_s: float = PATIENCE_S  # how long a batch waits for a registry that is unreachable
+
+    @property
+    def address(self) -> str:
+        """The address without a password."""
+        parts = urlsplit(self.url)
+        return parts._replace(netloc=parts.netloc.rpartition("@")[2]).geturl()
+
+    def settled(self, topic: str, part: str = "value") -> "Decoder":
+        """Return the decoder of a topic's values or keys for one run; PipelineError if there is none."""
+        from headrace.pipeline.registry.decoder import look_up  # noqa: PLC0415  slow to import
+
+        return look_up(self, topic, part)

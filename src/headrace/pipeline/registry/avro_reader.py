@@ -1,4 +1,4 @@
-"""Avro records in the schema they were written with, resolved to the reader's."""
+"""The reader of Avro: records of the writer's schema are resolved to the reader's."""
 
 import io
 from collections.abc import Callable, Iterator
@@ -9,30 +9,25 @@ import fastavro
 from fastavro.read import LOGICAL_READERS
 
 from headrace.pipeline.registry.avro_shapes import shape_of
-from headrace.pipeline.registry.fitting import UNFIT, in_short
-from headrace.pipeline.registry.reader import Unreadable, understood
-from headrace.pipeline.registry.shapes import Shape
-from headrace.pipeline.registry.whole import Whole
+from headrace.pipeline.registry.reader import ResolvedSchema, Unreadable, parse_writer
+from headrace.pipeline.registry.shapes import UNFIT, Shape, one_line
 from headrace.registry.formats.avro import AvroSchema
 from headrace.registry.formats.avro_types import AvroType
 from headrace.registry.formats.avro_writer import Writer
 
-_FINER: Final = "headrace-finer"  # milliseconds that are wanted as microseconds
+_FINER: Final = "headrace-finer"  # milliseconds, read as microseconds
 _COARSER: Final = "headrace-coarser"
 LOGICAL_READERS[f"long-{_FINER}"] = lambda value, *_: value * 1000
 LOGICAL_READERS[f"long-{_COARSER}"] = lambda value, *_: value // 1000
 
 
-class AvroReading:
-    """One reader's schema, and all that it reads."""
-
+class AvroReader:
     def __init__(self, reader: AvroSchema) -> None:
         self._reader = reader
         self.shape: Shape = shape_of(reader.root)
 
-    def of(self, writer: Whole) -> Callable[[bytes], Any]:
-        """What reads the values that were written with `writer`."""
-        schema = understood(writer, AvroSchema, self._reader)
+    def decoder_for(self, writer: ResolvedSchema) -> Callable[[bytes], Any]:
+        schema = parse_writer(writer, AvroSchema, self._reader)
         same = schema.formatted("resolved") == self._reader.formatted("resolved")
         logical = _take_logical_types(schema.root)
         if not same:
@@ -40,27 +35,29 @@ class AvroReading:
         try:
             written = fastavro.parse_schema(Writer().type(schema.root))
             wanted = None if same else fastavro.parse_schema(_plain(Writer().type(self._reader.root)))
-        except Exception as error:  # it has many, for many mistakes
-            raise Unreadable(f"fastavro cannot use the schema: {in_short(error)}") from error
-        return partial(_read, written, wanted)
+        except Exception as error:  # fastavro has many exceptions without a common base
+            raise Unreadable(f"fastavro cannot use the schema: {one_line(error)}") from error
+        return partial(_decode, written, wanted)
 
 
-def _read(written: Any, wanted: Any, payload: bytes) -> Any:
+def _decode(written: Any, wanted: Any, payload: bytes) -> Any:
     stream = io.BytesIO(payload)
     try:
         found = fastavro.schemaless_reader(stream, written, wanted, return_named_type=True)
     except (*UNFIT, EOFError, fastavro.read.SchemaResolutionError) as error:
-        raise Unreadable(f"it is no such Avro record: {type(error).__name__}: {in_short(error)}") from error
+        raise Unreadable(
+            f"it is not such an Avro record: {type(error).__name__}: {one_line(error)}"
+        ) from error
     if (left := len(payload) - stream.tell()) != 0:
         raise Unreadable(f"{left} byte{'s follow' if left > 1 else ' follows'} the Avro record")
     return found
 
 
 class _Alignment:
-    """Where a writer's logical type means another number than the reader's, fastavro is told to convert.
+    """Has fastavro convert numbers where the writer's logical type differs from the reader's.
 
-    Avro's rules for reading one schema as another know nothing of logical types. They would read
-    milliseconds as microseconds, and 12.50 with a scale of 2 as 1250 with a scale of 0.
+    Avro's schema resolution ignores logical types: it would read milliseconds as microseconds, and 12.50 with
+    a scale of 2 as 1250 with a scale of 0.
     """
 
     def __init__(self, logical: dict[AvroType, str]) -> None:
@@ -73,10 +70,10 @@ class _Alignment:
         self._seen.add((writer, reader))
         for old, new in _pairs(writer, reader):
             self.align(old, new)
-        if told := self._told(writer, reader):
-            writer.props = {**writer.props, "logicalType": told}
+        if conversion := self._conversion(writer, reader):
+            writer.props = {**writer.props, "logicalType": conversion}
 
-    def _told(self, writer: AvroType, reader: AvroType) -> str | None:
+    def _conversion(self, writer: AvroType, reader: AvroType) -> str | None:
         old, new = self._logical.get(writer), reader.props.get("logicalType")
         if old == new == "decimal":
             return old
@@ -91,7 +88,7 @@ class _Alignment:
 
 
 def _pairs(writer: AvroType, reader: AvroType) -> Iterator[tuple[AvroType, AvroType]]:
-    """The parts of a writer's type, each with what it is read as."""
+    """Yield the parts of a writer's type, each with the type that it is read as."""
     match writer.kind, reader.kind:
         case "union", _:
             yield from ((branch, reader) for branch in writer.branches)
@@ -108,7 +105,7 @@ def _pairs(writer: AvroType, reader: AvroType) -> Iterator[tuple[AvroType, AvroT
 
 
 def _take_logical_types(root: AvroType) -> dict[AvroType, str]:
-    """The types in a schema that have a logical one, which is taken from them."""
+    """Remove the logical types from a schema, and return them."""
     found: dict[AvroType, str] = {}
     seen: set[AvroType] = set()
     waiting = [root]
@@ -124,7 +121,7 @@ def _take_logical_types(root: AvroType) -> dict[AvroType, str]:
 
 
 def _plain(schema: Any) -> Any:
-    """The schema in JSON without logical types. A default may look like one, and is left alone."""
+    """Return a schema in JSON without logical types. A default that looks like one is not changed."""
     match schema:
         case list():
             return [_plain(each) for each in schema]

@@ -1,66 +1,69 @@
-"""Avro's types as columns."""
+"""Avro types as columns.
+
+A union of null and one other type is a nullable column. Any other union is a struct with a field for each
+branch, of which one is set. fastavro names the type of such a value, as ("shop.Order", {...}), if the type
+has a name and the writer's schema has the union too; otherwise the value itself determines the branch.
+"""
 
 import uuid
+from collections.abc import Iterator, Sequence
 from decimal import Context, Decimal
 from functools import partial
 from operator import itemgetter
 from typing import Any, Final
 
-from pyspark.sql.types import (
-    BinaryType,
-    BooleanType,
-    DataType,
-    DateType,
-    DecimalType,
-    DoubleType,
-    FloatType,
-    IntegerType,
-    LongType,
-    StringType,
-    TimestampNTZType,
-    TimestampType,
-)
+from pyspark.sql import types as spark
 
-from headrace.pipeline.registry.avro_unions import branch_fields, untagged
 from headrace.pipeline.registry.shapes import ANYTHING, Array, Field, Leaf, Map, Shape, Struct, as_json
 from headrace.registry.formats.avro_types import AvroType
 
-MOST_DIGITS: Final = 38  # of a decimal in Spark
+MAX_DIGITS: Final = 38  # of a decimal in Spark
 _EXACT: Final = Context(prec=1000)
-_PRIMITIVES: Final[dict[str, DataType]] = {
-    "boolean": BooleanType(),
-    "int": IntegerType(),
-    "long": LongType(),
-    "float": FloatType(),
-    "double": DoubleType(),
-    "bytes": BinaryType(),
-    "fixed": BinaryType(),
-    "string": StringType(),
+_PRIMITIVES: Final[dict[str, spark.DataType]] = {
+    "boolean": spark.BooleanType(),
+    "int": spark.IntegerType(),
+    "long": spark.LongType(),
+    "float": spark.FloatType(),
+    "double": spark.DoubleType(),
+    "bytes": spark.BinaryType(),
+    "fixed": spark.BinaryType(),
+    "string": spark.StringType(),
 }
-_NUMBERS: Final = ({"int", "long"}, LongType()), ({"int", "long", "float", "double"}, DoubleType())
+_BRANCHES: Final[dict[type, tuple[str, ...]]] = {  # by the type of a value in Python, the best first
+    bool: ("boolean",),
+    int: ("long", "int", "double", "float"),
+    float: ("double", "float"),
+    str: ("string", "enum"),
+    bytes: ("bytes", "fixed"),
+    list: ("array",),
+}
+_NUMBERS: Final = (
+    ({"int", "long"}, spark.LongType()),
+    ({"int", "long", "float", "double"}, spark.DoubleType()),
+)
 
 
 def shape_of(type_: AvroType, around: tuple[AvroType, ...] = ()) -> Shape:
-    """The shape of a type's values as fastavro gives them: logical types as the numbers or bytes they are."""
+    """Return the shape of the values that fastavro returns; logical types are numbers or bytes."""
     match type_.kind:
         case "record" | "error":
             return _record(type_, around)
         case "array":
             return Array(shape_of(type_.inner, around))
         case "map":
-            return Map(Leaf(StringType()), shape_of(type_.inner, around))
+            return Map(Leaf(spark.StringType()), shape_of(type_.inner, around))
         case "union":
             return _union(type_, around)
         case "enum":
-            return Leaf(StringType(), untagged)
+            return Leaf(spark.StringType(), untagged)
         case "null":
             return ANYTHING
     return _logical(type_) or Leaf(_PRIMITIVES[type_.kind], untagged if type_.kind == "fixed" else None)
 
 
 def _record(type_: AvroType, around: tuple[AvroType, ...]) -> Shape:
-    if type_ in around or not type_.fields:  # Spark knows no type that has itself as a part, or no parts
-        return Leaf(StringType(), _plain_json)
+    if type_ in around or not type_.fields:  # Spark has no recursive or empty structs
+        return Leaf(spark.StringType(), _plain_json)
     inside = (*around, type_)
     fields = (Field(each.name, itemgetter(each.name), shape_of(each.type, inside)) for each in type_.fields)
     return Struct(tuple(fields), untagged)
@@ -72,7 +75,7 @@ def _union(type_: AvroType, around: tuple[AvroType, ...]) -> Shape:
         return shape_of(others[0], around)
     for kinds, wide in _NUMBERS:
         if others and {each.kind for each in others} <= kinds and not any(map(_logical, others)):
-            return Leaf(wide, float if isinstance(wide, DoubleType) else None)
+            return Leaf(wide, float if isinstance(wide, spark.DoubleType) else None)
     if not others:
         return ANYTHING
     shapes = [shape_of(each, around) for each in others]
@@ -80,35 +83,35 @@ def _union(type_: AvroType, around: tuple[AvroType, ...]) -> Shape:
 
 
 def _logical(type_: AvroType) -> Leaf | None:
-    """Those that mean something to Spark. Without the others a time of day is a number."""
+    """Return the shape of a logical type that Spark has; others are plain numbers or strings."""
     match type_.kind, type_.props.get("logicalType"):
         case "int", "date":
-            return Leaf(DateType())
+            return Leaf(spark.DateType())
         case "long", "timestamp-millis":
-            return Leaf(TimestampType(), _micros)
+            return Leaf(spark.TimestampType(), _micros)
         case "long", "timestamp-micros":
-            return Leaf(TimestampType())
+            return Leaf(spark.TimestampType())
         case "long", "local-timestamp-millis":
-            return Leaf(TimestampNTZType(), _micros)
+            return Leaf(spark.TimestampNTZType(), _micros)
         case "long", "local-timestamp-micros":
-            return Leaf(TimestampNTZType())
+            return Leaf(spark.TimestampNTZType())
         case "bytes" | "fixed", "decimal":
             return _decimal(type_.props.get("precision"), type_.props.get("scale", 0))
         case "fixed", "uuid":
-            return Leaf(StringType(), _uuid)
+            return Leaf(spark.StringType(), _uuid)
     return None
 
 
 def _decimal(precision: Any, scale: Any) -> Leaf | None:
     if not isinstance(precision, int) or not isinstance(scale, int) or not 0 <= scale <= precision:
-        return None  # Avro ignores a logical type that is wrong
-    if precision > MOST_DIGITS:
-        return Leaf(StringType(), lambda value: str(_number(scale, value)))
-    return Leaf(DecimalType(precision, scale), partial(_number, scale))
+        return None  # Avro ignores invalid logical types
+    if precision > MAX_DIGITS:
+        return Leaf(spark.StringType(), lambda value: str(_number(scale, value)))
+    return Leaf(spark.DecimalType(precision, scale), partial(_number, scale))
 
 
 def _number(scale: int, value: Any) -> Decimal:
-    if isinstance(raw := untagged(value), Decimal):  # the writer's scale is another one
+    if isinstance(raw := untagged(value), Decimal):  # the writer's scale differs
         return raw
     return _EXACT.scaleb(Decimal(int.from_bytes(raw, "big", signed=True)), -scale)
 
@@ -126,7 +129,7 @@ def _plain_json(value: Any) -> str:
 
 
 def _plain(value: Any) -> Any:
-    """Without the names that fastavro gives to parts of unions."""
+    """Return a value without the type names of fastavro."""
     match untagged(value):
         case dict() as found:
             return {key: _plain(part) for key, part in found.items()}
@@ -134,3 +137,36 @@ def _plain(value: Any) -> Any:
             return [_plain(part) for part in found]
         case found:
             return found
+
+
+def untagged(value: Any) -> Any:
+    """Return a value without its type's name."""
+    return value[1] if type(value) is tuple else value
+
+
+def branch_fields(branches: Sequence[AvroType], shapes: Sequence[Shape]) -> Iterator[Field]:
+    """Yield a field for each branch, with the name of its type."""
+    names = [each.name.simple if each.name else each.kind for each in branches]
+    if len(set(names)) < len(names):  # in different namespaces
+        names = [each.name.full.replace(".", "_") if each.name else each.kind for each in branches]
+    for number, (name, shape) in enumerate(zip(names, shapes, strict=True)):
+        yield Field(name, partial(_if_branch, tuple(branches), number), shape)
+
+
+def _if_branch(branches: tuple[AvroType, ...], number: int, value: Any) -> Any:
+    return untagged(value) if _branch(branches, value) == number else None
+
+
+def _branch(branches: tuple[AvroType, ...], value: Any) -> int:
+    if type(value) is tuple:
+        for number, each in enumerate(branches):
+            if each.name and value[0] in {each.name.full, *(alias.full for alias in each.aliases)}:
+                return number
+        value = value[1]
+    kinds = [each.kind for each in branches]
+    if not isinstance(value, dict):
+        return next(kinds.index(kind) for kind in _BRANCHES[type(value)] if kind in kinds)
+    for number, each in enumerate(branches):
+        if each.kind in {"record", "error"} and {field.name for field in each.fields} == value.keys():
+            return number
+    return kinds.index("map")

@@ -1,137 +1,162 @@
-"""Batches of records in the registry's format, decoded where Spark runs its Python: rows, or reasons.
+"""Batches of records, decoded by executors into rows, or reasons why a record cannot be decoded.
 
-A record begins with a zero byte and four that are the id of its schema, or with a one and 16 that are its
-fingerprint. What those stand for never changes, so it is asked for once in the life of a process.
+A schema id never changes its meaning, so a process requests each of them once.
 """
 
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Any, Final, NoReturn, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import pyarrow as pa
 
-from headrace.pipeline.registry.client import Clock, Ref, Schemas, UnknownSchema, patiently, shown
-from headrace.pipeline.registry.fitting import build_fitting
-from headrace.pipeline.registry.formats import reading
-from headrace.pipeline.registry.reader import Reading, Unreadable
-from headrace.pipeline.registry.shapes import columns_of
-from headrace.pipeline.registry.whole import Whole
+from headrace.pipeline.errors import PipelineError
+from headrace.pipeline.registry.avro_reader import AvroReader
+from headrace.pipeline.registry.client import Clock, Schemas, UnknownSchema, retry_while_unreachable
+from headrace.pipeline.registry.json_reader import JsonReader
+from headrace.pipeline.registry.protobuf_reader import ProtobufReader
+from headrace.pipeline.registry.reader import Reader, ResolvedSchema, Unreadable
+from headrace.pipeline.registry.shapes import Struct, build_fitting, columns_of
 from headrace.registry.formats import InvalidSchema
+from headrace.registry.formats.avro import AvroSchema
+from headrace.registry.formats.json_schema import JsonSchema
+from headrace.registry.formats.protobuf import ProtobufSchema
+from headrace.registry.schema_ids import NoSchemaId, SchemaRef, format_ref, read_schema_id
 
-ID_BYTES: Final = 5
-FINGERPRINT_BYTES: Final = 17
-MOST_WRITERS: Final = 1000  # schemas that a process remembers
-MOST_UNKNOWN: Final = 10_000
-_UNKNOWN_S: Final = 60.0  # how long an unknown id is not asked for again
-_AGAIN_S: Final = 1.0  # a registry of several nodes may learn of an id a moment late
+MAX_WRITERS: Final = 1000  # schemas that a process caches
+MAX_UNKNOWN: Final = 10_000
+_UNKNOWN_S: Final = 60.0  # how long an unknown id is not requested again
+_RETRY_S: Final = 1.0  # a node of the registry may learn of an id with a delay
 
-Read: TypeAlias = Callable[[bytes], Any]
+Decode: TypeAlias = Callable[[bytes], Any]
 
 
 @dataclass(frozen=True, slots=True)
 class ReaderSpec:
-    """What executors are told: where schemas are, and the one that the columns are of."""
+    """What executors need to decode: the registry, and the schema of the columns."""
 
-    url: str = field(repr=False)  # it may have a password in it
-    schema: Whole
+    url: str | None = field(repr=False)  # may contain a password; None: records have no schema id
+    schema: ResolvedSchema
     message: str | None = None
     patience_s: float = 120.0
 
 
-class Batches:
-    """Decodes for one reader's schema, and remembers the writers' schemas."""
+def reader_of(schema: ResolvedSchema, message: str | None = None) -> Reader:
+    """Return the reader of a schema; PipelineError if it cannot be parsed."""
+    try:
+        parsed = schema.parsed()
+    except InvalidSchema as error:
+        raise PipelineError(f"the schema cannot be parsed: {error}") from error
+    if message is not None and not isinstance(parsed, ProtobufSchema):
+        raise PipelineError(f"the schema is {parsed.type}: only a Protobuf schema has several messages")
+    match parsed:
+        case AvroSchema():
+            return AvroReader(parsed)
+        case JsonSchema():
+            return JsonReader(parsed)
+        case ProtobufSchema():
+            return ProtobufReader(parsed, message)
+    raise AssertionError(parsed)
 
-    def __init__(self, reader: Reading, ask: Callable[[Ref], Whole], clock: Clock | None = None) -> None:
-        """`ask` asks the registry: it raises as `Schemas.one` does, or PipelineError to give up."""
-        self._reading = reader
-        self._ask = ask
+
+def decode_rows(columns: Struct, decode: Decode, values: Sequence[bytes | None]) -> pa.StructArray:
+    """Return a struct of `row` and `reason` for each value; both are null for a null."""
+    rows: list[Any] = [None] * len(values)
+    reasons: list[str | None] = [None] * len(values)
+    for number, value in enumerate(values):
+        if value is None:
+            continue
+        try:
+            rows[number] = decode(value)
+        except Unreadable as error:
+            reasons[number] = str(error)
+    row = build_fitting(columns, rows, reasons.__setitem__)
+    return pa.StructArray.from_arrays([row, pa.array(reasons, pa.string())], names=["row", "reason"])
+
+
+class Batches:
+    """Decodes records with schema ids into rows of one reader's schema, and caches the writers' schemas."""
+
+    def __init__(
+        self, reader: Reader, fetch: Callable[[SchemaRef], ResolvedSchema], clock: Clock | None = None
+    ) -> None:
+        """`fetch` requests a schema: it raises as `Schemas.get` does, or PipelineError to fail the batch."""
+        self._reader = reader
+        self._fetch = fetch
         self._clock = clock or Clock()
         self._columns = columns_of(reader.shape)
-        self._writers: OrderedDict[Ref, Read | str] = OrderedDict()  # a string says why there is none
-        self._unknown: OrderedDict[Ref, float] = OrderedDict()  # and until when that is believed
+        self._writers: OrderedDict[SchemaRef, Decode | str] = OrderedDict()  # a string is why there is none
+        self._unknown: OrderedDict[SchemaRef, float] = OrderedDict()  # when to request it again
 
     def decode(self, values: Sequence[bytes | None]) -> pa.StructArray:
-        """A struct of `row` and `reason` for each value; where there is no value, both are null."""
-        self._learn(values)
-        rows: list[Any] = [None] * len(values)
-        reasons: list[str | None] = [None] * len(values)
-        for number, value in enumerate(values):
-            if value is None:
-                continue
-            try:
-                rows[number] = self._one(value)
-            except Unreadable as why:
-                reasons[number] = str(why)
-        row = build_fitting(self._columns, rows, reasons.__setitem__)
-        return pa.StructArray.from_arrays([row, pa.array(reasons, pa.string())], names=["row", "reason"])
+        self._fetch_new(_refs(values))
+        return decode_rows(self._columns, self._decode_one, values)
 
-    def _one(self, value: bytes) -> Any:
-        ref, end = _ref(value) or _none(value)
+    def _decode_one(self, value: bytes) -> Any:
+        try:
+            ref, _, end = read_schema_id("value", value)
+        except NoSchemaId as error:
+            raise Unreadable(f"it {error}") from error
         writer = self._writers.get(ref)
         if writer is None:
-            raise Unreadable(f"its schema {shown(ref)} is not in the registry")
+            raise Unreadable(f"its schema {format_ref(ref)} is not in the registry")
         if isinstance(writer, str):
-            raise Unreadable(f"{writer} (schema {shown(ref)})")
+            raise Unreadable(f"{writer} (schema {format_ref(ref)})")
         return writer(value[end:])
 
-    # -- schemas -------------------------------------------------------------------------------
-
-    def _learn(self, values: Sequence[bytes | None]) -> None:
-        """Ask for the schemas of a batch that are new to us: each once, and unknown ones once more."""
+    def _fetch_new(self, refs: set[SchemaRef]) -> None:
+        """Fetch the schemas that are not cached: each once, and unknown ones once more."""
         now = self._clock.now()
-        given = {found[0] for value in values if value is not None and (found := _ref(value))}
-        new = {each for each in given - self._writers.keys() if self._unknown.get(each, now) <= now}
-        unknown = [each for each in sorted(new, key=shown) if not self._is_there(each)]
+        new = {each for each in refs - self._writers.keys() if self._unknown.get(each, now) <= now}
+        unknown = [each for each in sorted(new, key=format_ref) if not self._add_writer(each)]
         if unknown:
-            self._clock.sleep(_AGAIN_S)
+            self._clock.sleep(_RETRY_S)
             for each in unknown:
-                if not self._is_there(each):
+                if not self._add_writer(each):
                     self._unknown[each] = self._clock.now() + _UNKNOWN_S
-        for each in given & self._writers.keys():
+        for each in refs & self._writers.keys():
             self._writers.move_to_end(each)
-        _shorten(self._writers, max(MOST_WRITERS, len(given)))
-        _shorten(self._unknown, max(MOST_UNKNOWN, len(given)))
+        _shorten(self._writers, max(MAX_WRITERS, len(refs)))
+        _shorten(self._unknown, max(MAX_UNKNOWN, len(refs)))
 
-    def _is_there(self, ref: Ref) -> bool:
+    def _add_writer(self, ref: SchemaRef) -> bool:
         try:
-            self._writers[ref] = self._reading.of(self._ask(ref))
+            self._writers[ref] = self._reader.decoder_for(self._fetch(ref))
         except UnknownSchema:
             return False
-        except (InvalidSchema, Unreadable) as why:
-            self._writers[ref] = str(why)
+        except (InvalidSchema, Unreadable) as error:
+            self._writers[ref] = str(error)
         return True
 
 
 @lru_cache(maxsize=32)
-def batches(wanted: ReaderSpec) -> Batches:
-    """The one of this process."""
-    schemas = Schemas(wanted.url)
+def batch_decoder(spec: ReaderSpec) -> Callable[[Sequence[bytes | None]], pa.StructArray]:
+    """Return the function of this process that decodes batches."""
+    reader = reader_of(spec.schema, spec.message)
+    if spec.url is None:
+        columns, decode = columns_of(reader.shape), reader.decoder_for(spec.schema)
+        return lambda values: decode_rows(columns, decode, values)
+    schemas = Schemas(spec.url)
 
-    def ask(ref: Ref) -> Whole:
-        return patiently(f"schema {shown(ref)}", lambda: schemas.one(ref), wanted.patience_s)
+    def fetch(ref: SchemaRef) -> ResolvedSchema:
+        what = f"schema {format_ref(ref)}"
+        return retry_while_unreachable(what, lambda: schemas.get(ref), spec.patience_s)
 
-    return Batches(reading(wanted.schema, wanted.message), ask)
-
-
-def _ref(value: bytes) -> tuple[Ref, int] | None:
-    """The schema that a value names, and where the data begins."""
-    if len(value) >= ID_BYTES and value[0] == 0:
-        return int.from_bytes(value[1:ID_BYTES]), ID_BYTES
-    if len(value) >= FINGERPRINT_BYTES and value[0] == 1:
-        return value[1:FINGERPRINT_BYTES], FINGERPRINT_BYTES
-    return None
+    return Batches(reader, fetch).decode
 
 
-def _none(value: bytes) -> NoReturn:
-    if value[:1] not in {b"\0", b"\1"}:
-        begins = f"it begins with 0x{value[:1].hex()}" if value else "it is empty"
-        raise Unreadable(f"it has no schema id: {begins}, where a zero byte and the id were expected")
-    size = FINGERPRINT_BYTES if value[0] else ID_BYTES
-    raise Unreadable(f"it has no schema id: it ends after {len(value)} of {size} bytes")
+def _refs(values: Iterable[bytes | None]) -> set[SchemaRef]:
+    found = set()
+    for value in values:
+        if value is not None:
+            try:
+                found.add(read_schema_id("value", value)[0])
+            except NoSchemaId:
+                continue  # `_decode_one` reports it
+    return found
 
 
-def _shorten(cache: OrderedDict[Ref, Any], most: int) -> None:
+def _shorten(cache: OrderedDict[SchemaRef, Any], most: int) -> None:
     while len(cache) > most:
         cache.popitem(last=False)

@@ -1,123 +1,111 @@
-"""Schemas out of a registry, with what they refer to; while it is away, some patience."""
+"""Schemas of a registry, with everything that they refer to; requests are retried while it is unreachable."""
 
 import logging
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final, TypeVar
-from uuid import UUID
 
 from headrace.client.errors import ClientError, Unreachable
 from headrace.client.schemas.http import RegistryError
 from headrace.client.schemas.registry import Registered
 from headrace.client.schemas.registry import Registry as Client
 from headrace.pipeline.errors import PipelineError
-from headrace.pipeline.registry.whole import Whole
+from headrace.pipeline.registry.reader import ResolvedSchema
 from headrace.registry.formats import InvalidSchema, Reference, Schema, SchemaType
 from headrace.registry.formats.limits import MAX_REFERENCES
+from headrace.registry.schema_ids import SchemaRef, format_ref
 
 TIMEOUT_S: Final = 10.0
 SCHEMA_NOT_FOUND: Final = 40403
-_FIRST_S: Final = 0.1
-_LONGEST_S: Final = 5.0
-_REFUSED: Final = frozenset({401, 403})
-_STATUSES: Final = 100  # a registry's number for a refusal begins with HTTP's
+_MIN_BACKOFF_S: Final = 0.1
+_MAX_BACKOFF_S: Final = 5.0
+_UNAUTHORIZED: Final = frozenset({401, 403})
 
 Found = TypeVar("Found")
 logger = logging.getLogger(__name__)
 
 
-Ref = int | bytes
-"""A schema, by its id or by the 16 bytes of its fingerprint."""
-
-
 class UnknownSchema(Exception):
-    """The registry is there, and has no such schema."""
+    """The registry has no such schema."""
 
 
 class Schemas:
-    """The schemas of one registry. ClientError, as it came, if it refuses or does not answer."""
+    """The schemas of one registry. ClientError is raised if it refuses a request or does not answer."""
 
     def __init__(self, url: str) -> None:
         self._client = Client(url, timeout_s=TIMEOUT_S)
 
-    def version(self, subject: str, version: int | str) -> tuple[Registered, Whole]:
-        """A version of a subject, or "latest"."""
+    def version(self, subject: str, version: int | str) -> tuple[Registered, ResolvedSchema]:
+        """Return a version of a subject, or its "latest"."""
         found = self._client.get(subject, version)
-        return found, self._whole(found)
+        return found, self._resolved(found)
 
-    def one(self, ref: Ref) -> Whole:
-        """The schema; UnknownSchema if there is none, InvalidSchema if we know no such format."""
+    def get(self, ref: SchemaRef) -> ResolvedSchema:
+        """Return a schema; UnknownSchema if there is none, InvalidSchema if its format is unknown."""
         try:
-            found = self._client.by_id(ref) if isinstance(ref, int) else self._client.by_guid(shown(ref))
-            return self._whole(found)
+            found = self._client.by_id(ref) if isinstance(ref, int) else self._client.by_guid(format_ref(ref))
+            return self._resolved(found)
         except RegistryError as error:
             if error.code == SCHEMA_NOT_FOUND:
-                raise UnknownSchema(shown(ref)) from error
+                raise UnknownSchema(format_ref(ref)) from error
             raise
 
-    def _whole(self, found: Registered) -> Whole:
+    def _resolved(self, found: Registered) -> ResolvedSchema:
         root = _schema(found)
-        followed: dict[Reference, Schema] = {}
+        referenced: dict[Reference, Schema] = {}
         waiting = list(root.references)
         while waiting:
             reference = waiting.pop()
-            if reference in followed:
+            if reference in referenced:
                 continue
-            if len(followed) == MAX_REFERENCES:
+            if len(referenced) == MAX_REFERENCES:
                 raise InvalidSchema(f"the schema refers to more than {MAX_REFERENCES} others")
-            followed[reference] = _schema(
-                self._client.get(reference.subject, reference.version, deleted=True)
-            )
-            waiting += followed[reference].references
-        return Whole(root, tuple(followed.items()))
+            version = self._client.get(reference.subject, reference.version, deleted=True)
+            referenced[reference] = _schema(version)
+            waiting += referenced[reference].references
+        return ResolvedSchema(root, tuple(referenced.items()))
 
 
 @dataclass(frozen=True, slots=True)
 class Clock:
-    """What waiting needs."""
+    """The time, which tests replace."""
 
     now: Callable[[], float] = time.monotonic
     sleep: Callable[[float], None] = time.sleep
 
 
-def patiently(
+def retry_while_unreachable(
     what: str,
-    ask: Callable[[], Found],
+    request: Callable[[], Found],
     patience_s: float,
     clock: Clock = Clock(),  # noqa: B008
 ) -> Found:
-    """What `ask` returns, asked again while the registry is away; PipelineError when patience is at its end.
+    """Return the result of `request`, retried with backoff; PipelineError if it fails for `patience_s`.
 
-    That the registry is away is not the fault of any row: nothing may be decided about one.
+    The batch fails then: no row can be blamed for a registry that is unreachable.
     """
     deadline = clock.now() + patience_s
-    pause_s = _FIRST_S
+    backoff_s = _MIN_BACKOFF_S
     while True:
         try:
-            return ask()
+            return request()
         except ClientError as error:
-            if not _passes(error) or clock.now() + pause_s > deadline:
-                raise PipelineError(f"{what} cannot be had: {error}") from error
-            logger.warning("%s cannot be had, asking again in %.1f s: %s", what, pause_s, error)
-        clock.sleep(pause_s)
-        pause_s = min(2 * pause_s, _LONGEST_S)
+            if not _is_retriable(error) or clock.now() + backoff_s > deadline:
+                raise PipelineError(f"{what} cannot be fetched: {error}") from error
+            logger.warning("%s cannot be fetched, retrying in %.1f s: %s", what, backoff_s, error)
+        clock.sleep(backoff_s)
+        backoff_s = min(2 * backoff_s, _MAX_BACKOFF_S)
 
 
-def shown(ref: Ref) -> str:
-    """A schema as people call it."""
-    return str(ref) if isinstance(ref, int) else str(UUID(bytes=ref))
-
-
-def _passes(error: ClientError) -> bool:
-    """Whether it may be otherwise in a while: a password does not become right by waiting."""
+def _is_retriable(error: ClientError) -> bool:
     if isinstance(error, RegistryError):
-        return error.code // _STATUSES not in _REFUSED and error.code not in _REFUSED
+        return int(str(error.code)[:3]) not in _UNAUTHORIZED
     return isinstance(error, Unreachable)
 
 
 def _schema(found: Registered) -> Schema:
     if found.type not in set(SchemaType):
-        raise InvalidSchema(f"it is of the format {found.type}, and not {', '.join(SchemaType)}")
+        raise InvalidSchema(f"its format is {found.type}, expected one of {', '.join(SchemaType)}")
     references = (Reference(each.name, each.subject, each.version) for each in found.references)
     return Schema(SchemaType(found.type), found.schema, tuple(references))

@@ -1,4 +1,4 @@
-"""What a declared registry has for a topic: the reader's schema, and with it the columns."""
+"""The decoder of a topic: the reader's schema is looked up on the driver, and determines the columns."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,16 +11,18 @@ from headrace.client.errors import ClientError, Unreachable
 from headrace.client.schemas.http import RegistryError
 from headrace.pipeline.decoders import Decoded
 from headrace.pipeline.errors import PipelineError
-from headrace.pipeline.registry.batches import ReaderSpec, batches
+from headrace.pipeline.registry import Registry
+from headrace.pipeline.registry.batches import ReaderSpec, batch_decoder, reader_of
 from headrace.pipeline.registry.client import Schemas
-from headrace.pipeline.registry.declaring import Registry
-from headrace.pipeline.registry.formats import reading
+from headrace.pipeline.registry.reader import ResolvedSchema
 from headrace.pipeline.registry.shapes import columns_of, spark_type
-from headrace.pipeline.registry.whole import Whole
 from headrace.registry.formats import InvalidSchema, Schema, SchemaType
+from headrace.registry.formats.avro import AvroSchema
+from headrace.registry.schema_ids import HEADERS
 
 if TYPE_CHECKING:
     from pyspark.sql import Column
+    from pyspark.sql._typing import UserDefinedFunctionLike
 
 _TYPES: Final = {".avsc": SchemaType.AVRO, ".json": SchemaType.JSON, ".proto": SchemaType.PROTOBUF}
 
@@ -29,36 +31,29 @@ _TYPES: Final = {".avsc": SchemaType.AVRO, ".json": SchemaType.JSON, ".proto": S
 class RegistryDecoder:
     """Decodes by one reader's schema."""
 
-    name: str  # of the schema, as people are told
-    wanted: ReaderSpec
+    name: str  # of the schema, in messages
+    spec: ReaderSpec
     columns: StructType
     part: str
 
     @property
     def label(self) -> str:
-        told = ", ".join(f"{each.name} {each.dataType.simpleString()}" for each in self.columns.fields)
-        return f"{self.name} ({told})"
+        columns = ", ".join(f"{each.name} {each.dataType.simpleString()}" for each in self.columns.fields)
+        return f"{self.name} ({columns})"
 
     def framed(self, data: "Column", headers: "Column") -> "Column":
-        """The data, behind what a header says of its schema: that is written as it is before the data."""
+        """Return the data after the schema id of a header, if there is one: both have the same format."""
         from pyspark.sql import functions as F  # noqa: N812, PLC0415
 
-        name = f"__{self.part}_schema_id"
+        name = HEADERS[self.part].decode()
         named = F.filter(headers, lambda each: (each["key"] == name) & each["value"].isNotNull())
         return F.coalesce(F.concat(F.get(named, F.lit(0))["value"], data), data)
 
     def decode(self, value: "Column") -> Decoded:
         from pyspark.sql import functions as F  # noqa: N812, PLC0415
-        from pyspark.sql.pandas.functions import arrow_udf  # noqa: PLC0415
 
-        wanted = self.wanted
-
-        def decode(values: pa.Array) -> pa.Array:
-            return batches(wanted).decode(values.to_pylist())
-
-        outcome = StructType([StructField("row", self.columns), StructField("reason", StringType())])
-        # Spark would evaluate what is deterministic once to filter, and again for the columns.
-        function = arrow_udf(decode, outcome).asNondeterministic()  # type: ignore[call-overload]
+        # Spark would evaluate a deterministic function once to filter, and again for the columns.
+        function = decoder_function(self.spec, self.columns).asNondeterministic()
         staged = f"_decoded_{self.part}"
         row = F.col(staged)["row"]
         return Decoded(
@@ -68,46 +63,76 @@ class RegistryDecoder:
         )
 
 
+def decoder_function(spec: ReaderSpec, columns: StructType) -> "UserDefinedFunctionLike":
+    """Return a function of a column of bytes, whose values are structs of `row` and `reason`."""
+    from pyspark.sql.pandas.functions import arrow_udf  # noqa: PLC0415
+
+    def decode(values: pa.Array) -> pa.Array:
+        return batch_decoder(spec)(values.to_pylist())
+
+    outcome = StructType([StructField("row", columns), StructField("reason", StringType())])
+    return arrow_udf(decode, outcome)  # type: ignore[call-overload, no-any-return]
+
+
+def columns_of_schema(schema: ResolvedSchema, message: str | None = None) -> StructType:
+    """Return the columns of a schema; PipelineError if it cannot be parsed."""
+    kind = spark_type(columns_of(reader_of(schema, message).shape))
+    assert isinstance(kind, StructType), kind
+    return kind
+
+
 def look_up(registry: Registry, topic: str, part: str) -> RegistryDecoder:
-    """What decodes a topic's values or keys; PipelineError says what to do if nothing can."""
+    """Return the decoder of a topic's values or keys; PipelineError says what to do if there is none."""
     name, schema = _of_file(registry.schema) if registry.schema else _of_subject(registry, topic, part)
     try:
-        columns = columns_of(reading(schema, registry.message).shape)
+        columns = columns_of_schema(schema, registry.message)
     except PipelineError as error:
         raise PipelineError(f"{name}: {error}") from error
-    kind = spark_type(columns)
-    assert isinstance(kind, StructType), kind
-    return RegistryDecoder(
-        name=name,
-        wanted=ReaderSpec(registry.url, schema, registry.message, registry.patience_s),
-        columns=kind,
-        part=part,
-    )
+    spec = ReaderSpec(registry.url, schema, registry.message, registry.patience_s)
+    return RegistryDecoder(name=name, spec=spec, columns=columns, part=part)
 
 
-def _of_file(path: str) -> tuple[str, Whole]:
+def decode_bare_avro(path: str, value: "Column") -> Decoded:
+    """Decode values that are Avro records of the schema in a file, without a schema id."""
+    schema = _read(path, SchemaType.AVRO)
+    try:
+        columns = columns_of_schema(schema)
+    except PipelineError as error:
+        raise PipelineError(f"{path}: {error}") from error
+    parsed = schema.parsed()
+    assert isinstance(parsed, AvroSchema), parsed
+    if parsed.root.kind != "record":
+        raise PipelineError(f"{path}: the Avro schema has type {parsed.root.kind}, expected record")
+    found = decoder_function(ReaderSpec(None, schema), columns)(value)
+    return Decoded({name: found["row"][name] for name in columns.fieldNames()}, found["reason"])
+
+
+def _of_file(path: str) -> tuple[str, ResolvedSchema]:
     type_ = _TYPES.get(Path(path).suffix)
     if type_ is None:
         raise PipelineError(f"{path}: expected a file with a schema that ends in {', '.join(_TYPES)}")
+    return f"{type_} of {path}", _read(path, type_)
+
+
+def _read(path: str, type_: SchemaType) -> ResolvedSchema:
     try:
-        text = Path(path).read_text(encoding="utf-8")
+        return ResolvedSchema(Schema(type_, Path(path).read_text(encoding="utf-8")))
     except (OSError, UnicodeDecodeError) as error:
         raise PipelineError(f"{path} cannot be read: {error}") from error
-    return f"{type_} of {path}", Whole(Schema(type_, text))
 
 
-def _of_subject(registry: Registry, topic: str, part: str) -> tuple[str, Whole]:
+def _of_subject(registry: Registry, topic: str, part: str) -> tuple[str, ResolvedSchema]:
     subject = registry.subject or _subject(topic, part)
     try:
         found, schema = Schemas(registry.url).version(subject, registry.version)
     except RegistryError as error:
-        raise PipelineError(_refused(registry, subject, error)) from error
+        raise PipelineError(_refusal(registry, subject, error)) from error
     except InvalidSchema as error:
-        raise PipelineError(f"the schema of {subject} cannot be understood: {error}") from error
+        raise PipelineError(f"the schema of {subject} cannot be parsed: {error}") from error
     except Unreachable as error:
         raise PipelineError(
-            f"{error}: start it (`headrace up` has one, and says where), "
-            f"or correct the address in Registry({registry.place!r})"
+            f"{error}: start it (`headrace up` has one, and prints its address), "
+            f"or correct the address in Registry({registry.address!r})"
         ) from error
     except ClientError as error:
         raise PipelineError(str(error)) from error
@@ -118,27 +143,27 @@ def _subject(topic: str, part: str) -> str:
     if "," in topic:
         raise PipelineError(
             f"{topic} are several topics, and the columns are those of one schema: "
-            'Registry(..., subject="...") says of which subject'
+            'name its subject, Registry(..., subject="...")'
         )
     return f"{topic.strip()}-{part}"
 
 
-def _refused(registry: Registry, subject: str, error: RegistryError) -> str:
+def _refusal(registry: Registry, subject: str, error: RegistryError) -> str:
     match error.code:
         case 40401:
             return (
-                f"the registry at {registry.place} has no subject {subject}: register its schema, "
+                f"the registry at {registry.address} has no subject {subject}: register its schema, "
                 f"`headrace schema register {subject} FILE`, or name another subject, "
                 'Registry(..., subject="...")'
             )
         case 40402:
             return (
-                f"the registry at {registry.place} has no version {registry.version} of {subject}: "
-                f"`headrace schema list {subject}` shows which there are"
+                f"the registry at {registry.address} has no version {registry.version} of {subject}: "
+                f"`headrace schema list {subject}` lists its versions"
             )
         case 401 | 403 | 40101 | 40301 | 40100 | 40300:
             return (
-                f"the registry at {registry.place} does not let us in: {error}; "
-                'Registry("http://user:password@...") has a name and a password'
+                f"the registry at {registry.address} denies access: {error}; "
+                'give a name and a password, Registry("http://user:password@...")'
             )
-    return f"the registry at {registry.place} refuses to give the schema of {subject}: {error}"
+    return f"the registry at {registry.address} refuses to return the schema of {subject}: {error}"

@@ -1,29 +1,22 @@
-"""JSON Schema as columns: where a schema allows one kind of value, besides null, the column has its type.
+"""JSON Schema as columns: a schema that allows one kind of value, besides null, has a typed column.
 
-Everything else is a string with the value as JSON.
+All others are strings with the value as JSON.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from datetime import UTC, date, datetime
 from operator import methodcaller
 from typing import Any, Final
 
-from pyspark.sql.types import (
-    BooleanType,
-    DateType,
-    DoubleType,
-    LongType,
-    StringType,
-    TimestampType,
-)
+from pyspark.sql import types as spark
 
 from headrace.pipeline.registry.shapes import ANYTHING, Array, Field, Leaf, Map, Shape, Struct
 from headrace.registry.formats.json_keywords import Node, known
 from headrace.registry.formats.json_schema import JsonSchema
 
-_MOST_HOPS: Final = 100  # from $ref to $ref
+_MAX_HOPS: Final = 100  # from $ref to $ref
 _KINDS: Final = {bool: "boolean", int: "integer", float: "number", str: "string"}
-_MEANS_NOTHING: Final = {"title", "description", "$comment", "default", "examples", "deprecated"}
+_ANNOTATIONS: Final = {"title", "description", "$comment", "default", "examples", "deprecated"}
 
 
 def _moment(text: str) -> datetime:
@@ -32,16 +25,17 @@ def _moment(text: str) -> datetime:
 
 
 _PLAIN: Final = {
-    "boolean": Leaf(BooleanType()),
-    "integer": Leaf(LongType()),
-    "number": Leaf(DoubleType(), float),
+    "boolean": Leaf(spark.BooleanType()),
+    "integer": Leaf(spark.LongType()),
+    "number": Leaf(spark.DoubleType(), float),
 }
-_STRINGS: Final = {"date": Leaf(DateType(), date.fromisoformat), "date-time": Leaf(TimestampType(), _moment)}
+_STRINGS: Final = {
+    "date": Leaf(spark.DateType(), date.fromisoformat),
+    "date-time": Leaf(spark.TimestampType(), _moment),
+}
 
 
 class JsonShapes:
-    """The shapes of one schema's parts."""
-
     def __init__(self, schema: JsonSchema) -> None:
         self._schema = schema
 
@@ -50,7 +44,7 @@ class JsonShapes:
 
     def _shape(self, node: Node, around: tuple[int, ...]) -> Shape:
         found = self._followed(node)
-        if not isinstance(found, dict) or id(found) in around:  # anything, nothing, or itself again
+        if not isinstance(found, dict) or id(found) in around:  # true, false, or recursive
             return ANYTHING
         inside = (*around, id(found))
         parts = list(self._alternatives(found))
@@ -65,7 +59,7 @@ class JsonShapes:
                     return ANYTHING
                 return Array(self._shape(items, inside))
             case ["string"]:
-                return _STRINGS.get(found.get("format", ""), Leaf(StringType()))
+                return _STRINGS.get(found.get("format", ""), Leaf(spark.StringType()))
             case ["integer", "number"] | ["number", "integer"]:
                 return _PLAIN["number"]
             case [kind] if kind in _PLAIN:
@@ -75,33 +69,36 @@ class JsonShapes:
     def _object(self, node: dict[str, Any], inside: tuple[int, ...]) -> Shape:
         named = dict(self._properties(node))
         if named:
-            fields = (Field(name, _getter(name), self._shape(part, inside)) for name, part in named.items())
+            fields = (
+                Field(name, methodcaller("get", name), self._shape(part, inside))
+                for name, part in named.items()
+            )
             return Struct(tuple(fields))
         others = node.get("additionalProperties")
         if isinstance(others, dict) and "patternProperties" not in node:
-            return Map(Leaf(StringType()), self._shape(others, inside))
+            return Map(Leaf(spark.StringType()), self._shape(others, inside))
         return ANYTHING
 
     def _properties(self, node: dict[str, Any], depth: int = 0) -> Iterator[tuple[str, Node]]:
-        """Those of the schema and of all that it has to fit besides."""
+        """Yield the properties of a schema and of the schemas in its allOf."""
         yield from node.get("properties", {}).items()
-        for part in node.get("allOf", ()) if depth < _MOST_HOPS else ():
+        for part in node.get("allOf", ()) if depth < _MAX_HOPS else ():
             found = self._followed(part)
             if isinstance(found, dict):
                 yield from self._properties(found, depth + 1)
 
     def _alternatives(self, node: dict[str, Any]) -> Iterator[Node]:
-        """What a value may be instead of null, if the schema says nothing else."""
+        """Yield the schemas besides null that a schema combines, if it has no other constraint."""
         for keyword in ("anyOf", "oneOf"):
-            if keyword in node and not node.keys() - {keyword, "type", *_MEANS_NOTHING}:
+            if keyword in node and not node.keys() - {keyword, "type", *_ANNOTATIONS}:
                 yield from (part for part in node[keyword] if not _is_null(self._followed(part)))
-        if "allOf" in node and len(node["allOf"]) == 1 and not node.keys() - {"allOf", *_MEANS_NOTHING}:
+        if "allOf" in node and len(node["allOf"]) == 1 and not node.keys() - {"allOf", *_ANNOTATIONS}:
             yield node["allOf"][0]
 
     def _followed(self, node: Node) -> Node:
-        """The schema itself, not a reference to it."""
+        """Return the target of a chain of $refs."""
         resources = self._schema.resources
-        for _ in range(_MOST_HOPS):
+        for _ in range(_MAX_HOPS):
             if not isinstance(node, dict) or not resources.has(node):
                 return node
             scope = resources.scope(node)
@@ -113,7 +110,7 @@ class JsonShapes:
 
 
 def _kinds(node: dict[str, Any]) -> list[str]:
-    """The types that a value may have, besides null."""
+    """Return the types that a value may have, besides null."""
     given = node.get("type")
     if given is None:
         values = node["enum"] if "enum" in node else [node["const"]] if "const" in node else []
@@ -125,7 +122,3 @@ def _kinds(node: dict[str, Any]) -> list[str]:
 
 def _is_null(node: Node) -> bool:
     return isinstance(node, dict) and (node.get("type") == "null" or node.get("enum") == [None])
-
-
-def _getter(name: str) -> Callable[[Any], Any]:
-    return methodcaller("get", name)

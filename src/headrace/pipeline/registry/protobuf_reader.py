@@ -1,80 +1,83 @@
-"""Protobuf messages, read with the reader's schema: fields are who they are by their numbers."""
+"""The reader of Protobuf: messages are parsed with the reader's schema, in which numbers identify fields."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any, Final
 
-from google.protobuf.descriptor import Descriptor  # type: ignore[import-untyped]
+from google.protobuf.descriptor import Descriptor, FieldDescriptor  # type: ignore[import-untyped]
 from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
 from google.protobuf.message_factory import GetMessageClass  # type: ignore[import-untyped]
 
 from headrace.pipeline.errors import PipelineError
-from headrace.pipeline.registry.fitting import in_short
 from headrace.pipeline.registry.protobuf_shapes import shape_of
-from headrace.pipeline.registry.protobuf_wire import clash
-from headrace.pipeline.registry.reader import Unreadable, understood
-from headrace.pipeline.registry.shapes import Shape
-from headrace.pipeline.registry.whole import Whole
+from headrace.pipeline.registry.reader import ResolvedSchema, Unreadable, parse_writer
+from headrace.pipeline.registry.shapes import Shape, one_line
 from headrace.registry.formats.protobuf import ProtobufSchema
+from headrace.registry.formats.protobuf_compatibility import SCALARS, STRINGS
+from headrace.registry.schema_ids import NoSchemaId, read_message_path
 
-_MOST_INDEXES: Final = 100  # messages within messages
-_MOST_KNOWN: Final = 1000  # message indexes of one schema
+_MAX_PATHS: Final = 1000  # of one schema that are cached
+_TYPE_NAMES: Final[dict[int, str]] = {
+    getattr(FieldDescriptor, name): name.removeprefix("TYPE_").lower()
+    for name in dir(FieldDescriptor)
+    if name.startswith("TYPE_")
+}
+Path = tuple[int, ...]
 
 
-class ProtobufReading:
-    """One message of a reader's schema, and all that it reads."""
-
+class ProtobufReader:
     def __init__(self, reader: ProtobufSchema, message: str | None = None) -> None:
-        """`message` is a full name; the first message of the file if there is none."""
+        """`message` is a full name; by default it is the first message of the file."""
         self._reader = reader
         self._message = _message(reader, message)
         self._parse = GetMessageClass(self._message).FromString
         self.shape: Shape = shape_of(self._message)
 
-    def of(self, writer: Whole) -> Callable[[bytes], Any]:
-        """What reads the messages that were written with `writer`."""
-        return partial(self._read, understood(writer, ProtobufSchema, self._reader), {})
+    def decoder_for(self, writer: ResolvedSchema) -> Callable[[bytes], Any]:
+        return partial(self._decode, parse_writer(writer, ProtobufSchema, self._reader), {})
 
-    def _read(self, writer: ProtobufSchema, known: dict[bytes, str | None], value: bytes) -> Any:
-        begin = _end_of_indexes(value)
-        indexes = value[:begin]
-        if indexes not in known:
-            if len(known) == _MOST_KNOWN:
+    def _decode(self, writer: ProtobufSchema, known: dict[Path, str | None], value: bytes) -> Any:
+        try:
+            path, end = read_message_path(value, 0)
+        except NoSchemaId as error:
+            raise Unreadable(f"it {error}") from error
+        if path not in known:
+            if len(known) == _MAX_PATHS:
                 known.clear()
-            known[indexes] = self._why_not(writer, _indexes(indexes))
-        if (why := known[indexes]) is not None:
+            known[path] = self._mismatch(writer, path)
+        if (why := known[path]) is not None:
             raise Unreadable(why)
         try:
-            return self._parse(value[begin:])
+            return self._parse(value[end:])
         except DecodeError as error:
-            raise Unreadable(f"it is no such Protobuf message: {in_short(error)}") from error
+            raise Unreadable(f"it is not such a Protobuf message: {one_line(error)}") from error
 
-    def _why_not(self, writer: ProtobufSchema, indexes: list[int]) -> str | None:
-        """Why the message that stands there in the writer's file cannot be read as ours."""
-        written = _at(writer, indexes)
+    def _mismatch(self, writer: ProtobufSchema, path: Path) -> str | None:
+        """Return why the message at this path of the writer's file cannot be read as ours."""
+        written = _at(writer, path)
         if written is None:
-            return f"its schema has no message {'.'.join(map(str, indexes))}"
+            return f"its schema has no message {'.'.join(map(str, path))}"
         ours, theirs = self._message.full_name, written.full_name
-        here = _at(self._reader, indexes)
-        renamed = theirs not in _names(self._reader) and here is not None and here.full_name == ours
+        here = _at(self._reader, path)
+        renamed = theirs not in _messages(self._reader) and here is not None and here.full_name == ours
         if theirs != ours and not renamed:
             return f"it is a {theirs}, and the columns are those of {ours}"
-        return clash(written, self._message)
+        return conflict(written, self._message)
 
 
 def _message(schema: ProtobufSchema, name: str | None) -> Descriptor:
-    names = _names(schema)
-    if not names:
-        raise PipelineError("the Protobuf schema has no message: there are no fields to make columns of")
-    if name is not None and name not in names:
-        raise PipelineError(f"the Protobuf schema has no message {name!r}, only {', '.join(names)}")
-    return names[name] if name is not None else next(iter(names.values()))
+    messages = _messages(schema)
+    if not messages:
+        raise PipelineError("the Protobuf schema has no message, and so no fields that could be columns")
+    if name is not None and name not in messages:
+        raise PipelineError(f"the Protobuf schema has no message {name!r}, only {', '.join(messages)}")
+    return messages[name] if name is not None else next(iter(messages.values()))
 
 
-def _names(schema: ProtobufSchema) -> dict[str, Descriptor]:
-    """Every message of the file, those within others after them."""
+def _messages(schema: ProtobufSchema) -> dict[str, Descriptor]:
+    """Return all messages of the file by their full names, nested ones after the others."""
     found: dict[str, Descriptor] = {}
-    waiting = _first(schema)
+    waiting = _top_level(schema)
     while waiting:
         message = waiting.pop(0)
         if not message.GetOptions().map_entry:
@@ -83,50 +86,55 @@ def _names(schema: ProtobufSchema) -> dict[str, Descriptor]:
     return found
 
 
-def _first(schema: ProtobufSchema) -> list[Descriptor]:
-    """The messages that are in no other, in the file's order."""
+def _top_level(schema: ProtobufSchema) -> list[Descriptor]:
     by_name = schema.pool.FindFileByName(schema.file.name).message_types_by_name
     return [by_name[each.name] for each in schema.file.message_type]
 
 
-def _at(schema: ProtobufSchema, indexes: list[int]) -> Descriptor | None:
-    among, found = _first(schema), None
-    for index in indexes:
-        if not 0 <= index < len(among):
+def _at(schema: ProtobufSchema, path: Path) -> Descriptor | None:
+    messages, found = _top_level(schema), None
+    for index in path:
+        if not 0 <= index < len(messages):
             return None
-        found = among[index]
-        among = list(found.nested_types)
+        found = messages[index]
+        messages = list(found.nested_types)
     return found
 
 
-def _end_of_indexes(value: bytes) -> int:
-    count, position = _number(value, 0)
-    if not 0 <= count <= _MOST_INDEXES:
-        raise Unreadable(f"its message index has {count} steps")
-    for _ in range(count):
-        _, position = _number(value, position)
-    return position
+def conflict(writer: Descriptor, reader: Descriptor) -> str | None:
+    """Return the first field whose values the reader would misread or lose; None if there is none."""
+    waiting: list[tuple[Any, Any]] = [(writer, reader)]
+    seen: set[tuple[str, str]] = set()
+    while waiting:
+        old, new = waiting.pop()
+        if (old.full_name, new.full_name) in seen:
+            continue
+        seen.add((old.full_name, new.full_name))
+        for before, after in _common(old, new):
+            if _encoding(before) != _encoding(after) or (_is_packed(before) and not after.is_repeated):
+                return (
+                    f"field {after.number} of {new.full_name} is {_type_name(before)} in its schema, "
+                    f"and {_type_name(after)} in that of the columns"
+                )
+            if before.message_type is not None:
+                waiting.append((before.message_type, after.message_type))
+    return None
 
 
-def _indexes(value: bytes) -> list[int]:
-    """Where the message stands in the file: nothing stands for the first."""
-    count, position = _number(value, 0)
-    found = []
-    for _ in range(count):
-        index, position = _number(value, position)
-        found.append(index)
-    return found or [0]
+def _common(old: Any, new: Any) -> Iterator[tuple[Any, Any]]:
+    for number, before in old.fields_by_number.items():
+        if number in new.fields_by_number:
+            yield before, new.fields_by_number[number]
 
 
-def _number(value: bytes, position: int) -> tuple[int, int]:
-    """A zigzag number of at most five bytes, and where it ends."""
-    found = 0
-    for shift in range(0, 35, 7):
-        if position >= len(value):
-            raise Unreadable("it ends within its message index")
-        byte = value[position]
-        position += 1
-        found |= (byte & 0x7F) << shift
-        if not byte & 0x80:
-            return found >> 1 ^ -(found & 1), position
-    raise Unreadable("its message index has a number of more than five bytes")
+def _encoding(field: Any) -> Any:
+    return SCALARS.get(field.type, field.type)
+
+
+def _is_packed(field: Any) -> bool:
+    """Return whether the values are written together, so that a single field cannot read them."""
+    return bool(field.is_repeated and SCALARS.get(field.type, STRINGS) != STRINGS)
+
+
+def _type_name(field: Any) -> str:
+    return f"{'repeated ' if field.is_repeated else ''}{_TYPE_NAMES[field.type]}"

@@ -1,4 +1,4 @@
-"""Protobuf's messages as columns, called as the fields are in the .proto file."""
+"""Protobuf messages as columns, with the names of the fields in the .proto file."""
 
 from collections.abc import Callable
 from decimal import Decimal
@@ -8,30 +8,18 @@ from typing import Any, Final
 
 from google.protobuf import json_format  # type: ignore[import-untyped]
 from google.protobuf.descriptor import Descriptor, EnumDescriptor, FieldDescriptor  # type: ignore[import-untyped]
-from pyspark.sql.types import (
-    BinaryType,
-    BooleanType,
-    DataType,
-    DayTimeIntervalType,
-    DecimalType,
-    DoubleType,
-    FloatType,
-    IntegerType,
-    LongType,
-    StringType,
-    TimestampType,
-)
+from pyspark.sql import types as spark
 
 from headrace.pipeline.registry.shapes import Array, Field, Leaf, Map, Shape, Struct, as_json
 
-_SCALARS: Final[dict[DataType, str]] = {
-    BooleanType(): "BOOL",
-    IntegerType(): "INT32 SINT32 SFIXED32",
-    LongType(): "INT64 SINT64 SFIXED64 UINT32 FIXED32",
-    FloatType(): "FLOAT",
-    DoubleType(): "DOUBLE",
-    StringType(): "STRING",
-    BinaryType(): "BYTES",
+_SCALARS: Final[dict[spark.DataType, str]] = {
+    spark.BooleanType(): "BOOL",
+    spark.IntegerType(): "INT32 SINT32 SFIXED32",
+    spark.LongType(): "INT64 SINT64 SFIXED64 UINT32 FIXED32",
+    spark.FloatType(): "FLOAT",
+    spark.DoubleType(): "DOUBLE",
+    spark.StringType(): "STRING",
+    spark.BinaryType(): "BYTES",
 }
 _BY_NUMBER: Final = {
     getattr(FieldDescriptor, f"TYPE_{name}"): Leaf(type_)
@@ -39,7 +27,7 @@ _BY_NUMBER: Final = {
     for name in names.split()
 }
 _UNSIGNED: Final = {FieldDescriptor.TYPE_UINT64, FieldDescriptor.TYPE_FIXED64}
-_WHOLE: Final = Leaf(DecimalType(20, 0), Decimal)  # half of them would not fit into a bigint
+_UINT64: Final = Leaf(spark.DecimalType(20, 0), Decimal)  # a bigint is signed
 _WRAPPERS: Final = {
     f"google.protobuf.{name}Value"
     for name in ("Double", "Float", "Int64", "UInt64", "Int32", "UInt32", "Bool", "String", "Bytes")
@@ -47,7 +35,6 @@ _WRAPPERS: Final = {
 
 
 def shape_of(message: Descriptor, around: tuple[str, ...] = ()) -> Shape:
-    """The shape of a message's values."""
     name = message.full_name
     if name in _KNOWN:
         return _KNOWN[name]
@@ -55,7 +42,7 @@ def shape_of(message: Descriptor, around: tuple[str, ...] = ()) -> Shape:
         inner = _single(message.fields_by_name["value"], around)
         assert isinstance(inner, Leaf), name
         return Leaf(inner.type, partial(_unwrapped, inner.convert))
-    if name in around or not message.fields:  # Spark knows no type that has itself as a part, or no parts
+    if name in around or not message.fields:  # Spark has no recursive or empty structs
         return _JSON
     inside = (*around, name)
     return Struct(tuple(Field(each.name, _getter(each), _field(each, inside)) for each in message.fields))
@@ -74,12 +61,12 @@ def _single(field: FieldDescriptor, around: tuple[str, ...]) -> Shape:
     if field.message_type is not None:
         return shape_of(field.message_type, around)
     if field.enum_type is not None:
-        return Leaf(StringType(), _named(field.enum_type))
-    return _WHOLE if field.type in _UNSIGNED else _BY_NUMBER[field.type]
+        return Leaf(spark.StringType(), _named(field.enum_type))
+    return _UINT64 if field.type in _UNSIGNED else _BY_NUMBER[field.type]
 
 
 def _getter(field: FieldDescriptor) -> Callable[[Any], Any]:
-    """Null is what has not been set, where that can be told; a default of its own is a value."""
+    """Return a getter: an unset field with presence is null, unless the schema declares a default."""
     take, name = attrgetter(field.name), field.name
     if not field.has_presence or (field.has_default_value and field.message_type is None):
         return take
@@ -88,7 +75,7 @@ def _getter(field: FieldDescriptor) -> Callable[[Any], Any]:
 
 def _named(enum: EnumDescriptor) -> Callable[[int], str]:
     names = {number: value.name for number, value in enum.values_by_number.items()}
-    return lambda number: names.get(number) or str(number)  # of a version that knows more of them
+    return lambda number: names.get(number) or str(number)  # values of a newer schema
 
 
 def _unwrapped(convert: Callable[[Any], Any] | None, message: Any) -> Any:
@@ -96,7 +83,6 @@ def _unwrapped(convert: Callable[[Any], Any] | None, message: Any) -> Any:
 
 
 def _microseconds(message: Any) -> int:
-    """Of a Timestamp, since 1970."""
     return int(message.seconds) * 1_000_000 + int(message.nanos) // 1000
 
 
@@ -108,10 +94,10 @@ def _json(message: Any) -> str:
     return as_json(json_format.MessageToDict(message, preserving_proto_field_name=True))
 
 
-_JSON: Final = Leaf(StringType(), _json)
+_JSON: Final = Leaf(spark.StringType(), _json)
 _KNOWN: Final = {
-    "google.protobuf.Timestamp": Leaf(TimestampType(), _microseconds),
-    "google.protobuf.Duration": Leaf(DayTimeIntervalType(), _duration),
+    "google.protobuf.Timestamp": Leaf(spark.TimestampType(), _microseconds),
+    "google.protobuf.Duration": Leaf(spark.DayTimeIntervalType(), _duration),
     "google.protobuf.Struct": _JSON,
     "google.protobuf.Value": _JSON,
     "google.protobuf.ListValue": _JSON,

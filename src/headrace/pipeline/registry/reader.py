@@ -1,36 +1,59 @@
-"""How one record's bytes become a value, by the format of its schema."""
+"""What the readers of all formats share: schemas with their references, and errors of records."""
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
 from headrace.pipeline.registry.shapes import Shape
-from headrace.pipeline.registry.whole import Whole
-from headrace.registry.formats import InvalidSchema, Parsed
+from headrace.registry.formats import InvalidSchema, Parsed, Reference, Schema, parse
 
 Kind = TypeVar("Kind", bound=Parsed)
 
 
+@dataclass(frozen=True, slots=True)
+class ResolvedSchema:
+    """A schema with all schemas that it refers to, so that executors can parse it without the registry."""
+
+    schema: Schema
+    referenced: tuple[tuple[Reference, Schema], ...] = ()
+
+    def parsed(self) -> Parsed:
+        """Return the schema parsed; InvalidSchema if it is not valid."""
+        return parse(self.schema, self._resolve)
+
+    @property
+    def documents(self) -> dict[str, str]:
+        """The texts of the referenced schemas by name."""
+        return {reference.name: schema.text for reference, schema in self.referenced}
+
+    def _resolve(self, reference: Reference) -> Schema:
+        found = dict(self.referenced).get(reference)
+        if found is None:
+            raise InvalidSchema(f"the reference {reference.name} is missing")
+        return found
+
+
 class Unreadable(Exception):
-    """A record, or all records of a schema, cannot be decoded; the words are what a dead letter says."""
+    """A record, or every record of a schema, cannot be decoded; dead letters carry the message."""
 
 
-class Reading(Protocol):
-    """A reader's schema: the columns, and what reads values that were written with other schemas."""
+class Reader(Protocol):
+    """A reader's schema: the shape of the columns, and the decoding of records of other schemas."""
 
     @property
     def shape(self) -> Shape: ...
 
-    def of(self, writer: Whole) -> Callable[[bytes], Any]:
-        """A function of what follows a record's schema id. It raises Unreadable, and so does this."""
+    def decoder_for(self, writer: ResolvedSchema) -> Callable[[bytes], Any]:
+        """Return a function that decodes what follows a record's schema id. Both may raise Unreadable."""
         ...
 
 
-def understood(writer: Whole, kind: type[Kind], reader: Kind) -> Kind:
-    """The writer's schema, which has to be of the reader's format."""
+def parse_writer(writer: ResolvedSchema, kind: type[Kind], reader: Kind) -> Kind:
+    """Return the writer's schema parsed; Unreadable if it is not valid or not of the reader's format."""
     try:
         found = writer.parsed()
     except InvalidSchema as error:
-        raise Unreadable(f"its schema cannot be understood: {error}") from error
+        raise Unreadable(f"its schema cannot be parsed: {error}") from error
     if not isinstance(found, kind):
-        raise Unreadable(f"its schema is {found.type}, and the columns are those of one of {reader.type}")
+        raise Unreadable(f"its schema is {found.type}, and the schema of the columns is {reader.type}")
     return found

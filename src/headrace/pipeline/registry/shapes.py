@@ -1,11 +1,11 @@
-"""What a column holds: its type in Spark, and how many values of it become one array of Arrow's.
+"""The shapes of columns: their types in Spark, and the conversion of values to Arrow arrays.
 
-Every format makes its schema into these four and nothing else. `get` and `convert` see the format's own
-values, such as a dictionary or a Protobuf message; arrays are built by column, without a row in between.
+Every format maps its schemas to these four classes. `get` and `convert` are called with the format's own
+values, such as a dictionary or a Protobuf message; arrays are built column by column.
 """
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, MutableSequence, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import accumulate, chain
@@ -18,12 +18,12 @@ from pyspark.sql.types import ArrayType, DataType, MapType, StringType, StructFi
 from headrace.pipeline.errors import PipelineError
 
 Values: TypeAlias = Sequence[Any]
-"""One for each row; None where there is nothing."""
+"""One value for each row, or None."""
 
 
 @dataclass(frozen=True, slots=True)
 class Leaf:
-    """A value without parts; `convert` makes it one that Arrow takes for the type."""
+    """A value without parts; `convert` returns a value that Arrow accepts for the type."""
 
     type: DataType
     convert: Callable[[Any], Any] | None = None
@@ -31,7 +31,7 @@ class Leaf:
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """A part of a value; `get` takes it out, and gives None where it is not there."""
+    """A part of a value; `get` returns it, or None."""
 
     name: str
     get: Callable[[Any], Any]
@@ -40,7 +40,7 @@ class Field:
 
 @dataclass(frozen=True, slots=True)
 class Struct:
-    """Named parts of what `convert` makes of a value."""
+    """Named parts of the value that `convert` returns."""
 
     fields: tuple[Field, ...]
     convert: Callable[[Any], Any] | None = None
@@ -48,14 +48,12 @@ class Struct:
 
 @dataclass(frozen=True, slots=True)
 class Array:
-    """As many of a kind as there are."""
-
     items: "Shape"
 
 
 @dataclass(frozen=True, slots=True)
 class Map:
-    """Values by keys, in something that has `items()`."""
+    """A value with a method `items`."""
 
     keys: "Shape"
     values: "Shape"
@@ -63,13 +61,25 @@ class Map:
 
 Shape: TypeAlias = Leaf | Struct | Array | Map
 
+UNFIT: Final = (
+    ValueError,
+    TypeError,
+    ArithmeticError,
+    LookupError,
+    AttributeError,
+    RecursionError,
+    pa.ArrowException,
+)
+"""The exceptions of Python and Arrow for a value that does not fit its type."""
+Report: TypeAlias = Callable[[int, str], None]
+
 as_json: Final = partial(json.dumps, ensure_ascii=False, separators=(",", ":"), default=str)
 ANYTHING: Final = Leaf(StringType(), as_json)
-"""What Spark has no type for is a string of JSON."""
+"""Values that Spark has no type for are strings of JSON."""
 
 
 def spark_type(shape: Shape) -> DataType:
-    """The type of a column of this shape. Anything may be null."""
+    """Return the type of a column of this shape. All parts are nullable."""
     match shape:
         case Leaf():
             return shape.type
@@ -82,7 +92,7 @@ def spark_type(shape: Shape) -> DataType:
 
 
 def build(shape: Shape, values: Values) -> pa.Array:
-    """The values as an array; ValueError, TypeError and the like if one of them does not fit."""
+    """Return the values as an array; one of UNFIT is raised if a value does not fit."""
     kind = to_arrow_type(spark_type(shape), timezone="UTC")
     match shape:
         case Leaf():
@@ -103,15 +113,49 @@ def build(shape: Shape, values: Values) -> pa.Array:
             )
 
 
+def build_fitting(shape: Shape, values: MutableSequence[Any], report: Report) -> pa.Array:
+    """Return the array. A value that does not fit is reported, and set to None, also in `values`."""
+    try:
+        return build(shape, values)
+    except UNFIT:
+        _remove_unfit(shape, values, 0, len(values), report)
+    return build(shape, values)
+
+
+def _remove_unfit(shape: Shape, values: MutableSequence[Any], begin: int, end: int, report: Report) -> None:
+    """Find the values that do not fit by bisection: of thousands of rows a few are wrong."""
+    try:
+        build(shape, values[begin:end])
+    except UNFIT as error:
+        if end - begin == 1:
+            values[begin] = None
+            report(begin, f"it does not fit the columns: {one_line(error)}")
+            return
+        middle = (begin + end) // 2
+        _remove_unfit(shape, values, begin, middle, report)
+        _remove_unfit(shape, values, middle, end, report)
+
+
+def one_line(error: BaseException) -> str:
+    """Return the message of an error on one line of at most 300 characters."""
+    text = " ".join(str(error).split()) or type(error).__name__
+    return text if len(text) <= 300 else f"{text[:297]}..."
+
+
 def columns_of(shape: Shape) -> Struct:
-    """The shape as columns: those of a struct, or one called `value`; PipelineError if Spark mixes two up."""
+    """Return the columns of a shape: those of a struct, or one called `value`.
+
+    PipelineError is raised for names that differ only in case, which Spark does not distinguish.
+    """
     if not isinstance(shape, Struct):
-        return Struct((Field("value", _itself, shape),))
+        return Struct((Field("value", lambda value: value, shape),))
     seen: dict[str, str] = {}
     for field in shape.fields:
         other = seen.setdefault(field.name.lower(), field.name)
         if other != field.name:
-            raise PipelineError(f"the fields {other!r} and {field.name!r} of the schema are one to Spark")
+            raise PipelineError(
+                f"the fields {other!r} and {field.name!r} of the schema are the same column in Spark"
+            )
     return shape
 
 
@@ -124,11 +168,7 @@ def _each(function: Callable[[Any], Any] | None, values: Values) -> Values:
 
 
 def _offsets(values: Values) -> pa.Array:
-    """Where each begins; one that is not there has no beginning."""
+    """Return the start of each value in the flat array, and null for a value that is null."""
     ends = list(accumulate((0 if value is None else len(value) for value in values), initial=0))
     begins = [None if value is None else begin for value, begin in zip(values, ends[:-1], strict=True)]
     return pa.array([*begins, ends[-1]], pa.int32())
-
-
-def _itself(value: Any) -> Any:
-    return value

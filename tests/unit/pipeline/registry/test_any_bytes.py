@@ -9,10 +9,10 @@ import fastavro
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from headrace.pipeline.registry.batches import Batches
-from headrace.pipeline.registry.client import Clock, Ref, UnknownSchema
-from headrace.pipeline.registry.formats import reading
-from headrace.pipeline.registry.whole import Whole
+from headrace.pipeline.registry.batches import Batches, reader_of
+from headrace.pipeline.registry.client import Clock, UnknownSchema
+from headrace.pipeline.registry.reader import ResolvedSchema
+from headrace.registry.schema_ids import SchemaRef
 from unit.pipeline.registry.given import whole
 
 EXAMPLES = int(os.environ.get("HEADRACE_EXAMPLES", "1")) * 100
@@ -61,13 +61,13 @@ def decoders() -> dict[int, Batches]:
     """One for each format; all of them know the schemas of all."""
     schemas = {1: whole("AVRO", AVRO), 2: whole("JSON", JSON), 3: whole("PROTOBUF", PROTOBUF)}
 
-    def ask(ref: Ref) -> Whole:
+    def ask(ref: SchemaRef) -> ResolvedSchema:
         if not isinstance(ref, int) or ref not in schemas:
             raise UnknownSchema(ref)
         return schemas[ref]
 
     clock = Clock(sleep=lambda _: None)
-    return {number: Batches(reading(schema), ask, clock) for number, schema in schemas.items()}
+    return {number: Batches(reader_of(schema), ask, clock) for number, schema in schemas.items()}
 
 
 def good_avro() -> bytes:

@@ -186,11 +186,11 @@ def test_a_value_stays_what_it_is_when_its_logical_type_changes(
 @pytest.mark.parametrize(
     ("payload", "said"),
     [
-        (b"", "it is no such Avro record"),
-        (b"\x02", "it is no such Avro record"),
+        (b"", "it is not such an Avro record"),
+        (b"\x02", "it is not such an Avro record"),
         (b"\x02\x02ax", "1 byte follows the Avro record"),
         (b"\x02\x02axyz", "3 bytes follow the Avro record"),
-        (b"\x02\x02\xff", "it is no such Avro record: UnicodeDecodeError"),
+        (b"\x02\x02\xff", "it is not such an Avro record: UnicodeDecodeError"),
     ],
 )
 def test_what_is_no_record_says_why(payload: bytes, said: str) -> None:
@@ -203,10 +203,10 @@ def test_what_is_no_record_says_why(payload: bytes, said: str) -> None:
 def test_schemas_that_do_not_go_together_make_no_row() -> None:
     with pytest.raises(Unreadable, match="SchemaResolutionError"):
         one(record(("id", "string")), {"id": "a"}, reader=record(("id", "int")))
-    with pytest.raises(Unreadable, match="its schema is JSON, and the columns are those of one of AVRO"):
+    with pytest.raises(Unreadable, match="its schema is JSON, and the schema of the columns is AVRO"):
         rows(whole("AVRO", '"int"'), whole("JSON", "{}"), b"1")
 
 
 def test_fields_that_spark_would_mix_up_are_refused() -> None:
-    with pytest.raises(PipelineError, match="'id' and 'ID' of the schema are one to Spark"):
+    with pytest.raises(PipelineError, match="'id' and 'ID' of the schema are the same column in Spark"):
         columns(whole("AVRO", record(("id", "int"), ("ID", "int"))))

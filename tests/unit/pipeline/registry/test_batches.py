@@ -10,10 +10,10 @@ from headrace.client.errors import Unreachable
 from headrace.client.schemas.http import RegistryError
 from headrace.pipeline.errors import PipelineError
 from headrace.pipeline.registry import batches
-from headrace.pipeline.registry.batches import Batches
-from headrace.pipeline.registry.client import Clock, Ref, UnknownSchema, patiently, shown
-from headrace.pipeline.registry.formats import reading
-from headrace.pipeline.registry.whole import Whole
+from headrace.pipeline.registry.batches import Batches, reader_of
+from headrace.pipeline.registry.client import Clock, UnknownSchema, retry_while_unreachable
+from headrace.pipeline.registry.reader import ResolvedSchema
+from headrace.registry.schema_ids import SchemaRef, format_ref
 from unit.pipeline.registry.given import whole
 
 OLD = whole("JSON", {"type": "object", "properties": {"id": {"type": "integer"}}})
@@ -23,14 +23,14 @@ NEW = whole("JSON", {"type": "object", "properties": {"id": {"type": "integer"},
 class Shelf:
     """A registry without a network, and a clock that only moves when somebody waits."""
 
-    def __init__(self, **schemas: Whole) -> None:
-        self.schemas: dict[Ref, Whole] = {
+    def __init__(self, **schemas: ResolvedSchema) -> None:
+        self.schemas: dict[SchemaRef, ResolvedSchema] = {
             int(name.removeprefix("n")): schema for name, schema in schemas.items()
         }
-        self.asked: Counter[Ref] = Counter()
+        self.asked: Counter[SchemaRef] = Counter()
         self.now = 0.0
 
-    def ask(self, ref: Ref) -> Whole:
+    def ask(self, ref: SchemaRef) -> ResolvedSchema:
         self.asked[ref] += 1
         if ref not in self.schemas:
             raise UnknownSchema(ref)
@@ -44,7 +44,7 @@ class Shelf:
         return Clock(lambda: self.now, self.sleep)
 
     def batches(self) -> Batches:
-        return Batches(reading(NEW), self.ask, self.clock)
+        return Batches(reader_of(NEW), self.ask, self.clock)
 
 
 def record(schema_id: int, **fields: Any) -> bytes:
@@ -87,19 +87,28 @@ def test_a_schema_is_asked_for_once() -> None:
 @pytest.mark.parametrize(
     ("value", "said"),
     [
-        (b"", "it has no schema id: it is empty, where a zero byte and the id were expected"),
+        (
+            b"",
+            "it has no schema id: it is empty, expected 00 and an id of 4 bytes",
+        ),
         (
             b'{"id": 1}',
-            "it has no schema id: it begins with 0x7b, where a zero byte and the id were expected",
+            "it has no schema id: it begins with 0x7b, expected 00 and an id of 4 bytes",
         ),
-        (b"\0\0\0", "it has no schema id: it ends after 3 of 5 bytes"),
-        (b"\1" + bytes(15), "it has no schema id: it ends after 16 of 17 bytes"),
+        (
+            b"\0\0\0",
+            "it has no schema id: it ends after 3 of 5 bytes, expected 00 and an id of 4 bytes",
+        ),
+        (
+            b"\1" + bytes(15),
+            "it has no schema id: it ends after 16 of 17 bytes, expected 00 and an id of 4 bytes",
+        ),
         (b"\1" + bytes(16), "its schema 00000000-0000-0000-0000-000000000000 is not in the registry"),
         (record(9, id=1), "its schema 9 is not in the registry"),
         (record(1, id="x"), 'it does not fit its schema at id: "x" is not of type "integer"'),
         (record(1, id=1 << 70), "it does not fit the columns: "),
-        (record(3, id=1), "its schema is AVRO, and the columns are those of one of JSON (schema 3)"),
-        (record(4, id=1), "its schema cannot be understood: "),
+        (record(3, id=1), "its schema is AVRO, and the schema of the columns is JSON (schema 3)"),
+        (record(4, id=1), "its schema cannot be parsed: "),
     ],
 )
 def test_a_row_that_cannot_be_decoded_says_why_and_its_neighbours_are_well(value: bytes, said: str) -> None:
@@ -115,12 +124,12 @@ def test_a_row_that_cannot_be_decoded_says_why_and_its_neighbours_are_well(value
 def test_an_id_that_the_registry_learns_of_a_moment_late_is_not_unknown() -> None:
     shelf = Shelf()
 
-    def late(ref: Ref) -> Whole:
+    def late(ref: SchemaRef) -> ResolvedSchema:
         if shelf.now > 0:
             shelf.schemas[7] = OLD
         return shelf.ask(ref)
 
-    decoding = Batches(reading(NEW), late, shelf.clock)
+    decoding = Batches(reader_of(NEW), late, shelf.clock)
     assert outcomes(decoding, record(7, id=1)) == [({"id": 1, "item": None}, None)]
 
 
@@ -136,7 +145,7 @@ def test_an_unknown_id_is_asked_for_again_after_a_minute_and_not_before() -> Non
 
 
 def test_what_is_remembered_has_a_bound(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(batches, "MOST_WRITERS", 2)
+    monkeypatch.setattr(batches, "MAX_WRITERS", 2)
     shelf = Shelf(n1=OLD, n2=NEW, n3=OLD)
     decoding = shelf.batches()
     for schema_id in (1, 2, 1, 3, 1, 2):
@@ -152,21 +161,21 @@ def test_a_registry_that_is_away_is_waited_for() -> None:
             raise Unreachable("no registry answers at http://127.0.0.1:1")
         return "found"
 
-    assert patiently("schema 7", ask, 60, shelf.clock) == "found"
+    assert retry_while_unreachable("schema 7", ask, 60, shelf.clock) == "found"
     assert 20 <= shelf.now < 30
 
 
 def test_patience_has_an_end_and_nothing_is_decided_about_a_row() -> None:
     shelf = Shelf()
 
-    def away(ref: Ref) -> Whole:
-        def ask() -> Whole:
+    def away(ref: SchemaRef) -> ResolvedSchema:
+        def ask() -> ResolvedSchema:
             raise Unreachable("no registry answers at http://127.0.0.1:1")
 
-        return patiently(f"schema {shown(ref)}", ask, 60, shelf.clock)
+        return retry_while_unreachable(f"schema {format_ref(ref)}", ask, 60, shelf.clock)
 
-    decoding = Batches(reading(NEW), away, shelf.clock)
-    with pytest.raises(PipelineError, match="schema 7 cannot be had: no registry answers"):
+    decoding = Batches(reader_of(NEW), away, shelf.clock)
+    with pytest.raises(PipelineError, match="schema 7 cannot be fetched: no registry answers"):
         outcomes(decoding, record(7, id=1))
     assert 50 < shelf.now <= 60
 
@@ -174,9 +183,9 @@ def test_patience_has_an_end_and_nothing_is_decided_about_a_row() -> None:
 def test_a_password_that_is_wrong_is_not_tried_again() -> None:
     shelf = Shelf()
 
-    def ask() -> Whole:
+    def ask() -> ResolvedSchema:
         raise RegistryError("unauthorized", 40101)
 
-    with pytest.raises(PipelineError, match="schema 7 cannot be had: unauthorized"):
-        patiently("schema 7", ask, 60, shelf.clock)
+    with pytest.raises(PipelineError, match="schema 7 cannot be fetched: unauthorized"):
+        retry_while_unreachable("schema 7", ask, 60, shelf.clock)
     assert shelf.now == 0

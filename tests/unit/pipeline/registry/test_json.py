@@ -6,10 +6,9 @@ from typing import Any
 
 import pytest
 
-from headrace.pipeline.registry.fitting import build_fitting
-from headrace.pipeline.registry.formats import reading
+from headrace.pipeline.registry.batches import reader_of
 from headrace.pipeline.registry.reader import Unreadable
-from headrace.pipeline.registry.shapes import columns_of
+from headrace.pipeline.registry.shapes import build_fitting, columns_of
 from unit.pipeline.registry.given import columns, rows, whole
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -102,11 +101,11 @@ def test_fields_are_found_by_name_and_those_that_are_not_there_are_null() -> Non
 @pytest.mark.parametrize(
     ("payload", "said"),
     [
-        (b"", "it is no JSON"),
-        (b"{", "it is no JSON"),
-        (b"\xff", "it is no JSON"),
-        (b'{"id": NaN}', "it is no JSON: NaN is no number"),
-        (b"[" * 100_000, "it is no JSON"),
+        (b"", "it is not JSON"),
+        (b"{", "it is not JSON"),
+        (b"\xff", "it is not JSON"),
+        (b'{"id": NaN}', "it is not JSON: NaN is not a number"),
+        (b"[" * 100_000, "it is not JSON"),
         (b"{}", 'it does not fit its schema: "id" is a required property'),
         (b'{"id": "x"}', 'it does not fit its schema at id: "x" is not of type "integer"'),
     ],
@@ -120,8 +119,8 @@ def test_what_does_not_fit_its_schema_says_why(payload: bytes, said: str) -> Non
 
 def test_a_value_that_fits_its_schema_and_not_the_column_is_taken_out_and_no_other() -> None:
     schema = whole("JSON", having(id={"type": "integer"}, at={"type": "string", "format": "date"}))
-    found = reading(schema)
-    read = found.of(schema)
+    found = reader_of(schema)
+    read = found.decoder_for(schema)
     values = [read(b'{"id": %d}' % (number if number % 10 else 1 << 70)) for number in range(40)]
     values[20] = read(b'{"id": 20, "at": "tomorrow"}')
     told: dict[int, str] = {}

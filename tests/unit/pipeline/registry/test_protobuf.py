@@ -176,9 +176,9 @@ def test_imports_are_followed() -> None:
         (b"", "it ends within its message index"),
         (b"\x04\0", "it ends within its message index"),
         (b"\x02\x04", "its schema has no message 2"),
-        (b"\x01", "its message index has -1 steps"),
-        (b"\xff\xff\xff\xff\xff\xff", "its message index has a number of more than five bytes"),
-        (b"\0\x0a\x05ab", "it is no such Protobuf message"),
+        (b"\x01", "it has a message index of -1 steps"),
+        (b"\xff\xff\xff\xff\xff\xff", "it has a number of more than five bytes in its message index"),
+        (b"\0\x0a\x05ab", "it is not such a Protobuf message"),
     ],
 )
 def test_what_is_no_message_says_why(payload: bytes, said: str) -> None:

@@ -11,9 +11,8 @@ from pydantic import BaseModel
 
 from headrace.http.console.pages import PageRoute, page
 from headrace.http.problems import Problem, answers
-from headrace.pipeline.progress import Progress
-from headrace.pipeline.status import gathered, state_of
-from headrace.pipeline.summing import Figures
+from headrace.pipeline.progress import Figures, Progress
+from headrace.pipeline.status import state_of, totals
 
 router = APIRouter()
 pages = APIRouter(route_class=PageRoute, include_in_schema=False)
@@ -129,7 +128,7 @@ def _pipelines(progress: Iterable[Progress]) -> list[Pipeline]:
             state=state_of(queries, now_ms),
             queries=[_query(name, each, state_of([each], now_ms)) for each in queries],
         )
-        for name, queries in sorted(gathered(progress).items())
+        for name, queries in sorted(totals(progress).items())
     ]
 
 
