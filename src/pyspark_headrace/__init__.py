@@ -1,4 +1,4 @@
-"""Found by Spark for its name: whoever has Headrace installed can say `format("headrace")`."""
+"""Spark finds this package by its name: `format("headrace")` works where Headrace is installed."""
 
 from headrace.spark.source import HeadraceSource as DefaultSource
 

@@ -1,5 +1,5 @@
-"""Found by Spark for its name: whoever has Headrace installed can say `format("headrace-delta")`."""
+"""Spark finds this package by its name: `format("headrace-delta")` works where Headrace is installed."""
 
-from headrace.spark.tables.delta import DeltaSource as DefaultSource
+from headrace.spark.tables.sources import DeltaSource as DefaultSource
 
 __all__ = ["DefaultSource"]

@@ -1,5 +1,5 @@
-"""Found by Spark for its name: whoever has Headrace installed can say `format("headrace-iceberg")`."""
+"""Spark finds this package by its name: `format("headrace-iceberg")` works where Headrace is installed."""
 
-from headrace.spark.tables.iceberg import IcebergSource as DefaultSource
+from headrace.spark.tables.sources import IcebergSource as DefaultSource
 
 __all__ = ["DefaultSource"]

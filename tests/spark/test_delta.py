@@ -13,7 +13,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as sql
 
-from headrace.spark.tables.delta import DeltaSource
+from headrace.spark.tables.sources import DeltaSource
 from spark.feeds import SCHEMA, Feed, drain, killed_after_commit
 from spark.queries import Queries
 from spark.table_rows import ROWS, TYPES, plain
@@ -278,7 +278,7 @@ def _refused(frame: DataFrame, path: Path, **options: Any) -> str:
         ("id long, more int", "column 'more' is not in the table: drop it, or add it to the table first"),
         ("id long, NAME string", "column 'NAME' is called 'name' in the table: rename it"),
         ("id long, name array<string>", "column 'name' is string in the table, and array<string> here"),
-        ("id long, gap interval day", "column 'gap' is interval day, which a table cannot hold"),
+        ("id long, gap interval day", "column 'gap' is interval day, which tables do not have"),
     ],
 )
 def test_a_schema_that_does_not_fit_is_refused_before_anything_is_written(
@@ -312,7 +312,7 @@ def test_a_table_whose_rows_would_have_to_be_checked_is_left_alone(spark: SparkS
     DeltaTable(path).alter.add_constraint({"positive": "id > 0"})
 
     refusal = _refused(spark.createDataFrame([(-1,)], "id long"), path)
-    assert "rules that this sink cannot keep (delta.constraints.positive)" in refusal
+    assert "rules that this sink cannot enforce (delta.constraints.positive)" in refusal
 
 
 @pytest.mark.parametrize(

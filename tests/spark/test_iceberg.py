@@ -13,8 +13,8 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sql
 
-from headrace.spark.tables.iceberg import IcebergSource
 from headrace.spark.tables.iceberg_table import BATCH_ID, QUERY_ID
+from headrace.spark.tables.sources import IcebergSource
 from spark.feeds import SCHEMA, Feed, drain, killed_after_commit
 from spark.table_rows import ROWS, TYPES, plain
 
@@ -208,7 +208,7 @@ def _refused(frame: DataFrame, lake: Lake, **options: Any) -> str:
         ("id string", "column 'id' is bigint in the table, and string here: cast it"),
         ("id long, more int", "column 'more' is not in the table: drop it, or add it to the table first"),
         ("id long, NAME string", "column 'NAME' is called 'name' in the table: rename it"),
-        ("id long, gap interval day", "column 'gap' is interval day, which a table cannot hold"),
+        ("id long, gap interval day", "column 'gap' is interval day, which tables do not have"),
     ],
 )
 def test_a_schema_that_does_not_fit_is_refused_before_anything_is_written(
@@ -231,7 +231,7 @@ def test_a_column_of_the_table_that_is_missing_here_is_null(spark: SparkSession,
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
-        ({"table": "rows"}, "option 'table': 'rows' is no table's name: write namespace.name"),
+        ({"table": "rows"}, "option 'table': 'rows' is not the name of a table; expected namespace.name"),
         ({"tabel": "a.b"}, "option 'tabel': did you mean table?"),
         ({"catalog.uri": "sqlite:////nowhere/at/all.db"}, "the table fleet.rows cannot be opened: "),
     ],

@@ -1,5 +1,5 @@
-"""Tables that streams and DataFrames are written to, exactly once: Delta and Iceberg, without a jar.
+"""Delta and Iceberg tables as targets of streams and DataFrames, exactly once and without a jar.
 
-Tasks write Parquet files and tell the driver which; the driver adds all files of a batch to the table in one
-commit that carries the query's and the batch's id. A batch that is repeated after a crash finds its id there.
+Tasks write Parquet files and report them to the driver, which adds all files of a batch to the table in one
+commit with the ids of the query and the batch. A batch that is repeated after a crash finds its id there.
 """

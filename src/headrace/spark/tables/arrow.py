@@ -1,4 +1,4 @@
-"""Spark's rows as Arrow's, in the one form in which files of a table have them: times in UTC."""
+"""The Arrow schema of the files of a table, with times in UTC."""
 
 from collections.abc import Collection
 
@@ -13,11 +13,11 @@ def arrow_schema(schema: StructType, never_null: Collection[str] = ()) -> pa.Sch
 
 
 def as_schema(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
-    """The batch as files of the table have it; Spark's times, for one, are in the session's zone.
+    """Return the batch in the schema of the files; Spark's times are in the time zone of the session.
 
-    ValueError if it has a null in a column that must not have any.
+    ValueError is raised for a null in a column that is not nullable.
     """
     for field in schema:
         if not field.nullable and batch.column(field.name).null_count:
-            raise ValueError(f"column {field.name!r} has a null, which the table does not allow")
+            raise ValueError(f"column {field.name!r} has a null, and is not nullable in the table")
     return batch if batch.schema.equals(schema) else batch.select(schema.names).cast(schema)

@@ -1,4 +1,4 @@
-"""Repeated attempts to commit to a table that others commit to at the same time."""
+"""Retries of commits to a table that other writers commit to at the same time."""
 
 import random
 import time
@@ -7,13 +7,13 @@ from typing import Final
 
 ATTEMPTS: Final = 10
 FIRST_PAUSE_S: Final = 0.1
-LONGEST_PAUSE_S: Final = 4.0  # about 15 s of waiting in all
+LONGEST_PAUSE_S: Final = 4.0  # about 15 s in total
 
 
 def attempts() -> Iterator[int]:
-    """Yield 1 to ATTEMPTS, with a pause before each attempt but the first.
+    """Yield 1 to ATTEMPTS, with a backoff before each attempt but the first.
 
-    The pauses grow and are random: writers that have collided once do not collide in step again.
+    The backoff grows and is random, so that writers that have collided do not collide again.
     """
     yield 1
     for attempt in range(2, ATTEMPTS + 1):

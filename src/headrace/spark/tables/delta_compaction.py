@@ -1,9 +1,9 @@
-"""Small files of a Delta table merged into larger ones, next to other writers.
+"""Compaction of a Delta table, beside other writers.
 
-The commit is made only if every file that it replaces is part of the table in the version right before it.
-Transactions of others that began before it and are not committed yet fail (see delta_log.py): none of them
-adds rows a second time. To let others fail seldom, we do not compact a table that another program has
-committed to lately: that program, or a job beside it, can.
+The commit succeeds only if every file that it replaces is part of the table in the version right before it.
+Transactions of other writers that began before it and are not committed yet fail (see delta_log.py), so none
+of them adds rows a second time. To avoid such failures, we do not compact a table that another program has
+committed to recently: that program, or a job beside it, can.
 """
 
 import json
@@ -15,31 +15,32 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import unquote
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 from pyspark.sql.types import StructType
 
+from headrace.spark.tables.arrow import arrow_schema
 from headrace.spark.tables.attempts import attempts
-from headrace.spark.tables.delta_log import (
-    MARK,
-    checkpoint_if_due,
-    compaction_entry,
-    put_if_absent,
-)
+from headrace.spark.tables.delta_log import MARK, checkpoint_if_due, compaction_entry, put_if_absent
 from headrace.spark.tables.delta_table import WHAT, DeltaFile, files_of, filesystem, has_any
+from headrace.spark.tables.files import Files, remove
 from headrace.spark.tables.options import DeltaOptions, local_directory
 from headrace.spark.tables.packages import needed
+from headrace.spark.tables.partitions import as_text, directory
 from headrace.spark.tables.schema import PARTITIONING, storable
+from headrace.spark.tables.statistics import statistics
 
 if TYPE_CHECKING:
-    import pyarrow as pa
     import pyarrow.fs
     from deltalake import DeltaTable
 
-SMALL: Final = 0.5  # of the size that files are to have
-MERGED_BYTES: Final = 1 << 30  # on disk, in one go; what is left is merged next time
-LOOK_BACK: Final = 50  # commits, in which no other program's is to be found
-# Features that ask nothing of a commit that replaces files by others with the same rows.
+deltalake = needed("deltalake", WHAT)
+SMALL: Final = 0.5  # of the target size
+MERGED_BYTES: Final = 1 << 30  # on disk, in one compaction; other files are merged the next time
+LOOK_BACK: Final = 50  # commits, all of which have to be ours
+# Features without requirements on a commit that replaces files by others with the same rows.
 FEATURES: Final = frozenset(
-    {
+    [
         "appendOnly",
         "changeDataFeed",
         "checkConstraints",
@@ -49,26 +50,26 @@ FEATURES: Final = frozenset(
         "timestampNtz",
         "v2Checkpoint",
         "vacuumProtocolCheck",
-    }
+    ]
 )
-_AS_IT_IS: Final = re.compile(r"[A-Za-z0-9_./=-]+")  # paths that every program writes to the log alike
+_PLAIN: Final = re.compile(r"[A-Za-z0-9_./=-]+")  # paths that are not encoded in the log
 
 logger = logging.getLogger(__name__)
 
 
 class NotCompacted(Exception):
-    """The files of a compaction could not be committed. The table is as it was."""
+    """The compaction could not be committed. The table has not changed."""
 
 
 class LeftToOthers(NotCompacted):
-    """The table is not one that a query may compact: somebody has to see to it."""
+    """A query must not compact this table: an operator has to take care of it."""
 
 
 def compact(options: DeltaOptions) -> None:
-    """Merge small files. The rows are safe already: what goes wrong here is logged, and done next time."""
+    """Merge small files. The batch is committed already, so an error is logged, and the next call retries."""
     try:
         before, after = _merge(options)
-    except Exception as error:  # noqa: BLE001  whatever it is, the batch is committed
+    except Exception as error:  # noqa: BLE001  the batch is committed
         is_race = isinstance(error, NotCompacted) and not isinstance(error, LeftToOthers)
         logger.log(
             logging.INFO if is_race else logging.WARNING, "%s was not compacted: %s", options.path, error
@@ -79,9 +80,7 @@ def compact(options: DeltaOptions) -> None:
 
 def _merge(options: DeltaOptions) -> tuple[int, int]:
     """Return how many files were replaced, and by how many."""
-    from headrace.spark.tables.files import remove  # noqa: PLC0415
-
-    table = needed("deltalake", WHAT).DeltaTable(options.path, storage_options=dict(options.storage))
+    table = deltalake.DeltaTable(options.path, storage_options=dict(options.storage))
     _check(table)
     files = filesystem(options)
     old: list[Mapping[str, Any]] = []
@@ -98,7 +97,7 @@ def _merge(options: DeltaOptions) -> tuple[int, int]:
             _commit(table, options, old, new)
             checkpoint_if_due(table)
     except BaseException as error:
-        # After any other error of the commit the files may be part of the table.
+        # After any other error of a commit the files may be part of the table.
         if isinstance(error, NotCompacted) or not committing:
             remove(files, [each.path for each in new])
         raise
@@ -106,25 +105,25 @@ def _merge(options: DeltaOptions) -> tuple[int, int]:
 
 
 def _check(table: "DeltaTable") -> None:
-    """Raise LeftToOthers if another program writes to the table, or commits need more than we know of."""
+    """Raise LeftToOthers if another program writes to the table, or if it has unknown features."""
     if unknown := sorted(set(table.protocol().writer_features or ()) - FEATURES):
-        raise LeftToOthers(f"it has features that this sink does not write ({', '.join(unknown)})")
+        raise LeftToOthers(f"it has features that this sink does not support ({', '.join(unknown)})")
     types = {each.name: each.dataType for each in _stored_schema(table).fields}
     for name in table.metadata().partition_columns:
         if not isinstance(types[name], PARTITIONING):
-            raise LeftToOthers(f"it is divided by column {name!r}, a {types[name].simpleString()}")
+            raise LeftToOthers(f"it is partitioned by column {name!r}, a {types[name].simpleString()}")
     for commit in table.history(LOOK_BACK):
         if any(commit.get(name) != value for name, value in MARK.items()):
             raise LeftToOthers(
-                f"version {commit.get('version')} is another program's ({commit.get('operation')}, "
-                f"{commit.get('engineInfo')}): let that program, or a job of its own, run OPTIMIZE"
+                f"version {commit.get('version')} is of another program ({commit.get('operation')}, "
+                f"{commit.get('engineInfo')}): run OPTIMIZE in that program, or in a job"
             )
 
 
 def _small_files(
     table: "DeltaTable", options: DeltaOptions
 ) -> Iterator[tuple[Mapping[str, Any], list[Mapping[str, Any]]]]:
-    """Yield small files, oldest first, by the values of the columns that divide the table."""
+    """Yield small files, oldest first, by partition."""
     small: dict[str, list[Mapping[str, Any]]] = defaultdict(list)
     total = 0
     for file in sorted(files_of(table), key=lambda each: (each["modification_time"], each["path"])):
@@ -139,9 +138,9 @@ def _small_files(
 
 
 def _is_below(options: DeltaOptions, path: str) -> bool:
-    """Whether a file is in the table's directory, and can be named in a commit as the log names it."""
-    if local_directory(options.path) is None and not _AS_IT_IS.fullmatch(path):
-        return False  # deltalake writes that commit, and may encode the path in another way
+    """Return whether a file is in the table's directory, and its path can be written as in the log."""
+    if local_directory(options.path) is None and not _PLAIN.fullmatch(path):
+        return False  # deltalake writes that commit, and may encode the path differently
     return not path.startswith("/") and "://" not in path
 
 
@@ -149,25 +148,23 @@ def _stored_schema(table: "DeltaTable") -> StructType:
     return StructType.fromJson(json.loads(table.schema().to_json()))
 
 
-def _merge_schema(table: "DeltaTable") -> "pa.Schema":
-    """The columns of a file, all of which may be null: older files need not have them all."""
-    from headrace.spark.tables.arrow import arrow_schema  # noqa: PLC0415
-
+def _merge_schema(table: "DeltaTable") -> pa.Schema:
+    """Return the columns of a file, all nullable: older files may lack some of them."""
     columns = arrow_schema(storable(_stored_schema(table)))
-    divided_by = table.metadata().partition_columns
-    return needed("pyarrow", WHAT).schema([each for each in columns if each.name not in divided_by])
+    partitioned_by = table.metadata().partition_columns
+    return pa.schema([each for each in columns if each.name not in partitioned_by])
 
 
 def _has_columns_of(table: "DeltaTable", files: "pa.fs.FileSystem", file: Mapping[str, Any]) -> bool:
-    """Whether a file has no other columns than the table, and these in the types that we write."""
+    """Return whether all columns of a file are columns of the table, with the types that we write."""
     wanted = _merge_schema(table)
-    found = needed("pyarrow.parquet", WHAT).read_schema(unquote(file["path"]), filesystem=files)
+    found = pq.read_schema(unquote(file["path"]), filesystem=files)
     return all(each.name in wanted.names and _same(each.type, wanted.field(each.name).type) for each in found)
 
 
-def _same(one: "pa.DataType", other: "pa.DataType") -> bool:
-    """Whether two types are the same but for the names of lists' elements, and what may be null."""
-    types = needed("pyarrow", WHAT).types
+def _same(one: pa.DataType, other: pa.DataType) -> bool:
+    """Return whether two types are equal, except for nullability and the names of list elements."""
+    types = pa.types
     if types.is_struct(one) and types.is_struct(other):
         return [each.name for each in one] == [each.name for each in other] and all(
             _same(mine.type, others.type) for mine, others in zip(one, other, strict=True)
@@ -186,11 +183,7 @@ def _merged(
     old: Sequence[Mapping[str, Any]],
     target_bytes: int,
 ) -> list[DeltaFile]:
-    """Write the rows of `old`, which have these values in the columns that divide the table, to new files."""
-    from headrace.spark.tables.files import Files  # noqa: PLC0415
-    from headrace.spark.tables.partitions import as_text, directory  # noqa: PLC0415
-    from headrace.spark.tables.statistics import statistics  # noqa: PLC0415
-
+    """Write the rows of `old`, the files of the partition with these values, to new files."""
     partition = {name: as_text(values[name]) for name in table.metadata().partition_columns}
     schema = _merge_schema(table)
     files = Files(
@@ -202,11 +195,10 @@ def _merged(
     )
     count = 0
 
-    def rows() -> "Iterator[pa.RecordBatch]":
+    def rows() -> Iterator[pa.RecordBatch]:
         nonlocal count
-        parquet = needed("pyarrow.parquet", WHAT)
         for each in old:
-            with parquet.ParquetFile(unquote(each["path"]), filesystem=filesystem_) as opened:
+            with pq.ParquetFile(unquote(each["path"]), filesystem=filesystem_) as opened:
                 for batch in opened.iter_batches():
                     count += batch.num_rows
                     yield _completed(batch, schema)
@@ -220,32 +212,31 @@ def _merged(
     return new
 
 
-def _completed(batch: "pa.RecordBatch", schema: "pa.Schema") -> "pa.RecordBatch":
-    """The batch with nulls in the columns that it does not have."""
-    arrow = needed("pyarrow", WHAT)
+def _completed(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+    """Return the batch with nulls in the columns that it lacks."""
     columns = [
-        batch.column(each.name) if each.name in batch.schema.names else arrow.nulls(batch.num_rows, each.type)
+        batch.column(each.name) if each.name in batch.schema.names else pa.nulls(batch.num_rows, each.type)
         for each in schema
     ]
-    return arrow.RecordBatch.from_arrays(columns, names=schema.names)
+    return pa.RecordBatch.from_arrays(columns, names=schema.names)
 
 
 def _commit(
     table: "DeltaTable", options: DeltaOptions, old: Sequence[Mapping[str, Any]], new: Sequence[DeltaFile]
 ) -> None:
-    """Replace `old` by `new`; raise NotCompacted, with nothing done, if other commits do not allow it."""
+    """Replace `old` by `new`; raise NotCompacted, without a change, if other commits conflict."""
     read = _identity(table)
     for _ in attempts():
         committed = _try_commit(table, options, old, new)
         table.update_incremental()
-        if committed or has_any(table, new):  # a commit may succeed without its answer reaching us
+        if committed or has_any(table, new):  # the answer to a successful commit may be lost
             return
         _check(table)
         if _identity(table) != read:
-            raise NotCompacted("its metadata has changed meanwhile")
+            raise NotCompacted("its metadata has been changed")
         if not {each["path"] for each in old} <= {each["path"] for each in files_of(table)}:
-            raise NotCompacted("files that were to be merged have been removed meanwhile")
-    raise NotCompacted("others commit all the time")
+            raise NotCompacted("files of the compaction have been removed")
+    raise NotCompacted("too many concurrent commits")
 
 
 def _identity(table: "DeltaTable") -> tuple[object, ...]:
@@ -256,19 +247,19 @@ def _identity(table: "DeltaTable") -> tuple[object, ...]:
 def _try_commit(
     table: "DeltaTable", options: DeltaOptions, old: Sequence[Mapping[str, Any]], new: Sequence[DeltaFile]
 ) -> bool:
-    """Return False if somebody else has committed the version after the table's."""
+    """Return False if another writer has committed the next version."""
     directory = local_directory(options.path)
     if directory is None:
         return _commit_unfenced(table, old, new)
     try:
         return put_if_absent(directory, table.version() + 1, compaction_entry(table, old, new))
     except OSError as error:
-        raise LeftToOthers(f"its log cannot be written to: {error}") from error
+        raise LeftToOthers(f"its log is not writable: {error}") from error
 
 
 def _commit_unfenced(table: "DeltaTable", old: Sequence[Mapping[str, Any]], new: Sequence[DeltaFile]) -> bool:
-    """The same by deltalake, which reaches any store, and does not repeat the metadata."""
-    deltalake, transaction = needed("deltalake", WHAT), needed("deltalake.transaction", WHAT)
+    """Commit by deltalake, which supports any storage but does not repeat the metadata."""
+    transaction = needed("deltalake.transaction", WHAT)
     now_ms = time.time_ns() // 1_000_000
     try:
         table.create_write_transaction(
@@ -284,7 +275,7 @@ def _commit_unfenced(table: "DeltaTable", old: Sequence[Mapping[str, Any]], new:
             "append",
             table.schema(),
             list(table.metadata().partition_columns),
-            # Without retries it fails if the table is no longer in the version that was read.
+            # Without retries the commit fails if the table has a newer version.
             commit_properties=deltalake.CommitProperties(custom_metadata=MARK, max_commit_retries=0),
         )
     except deltalake.exceptions.CommitFailedError:

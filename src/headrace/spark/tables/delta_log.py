@@ -1,10 +1,10 @@
-"""An entry of a Delta table's log that we write ourselves: a compaction that fences concurrent writers.
+"""The log entry of a compaction, which fences concurrent writers of a Delta table.
 
-deltalake 1.6.6 lets two commits that replace the same files both succeed if neither changes data: two calls
-of `optimize.compact()` that began at the same version leave every row in the table twice. But like other
-programs it refuses a commit if the metadata has changed since the version that the transaction began at. An
-entry that repeats the table's metadata therefore makes every transaction fail that began before it and is not
-committed yet, whoever runs it. deltalake has no call for such an entry.
+deltalake 1.6.6 lets two commits that replace the same files both succeed if neither changes data: after two
+concurrent calls of `optimize.compact()` the table has every row twice. But like other programs it refuses a
+commit if the metadata has changed since the transaction began. So an entry that repeats the table's metadata
+makes every transaction fail that began before it and is not committed yet, in any program. deltalake has no
+call for such an entry.
 """
 
 import json
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from headrace.spark.tables.delta_table import DeltaFile
 
-MARK: Final = {"writer": "headrace"}  # what a commit of ours says in its commitInfo
+MARK: Final = {"writer": "headrace"}  # in the commitInfo of our commits
 _CHECKPOINT_INTERVAL: Final = "delta.checkpointInterval"
 _DEFAULT_INTERVAL: Final = 100  # deltalake's
 
@@ -29,9 +29,9 @@ _DEFAULT_INTERVAL: Final = 100  # deltalake's
 def compaction_entry(
     table: "DeltaTable", removed: Iterable[Mapping[str, Any]], added: Iterable["DeltaFile"]
 ) -> bytes:
-    """The entry, for the version after the table's, that replaces files by others with the same rows.
+    """Return the entry of the next version, which replaces files by others with the same rows.
 
-    `removed` are rows of get_add_actions(), which has paths as they are in the log.
+    `removed` are rows of get_add_actions(), with the encoded paths of the log.
     """
     now_ms = time.time_ns() // 1_000_000
     actions: list[dict[str, Any]] = [
@@ -75,7 +75,6 @@ def compaction_entry(
 
 
 def _metadata(table: "DeltaTable") -> dict[str, Any]:
-    """The metadata as the table has it already."""
     found = table.metadata()
     return {
         "id": str(found.id),
@@ -90,9 +89,9 @@ def _metadata(table: "DeltaTable") -> dict[str, Any]:
 
 
 def put_if_absent(directory: Path, version: int, entry: bytes) -> bool:
-    """Make `entry` the commit of that version; False if that version exists.
+    """Make `entry` the commit of a version; return False if that version exists.
 
-    After False, or an OSError, `entry` is not in the log.
+    After False or an OSError, `entry` is not in the log.
     """
     log = directory / "_delta_log"
     staged = log / f"_commit_{secrets.token_hex(16)}.json.tmp"
@@ -102,10 +101,10 @@ def put_if_absent(directory: Path, version: int, entry: bytes) -> bool:
             file.flush()
             os.fsync(file.fileno())
         try:
-            # As deltalake does it: a link is made completely or not at all, and never replaces a file.
+            # As in deltalake: creating a link is atomic, and never replaces a file.
             os.link(staged, log / f"{version:020}.json")
         except OSError as error:
-            # NFS may repeat a request that has succeeded, and report that the repetition failed.
+            # NFS may repeat a request that has succeeded, and return the error of the repetition.
             if staged.stat().st_nlink > 1:
                 return True
             if isinstance(error, FileExistsError):
@@ -117,7 +116,7 @@ def put_if_absent(directory: Path, version: int, entry: bytes) -> bool:
 
 
 def checkpoint_if_due(table: "DeltaTable") -> None:
-    """Write a checkpoint if this version is to have one, as deltalake does after commits of its own."""
+    """Write a checkpoint if one is due, as deltalake does after its own commits."""
     interval = int(table.metadata().configuration.get(_CHECKPOINT_INTERVAL, _DEFAULT_INTERVAL))
     if (table.version() + 1) % interval == 0:
         table.create_checkpoint()

@@ -1,4 +1,4 @@
-"""A Delta table: opened or made, and added to in one commit that carries the batch's id."""
+"""A Delta table: it is opened or created, and files are added in one commit with the batch id."""
 
 import json
 import time
@@ -22,24 +22,25 @@ if TYPE_CHECKING:
     from deltalake import DeltaTable
 
 WHAT: Final = 'format("headrace-delta")'
+deltalake = needed("deltalake", WHAT)
+arrow = needed("pyarrow", WHAT)
 _ADD_COLUMN: Final = "with deltalake: DeltaTable(path).alter.add_columns([...])"
-_UNSAFE: Final = frozenset(" ,;{}()\n\t=")  # Delta's readers do not take names of columns with these
+_UNSAFE: Final = frozenset(" ,;{}()\n\t=")  # characters that Delta does not allow in the names of columns
 _RULES: Final = ("delta.invariants", "delta.generationExpression", "delta.identity")
 
 
 @dataclass(frozen=True, slots=True)
 class DeltaFile:
-    """What the table's log says of a file."""
+    """A file as the table's log describes it."""
 
-    path: str  # below the table's
+    path: str  # relative to the table
     size: int
     partition: Mapping[str, str | None]
     statistics: str
 
 
 def open_table(options: DeltaOptions, schema: StructType) -> "DeltaTable":
-    """The table, made if there is none; UnfitTable if rows of that schema cannot be added to it."""
-    deltalake = needed("deltalake", WHAT)
+    """Return the table, created if necessary; UnfitTable if it cannot have rows of this schema."""
     stored = storable(schema)
     try:
         if not deltalake.DeltaTable.is_deltatable(options.path, dict(options.storage)):
@@ -52,7 +53,6 @@ def open_table(options: DeltaOptions, schema: StructType) -> "DeltaTable":
 
 
 def _create(options: DeltaOptions, schema: StructType) -> None:
-    deltalake = needed("deltalake", WHAT)
     check_partitioning(options.partition_by, schema)
     for name in schema.fieldNames():
         if _UNSAFE.intersection(name):
@@ -60,7 +60,7 @@ def _create(options: DeltaOptions, schema: StructType) -> None:
     deltalake.DeltaTable.create(
         options.path,
         deltalake.Schema.from_json(schema.json()),
-        mode="ignore",  # another query may make it at the same time
+        mode="ignore",  # another query may create it at the same time
         partition_by=list(options.partition_by),
         storage_options=dict(options.storage),
         commit_properties=deltalake.CommitProperties(custom_metadata=MARK),
@@ -69,20 +69,22 @@ def _create(options: DeltaOptions, schema: StructType) -> None:
 
 def _check(table: "DeltaTable", schema: StructType, options: DeltaOptions) -> None:
     metadata, stored = table.metadata(), json.loads(table.schema().to_json())
-    divided_by = tuple(metadata.partition_columns)
-    if options.partition_by and options.partition_by != divided_by:
+    partitioned_by = tuple(metadata.partition_columns)
+    if options.partition_by and options.partition_by != partitioned_by:
         raise InvalidOption(
             "partitionBy",
-            f"the table is divided by {', '.join(divided_by) or 'nothing'}: leave the option out",
+            f"the table is partitioned by {', '.join(partitioned_by) or 'nothing'}: leave the option out",
         )
-    if missing := [name for name in divided_by if name not in schema.fieldNames()]:
-        raise UnfitTable(f"column {missing[0]!r}, which divides the table, is missing here: add it")
+    if missing := [name for name in partitioned_by if name not in schema.fieldNames()]:
+        raise UnfitTable(
+            f"column {missing[0]!r}, which the table is partitioned by, is missing in the DataFrame: add it"
+        )
     _check_rules(metadata.configuration, stored)
     check_fit(schema, StructType.fromJson(stored), add_column=_ADD_COLUMN)
 
 
 def _check_rules(configuration: Mapping[str, str], schema: Mapping[str, Any]) -> None:
-    """UnfitTable if rows would have to be looked at one by one, or columns had other names in files."""
+    """Raise UnfitTable if the table has constraints on rows, or other names of columns in files."""
     rules = [name for name in configuration if name.startswith("delta.constraints.")]
     if configuration.get("delta.columnMapping.mode", "none") != "none":
         rules.append("delta.columnMapping.mode")
@@ -94,25 +96,24 @@ def _check_rules(configuration: Mapping[str, str], schema: Mapping[str, Any]) ->
     ]
     if rules:
         raise UnfitTable(
-            f"the table has rules that this sink cannot keep ({', '.join(rules)}): write to another one"
+            f"the table has rules that this sink cannot enforce ({', '.join(rules)}): write to another one"
         )
 
 
 def filesystem(options: DeltaOptions) -> "pyarrow.fs.FileSystem":
-    """The table's directory, wherever it is, to write and remove files in."""
+    """Return the directory of the table, local or remote."""
     handler = needed("deltalake.fs", WHAT).DeltaStorageHandler(options.path, dict(options.storage))
     return needed("pyarrow.fs", WHAT).PyFileSystem(handler)
 
 
 def files_of(table: "DeltaTable") -> list[Mapping[str, Any]]:
-    """What the log says of every file of the table; paths are encoded as they are there."""
-    actions = table.get_add_actions()
-    found: list[Mapping[str, Any]] = needed("pyarrow", WHAT).table(actions).to_pylist()
+    """Return the add actions of the log for all files of the table, with encoded paths."""
+    found: list[Mapping[str, Any]] = arrow.table(table.get_add_actions()).to_pylist()
     return found
 
 
 def has_any(table: "DeltaTable", files: Sequence[DeltaFile]) -> bool:
-    """Whether any of these files is part of the table."""
+    """Return whether any of these files is part of the table."""
     paths = {each.path for each in files}
     return bool(paths) and any(unquote(each["path"]) in paths for each in files_of(table))
 
@@ -125,16 +126,16 @@ def add_files(
     overwrite: bool = False,
     batch: Batch | None = None,
 ) -> bool:
-    """Make the files part of the table, in one commit; False if this batch was in it before.
+    """Add the files to the table in one commit; return False if the batch has been committed before.
 
-    With `overwrite` they replace everything that was there before. `reopen` loads the table anew, and checks
-    that it can still take the files, when somebody else's commit does not allow this one.
+    With `overwrite` they replace all other files. `reopen` loads the table again, and checks that it still
+    fits, after a conflict with another commit.
     """
     failed = needed("deltalake.exceptions", WHAT).CommitFailedError
     for attempt in attempts():
         done = table.transaction_version(batch.query_id) if batch else None
         if batch and done is not None and done >= batch.batch_id:
-            # After an attempt it may be this very commit, of which only the answer was lost.
+            # After an attempt it may be this very commit, whose answer was lost.
             return attempt > 1
         if attempt > 1 and has_any(table, files):
             return True
@@ -150,7 +151,7 @@ def add_files(
 
 
 def _commit(table: "DeltaTable", files: Sequence[DeltaFile], *, overwrite: bool, batch: Batch | None) -> None:
-    deltalake, transaction = needed("deltalake", WHAT), needed("deltalake.transaction", WHAT)
+    transaction = needed("deltalake.transaction", WHAT)
     now_ms = time.time_ns() // 1_000_000
     table.create_write_transaction(
         [
@@ -162,11 +163,10 @@ def _commit(table: "DeltaTable", files: Sequence[DeltaFile], *, overwrite: bool,
         list(table.metadata().partition_columns),
         commit_properties=deltalake.CommitProperties(
             custom_metadata=MARK,
-            # deltalake would let an overwrite pass that does not remove what a compaction has just added.
-            # Without retries it fails unless the table is in the version that was read.
+            # With retries, an overwrite would keep the files of a concurrent compaction.
             max_commit_retries=0 if overwrite else None,
-            # Two drivers of one query cannot both succeed: Delta refuses the second commit of a version.
-            # If a table is set to forget old transactions, Spark forgets those without a time at once.
+            # Delta refuses the second commit of a transaction version, so only one of two drivers of a
+            # query succeeds. Spark expires transactions without a time if the table limits their retention.
             app_transactions=[deltalake.Transaction(batch.query_id, batch.batch_id, now_ms)]
             if batch
             else None,

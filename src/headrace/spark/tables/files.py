@@ -1,4 +1,4 @@
-"""The Parquet files that one task writes: one at a time for each part of the table, cut at a size."""
+"""The Parquet files of one task: one open file for each partition, closed at the target size."""
 
 import logging
 import secrets
@@ -13,25 +13,25 @@ import pyarrow.parquet as pq
 from headrace.spark.tables.arrow import as_schema
 from headrace.spark.tables.partitions import Values, directory, divided
 
-ROW_GROUP_BYTES: Final = 64 << 20  # in memory; a file in the making holds back at most so much
-OPEN_FILES: Final = 512  # a task that meets more values closes the oldest file, and begins another one later
-HELD_BYTES: Final = 256 << 20  # by all of them together
+ROW_GROUP_BYTES: Final = 64 << 20  # in memory; the most that an open file buffers
+OPEN_FILES: Final = 512  # with more partitions than that, the oldest file is closed
+HELD_BYTES: Final = 256 << 20  # in all buffers together
 
 logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DataFile:
-    """A file that is complete, and no part of the table until the driver says so."""
+    """A complete file, which is not part of the table before the driver commits it."""
 
-    path: str  # below the table's
+    path: str  # relative to the table
     size: int
     partition: dict[str, str | None]
     footer: pq.FileMetaData
 
 
 class _OpenFile:
-    """Rows gather until they make a good row group."""
+    """Buffers rows until they fill a row group."""
 
     def __init__(
         self, filesystem: pa.fs.FileSystem, path: str, schema: pa.Schema, row_group_bytes: int
@@ -73,8 +73,6 @@ class _OpenFile:
 
 
 class Files:
-    """What a task writes."""
-
     def __init__(
         self,
         filesystem: pa.fs.FileSystem,
@@ -84,14 +82,14 @@ class Files:
         target_bytes: int,
         below: str = "",
     ) -> None:
-        """`below` is the directory, with a slash at its end, that the files go to."""
+        """`below` is the directory of the files, with a trailing slash."""
         self._filesystem = filesystem
         self._below = below
         self._schema = schema
         self.inner = pa.schema([each for each in schema if each.name not in partition_by])
         self._partition_by = tuple(partition_by)
         self._target_bytes = target_bytes
-        self._open: dict[Values, _OpenFile] = {}  # the one that was begun first comes first
+        self._open: dict[Values, _OpenFile] = {}  # the oldest first
         self._done: list[DataFile] = []
 
     def add(self, batch: pa.RecordBatch) -> None:
@@ -106,12 +104,10 @@ class Files:
     def _begin(self, values: Values) -> _OpenFile:
         if len(self._open) >= OPEN_FILES:
             self._finish(next(iter(self._open)))
-        path = (
-            f"{self._below}{directory(self._partition_by, values)}part-{secrets.token_hex(16)}.zstd.parquet"
-        )
-        row_group_bytes = min(
-            ROW_GROUP_BYTES, self._target_bytes // 4
-        )  # a file may exceed its size by so much
+        below = f"{self._below}{directory(self._partition_by, values)}"
+        path = f"{below}part-{secrets.token_hex(16)}.zstd.parquet"
+        # A file may exceed its target size by a row group.
+        row_group_bytes = min(ROW_GROUP_BYTES, self._target_bytes // 4)
         self._open[values] = _OpenFile(self._filesystem, path, self.inner, row_group_bytes)
         return self._open[values]
 
@@ -129,7 +125,7 @@ class Files:
         )
 
     def write(self, batches: Iterable[pa.RecordBatch]) -> list[DataFile]:
-        """Every file, complete, with all rows of `batches`; if that fails, no file at all."""
+        """Write all rows and return the files; after an error, all files are removed."""
         try:
             for batch in batches:
                 self.add(batch)
@@ -141,7 +137,7 @@ class Files:
         return self._done
 
     def discard(self) -> None:
-        """Remove every file, complete or not."""
+        """Remove all files, complete or not."""
         for file in self._open.values():
             file.abandon()
         remove(
@@ -151,11 +147,11 @@ class Files:
 
 
 def remove(filesystem: pa.fs.FileSystem, paths: Iterable[str]) -> None:
-    """Remove files that no table knows. One that stays takes up space, and does nothing else."""
+    """Remove files that are in no table. A file that remains only takes up space."""
     for path in paths:
         try:
             filesystem.delete_file(path)
         except FileNotFoundError:
             continue
         except OSError as error:
-            logger.warning("%s is in no table, and could not be removed: %s", path, error)
+            logger.warning("%s is not part of a table, and could not be removed: %s", path, error)

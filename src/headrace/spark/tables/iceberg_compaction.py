@@ -1,15 +1,19 @@
-"""Small files of an Iceberg table merged into larger ones, which pyiceberg does not do.
+"""Compaction of an Iceberg table, which pyiceberg does not offer.
 
-The snapshot that replaces them has the operation `overwrite`, though it changes no row. It is committed only
-if every file that it replaces is part of the snapshot right before it. Other programs check the same: the
-catalog refuses a commit if the table's snapshot is no longer the one that the program has read.
+The snapshot has the operation `overwrite`, although it changes no row. It is committed only if every file
+that it replaces is part of the snapshot right before it. Other programs have the same guarantee: the catalog
+refuses a commit if the table has a newer snapshot than the one that the program has read.
 """
 
 import logging
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
+import pyarrow as pa
+import pyarrow.parquet as pq
+
 from headrace.spark.tables.attempts import ATTEMPTS, attempts
+from headrace.spark.tables.files import Files, remove
 from headrace.spark.tables.iceberg_files import data_filesystem, data_location, described, file_schema
 from headrace.spark.tables.iceberg_table import (
     BATCH_OF,
@@ -21,32 +25,29 @@ from headrace.spark.tables.iceberg_table import (
 from headrace.spark.tables.packages import needed
 
 if TYPE_CHECKING:
-    import pyarrow as pa
     import pyarrow.fs
     from pyiceberg.manifest import DataFile as ManifestEntry
     from pyiceberg.table import Table
 
-SMALL: Final = 0.5  # of the size that files are to have
-MERGED_BYTES: Final = 1 << 30  # on disk, in one go; what is left is merged next time
+SMALL: Final = 0.5  # of the target size
+MERGED_BYTES: Final = 1 << 30  # on disk, in one compaction; other files are merged the next time
 
 logger = logging.getLogger(__name__)
 
 
 def compact(table: "Table", target_bytes: int) -> None:
-    """Merge small files. The rows are safe already: what goes wrong here is logged, and done next time."""
+    """Merge small files. The batch is committed already, so an error is logged, and the next call retries."""
     try:
         table.refresh()
         merged = _merge(table, target_bytes)
-    except Exception as error:  # noqa: BLE001  whatever it is, the batch is committed
+    except Exception as error:  # noqa: BLE001  the batch is committed
         logger.warning("%s was not compacted: %s", ".".join(table.name()), error)
     else:
         logger.info("%s: %d files were merged", ".".join(table.name()), merged)
 
 
 def _merge(table: "Table", target_bytes: int) -> int:
-    """Return how many files were merged; CommitFailedException if other commits do not allow it."""
-    from headrace.spark.tables.files import Files, remove  # noqa: PLC0415
-
+    """Return the number of merged files; CommitFailedException if other commits conflict."""
     filesystem = data_filesystem(table)
     schema = file_schema(table, [each.name for each in table.schema().fields])
     old = list(_mergeable(table, filesystem, target_bytes))
@@ -62,7 +63,7 @@ def _merge(table: "Table", target_bytes: int) -> int:
     for attempt in attempts():
         try:
             _replace(table, old, new)
-        except failed:  # somebody else was first
+        except failed:  # another writer has committed first
             table.refresh()
             gone = {each.file_path for each in old} - set(_whole_files(table))
             if gone or (table.schema(), table.spec()) != read or attempt == ATTEMPTS:
@@ -75,9 +76,9 @@ def _merge(table: "Table", target_bytes: int) -> int:
 
 def _replace(table: "Table", old: "Sequence[ManifestEntry]", new: "Sequence[ManifestEntry]") -> None:
     with without_retries(table).transaction() as transaction:
-        # Snapshots of an older Headrace may expire, and what they say of batches is still needed.
-        noted = batch_properties(table)
-        if missing := {query: batch for query, batch in known_batches(table).items() if query not in noted}:
+        # Snapshots of an older Headrace may expire, and the batch ids in them are still needed.
+        stored = batch_properties(table)
+        if missing := {query: batch for query, batch in known_batches(table).items() if query not in stored}:
             transaction.set_properties({f"{BATCH_OF}{query}": str(batch) for query, batch in missing.items()})
         with transaction.update_snapshot().overwrite() as snapshot:
             for each in old:
@@ -87,7 +88,7 @@ def _replace(table: "Table", old: "Sequence[ManifestEntry]", new: "Sequence[Mani
 
 
 def _whole_files(table: "Table") -> "dict[str, ManifestEntry]":
-    """The files of the table of which no row is deleted."""
+    """Return the files of the table without deleted rows."""
     tasks = table.scan().plan_files()
     return {task.file.file_path: task.file for task in tasks if not task.delete_files}
 
@@ -95,7 +96,7 @@ def _whole_files(table: "Table") -> "dict[str, ManifestEntry]":
 def _mergeable(
     table: "Table", filesystem: "pa.fs.FileSystem", target_bytes: int
 ) -> "Iterator[ManifestEntry]":
-    """Files below half the size, with the table's columns as they are now, of which no row is deleted."""
+    """Yield files below half the target size, with the current columns, without deleted rows."""
     total = 0
     for file in _whole_files(table).values():
         path = _path(table, file)
@@ -109,25 +110,24 @@ def _mergeable(
 
 
 def _has_columns_of(table: "Table", filesystem: "pa.fs.FileSystem", path: str) -> bool:
-    """Whether a file has the table's columns as they are now, with their ids."""
-    found = needed("pyarrow.parquet", WHAT).read_schema(path, filesystem=filesystem)
+    """Return whether a file has the current columns of the table, with their ids."""
+    found = pq.read_schema(path, filesystem=filesystem)
     try:
         schema = needed("pyiceberg.io.pyarrow", WHAT).pyarrow_to_schema(found)
-    except ValueError:  # a file of somebody else's, without ids
+    except ValueError:  # a file of another program, without ids
         return False
     return bool(schema.as_struct() == table.schema().as_struct())
 
 
 def _rows(
     table: "Table", filesystem: "pa.fs.FileSystem", files: "Iterable[ManifestEntry]"
-) -> "Iterator[pa.RecordBatch]":
-    parquet = needed("pyarrow.parquet", WHAT)
+) -> Iterator[pa.RecordBatch]:
     for file in files:
-        with parquet.ParquetFile(_path(table, file), filesystem=filesystem) as opened:
+        with pq.ParquetFile(_path(table, file), filesystem=filesystem) as opened:
             yield from opened.iter_batches()
 
 
 def _path(table: "Table", file: "ManifestEntry") -> str | None:
-    """Its path below the table's directory, None if it is elsewhere."""
+    """Return the path relative to the table's directory, None if the file is elsewhere."""
     inside = f"{data_location(table)}/"
     return file.file_path.removeprefix(inside) if file.file_path.startswith(inside) else None

@@ -1,6 +1,6 @@
-"""Files of an Iceberg table: where they are, which ids their columns have, what a manifest says of them.
+"""Files of an Iceberg table: their location, the ids of their columns, their entries in a manifest.
 
-We write them ourselves, for pyiceberg 0.12 makes empty ones of lists and maps of structs that are null.
+We write the files ourselves, because pyiceberg 0.12 writes null lists and maps of structs as empty ones.
 """
 
 from collections.abc import Iterable, Sequence
@@ -19,12 +19,12 @@ if TYPE_CHECKING:
 
 
 def data_location(table: "Table") -> str:
-    """The directory of the table's files, as a URL."""
+    """Return the URL of the directory of the table's files."""
     return table.properties.get("write.data.path", f"{table.location()}/data").rstrip("/")
 
 
 def data_filesystem(table: "Table") -> "pa.fs.FileSystem":
-    """That directory, to write and remove files in; it can be sent to a task."""
+    """Return the directory of the table's files, which can be pickled for tasks."""
     files = needed("pyiceberg.io.pyarrow", WHAT).PyArrowFileIO(dict(table.io.properties))
     scheme, host, path = files.parse_location(data_location(table))
     filesystem: Any = files.fs_by_scheme(scheme, host)
@@ -34,12 +34,12 @@ def data_filesystem(table: "Table") -> "pa.fs.FileSystem":
 
 
 def file_schema(table: "Table", columns: Iterable[str]) -> "pa.Schema":
-    """The schema of a file with these columns: Iceberg finds them by the ids in it, not by their names."""
+    """Return the schema of a file with these columns, with the ids by which Iceberg finds them."""
     return needed("pyiceberg.io.pyarrow", WHAT).schema_to_pyarrow(table.schema().select(*columns))
 
 
 def described(table: "Table", files: Sequence["DataFile"]) -> "list[ManifestEntry]":
-    """What the table's manifest says of the files: rows, sizes, bounds."""
+    """Return the manifest entries of the files, with rows, sizes and bounds."""
     io, manifest = needed("pyiceberg.io.pyarrow", WHAT), needed("pyiceberg.manifest", WHAT)
     wanted = io.compute_statistics_plan(table.schema(), table.properties)
     ids = io.parquet_path_to_id_mapping(table.schema())

@@ -1,4 +1,4 @@
-"""Iceberg's types and Spark's: which is which, and what a table that we make looks like."""
+"""The types of Iceberg and Spark, and the schema of a new table."""
 
 from typing import Final
 
@@ -21,17 +21,17 @@ _SAME: Final[dict[type[iceberg.IcebergType], spark.DataType]] = {
 
 
 class Foreign(spark.DataType):
-    """A type of Iceberg's that Spark has no equal of: nothing fits."""
+    """A type of Iceberg that Spark does not have: no column fits."""
 
     def __init__(self, name: str) -> None:
         self._name = name
 
-    def simpleString(self) -> str:  # noqa: N802  Spark's name
+    def simpleString(self) -> str:  # noqa: N802
         return self._name
 
 
 def spark_schema(schema: Schema) -> spark.StructType:
-    """The table's columns as a DataFrame has to have them."""
+    """Return the columns that a DataFrame has to have."""
     return _struct(schema.fields)
 
 
@@ -56,7 +56,7 @@ def _spark_type(kind: iceberg.IcebergType) -> spark.DataType:
 
 
 def widened(schema: spark.StructType) -> spark.StructType:
-    """The schema without the small integers that Iceberg does not have: they are written as int."""
+    """Return the schema with int instead of the smaller integers, which Iceberg does not have."""
     return spark.StructType(
         [spark.StructField(each.name, _wide(each.dataType), each.nullable) for each in schema.fields]
     )

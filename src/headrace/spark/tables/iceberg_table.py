@@ -1,4 +1,4 @@
-"""An Iceberg table: opened or made, and added to in one commit that carries the batch's id."""
+"""An Iceberg table: it is opened or created, and files are added in one commit with the batch id."""
 
 import itertools
 from collections.abc import Sequence
@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from pyspark.sql.types import StructType
 
+from headrace.spark.tables.arrow import arrow_schema
 from headrace.spark.tables.attempts import ATTEMPTS, attempts
 from headrace.spark.tables.options import IcebergOptions
 from headrace.spark.tables.packages import needed
@@ -19,20 +20,21 @@ if TYPE_CHECKING:
 WHAT: Final = 'format("headrace-iceberg")'
 QUERY_ID: Final = "headrace.query-id"
 BATCH_ID: Final = "headrace.batch-id"
-BATCH_OF: Final = "headrace.batch-id-of."  # and a query's id: the property with the query's last batch
-LOOK_BACK: Final = 100_000  # snapshots; the table's metadata has them all in memory anyway
+BATCH_OF: Final = (
+    "headrace.batch-id-of."  # followed by a query's id: the property with the last batch of the query
+)
+LOOK_BACK: Final = 100_000  # snapshots, which the table's metadata has in memory
 _ADD_COLUMN: Final = "with pyiceberg: table.update_schema().add_column(...)"
 _PROPERTIES: Final = {
-    # Each commit writes the table's metadata anew: without this they would all be kept.
+    # Each commit writes a new metadata file: without this all of them would be kept.
     "write.metadata.delete-after-commit.enabled": "true",
     "write.parquet.compression-codec": "zstd",
 }
 
 
 def open_table(options: IcebergOptions, schema: StructType) -> "Table":
-    """The table, made if there is none; UnfitTable if rows of that schema cannot be added to it."""
+    """Return the table, created if necessary; UnfitTable if it cannot have rows of this schema."""
     needed("pyiceberg.io.pyarrow", WHAT)
-    from headrace.spark.tables.arrow import arrow_schema  # noqa: PLC0415
     from headrace.spark.tables.iceberg_schema import spark_schema, widened  # noqa: PLC0415
 
     stored = widened(storable(schema))
@@ -42,10 +44,12 @@ def open_table(options: IcebergOptions, schema: StructType) -> "Table":
             catalog.create_namespace_if_not_exists(options.table.rpartition(".")[0])
             catalog.create_table_if_not_exists(options.table, arrow_schema(stored), properties=_PROPERTIES)
         table: Table = catalog.load_table(options.table)
-    except Exception as error:  # catalogs are plugins, with errors of their own
+    except Exception as error:  # catalogs are plugins with their own exceptions
         raise TableUnavailable(f"the table {options.table} cannot be opened: {error}") from error
     if not table.spec().is_unpartitioned():
-        raise UnfitTable(f"the table {options.table} is divided ({table.spec()}): write to one that is not")
+        raise UnfitTable(
+            f"the table {options.table} is partitioned ({table.spec()}): write to one that is not"
+        )
     check_fit(widened(schema), spark_schema(table.schema()), add_column=_ADD_COLUMN)
     return table
 
@@ -53,19 +57,19 @@ def open_table(options: IcebergOptions, schema: StructType) -> "Table":
 def add_files(
     table: "Table", files: Sequence["DataFile"], *, overwrite: bool = False, batch: Batch | None = None
 ) -> bool:
-    """Make the files part of the table, in one commit; False if this batch was in it before.
+    """Add the files to the table in one commit; return False if the batch has been committed before.
 
-    With `overwrite` they replace everything that was there before.
+    With `overwrite` they replace all other files.
     """
     failed = needed("pyiceberg.exceptions", WHAT).CommitFailedException
     for attempt in attempts():
         if batch and is_in(table, batch):
-            # After an attempt it may be this very commit, of which only the answer was lost.
+            # After an attempt it may be this very commit, whose answer was lost.
             return attempt > 1
         try:
             with without_retries(table).transaction() as transaction:
                 _add(transaction, files, overwrite=overwrite, batch=batch)
-        except failed:  # somebody else was first; it may have been another driver with this very batch
+        except failed:  # another writer was first, perhaps another driver with the same batch
             if attempt == ATTEMPTS:
                 raise
             table.refresh()
@@ -75,25 +79,25 @@ def add_files(
 
 
 def is_in(table: "Table", batch: Batch) -> bool:
-    """Whether the table has this batch, or a later one of the query."""
+    """Return whether the table has this batch, or a later one of the query."""
     return known_batches(table).get(batch.query_id, -1) >= batch.batch_id
 
 
 def known_batches(table: "Table") -> dict[str, int]:
-    """The last batch of every query that has written to the table.
+    """Return the last batch of every query that has written to the table.
 
-    The table's properties have it, which stay when snapshots expire. Versions of Headrace that did not write
-    them have left it in the summaries of snapshots: of the batch's own, and of compactions.
+    It is a property of the table, which remains when snapshots expire. Older versions of Headrace wrote it
+    only to the summaries of snapshots, their own and those of compactions.
     """
     snapshots = needed("pyiceberg.table.snapshots", WHAT).ancestors_of(
         table.current_snapshot(), table.metadata
     )
     found: dict[str, int] = {}
     for snapshot in itertools.islice(snapshots, LOOK_BACK):
-        said = snapshot.summary.additional_properties if snapshot.summary else {}
-        if QUERY_ID in said:
-            found.setdefault(said[QUERY_ID], int(said[BATCH_ID]))
-        for name, value in said.items():
+        summary = snapshot.summary.additional_properties if snapshot.summary else {}
+        if QUERY_ID in summary:
+            found.setdefault(summary[QUERY_ID], int(summary[BATCH_ID]))
+        for name, value in summary.items():
             if name.startswith(BATCH_OF):
                 found.setdefault(name.removeprefix(BATCH_OF), int(value))
     for query, batch in batch_properties(table).items():
@@ -102,7 +106,7 @@ def known_batches(table: "Table") -> dict[str, int]:
 
 
 def batch_properties(table: "Table") -> dict[str, int]:
-    """The last batch of each query, by the table's properties."""
+    """Return the last batch of each query by the table's properties."""
     return {
         name.removeprefix(BATCH_OF): int(value)
         for name, value in table.properties.items()
@@ -111,10 +115,10 @@ def batch_properties(table: "Table") -> dict[str, int]:
 
 
 def without_retries(table: "Table") -> "Table":
-    """The table, whose next commit fails if another came first.
+    """Return the table, with a next commit that fails after a concurrent one.
 
-    By itself pyiceberg would try again, and not look whether the other was the same batch. It reads how often
-    from the properties, and these, in memory, are not sent to the catalog.
+    By default pyiceberg retries, without a check whether the other commit was the same batch. It reads the
+    number of retries from the properties; a change in memory is not sent to the catalog.
     """
     table.metadata.properties["commit.retry.num-retries"] = "0"
     return table
@@ -123,11 +127,11 @@ def without_retries(table: "Table") -> "Table":
 def _add(
     transaction: "Transaction", files: Sequence["DataFile"], *, overwrite: bool, batch: Batch | None
 ) -> None:
-    said = {QUERY_ID: batch.query_id, BATCH_ID: str(batch.batch_id)} if batch else {}
+    summary = {QUERY_ID: batch.query_id, BATCH_ID: str(batch.batch_id)} if batch else {}
     if batch:
         transaction.set_properties({f"{BATCH_OF}{batch.query_id}": str(batch.batch_id)})
     if overwrite and transaction.table_metadata.current_snapshot() is not None:
         transaction.delete(needed("pyiceberg.expressions", WHAT).AlwaysTrue())
-    with transaction.update_snapshot(snapshot_properties=said).fast_append() as snapshot:
+    with transaction.update_snapshot(snapshot_properties=summary).fast_append() as snapshot:
         for file in files:
             snapshot.append_data_file(file)

@@ -1,4 +1,4 @@
-"""What a person may say to the table formats, checked before use."""
+"""The options of the table formats."""
 
 import difflib
 import os
@@ -17,7 +17,7 @@ COMPACT_EVERY: Final = 50
 _ONE_SLASH: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):/(?!/)")
 _STORAGE: Final = "storage."
 _CATALOG: Final = "catalog."
-_DEFAULT_CATALOG: Final = "default"  # pyiceberg's name of the one that nobody has named
+_DEFAULT_CATALOG: Final = "default"  # of pyiceberg
 _SPARKS_OWN: Final = ("checkpointLocation", "queryName", "path")
 _DELTA: Final = ("partitionBy", "compactEvery", "targetFileBytes")
 _ICEBERG: Final = ("table", "compactEvery", "targetFileBytes")
@@ -25,11 +25,12 @@ _ICEBERG: Final = ("table", "compactEvery", "targetFileBytes")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeltaOptions:
-    """`path` and `storage` go to deltalake as they are; a local path is made absolute.
+    """`path` and `storage` are passed to deltalake; a local path is made absolute.
 
-    compact_every: batches of a query between compactions; 0 is never. If it is not given, tables in a local
-        directory are compacted, and others are not: there we cannot fence concurrent compactions of others.
-    target_file_bytes: a file is closed, and small files are merged, at about this size.
+    compact_every: batches of a query between compactions; 0 is never. By default only tables in a local
+    directory
+        are compacted: elsewhere we cannot fence concurrent compactions.
+    target_file_bytes: the approximate size at which files are closed, and to which small ones are merged.
     """
 
     path: str
@@ -40,13 +41,11 @@ class DeltaOptions:
 
     @classmethod
     def of(cls, given: Mapping[str, str]) -> "DeltaOptions":
-        """The options as Spark hands them over; InvalidOption names the one that is wrong."""
+        """Return the options that Spark passes; InvalidOption names an invalid one."""
         options = by_lower_case(given)
         check_names(options, known=_DELTA, prefixes=(_STORAGE,))
         if not options.get("path"):
-            raise InvalidOption(
-                "path", "say where the table is: a directory, or a URL such as s3://bucket/table"
-            )
+            raise InvalidOption("path", "missing; expected a directory, or a URL such as s3://bucket/table")
         path = _absolute(options["path"])
         return cls(
             path=path,
@@ -61,7 +60,7 @@ class DeltaOptions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IcebergOptions:
-    """`catalog` goes to pyiceberg, and counts more than what its own configuration says of `catalog_name`.
+    """`catalog` is passed to pyiceberg, and overrides its own configuration of `catalog_name`.
 
     compact_every and target_file_bytes: as for Delta.
     """
@@ -74,12 +73,12 @@ class IcebergOptions:
 
     @classmethod
     def of(cls, given: Mapping[str, str]) -> "IcebergOptions":
-        """The options as Spark hands them over; InvalidOption names the one that is wrong."""
+        """Return the options that Spark passes; InvalidOption names an invalid one."""
         options = by_lower_case(given)
         check_names(options, known=_ICEBERG, prefixes=(_CATALOG,))
         table = options.get("table", "").strip()
         if "." not in table.strip("."):
-            raise InvalidOption("table", f"{table!r} is no table's name: write namespace.name")
+            raise InvalidOption("table", f"{table!r} is not the name of a table; expected namespace.name")
         catalog = below(options, _CATALOG)
         return cls(
             table=table,
@@ -91,7 +90,7 @@ class IcebergOptions:
 
 
 def local_directory(path: str) -> Path | None:
-    """The table's directory if it is in a file system that can create a file exclusively, None if not."""
+    """Return the table's directory if it is local, where files can be created exclusively; else None."""
     if "://" not in path:
         return Path(path)
     url = urlsplit(path)
@@ -99,12 +98,12 @@ def local_directory(path: str) -> Path | None:
 
 
 def by_lower_case(given: Mapping[str, str]) -> dict[str, str]:
-    """Spark does not tell small letters in the names of options from capital ones."""
+    """Return the options by lower-case names: Spark ignores their case."""
     return {name.lower(): value for name, value in given.items()}
 
 
 def check_names(options: Mapping[str, str], *, known: Iterable[str], prefixes: tuple[str, ...]) -> None:
-    """InvalidOption for one that is neither known nor begins with one of `prefixes`."""
+    """Raise InvalidOption for a name that is neither known nor has one of the prefixes."""
     by_lower = {name.lower(): name for name in (*known, *_SPARKS_OWN)}
     for name in options:
         if name in by_lower or name.startswith(prefixes):
@@ -112,12 +111,12 @@ def check_names(options: Mapping[str, str], *, known: Iterable[str], prefixes: t
         close = difflib.get_close_matches(name, by_lower, 1)
         all_known = ", ".join((*known, *(f"{prefix}*" for prefix in prefixes)))
         raise InvalidOption(
-            name, f"did you mean {by_lower[close[0]]}?" if close else f"not known; there are {all_known}"
+            name, f"did you mean {by_lower[close[0]]}?" if close else f"unknown; expected {all_known}"
         )
 
 
 def below(options: Mapping[str, str], prefix: str) -> dict[str, str]:
-    """The options that begin with `prefix`, without it."""
+    """Return the options with a prefix, without it."""
     return {name.removeprefix(prefix): value for name, value in options.items() if name.startswith(prefix)}
 
 
@@ -126,14 +125,14 @@ def names(options: Mapping[str, str], option: str) -> tuple[str, ...]:
     if found == ("",):
         return ()
     if "" in found or len(set(found)) < len(found):
-        raise InvalidOption(option, f"{','.join(found)!r} is no list of different columns: write a,b")
+        raise InvalidOption(option, f"{','.join(found)!r} is not a list of different columns; expected a,b")
     return found
 
 
 def whole(options: Mapping[str, str], option: str, default: int, *, least: int) -> int:
     value = options.get(option.lower(), str(default)).strip()
     if not value.isdecimal() or int(value) < least:
-        raise InvalidOption(option, f"{value!r} is no whole number from {least} on")
+        raise InvalidOption(option, f"{value!r} is not an integer of at least {least}")
     return int(value)
 
 
@@ -144,5 +143,5 @@ def _absolute(path: str) -> str:
         return f"file://{path[len(scheme[0]) - 1 :]}"  # Hadoop's way to write file:///
     if scheme is not None:
         raise InvalidOption("path", f"{path}: a URL has two slashes, as in {scheme[1]}://bucket/table")
-    # Tasks may run in another directory than the driver, which is where people count paths from.
+    # A path is relative to the working directory of the driver; tasks may have another one.
     return path if "://" in path else os.path.abspath(path)  # noqa: PTH100  Path resolves no ".."

@@ -1,4 +1,4 @@
-"""Packages that only those need who write tables: imported on first use, missed with a sentence."""
+"""Optional packages that only tables need."""
 
 from importlib import import_module
 from types import ModuleType
@@ -20,7 +20,7 @@ class MissingPackage(SparkError):
 
 
 def needed(module: str, wanted_for: str) -> ModuleType:
-    """The module; MissingPackage says what to install if its package, or one that it needs, is not there."""
+    """Import a module; MissingPackage says what to install if it, or one of its dependencies, is missing."""
     try:
         return import_module(module)
     except ModuleNotFoundError as error:

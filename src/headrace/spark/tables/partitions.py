@@ -1,4 +1,4 @@
-"""The rows of a batch by the values of the columns that divide a table, and the directories these get."""
+"""The rows of a batch by partition, and the directories of partitions."""
 
 import datetime as dt
 from collections.abc import Iterator, Sequence
@@ -11,14 +11,14 @@ Values: TypeAlias = tuple[str | None, ...]
 
 
 def divided(batch: pa.RecordBatch, columns: Sequence[str]) -> Iterator[tuple[Values, pa.RecordBatch]]:
-    """The rows of each combination of values, in their order, without the columns that divide them."""
+    """Yield the rows of each partition in their order, without the partition columns."""
     rest = batch.drop_columns(list(columns)) if columns else batch
     if not columns:
         yield (), rest
         return
     keys = pa.table({str(n): batch.column(name) for n, name in enumerate(columns)})
     numbered = keys.append_column("row", pa.array(range(batch.num_rows), pa.int64()))
-    # Threads would mix up the order of rows.
+    # Threads would change the order of rows.
     groups = numbered.group_by(keys.column_names, use_threads=False).aggregate([("row", "list")])
     rows = groups.column("row_list").combine_chunks()
     values = [groups.column(name).to_pylist() for name in keys.column_names]
@@ -28,7 +28,7 @@ def divided(batch: pa.RecordBatch, columns: Sequence[str]) -> Iterator[tuple[Val
 
 
 def as_text(value: Any) -> str | None:
-    """As Delta's log has it. An empty string is null there: its log cannot tell the two apart."""
+    """Return a value as in Delta's log, where an empty string is null."""
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, dt.date):
@@ -37,7 +37,7 @@ def as_text(value: Any) -> str | None:
 
 
 def directory(columns: Sequence[str], values: Values) -> str:
-    """Where the files of these values go; for people who look, for readers go by the table's log.
+    """Return the directory of a partition, which readers ignore: they use the table's log.
 
     columns (day, site) with values (2026-01-31, None): day=2026-01-31/site=__HIVE_DEFAULT_PARTITION__/
     """
@@ -48,5 +48,5 @@ def directory(columns: Sequence[str], values: Values) -> str:
 
 
 def _safe(text: str) -> str:
-    # A name of a file has 255 bytes at most; that of a directory need not be unique.
+    # A file name has at most 255 bytes; that of a directory need not be unique.
     return quote(text, safe=" ")[:100]

@@ -1,70 +1,43 @@
-"""Does a DataFrame fit a table? Asked before anything is written, answered by the column's name.
+"""Whether a DataFrame fits a table, checked before rows are written.
 
-A table's columns are found by name, not by place. A column of the table that the DataFrame does not have is
-null in the new rows. A column that the table does not have is refused rather than added: a misspelt name
-would change the table for everybody.
+Columns are matched by name. A column of the table that the DataFrame lacks is null in the new rows. A column
+that the table lacks is refused and not added: a misspelt name would change the table for all users.
 """
 
 from collections.abc import Iterable, Mapping
 from typing import Final
 
-from pyspark.sql.types import (
-    ArrayType,
-    BinaryType,
-    BooleanType,
-    ByteType,
-    DataType,
-    DateType,
-    DecimalType,
-    DoubleType,
-    FloatType,
-    IntegerType,
-    LongType,
-    MapType,
-    ShortType,
-    StringType,
-    StructField,
-    StructType,
-    TimestampNTZType,
-    TimestampType,
-)
+from pyspark.sql import types as spark
+from pyspark.sql.types import ArrayType, DataType, MapType, StringType, StructField, StructType
 
 from headrace.spark.errors import InvalidOption, SparkError
 
-_PLAIN: Final = (
-    BinaryType,
-    BooleanType,
-    ByteType,
-    DateType,
-    DecimalType,
-    DoubleType,
-    FloatType,
-    IntegerType,
-    LongType,
-    ShortType,
-    TimestampNTZType,
-    TimestampType,
-)
-PARTITIONING: Final = (StringType, ByteType, ShortType, IntegerType, LongType, BooleanType, DateType)
+_INTEGERS: Final = (spark.ByteType, spark.ShortType, spark.IntegerType, spark.LongType)
+_TIMES: Final = (spark.DateType, spark.TimestampType, spark.TimestampNTZType)
+_NUMBERS: Final = (*_INTEGERS, spark.DecimalType, spark.DoubleType, spark.FloatType)
+_PLAIN: Final = (*_NUMBERS, *_TIMES, spark.BinaryType, spark.BooleanType)
+PARTITIONING: Final = (*_INTEGERS, StringType, spark.BooleanType, spark.DateType)
 
 
 class TableUnavailable(SparkError):
-    """The table, or its catalog, cannot be opened, made or written to."""
+    """The table or its catalog cannot be opened, created or written to."""
 
 
 class UnfitTable(SparkError):
-    """The DataFrame's columns and the table's do not go together."""
+    """The columns of the DataFrame do not fit the table."""
 
 
 def storable(schema: StructType) -> StructType:
-    """The schema as a new table gets it: everything may be null, and Spark's notes on columns are gone.
+    """Return the schema of a new table: all columns are nullable, without metadata.
 
-    UnfitTable names a column whose type tables do not have.
+    UnfitTable is raised for a column whose type tables do not have.
     """
     seen: dict[str, str] = {}
     for name in schema.fieldNames():
         if name.lower() in seen:
-            raise UnfitTable(f"columns {seen[name.lower()]!r} and {name!r} are one to a table: rename one")
+            raise UnfitTable(
+                f"columns {seen[name.lower()]!r} and {name!r} are the same column in a table: rename one"
+            )
         seen[name.lower()] = name
     return StructType([StructField(each.name, _storable(each.dataType, each.name)) for each in schema.fields])
 
@@ -83,13 +56,13 @@ def _storable(kind: DataType, column: str) -> DataType:
     if isinstance(kind, StringType) and kind.simpleString() == "string":
         return StringType()
     raise UnfitTable(
-        f"column {column!r} is {kind.simpleString()}, which a table cannot hold: cast it to another type, "
+        f"column {column!r} is {kind.simpleString()}, which tables do not have: cast it to another type, "
         "for instance string, or drop it"
     )
 
 
 def check_fit(given: StructType, table: StructType, *, add_column: str) -> None:
-    """UnfitTable if rows of `given` cannot be added to `table`; `add_column` says how it gets another one."""
+    """Raise UnfitTable if rows of `given` do not fit `table`; `add_column` says how to add a column."""
     known = {each.name: each for each in table.fields}
     by_lower = {name.lower(): name for name in known}
     for field in given.fields:
@@ -99,11 +72,13 @@ def check_fit(given: StructType, table: StructType, *, add_column: str) -> None:
         if not _fits(field.dataType, wanted):
             raise UnfitTable(
                 f"column {field.name!r} is {wanted.simpleString()} in the table, and "
-                f"{field.dataType.simpleString()} here: cast it, or write to another table"
+                f"{field.dataType.simpleString()} in the DataFrame: cast it, or write to another table"
             )
     for name, field in known.items():
         if name not in given.fieldNames() and not field.nullable:
-            raise UnfitTable(f"column {name!r} of the table must not be null, and is missing here: add it")
+            raise UnfitTable(
+                f"column {name!r} of the table is not nullable, and missing in the DataFrame: add it"
+            )
 
 
 def _unknown(field: StructField, by_lower: Mapping[str, str], add_column: str) -> str:
@@ -113,7 +88,7 @@ def _unknown(field: StructField, by_lower: Mapping[str, str], add_column: str) -
 
 
 def _fits(given: DataType, wanted: DataType) -> bool:
-    """Whether it is the same type, and no null within it can be one that the table forbids."""
+    """Return whether it is the same type, without nulls that the table does not allow."""
     if isinstance(given, StructType) and isinstance(wanted, StructType):
         return given.fieldNames() == wanted.fieldNames() and all(
             _fits(each.dataType, wanted[each.name].dataType)
@@ -130,16 +105,18 @@ def _fits(given: DataType, wanted: DataType) -> bool:
 
 
 def check_partitioning(columns: Iterable[str], schema: StructType) -> None:
-    """InvalidOption if a table of that schema cannot be divided by these columns."""
+    """Raise InvalidOption if a table of this schema cannot be partitioned by these columns."""
     known = {each.name: each.dataType for each in schema.fields}
     for name in columns:
         if name not in known:
-            raise InvalidOption("partitionBy", f"there is no column {name!r}; there are {', '.join(known)}")
+            raise InvalidOption(
+                "partitionBy", f"there is no column {name!r}; expected one of {', '.join(known)}"
+            )
         if not isinstance(known[name], PARTITIONING):
             raise InvalidOption(
                 "partitionBy",
-                f"column {name!r} is {known[name].simpleString()}: divide by a string, a whole number, "
-                "a boolean or a date that is made of it",
+                f"column {name!r} is {known[name].simpleString()}: partition by a string, an integer, "
+                "a boolean or a date that is computed from it",
             )
     if known and set(columns) == set(known):
-        raise InvalidOption("partitionBy", "no column is left for the files: leave one out")
+        raise InvalidOption("partitionBy", "at least one column has to remain: leave one out")

@@ -1,7 +1,7 @@
-"""What Delta's log says of a file: how many rows, how many nulls, and between which values each column lies.
+"""The statistics of a file in Delta's log: rows, nulls, and the bounds of each column.
 
-Readers leave out files that cannot have what they look for, so a bound may be too wide and never too narrow.
-Floating-point columns have none: a NaN is above all numbers to Spark, and Parquet's statistics pass over it.
+Readers skip files by these bounds, so a bound may be too wide but never too narrow. Floating-point columns
+have no bounds: Spark sorts NaN above all numbers, and Parquet's statistics ignore it.
 """
 
 import datetime as dt
@@ -13,14 +13,14 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-COLUMNS: Final = 32  # as many as Delta looks at by default
+COLUMNS: Final = 32  # Delta's default
 STRING_LENGTH: Final = 32
 _LAST_CHARACTER: Final = "\U0010ffff"
-_EXACT_DIGITS: Final = 15  # of a decimal that JSON's numbers are sure to keep
+_EXACT_DIGITS: Final = 15  # of a decimal that a JSON number represents exactly
 
 
 def statistics(metadata: pq.FileMetaData, schema: pa.Schema) -> str:
-    """The statistics of a file with that footer, as JSON."""
+    """Return the statistics of a file with that footer, as JSON."""
     found: dict[str, Any] = {
         "numRecords": metadata.num_rows,
         "minValues": {},
@@ -35,7 +35,7 @@ def statistics(metadata: pq.FileMetaData, schema: pa.Schema) -> str:
 
 
 def leaves(fields: Iterable[pa.Field]) -> Iterator[tuple[str, ...]]:
-    """The path of each of Parquet's columns; of those in a list or a map, of which Delta wants nothing, ().
+    """Yield the path of each Parquet column; () for columns in lists and maps, which have no statistics.
 
     a: long, b: struct<c: int, d: list<int>> gives (a) (b, c) ().
     """
@@ -66,7 +66,7 @@ def _describe(found: dict[str, Any], path: Sequence[str], groups: Sequence[pq.St
     try:
         least, most = min(each.min for each in filled), max(each.max for each in filled)
         low, high = lower_bound(least), upper_bound(most)
-    except (OverflowError, ValueError):  # a day or a time that Python has no date for
+    except (OverflowError, ValueError):  # a date outside of the range of Python
         return
     if low is not None and high is not None:
         _put(found["minValues"], path, low)
@@ -80,7 +80,7 @@ def _put(into: dict[str, Any], path: Sequence[str], value: Any) -> None:
 
 
 def lower_bound(value: Any) -> Any:
-    """`value` or something less, as JSON can have it; None if Delta keeps no bounds of such values."""
+    """Return `value`, or a lower one that JSON can represent; None if Delta has no bounds of its type."""
     if isinstance(value, str):
         return value[:STRING_LENGTH]
     if isinstance(value, dt.datetime):
@@ -89,7 +89,7 @@ def lower_bound(value: Any) -> Any:
 
 
 def upper_bound(value: Any) -> Any:
-    """`value` or something greater, likewise."""
+    """Return `value`, or a greater one that JSON can represent; None if Delta has no bounds of its type."""
     if isinstance(value, str) and len(value) > STRING_LENGTH:
         return value[:STRING_LENGTH] + _LAST_CHARACTER if value[STRING_LENGTH] != _LAST_CHARACTER else None
     if isinstance(value, dt.datetime):

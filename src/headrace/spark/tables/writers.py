@@ -1,4 +1,4 @@
-"""What Spark calls to write to a table, whichever format it has: files by tasks, one commit by the driver."""
+"""Spark's writers for tables of all formats: tasks write files, the driver makes one commit."""
 
 import logging
 from abc import ABC, abstractmethod
@@ -17,7 +17,7 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """A batch of a streaming query; repeated after a crash, it has the same ids."""
+    """A batch of a streaming query, which has the same ids when it is repeated."""
 
     query_id: str
     batch_id: int
@@ -25,26 +25,26 @@ class Batch:
 
 @dataclass
 class WrittenFiles(WriterCommitMessage):
-    """What a task tells the driver: which files it has written, and for which batch of which query."""
+    """The message of a task to the driver: the files that it has written, and their batch."""
 
-    files: Sequence[Any]  # as the format describes its files
+    files: Sequence[Any]  # of a type of the format
     batch: Batch | None = None
 
 
 class Sink(ABC):
-    """A table that rows of one schema go to. Made on the driver, sent to tasks, made again to commit."""
+    """A table for rows of a schema, created on the driver, pickled for tasks, and recreated for the commit."""
 
     @abstractmethod
     def write(self, batches: "Iterator[pa.RecordBatch]") -> Sequence[Any]:
-        """Write all rows into files, which are no part of the table yet; on an executor."""
+        """Write all rows to files, which are not part of the table yet; called on executors."""
 
     @abstractmethod
     def commit(self, files: Sequence[Any], batch: Batch | None) -> None:
-        """Make the files part of the table, all at once, unless this batch is in it already."""
+        """Add the files to the table in one commit, unless the batch has been committed already."""
 
     @abstractmethod
     def remove(self, files: Sequence[Any]) -> None:
-        """Remove files that are no part of the table."""
+        """Remove files that are not part of the table."""
 
 
 class BatchWriter(DataSourceArrowWriter):
@@ -80,22 +80,22 @@ class StreamWriter(DataSourceStreamArrowWriter):
 
 
 def _abort(sink: Sink, messages: Sequence[WriterCommitMessage | None]) -> None:
-    """Remove what the tasks have written, unless it is the commit that has failed.
+    """Remove the files of the tasks, unless the commit has failed.
 
-    That can also happen to a commit that has done its work, of which only the answer was lost: the files may
-    be part of the table. Files that are not take up space, and do nothing else.
+    A commit may have succeeded although its answer was lost: then the files are part of the table. Otherwise
+    they only take up space.
     """
     files = files_of(messages)
     if None in messages:
         sink.remove(files)
     elif files:
-        logger.warning("the commit has failed; %d files stay, in case it has not", len(files))
+        logger.warning("the commit has failed; %d files are kept, in case they were committed", len(files))
 
 
 def current_batch() -> Batch | None:
-    """The batch that this task belongs to, or None if the query is not a streaming one.
+    """Return the batch of this task, or None outside of a streaming query.
 
-    Spark hands a sink's tasks no ids, but keeps them among the properties of the job.
+    Spark does not pass the ids to a sink's tasks, but has them among the properties of the job.
     """
     context = TaskContext.get()
     query_id = context.getLocalProperty("sql.streaming.queryId") if context else None
@@ -108,13 +108,13 @@ def files_of(messages: Iterable[WriterCommitMessage | None]) -> list[Any]:
 
 
 def batch_of(messages: Iterable[WriterCommitMessage | None], batch_id: int) -> Batch | None:
-    """The batch that all tasks were part of; None if there was no task."""
+    """Return the batch of all tasks; None if there was no task."""
     found = {each.batch for each in messages if isinstance(each, WrittenFiles)}
     if not found:
         return None
     assert len(found) == 1, found
     batch = found.pop()
-    # Without ids a repeated batch could not be told from a new one.
-    assert batch is not None, "Spark did not tell the tasks which batch they write"
+    # Without ids a repeated batch would look like a new one.
+    assert batch is not None, "Spark did not set the ids of the batch"
     assert batch.batch_id == batch_id, (batch, batch_id)
     return batch

@@ -10,7 +10,7 @@ def test_a_delta_table_needs_a_path_and_has_defaults_for_the_rest() -> None:
     options = DeltaOptions.of({"path": "/data/trucks", "checkpointLocation": "/elsewhere"})
 
     assert options == DeltaOptions(path="/data/trucks")
-    with pytest.raises(InvalidOption, match="option 'path': say where the table is"):
+    with pytest.raises(InvalidOption, match="option 'path': missing; expected a directory"):
         DeltaOptions.of({})
 
 
@@ -31,12 +31,12 @@ def test_storage_options_are_handed_on_and_names_may_have_any_case() -> None:
 @pytest.mark.parametrize(
     ("name", "value", "sentence"),
     [
-        ("compactEvery", "-1", "'-1' is no whole number from 0 on"),
-        ("targetFileBytes", "0", "'0' is no whole number from 1 on"),
-        ("targetFileBytes", "128MB", "'128MB' is no whole number"),
-        ("partitionBy", "a,,b", "'a,,b' is no list of different columns"),
-        ("partitionBy", "a,a", "'a,a' is no list of different columns"),
-        ("nonsense", "1", "not known; there are partitionBy, compactEvery, targetFileBytes, storage"),
+        ("compactEvery", "-1", "'-1' is not an integer of at least 0"),
+        ("targetFileBytes", "0", "'0' is not an integer of at least 1"),
+        ("targetFileBytes", "128MB", "'128MB' is not an integer"),
+        ("partitionBy", "a,,b", "'a,,b' is not a list of different columns"),
+        ("partitionBy", "a,a", "'a,a' is not a list of different columns"),
+        ("nonsense", "1", "unknown; expected partitionBy, compactEvery, targetFileBytes, storage"),
     ],
 )
 def test_an_option_that_makes_no_sense_is_named(name: str, value: str, sentence: str) -> None:
@@ -51,7 +51,7 @@ def test_an_iceberg_table_has_a_namespace_and_a_catalog() -> None:
 
     assert (options.table, options.catalog_name, options.catalog) == ("a.b.c", "lake", {"type": "sql"})
     for wrong in ("", "trucks", ".trucks", "trucks."):
-        with pytest.raises(InvalidOption, match="is no table's name: write namespace"):
+        with pytest.raises(InvalidOption, match="is not the name of a table; expected namespace"):
             IcebergOptions.of({"table": wrong})
 
 

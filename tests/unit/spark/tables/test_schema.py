@@ -40,7 +40,7 @@ def test_a_type_that_tables_do_not_have_is_named_with_its_place(kind: DataType) 
 
 
 def test_two_columns_that_differ_in_capitals_only_are_refused() -> None:
-    with pytest.raises(UnfitTable, match="columns 'id' and 'ID' are one to a table"):
+    with pytest.raises(UnfitTable, match="columns 'id' and 'ID' are the same column in a table"):
         storable(columns(id=LongType(), ID=LongType()))
 
 
@@ -55,7 +55,9 @@ def test_columns_are_found_by_name_and_may_be_missing() -> None:
 def test_a_column_that_must_not_be_null_must_not_be_missing() -> None:
     table = StructType([StructField("a", LongType(), nullable=False), StructField("b", LongType())])
 
-    with pytest.raises(UnfitTable, match="column 'a' of the table must not be null, and is missing here"):
+    with pytest.raises(
+        UnfitTable, match="column 'a' of the table is not nullable, and missing in the DataFrame"
+    ):
         check_fit(columns(b=LongType()), table, add_column="")
 
 
@@ -84,7 +86,7 @@ def test_a_table_is_divided_by_some_of_its_plain_columns() -> None:
     table = columns(a=LongType(), b=StringType(), at=TimestampType())
 
     check_partitioning(["a", "b"], table)
-    with pytest.raises(InvalidOption, match="column 'at' is timestamp: divide by"):
+    with pytest.raises(InvalidOption, match="column 'at' is timestamp: partition by"):
         check_partitioning(["at"], table)
     with pytest.raises(InvalidOption, match="no column is left"):
         check_partitioning(["b", "a"], columns(a=LongType(), b=StringType()))

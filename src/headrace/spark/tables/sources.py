@@ -1,0 +1,50 @@
+"""`format("headrace-delta")` and `format("headrace-iceberg")`: DataFrames and streams into tables.
+
+Spark imports this module whenever it looks for a data source, so the packages of the tables are imported
+later.
+"""
+
+from abc import abstractmethod
+
+from pyspark.sql.datasource import DataSource
+from pyspark.sql.types import StructType
+
+from headrace.spark.tables.options import DeltaOptions, IcebergOptions
+from headrace.spark.tables.packages import needed
+from headrace.spark.tables.writers import BatchWriter, Sink, StreamWriter
+
+
+class _TableSource(DataSource):
+    @abstractmethod
+    def _sink(self, schema: StructType, *, overwrite: bool) -> Sink: ...
+
+    def writer(self, schema: StructType, overwrite: bool) -> BatchWriter:
+        return BatchWriter(self._sink(schema, overwrite=overwrite))
+
+    def streamWriter(self, schema: StructType, overwrite: bool) -> StreamWriter:  # noqa: N802
+        # In complete mode each batch is the whole result, and replaces the result of the batch before.
+        return StreamWriter(self._sink(schema, overwrite=overwrite))
+
+
+class DeltaSource(_TableSource):
+    @classmethod
+    def name(cls) -> str:
+        return "headrace-delta"
+
+    def _sink(self, schema: StructType, *, overwrite: bool) -> Sink:
+        needed("pyarrow", 'format("headrace-delta")')
+        from headrace.spark.tables.delta import DeltaSink  # noqa: PLC0415
+
+        return DeltaSink(DeltaOptions.of(self.options), schema, overwrite=overwrite)
+
+
+class IcebergSource(_TableSource):
+    @classmethod
+    def name(cls) -> str:
+        return "headrace-iceberg"
+
+    def _sink(self, schema: StructType, *, overwrite: bool) -> Sink:
+        needed("pyarrow", 'format("headrace-iceberg")')
+        from headrace.spark.tables.iceberg import IcebergSink  # noqa: PLC0415
+
+        return IcebergSink(IcebergOptions.of(self.options), schema, overwrite=overwrite)
