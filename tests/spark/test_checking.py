@@ -138,7 +138,7 @@ def test_the_columns_of_a_table_have_to_fit(
     assert not (tmp_path / "table").exists()
     DeltaTable.create(path, Schema([Field("id", PrimitiveType("long"))]))
     unfit = of_sink(spark, broker, tmp_path, Delta(path), lambda orders: orders.select("id"))
-    assert unfit.says.startswith("column 'id' is bigint in the table, and string here")
+    assert unfit.says.startswith("column 'id' is bigint in the table, and string in the DataFrame")
     fits = of_sink(spark, broker, tmp_path, Delta(path), lambda orders: orders.selectExpr("1L as id"))
     assert fits.says == f"Delta table {path} exists, and the columns fit"
     by = of_sink(spark, broker, tmp_path, Delta(str(tmp_path / "other"), partition_by=["day"]))

@@ -174,7 +174,7 @@ def test_a_table_that_somebody_has_divided_is_left_alone(spark: SparkSession, la
     with lake.table.update_spec() as spec:
         spec.add_field("name", IdentityTransform())
 
-    assert "the table fleet.rows is divided" in _refused(spark.createDataFrame([(1, "x")], SCHEMA), lake)
+    assert "the table fleet.rows is partitioned" in _refused(spark.createDataFrame([(1, "x")], SCHEMA), lake)
     assert lake.rows() == []
 
 
@@ -205,7 +205,7 @@ def _refused(frame: DataFrame, lake: Lake, **options: Any) -> str:
 @pytest.mark.parametrize(
     ("columns", "sentence"),
     [
-        ("id string", "column 'id' is bigint in the table, and string here: cast it"),
+        ("id string", "column 'id' is bigint in the table, and string in the DataFrame: cast it"),
         ("id long, more int", "column 'more' is not in the table: drop it, or add it to the table first"),
         ("id long, NAME string", "column 'NAME' is called 'name' in the table: rename it"),
         ("id long, gap interval day", "column 'gap' is interval day, which tables do not have"),

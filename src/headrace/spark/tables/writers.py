@@ -32,7 +32,7 @@ class WrittenFiles(WriterCommitMessage):
 
 
 class Sink(ABC):
-    """A table for rows of a schema, created on the driver, pickled for tasks, and recreated for the commit."""
+    """A table for rows of a schema, created on the driver, pickled for tasks, recreated for the commit."""
 
     @abstractmethod
     def write(self, batches: "Iterator[pa.RecordBatch]") -> Sequence[Any]:
