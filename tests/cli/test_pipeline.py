@@ -187,7 +187,7 @@ def test_a_topic_that_is_not_there_is_named_before_spark_starts(headrace: Comman
         ("from headrace.pipeline import Pipeline\np = Pipeline('p')", "pipeline p has no sink"),
         (
             "from headrace.pipeline import *\np = Pipeline('p')\np.sink(Delta('d'), mode='update')",
-            "Delta table d takes mode append or complete, not update",
+            "Delta table d supports mode append or complete, not update",
         ),
     ],
 )

@@ -250,7 +250,7 @@ def test_a_directory_of_parquet_files_that_another_query_writes_to_is_refused(pl
         return made
 
     plant.run(pipeline("first"))
-    with pytest.raises(PipelineError, match="shared-files has files of batches 0 to 0 of a query that was"):
+    with pytest.raises(PipelineError, match="shared-files has files of batches 0 to 0 of a query without"):
         plant.run(pipeline("second"))
     (plant.state(pipeline("second")).checkpoint("second.files") / "offsets").mkdir(parents=True)
     (plant.state(pipeline("second")).checkpoint("second.files") / "offsets" / "0").touch()
