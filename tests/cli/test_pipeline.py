@@ -182,7 +182,7 @@ def test_a_topic_that_is_not_there_is_named_before_spark_starts(headrace: Comman
 @pytest.mark.parametrize(
     ("text", "sentence"),
     [
-        ("x = 1", 'makes no pipeline; expected one: pipeline = Pipeline("wrong")'),
+        ("x = 1", 'has no pipeline; expected one: pipeline = Pipeline("wrong")'),
         ("1 / 0", "ZeroDivisionError: division by zero"),
         ("from headrace.pipeline import Pipeline\np = Pipeline('p')", "pipeline p has no sink"),
         (
