@@ -56,22 +56,23 @@ def _place(tag: str) -> int:
     return FIRST.index(tag) if tag in FIRST else len(FIRST)
 
 
-def _operation(document: Document, verb: str, path: str, said: Mapping[str, Any]) -> Operation:
-    media, body = _content(document, said.get("requestBody", {}).get("content", {}))
+def _operation(document: Document, verb: str, path: str, described: Mapping[str, Any]) -> Operation:
+    media, body = _content(document, described.get("requestBody", {}).get("content", {}))
     good: Mapping[str, Any] = next(
-        (each for code, each in said.get("responses", {}).items() if code.startswith("2")), {}
+        (each for code, each in described.get("responses", {}).items() if code.startswith("2")), {}
     )
     return Operation(
         verb=verb,
         path=path,
-        summary=said.get("summary", ""),
-        about=said.get("description", ""),
-        parameters=tuple(_parameter(document, each) for each in said.get("parameters", ())),
+        summary=described.get("summary", ""),
+        about=described.get("description", ""),
+        parameters=tuple(_parameter(document, each) for each in described.get("parameters", ())),
         body=body,
         media=media,
         answer=_content(document, good.get("content", {}))[1],
         statuses=tuple(
-            (code, each.get("description", "")) for code, each in sorted(said.get("responses", {}).items())
+            (code, each.get("description", ""))
+            for code, each in sorted(described.get("responses", {}).items())
         ),
     )
 
@@ -88,20 +89,20 @@ def curl(operation: Operation, base: str) -> str:
     return " ".join(parts)
 
 
-def _parameter(document: Document, said: Mapping[str, Any]) -> Parameter:
-    schema = said.get("schema", {})
+def _parameter(document: Document, described: Mapping[str, Any]) -> Parameter:
+    schema = described.get("schema", {})
     return Parameter(
-        name=said["name"],
-        where=said["in"],
-        required=said.get("required", False),
+        name=described["name"],
+        where=described["in"],
+        required=described.get("required", False),
         type=_type(document, schema),
-        about=said.get("description", schema.get("description", "")),
+        about=described.get("description", schema.get("description", "")),
     )
 
 
 def _content(document: Document, content: Mapping[str, Any]) -> tuple[str, str]:
-    for media, said in content.items():
-        example = said.get("example", _example(document, said.get("schema", {}), DEEPEST))
+    for media, described in content.items():
+        example = described.get("example", _example(document, described.get("schema", {}), DEEPEST))
         return media, "" if example is None else json.dumps(example, indent=2, ensure_ascii=False)
     return "", ""
 

@@ -1,4 +1,4 @@
-// Charts that follow an address of the API; several may show parts of the same answer.
+// Charts that poll an address of the API; several may show parts of the same response.
 
 import { Plot } from "./plot.js";
 
@@ -13,7 +13,7 @@ for (const figure of document.querySelectorAll("[data-chart][data-source]")) {
   sources.set(figure.dataset.source, plots);
 }
 
-// Rates as series: of all brokers together, of each broker, or of one topic. Where nobody asked, there is a gap.
+// Rates as series: of all brokers together, of each broker, or of one topic, with gaps where nothing was sampled.
 function rates({ interval_s: interval, points }, pick) {
   const whole = [];
   for (const point of points) {
@@ -41,7 +41,7 @@ async function follow(source, plots) {
       const response = await fetch(source, { headers: { Accept: "application/json" } });
       if (response.ok) {
         const answer = await response.json();
-        const now = Date.parse(response.headers.get("Date")) || Date.now();  // a reader's clock may be wrong
+        const now = Date.parse(response.headers.get("Date")) || Date.now();  // the browser's clock may be wrong
         for (const { plot, pick } of plots) plot.show(answer.points ? rates(answer, pick) : pick ? answer.charts[pick] ?? NOTHING : answer, now);
       }
     } catch { /* the page says that the gateway is away; the chart stays as it is */ }

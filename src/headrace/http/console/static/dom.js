@@ -1,4 +1,4 @@
-// Small things that every script needs. Text from the cluster only ever becomes text, never markup.
+// Helpers of all scripts. Text from the cluster only becomes text nodes, never markup.
 
 export function element(name, attributes = {}, ...children) {
   const made = document.createElement(name);
@@ -29,12 +29,12 @@ export function toast(text) {
   place.timer = setTimeout(() => { place.textContent = ""; }, 5000);
 }
 
-// A sentence for the page that comes next.
+// Show a message on the next page.
 export function toastLater(text) {
   if (text) sessionStorage.setItem("toast", text);
 }
 
-// What the API says of a request: its answer, or an Error with the sentence it was refused with.
+// Send a request to the API: return its response, or throw an Error with the message of its refusal.
 export async function ask(method, url, body) {
   const options = { method, headers: { Accept: "application/json" } };
   if (body !== undefined) {
@@ -60,7 +60,7 @@ export async function ask(method, url, body) {
 
 const two = (value) => String(value).padStart(2, "0");
 
-// As the server writes it, in the reader's own time: what is replaced has the same width.
+// Format times as the server does, in the browser's time zone, so that the width does not change.
 export function stamp(ms) {
   const at = new Date(ms);
   const day = `${at.getFullYear()}-${two(at.getMonth() + 1)}-${two(at.getDate())}`;

@@ -44,7 +44,7 @@ function open(opener) {
   dialog.dispatchEvent(new CustomEvent("opened"));
 }
 
-// The fields of a form as JSON: `configs.retention.ms` is a setting in `configs`; empty ones are left out.
+// Return the fields of a form as JSON: `configs.retention.ms` is a setting in `configs`; empty fields are left out.
 export function body(form) {
   const found = {};
   for (const field of form.elements) {

@@ -1,4 +1,4 @@
-// Resetting a group's offsets: what would change is shown first, and only that is carried out.
+// Reset a group's offsets: a dry run is shown first, and exactly that is executed.
 
 import { ask, element, number, toastLater } from "./dom.js";
 
@@ -12,7 +12,7 @@ function show() {
   for (const field of form.querySelectorAll("[data-goes-with]")) field.hidden = form.elements.to.value !== field.dataset.goesWith;
 }
 
-// Whatever was shown is about other fields now.
+// The dry run that is shown does not belong to the changed fields.
 function forget() {
   execute.disabled = true;
   preview.hidden = true;

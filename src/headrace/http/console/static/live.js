@@ -1,15 +1,15 @@
-// Keeps what is marked data-live as the server has it, and tables as their address says.
-// The server writes all markup; nothing is put together here.
+// Refresh elements marked data-live, and tables when their address changes.
+// All markup comes from the server.
 
 import { debounced, localise } from "./dom.js";
 
 const SWAP = { "X-Headrace-Swap": "1" };
 const RETRY_S = 2;
 const main = document.getElementById("main");
-const seen = new Map();  // what the server last sent for each part
+const seen = new Map();  // the last markup of each part
 let timer = 0;
 let asking = null;
-let shown = location.search;  // what the page is about; a jump within it is nothing new
+let shown = location.search;  // the query of the page; a change of the fragment is not a new page
 
 for (const part of document.querySelectorAll("[data-live]")) seen.set(part.id, part.innerHTML);
 localise(document);
@@ -32,7 +32,7 @@ export function listen() {
   else again(every());
 }
 
-// Look again at once: something was changed.
+// Refresh at once, because something has changed.
 export const refresh = () => read(location.href, {});
 
 const every = () => Number(main.dataset.every || 0);
@@ -45,9 +45,9 @@ function again(seconds) {
 async function beat() {
   const busy = document.hidden || document.querySelector("dialog[open]");
   const began = performance.now();
-  const well = busy || await read(main.dataset.from || location.href, {});  // a search is not made again
+  const well = busy || await read(main.dataset.from || location.href, {});  // a search is not repeated
   const took = (performance.now() - began) / 1000;
-  again(well ? Math.max(every(), took * 10) : RETRY_S);  // what is slow is asked less often
+  again(well ? Math.max(every(), took * 10) : RETRY_S);  // slow pages are refreshed less often
 }
 
 function filtered(form) {
@@ -106,7 +106,7 @@ function adopt(page) {
   }
 }
 
-// Somebody is about to copy something: it can wait for the next time.
+// Text is selected, perhaps to be copied: leave it until the next refresh.
 function isMarked(part) {
   const marked = getSelection();
   return !marked.isCollapsed && part.contains(marked.anchorNode);
@@ -115,13 +115,13 @@ function isMarked(part) {
 const reach = (part) => [...part.querySelectorAll(FOCUSABLE)];
 const called = (each) => `${each.tagName} ${each.rel || each.getAttribute("aria-label") || each.textContent.trim() || each.name}`;
 
-// The focus goes to what is called the same, or else to what is at the same place: rows come and go.
+// Restore the focus to the element with the same name, or else at the same position: rows come and go.
 function remembered(part) {
   const before = reach(part);
   const at = before.indexOf(document.activeElement);
   if (at < 0) return null;
   const name = called(before[at]);
-  const turned = before[at].rel;  // after the last page there is no next, but a previous one
+  const turned = before[at].rel;  // the last page has no `next` link, but `prev`
   const nth = before.slice(0, at).filter((each) => called(each) === name).length;
   return () => {
     const now = reach(part);
@@ -133,7 +133,7 @@ function remembered(part) {
 
 const FOCUSABLE = "a[href], button, input, select, textarea, summary, [tabindex=\"0\"]";
 
-// The focus stays where it was, wide tables stay scrolled, and what was closed stays closed.
+// Keep the focus, the scroll position of wide tables, and closed details.
 function keepingPlace(part, change) {
   const refocus = remembered(part);
   const scrolled = [...part.querySelectorAll(".scroll")].map((each) => each.scrollLeft);

@@ -1,4 +1,4 @@
-// What every page has.
+// The script of every page.
 
 import * as forms from "./forms.js";
 import * as keys from "./keys.js";

@@ -2,8 +2,8 @@
 
 import { localise, number, stamp } from "./dom.js";
 
-const YEAR_10000 = 253402300800000;  // milliseconds: what is later is no time that a page could write
-const SHOWN = 500;  // messages that a page keeps
+const YEAR_10000 = 253402300800000;  // milliseconds; later times cannot be formatted
+const SHOWN = 500;  // most messages on the page
 const form = document.getElementById("search");
 const list = document.getElementById("messages");
 const nothing = document.getElementById("nothing");
@@ -68,12 +68,12 @@ function press(on) {
   glow(on);
 }
 
-// The dot is on while messages can come.
+// The dot is on while the tail is connected.
 function glow(on) {
   button.querySelector(".live-dot").classList.toggle("on", on);
 }
 
-// Written at most twice a second. Read out is what happens to the tail, and the first message; not every count.
+// Update at most twice a second. Screen readers announce the tail's state and its first message, not every count.
 function tell(text) {
   told.ariaLive = text || counts.shown <= 1 ? "polite" : "off";
   if (text) { told.textContent = text; return; }
@@ -94,7 +94,7 @@ function take(message) {
   tell();
 }
 
-// Whole numbers that JavaScript has not the digits for stay as they were written.
+// Integers beyond the precision of JavaScript stay as they were written.
 function exact(_, value, context) {
   const lossy = typeof value === "number" && !Number.isSafeInteger(value) && /^-?\d+$/.test(context?.source ?? "");
   return lossy && JSON.rawJSON ? JSON.rawJSON(context.source) : value;

@@ -1,4 +1,4 @@
-// A line chart: time from left to right, several series, gaps where nothing is known.
+// A line chart: time from left to right, several series, gaps where values are missing.
 // It can be read with the pointer and with the arrow keys.
 
 const SVG = "http://www.w3.org/2000/svg";
@@ -33,7 +33,7 @@ function draw(name, attributes, text) {
   return made;
 }
 
-const STALE_MS = 60000;  // after which the last figures are not those of now
+const STALE_MS = 60000;  // after which the last values count as old
 const MONTHS = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
 
 // With its day if that is not the day of `now`.
@@ -52,7 +52,7 @@ export class Plot {
     this.title = figure.dataset.title;
     this.unit = figure.dataset.unit;
     this.data = { times: [], series: [] };
-    this.at = null;  // the point that is read, or the newest
+    this.at = null;  // the point under the pointer, or the newest
     this.now = Date.now();
     new ResizeObserver(() => this.draw()).observe(this.svg);
     this.svg.addEventListener("pointermove", (event) => this.read(this.nearest(event.offsetX)));
@@ -156,7 +156,7 @@ export class Plot {
     return clock(this.data.times[at], true, this.now);
   }
 
-  // A chart that nobody has told anything for a while says when that was.
+  // A chart without new values shows the time of the last ones.
   newest() {
     const last = this.data.times.length - 1;
     return last < 0 || this.now - this.data.times[last] < STALE_MS ? "now" : `last at ${this.time(last)}`;

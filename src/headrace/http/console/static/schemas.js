@@ -1,4 +1,4 @@
-// Registering schemas, and asking first whether they may be.
+// Register schemas, and check their compatibility first.
 
 import { ask, toastLater } from "./dom.js";
 import { swap } from "./live.js";
@@ -7,7 +7,7 @@ import { check, forget, show } from "./verdict.js";
 const form = document.querySelector("form[data-register]");
 const compare = document.getElementById("compare");
 
-// In place: whoever goes through the list with the arrow keys stays in it.
+// Replace the content in place, so that the arrow keys stay in the list.
 compare?.addEventListener("change", () => {
   const address = new URL(location.href);
   for (const { name, value } of compare.elements) {
@@ -45,7 +45,7 @@ form.addEventListener("submit", async (event) => {
   }
 });
 
-// A text that was refused because it does not fit is refused with the sentences of a check.
+// Show the messages of a compatibility check for a schema that was refused as incompatible.
 async function explained(subject, error) {
   if (error.status !== 409) return false;
   try {
@@ -53,7 +53,7 @@ async function explained(subject, error) {
     if (!found.fits) show(form, found);
     return !found.fits;
   } catch {
-    return false;  // then with the registry's own words
+    return false;  // show the registry's own message
   }
 }
 

@@ -1,4 +1,4 @@
-// Producing to a topic, and emptying it.
+// Produce to a topic, and delete its records.
 
 import { ask, toastLater } from "./dom.js";
 import { refresh } from "./live.js";
@@ -6,7 +6,7 @@ import { refresh } from "./live.js";
 const produce = document.querySelector("form[data-produce]");
 const purge = document.querySelector("form[data-purge]");
 
-let schema = null;  // the newest of the topic's values, if there is one
+let schema = null;  // the latest schema of the topic's values, if there is one
 
 function headers(text) {
   return text.split("\n").filter((line) => line.trim()).map((line) => {
@@ -24,7 +24,7 @@ function parsed(text) {
   }
 }
 
-// By our own API: what was typed is written as it was typed, to the last digit.
+// Produce by our own API: the text is written as it was typed, to the last digit.
 async function plainly(fields) {
   const { key, partition, value, encoding, tombstone } = fields;
   if (encoding.value === "json" && !tombstone.checked) parsed(value.value);
@@ -39,7 +39,7 @@ async function plainly(fields) {
   return answer.messages[0];
 }
 
-// By the REST proxy, which knows schemas.
+// Produce by the REST proxy, which encodes by schemas.
 async function bySchema(fields) {
   const { key, partition, value } = fields;
   const { data: [{ cluster_id: cluster }] } = await ask("GET", "/v3/clusters");

@@ -1,4 +1,4 @@
-// What a registry says of a text that does not fit: sentences for people, and the rest folded away.
+// The result of a compatibility check: readable messages, and the raw ones folded away.
 
 import { ask, element } from "./dom.js";
 

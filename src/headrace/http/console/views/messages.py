@@ -104,8 +104,8 @@ def _json(topic: TopicAnswer, form: SearchForm) -> str:
     }
     if form.after:
         fields |= {"offset": None, "time": None, "from": form.after}
-    said = {name: value for name, value in fields.items() if value is not None}
-    return f"/api/v1/topics/{topic.name}/messages?{urlencode(said)}"
+    given = {name: value for name, value in fields.items() if value is not None}
+    return f"/api/v1/topics/{topic.name}/messages?{urlencode(given)}"
 
 
 def _row(message: dict[str, Any]) -> dict[str, Any]:
