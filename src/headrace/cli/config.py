@@ -30,8 +30,11 @@ def config() -> None:
 @options
 def describe(session: Session, kind: str, name: str, *, everything: bool) -> None:
     """Show settings:  headrace config describe topic orders"""
-    admin = session.admin
-    found = admin.topic_configs(name) if kind == "topic" else admin.broker_configs(_broker_id(name))
+    if kind == "topic":
+        found = session.admin.topic_configs(name)
+    else:
+        broker_id = _broker_id(name)  # a wrong id is refused before a connection is made
+        found = session.admin.broker_configs(broker_id)
     shown = [each for each in found if everything or not each.is_default]
     default = f"every setting of {kind} {name} has its default (--all shows them)"
     session.show(shown, (lambda: settings_table(shown)) if shown else default)
@@ -68,7 +71,8 @@ def _alter(session: Session, kind: str, name: str, *, sets: dict[str, str], unse
     if kind == "topic":
         session.admin.alter_topic_configs(name, sets=sets, unsets=unsets)
     else:
-        session.admin.alter_broker_configs(_broker_id(name), sets=sets, unsets=unsets)
+        broker_id = _broker_id(name)
+        session.admin.alter_broker_configs(broker_id, sets=sets, unsets=unsets)
 
 
 def _broker_id(name: str) -> int:
