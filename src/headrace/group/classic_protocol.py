@@ -152,7 +152,7 @@ class ClassicProtocolMachine:
         self._schedule_session_timeout(
             group, member_id, self.limits.new_member_join_timeout_ms, decision.now_ms
         )
-        self._rebalance(group, decision)
+        self.rebalance(group, decision)
 
     def _join_again(self, group: ClassicGroup, join: Join, waiter: Waiter, decision: Decision) -> None:
         member = group.check_member(join.member_id, join.instance_id)
@@ -163,7 +163,7 @@ class ClassicProtocolMachine:
         if group.state is State.PREPARING or changed or (group.state is State.STABLE and leads):
             # A leader rejoins a stable group when the assignment has to change, e.g. for new partitions.
             self._update(member, join, waiter, decision)
-            self._rebalance(group, decision)
+            self.rebalance(group, decision)
         else:
             decision.replies.append((waiter, self._joined(group, member)))
 
@@ -203,19 +203,20 @@ class ClassicProtocolMachine:
             decision.replies.append((waiter, joined))
         elif group.state is State.COMPLETING:
             # The leader may know the old member id already, and would assign partitions to it.
-            self.prepare_rebalance(group, decision)
+            self._prepare_rebalance(group, decision)
         else:
-            self._rebalance(group, decision)
+            self.rebalance(group, decision)
 
     # -- rebalance -----------------------------------------------------------------------------
 
-    def _rebalance(self, group: ClassicGroup, decision: Decision) -> None:
+    def rebalance(self, group: ClassicGroup, decision: Decision) -> None:
+        """Begin a rebalance, or continue the one in progress."""
         if group.state is State.PREPARING:
             self._complete_if_all_joined(group, decision)
         else:
-            self.prepare_rebalance(group, decision)
+            self._prepare_rebalance(group, decision)
 
-    def prepare_rebalance(self, group: ClassicGroup, decision: Decision) -> None:
+    def _prepare_rebalance(self, group: ClassicGroup, decision: Decision) -> None:
         """Wait for all members to rejoin, at most for the longest rebalance timeout of a member."""
         if group.state is State.COMPLETING:
             rebalancing = RebalanceInProgress(f"group {group.group_id!r} is rebalancing: rejoin")
@@ -369,7 +370,7 @@ class ClassicProtocolMachine:
         if group.state in {State.COMPLETING, State.STABLE} and group.unsynced:
             for member_id in sorted(group.unsynced):
                 self._remove_member(group, member_id)
-            self.prepare_rebalance(group, decision)
+            self._prepare_rebalance(group, decision)
 
     # -- heartbeats ----------------------------------------------------------------------------
 
@@ -441,7 +442,7 @@ class ClassicProtocolMachine:
 
     def _rebalance_after_removal(self, group: ClassicGroup, decision: Decision) -> None:
         if group.state in {State.STABLE, State.COMPLETING}:
-            self.prepare_rebalance(group, decision)
+            self._prepare_rebalance(group, decision)
         elif group.state is State.PREPARING:
             self._complete_if_all_joined(group, decision)
 

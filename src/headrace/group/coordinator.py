@@ -396,7 +396,7 @@ class GroupCoordinator:
         elif timer.kind is TimerKind.SYNC:
             self._classic.expire_sync(group, decision)
         elif timer.kind is TimerKind.REBALANCE:
-            self._classic.prepare_rebalance(group, decision)
+            self._classic.rebalance(group, decision)
 
     def start(self, now_ms: int) -> None:
         """Start the session timeouts of all members once the partition is loaded."""

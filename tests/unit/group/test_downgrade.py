@@ -69,6 +69,19 @@ def test_nothing_is_given_out_before_that() -> None:
         at.sync(sync_request(first, classic(at).generation))
 
 
+def test_a_member_may_join_between_the_downgrade_and_its_rebalance() -> None:
+    at = desk()
+    first, second = mixed(at)
+    at.beat(beat_request("a", -1))
+    third = at.join(join_request())
+    assert classic(at).state is State.PREPARING
+
+    at.pass_time(0)
+    waiters = [third, *(at.join(join_request(member_id)) for member_id in (first, second))]
+
+    assert len({waiter.answer.generation for waiter in waiters}) == 1
+
+
 def test_when_the_last_consumer_is_silent_the_group_is_classic_again() -> None:
     at = desk()
     member_ids = mixed(at)
