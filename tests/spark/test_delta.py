@@ -277,7 +277,10 @@ def _refused(frame: DataFrame, path: Path, **options: Any) -> str:
         ("id int", "column 'id' is bigint in the table, and int in the DataFrame: cast it"),
         ("id long, more int", "column 'more' is not in the table: drop it, or add it to the table first"),
         ("id long, NAME string", "column 'NAME' is called 'name' in the table: rename it"),
-        ("id long, name array<string>", "column 'name' is string in the table, and array<string> here"),
+        (
+            "id long, name array<string>",
+            "column 'name' is string in the table, and array<string> in the DataFrame",
+        ),
         ("id long, gap interval day", "column 'gap' is interval day, which tables do not have"),
     ],
 )
@@ -320,7 +323,7 @@ def test_a_table_whose_rows_would_have_to_be_checked_is_left_alone(spark: SparkS
     [
         ({"compactEvry": "1"}, "option 'compactevry': did you mean compactEvery?"),
         ({"partitionBy": "nope"}, "option 'partitionBy': there is no column 'nope'"),
-        ({"partitionBy": "id,name"}, "option 'partitionBy': no column is left"),
+        ({"partitionBy": "id,name"}, "option 'partitionBy': at least one column has to"),
     ],
 )
 def test_an_option_that_makes_no_sense_is_named(
