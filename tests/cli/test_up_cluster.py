@@ -168,7 +168,7 @@ def test_warnings_are_shown_with_the_name_of_whom_they_are_from(tmp_path: Path) 
     with ClusterProcess(tmp_path) as cluster:
         os.kill(cluster.members["coordinator"], signal.SIGKILL)
         for name in ("broker-1", "broker-2", "broker-3"):
-            sentence = "the session with ZooKeeper is suspended"
+            sentence = "the ZooKeeper session is suspended"
             cluster.wait_for_log(f"WARNING {name}: {sentence}")
             assert sentence in (cluster.data / "logs" / f"{name}.log").read_text()
 

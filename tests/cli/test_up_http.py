@@ -189,5 +189,5 @@ def test_what_it_says_can_be_for_machines(tmp_path: Path) -> None:
 
 def test_logs_can_be_for_machines(tmp_path: Path) -> None:
     with UpProcess(tmp_path, environment={"HEADRACE_LOG_FORMAT": "json"}) as up:
-        up.wait_for_log('"message": "broker 1 is the controller, in epoch 1"')
+        up.wait_for_log('"message": "broker 1 is elected controller, controller epoch 1"')
         assert all(line.startswith("{") for line in up.log.read_text().splitlines())

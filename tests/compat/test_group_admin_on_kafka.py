@@ -70,7 +70,7 @@ def test_kafka_answers_all_that_is_asked_of_groups(kafka_server: KafkaServer) ->
             scraped = asking("GET", "/metrics").text
             asking.close()
         assert 'headrace_broker_up{broker="1"} 1' in scraped
-        assert 'kafka_consumergroup_lag{consumergroup="old",topic="orders",partition="0"} 0' in scraped
+        assert 'kafka_consumergroup_lag{consumergroup="old",partition="0",topic="orders"} 0.0' in scraped
     _move(admin)
 
 

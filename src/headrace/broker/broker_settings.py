@@ -158,6 +158,7 @@ BROKER_SETTINGS: Final = BrokerSettings(
             Kind.STRING,
             "SASL_SSL:SASL_SSL,PLAINTEXT:PLAINTEXT,SSL:SSL,SASL_PLAINTEXT:SASL_PLAINTEXT",
             "The security protocol of each listener name: NAME:PROTOCOL. Only PLAINTEXT is supported yet.",
+            scope=Scope.PER_BROKER,
         ),
         _static(
             "inter.broker.listener.name",
