@@ -189,8 +189,12 @@ class LogDirectory:
 
     def unlink_deleted(self) -> None:
         """Remove the files of deleted logs, which may block for long. May run in another thread."""
-        while self._deleted:
-            shutil.rmtree(self._deleted.popleft())
+        while True:
+            try:
+                deleted = self._deleted.popleft()
+            except IndexError:
+                return  # none is left: another thread may have taken the last one
+            shutil.rmtree(deleted)
 
     def checkpoint(self) -> None:
         """Write the recovery point, log start offset, high watermark and cleaner offset of each log.

@@ -460,8 +460,10 @@ class Log:
     def unlink_deleted(self) -> None:
         """Unlink the files of deleted segments, which may block for long. May run in another thread."""
         try:
-            while self._deleted:
+            while True:
                 self._deleted.popleft().unlink(missing_ok=True)  # the whole log may be deleted by now
+        except IndexError:
+            return  # none is left: another thread may have taken the last one
         except OSError as error:
             raise self._fail("unlink deleted segments of", error) from error
 

@@ -57,6 +57,16 @@ def cached_only() -> Iterator[None]:
         _mode.cached_only = False
 
 
+@contextmanager
+def waiting() -> Iterator[None]:
+    """Let reads wait also within `cached_only`, for a change that must not end halfway."""
+    before, _mode.cached_only = _mode.cached_only, False
+    try:
+        yield
+    finally:
+        _mode.cached_only = before
+
+
 def pread(path: Path, descriptor: int, size: int, position: int) -> bytes | bytearray:
     """Return up to `size` bytes of an open file; raise NotCached within `cached_only` if they are on disk."""
     if not _mode.cached_only or not _NOWAIT or not size:

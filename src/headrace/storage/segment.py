@@ -329,11 +329,12 @@ class Segment:
 
     def rebuild_indexes(self) -> None:
         """Rebuild both indexes from the log: their entries are the same as after the appends."""
-        self.start_indexes_over()
-        for position, header in self.headers():
-            self.index(position, header)
-        if self.sealed:
-            self.seal()
+        with page_cache.waiting():  # half an index would be taken for a whole one
+            self.start_indexes_over()
+            for position, header in self.headers():
+                self.index(position, header)
+            if self.sealed:
+                self.seal()
 
     def start_indexes_over(self) -> None:
         """Remove all index entries; the caller then calls `index` for each batch."""

@@ -93,3 +93,19 @@ def test_a_log_raises_for_its_segments_and_indexes_until_they_are_loaded(tmp_pat
 
     assert bytes(data) == bytes(log.read(150, 10_000))
     log.close()
+
+
+def test_an_index_is_rebuilt_as_a_whole_although_the_log_is_on_disk(tmp_path: Path) -> None:
+    """A rebuild that ended at the first missing page would leave an index without its last entries."""
+    log: Log = open_test_log(tmp_path / "t-0")
+    for _ in range(200):
+        log.append(make_batch([bytes(1_000)]), leader_epoch=0)
+    segment = log.active
+    expected = segment.offset_index.last(), segment.max_timestamp
+    forget(segment.path)
+
+    with cached_only():
+        segment.rebuild_indexes()
+
+    assert (segment.offset_index.last(), segment.max_timestamp) == expected
+    log.close()
