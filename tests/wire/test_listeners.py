@@ -13,6 +13,7 @@ from headrace.protocol.errors import ErrorCode
 from headrace.protocol.schema.create_topics import CreatableTopic, CreateTopicsRequest
 from headrace.protocol.schema.describe_cluster import DescribeClusterRequest
 from headrace.protocol.schema.envelope import EnvelopeRequest
+from headrace.protocol.schema.fetch import FetchRequest, ReplicaState
 from headrace.protocol.schema.metadata import MetadataRequest
 from headrace.protocol.update_metadata import FULL, UpdateMetadataRequest
 from headrace.testing.loop_thread import LoopThread
@@ -99,6 +100,18 @@ def test_messages_among_brokers_are_refused_on_other_listeners(
     with RawClient(addresses["EXTERNAL"][0]) as client:
         client.send(request_, version)
         assert client.is_closed_by_the_broker()
+
+
+def test_followers_fetch_from_the_inter_broker_listener_only(addresses: Addresses) -> None:
+    follower = FetchRequest(
+        max_wait_ms=0, min_bytes=0, topics=[], replica_state=ReplicaState(replica_id=2, replica_epoch=1)
+    )
+    codes = {}
+    for listener, (first, *_) in addresses.items():
+        with RawClient(first) as client:
+            codes[listener] = client.ask(follower, 17).error_code
+
+    assert codes == {"EXTERNAL": ErrorCode.CLUSTER_AUTHORIZATION_FAILED, "INTERNAL": ErrorCode.NONE}
 
 
 def test_messages_among_brokers_are_read_on_their_listener(addresses: Addresses) -> None:

@@ -6,6 +6,7 @@ commits that later ones replace; of these only the last of each key is decoded, 
 
 import asyncio
 from collections.abc import Iterator
+from functools import partial
 from typing import Any, Final
 
 from headrace.broker.cold_reads import without_blocking
@@ -27,7 +28,7 @@ async def load(log: Log, machine: CoordinatorMachine[Any]) -> int:
     loader = _Loader(machine)
     offset, end = log.log_start_offset, log.log_end_offset
     while offset < end:
-        data = await without_blocking(lambda start=offset: log.read(start, SLICE_BYTES, max_offset=end))  # type: ignore[misc]
+        data = await without_blocking(partial(log.read, offset, SLICE_BYTES, max_offset=end))
         if not data:
             break
         for header, batch in _batches(data):

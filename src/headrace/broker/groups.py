@@ -2,6 +2,7 @@
 
 import logging
 import uuid
+from functools import partial
 from typing import Final
 
 from headrace.broker.coordinator_runtime import CoordinatorHost, CoordinatorRuntime
@@ -49,7 +50,7 @@ class Groups:
             self.runtime.stop()
             return
         for shard in self.runtime.all_shards:
-            shard.when_loaded(lambda shard=shard: _forget_topic(shard, name))  # type: ignore[misc]
+            shard.when_loaded(partial(_forget_topic, shard, name))
 
     def expire_offsets(self) -> None:
         """Delete offsets that are older than offsets.retention.minutes."""

@@ -6,6 +6,7 @@ import logging
 import time
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from headrace.addresses import reachable
@@ -85,7 +86,8 @@ class Broker(BrokerServices):
         self._servers: list[asyncio.Server] = []
         self.connections = Connections(config, lambda: len(self.logs.logs))
         self.lease = Lease()
-        self.peers = Peers(f"broker-{self.broker_id}", config.inter_broker_listener, self.buffers)
+        self._inter_broker_listener = config.listener(config.inter_broker_listener)
+        self.peers = Peers(f"broker-{self.broker_id}", self._inter_broker_listener.name, self.buffers)
         self.election = None  # until `start`
         self.controller_client = ControllerClient(
             self.peers,
@@ -305,7 +307,7 @@ class Broker(BrokerServices):
         for listener in self.config.listeners:
             try:
                 server = await self._loop.create_server(
-                    lambda name=listener.name: Connection(self, self.handlers, self.config.listener(name)),
+                    partial(Connection, self, self.handlers, self.config.listener(listener.name)),
                     listener.host or ("0.0.0.0" if listener.port == 0 else None),  # noqa: S104  asked for
                     listener.port,
                     start_serving=False,
@@ -388,8 +390,9 @@ class Broker(BrokerServices):
     async def handle_locally(self, request: Message, version: int) -> Any:
         """Return the response of a handler of this broker to a request of its own."""
         assert request.__api_key__ is not None, request
-        listener = self.config.listener(self.config.inter_broker_listener)
-        context = Context(self, listener, f"broker-{self.broker_id}", version, "127.0.0.1", ANONYMOUS)
+        context = Context(
+            self, self._inter_broker_listener, f"broker-{self.broker_id}", version, "127.0.0.1", ANONYMOUS
+        )
         return await completed(HANDLERS[request.__api_key__].function(request, context))
 
     async def connect_to(self, broker_id: int) -> Peer:

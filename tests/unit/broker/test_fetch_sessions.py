@@ -234,17 +234,21 @@ def test_a_partition_that_got_data_goes_to_the_end_of_the_line() -> None:
 def test_a_session_belongs_to_its_principal() -> None:
     sessions = FetchSessions(10)
     opened = plan(sessions, request(wanted={0: 5})).session_id
-    other = Principal("mallory")
 
-    for epoch in (1, -1, 0):  # going on, closing, and opening another one in its place
-        try:
-            fetch = request(opened, epoch)
-            at_once(
-                sessions.plan(
-                    fetch, by_id=False, exists=lambda _each: True, privileged=False, now_ms=0, principal=other
-                )
+    def fetch_as_another(epoch: int) -> Plan:
+        return at_once(
+            sessions.plan(
+                request(opened, epoch),
+                by_id=False,
+                exists=lambda _each: True,
+                privileged=False,
+                now_ms=0,
+                principal=Principal("mallory"),
             )
-        except SessionNotFound:
-            assert epoch == 1
+        )
 
+    with pytest.raises(SessionNotFound):
+        fetch_as_another(1)
+    fetch_as_another(-1)  # closes no session but its own
+    fetch_as_another(0)
     assert offsets(sessions, request(opened, 1)) == {0: 5}

@@ -9,7 +9,8 @@ Versions:  v4 isolation levels; v5 log start offset; v7 incremental sessions; v9
            v12 flexible, diverging epochs; v13 topics by id; v15 replica state is a tag; v16 new leaders in
            responses (not sent yet).
 Replicas:  a follower reads up to the log end offset, and its fetch offset is its own log end offset. A
-           follower whose log has diverged gets the diverging epoch. A consumer may read from any replica in
+           follower whose log has diverged gets the diverging epoch. On another listener than the inter-broker
+           one a follower gets CLUSTER_AUTHORIZATION_FAILED. A consumer may read from any replica in
            the ISR, and is sent to a replica in its rack according to replica.selector.class.
 Not yet:   quotas.
 """
@@ -32,7 +33,7 @@ from headrace.broker.translate import FAILURES, Failure, error_code
 from headrace.controller.errors import UnknownTopicOrPartition
 from headrace.protocol.batch import read_header
 from headrace.protocol.compression import Compression
-from headrace.protocol.errors import KafkaError
+from headrace.protocol.errors import ErrorCode, KafkaError
 from headrace.protocol.schema.fetch import (
     AbortedTransaction,
     EpochEndOffset,
@@ -70,6 +71,8 @@ def fetch(
 ) -> Steps[FetchResponse | Awaitable[FetchResponse | Encoded]]:
     """Read immediately; wait only if less than min_bytes are available."""
     replica = _replica(request)
+    if replica is not None and not context.listener.is_inter_broker:
+        return FetchResponse(error_code=ErrorCode.CLUSTER_AUTHORIZATION_FAILED, responses=())
     try:
         plan = yield from context.broker.fetch_sessions.plan(
             request,
