@@ -6,17 +6,24 @@ restarted.
 
 Two sockets share a port only if both have SO_REUSEADDR. A row of any free ports is bound without it, which
 fails if another process has reserved one of them; the option is set afterwards.
+
+A row of any free ports is taken from below the kernel's ephemeral ports. Among those, every outgoing
+connection holds one for a minute after it was closed, so that a busy machine may have no free row left.
 """
 
 import errno
+import random
 import socket
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from pathlib import Path
 from typing import Final
 
 from headrace.addresses import written
 
 ATTEMPTS: Final = 100  # to find a row of free ports
+LOWEST: Final = 10240  # of a row of any free ports: well-known servers listen below
+EPHEMERAL_PORTS: Final = Path("/proc/sys/net/ipv4/ip_local_port_range")
 
 
 class PortsTaken(Exception):
@@ -47,10 +54,10 @@ def _these(stack: ExitStack, host: str, ports: range) -> list[int]:
 
 
 def _any(stack: ExitStack, host: str, count: int) -> list[int]:
-    for _ in range(ATTEMPTS):
+    for first in _candidates(count):
         with ExitStack() as found:
             try:
-                kept = [found.enter_context(bound(host, 0, shared=False))]
+                kept = [found.enter_context(bound(host, first, shared=False))]
                 lowest = kept[0].getsockname()[1]
                 others = range(lowest + 1, min(lowest + count, 65536))
                 kept += [found.enter_context(bound(host, port, shared=False)) for port in others]
@@ -65,6 +72,23 @@ def _any(stack: ExitStack, host: str, count: int) -> list[int]:
             stack.push(found.pop_all())
             return list(range(lowest, lowest + count))
     raise PortsTaken(f"there are no {count} free ports in a row on {host}")
+
+
+def _candidates(count: int) -> Iterator[int]:
+    """Yield first ports to try: of rows below the ephemeral ports, then 0 for one that the kernel chooses."""
+    end = _first_ephemeral_port() - count
+    if count > 1 and end > LOWEST:
+        for _ in range(ATTEMPTS):
+            yield random.randrange(LOWEST, end)  # noqa: S311 (no secret)
+    for _ in range(ATTEMPTS):
+        yield 0
+
+
+def _first_ephemeral_port() -> int:
+    try:
+        return int(EPHEMERAL_PORTS.read_text().split()[0])
+    except OSError:  # not Linux
+        return LOWEST
 
 
 def bound(host: str, port: int, *, shared: bool) -> socket.socket:

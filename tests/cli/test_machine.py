@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from headrace import ports
 from headrace.cli.machine import supervisor
 from headrace.cli.machine.directory import LARGEST_LOG_BYTES, DataDirectory
 from headrace.cli.machine.gateway import OnDemandGateway
@@ -23,13 +24,13 @@ LOOPBACK = "127.0.0.1"
 
 
 def test_a_reserved_port_is_there_for_who_asks_for_it_and_for_nobody_else() -> None:
-    with reserved(LOOPBACK, 0, 3) as ports:
-        assert ports == list(range(ports[0], ports[0] + 3))
+    with reserved(LOOPBACK, 0, 3) as row:
+        assert row == list(range(row[0], row[0] + 3))
         for _ in range(2):  # the process on it dies, and comes back
-            with socket.create_server((LOOPBACK, ports[1])) as listening:
+            with socket.create_server((LOOPBACK, row[1])) as listening:
                 socket.create_connection(listening.getsockname(), 1).close()
         with pytest.raises(ConnectionRefusedError):
-            socket.create_connection((LOOPBACK, ports[1]), 1)
+            socket.create_connection((LOOPBACK, row[1]), 1)
 
 
 def test_ports_that_somebody_keeps_are_not_any_free_ones() -> None:
@@ -37,9 +38,26 @@ def test_ports_that_somebody_keeps_are_not_any_free_ones() -> None:
     taken: set[int] = set()
     with ExitStack() as stack:
         for _ in range(100):
-            ports = stack.enter_context(reserved(LOOPBACK, 0, 20))
-            assert taken.isdisjoint(ports)
-            taken.update(ports)
+            row = stack.enter_context(reserved(LOOPBACK, 0, 20))
+            assert taken.isdisjoint(row)
+            taken.update(row)
+
+
+def test_a_row_of_any_ports_is_not_taken_from_the_ephemeral_ports() -> None:
+    """Outgoing connections hold those, and hold them for a minute after they were closed."""
+    first_ephemeral = int(ports.EPHEMERAL_PORTS.read_text().split()[0])
+    with reserved(LOOPBACK, 0, 20) as row:
+        assert row[-1] < first_ephemeral
+
+
+def test_the_kernel_chooses_the_row_if_nearly_all_ports_are_ephemeral(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    all_of_them = tmp_path / "ip_local_port_range"
+    all_of_them.write_text("1024\t65535\n")
+    monkeypatch.setattr(ports, "EPHEMERAL_PORTS", all_of_them)
+    with reserved(LOOPBACK, 0, 3) as row:
+        assert row == list(range(row[0], row[0] + 3))
 
 
 def test_a_port_on_which_something_listens_cannot_be_reserved() -> None:
