@@ -1,16 +1,18 @@
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from headrace.storage.config import LogConfig
+from headrace.storage.directory import LogDirectory
+from headrace.storage.identity import Identity
 from headrace.storage.log import Log
 from headrace.testing.clock import SettableClock
 from headrace.testing.logs import SMALL, open_test_log
 from headrace.testing.records import TIMESTAMP
-
-OpenLog = Callable[..., Log]
+from unit.storage.directory_contents import CONFIG, US, OpenDirectory
+from unit.storage.log_contents import OpenLog
 
 
 @pytest.fixture
@@ -40,3 +42,24 @@ def open_log(tmp_path: Path, clock: SettableClock) -> Iterator[OpenLog]:
 @pytest.fixture
 def log(open_log: OpenLog) -> Log:
     return open_log()
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "logs"
+
+
+@pytest.fixture
+def open_directory(path: Path) -> Iterator[OpenDirectory]:
+    """Open the directory again and again, as one broker or another."""
+    opened: list[LogDirectory] = []
+
+    def opening(identity: Identity = US, *, config: LogConfig = CONFIG) -> LogDirectory:
+        opened.append(
+            LogDirectory.open(path, identity, config_of=lambda _topic: config, now_ms=SettableClock())
+        )
+        return opened[-1]
+
+    yield opening
+    for directory in opened:
+        directory.release()
