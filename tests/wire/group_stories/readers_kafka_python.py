@@ -24,6 +24,7 @@ QUICK: Final = {
     "reconnect_backoff_max_ms": 100,
     "max_poll_records": 20,
 }
+JOIN_TIMEOUT_MS: Final = 10_000
 ASSIGNORS: Final = {
     "range": RangePartitionAssignor,
     "roundrobin": RoundRobinPartitionAssignor,
@@ -60,6 +61,9 @@ class KafkaPythonReader:
         learn_partitions(self._consumer)
 
     def poll(self, timeout_s: float) -> list[Read]:
+        # A poll that ends before its JoinGroup is answered loses the answer, and the next one joins again: if
+        # a static member that has come back leads the group or is sticky, this is a rebalance.
+        self._consumer._coordinator.poll(timeout_ms=JOIN_TIMEOUT_MS)
         found = self._consumer.poll(timeout_ms=int(timeout_s * 1000))
         return [
             Read(Place(each.topic, each.partition), each.offset, each.value)
