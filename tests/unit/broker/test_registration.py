@@ -1,58 +1,31 @@
 """A broker's registration in ZooKeeper: made, renewed, lost and made again."""
 
 import asyncio
-from collections.abc import Callable, Coroutine, Sequence
-from typing import Any, cast
+from collections.abc import Callable, Coroutine
+from typing import Any
 
 from headrace.broker.lease import Lease
 from headrace.broker.registration import Registration
-from headrace.coordination.session import Operation, SessionState, Znode, ZooKeeperSession
-from headrace.coordination.znodes import PERSISTENT_PATHS, BrokerRegistration
+from headrace.coordination.session import SessionState
+from headrace.coordination.znodes import BrokerRegistration
 from headrace.security.listeners import Endpoint
-from simulation.znodes import Tree
+from unit.broker.fake_session import FakeSession, FakeZooKeeper
 
 HERE = 1
 PATH = BrokerRegistration.path_of(HERE)
 
 
-class FakeSession:
-    """A session with a tree of znodes that answers at once."""
-
-    timeout_s = 3600.0
-
-    def __init__(self, tree: Tree) -> None:
-        self.session_id = 101
-        self.tell: Callable[[SessionState], None] = lambda _state: None
-        self._tree = tree
-
-    def on_state(self, tell: Callable[[SessionState], None]) -> None:
-        self.tell = tell
-
-    async def ensure(self, path: str) -> None:
-        self._tree.ensure(path)
-
-    async def multi(self, operations: Sequence[Operation]) -> None:
-        self._tree.change(operations, self.session_id)
-
-    async def get(self, path: str) -> Znode | None:
-        return self._tree.get(path)
-
-    async def sync(self) -> None:
-        """There is one server, which is up to date."""
-
-
 class Setup:
     def __init__(self) -> None:
-        self.tree = Tree(lambda _watch: None)
-        for path in PERSISTENT_PATHS:
-            self.tree.ensure(path)
-        self.session = FakeSession(self.tree)
+        zookeeper = FakeZooKeeper()
+        self.tree = zookeeper.tree
+        self.session = FakeSession(zookeeper)
         self.lease = Lease()
         self.events: list[str] = []
         self.is_registered = asyncio.Event()
         self.may_have_lost = True
         self.registration = Registration(
-            cast("ZooKeeperSession", self.session),
+            self.session.real,
             self.lease,
             broker_id=HERE,
             endpoints=[Endpoint("PLAINTEXT", "here", 9092)],
@@ -76,10 +49,7 @@ class Setup:
     def lose_session(self) -> None:
         """End the session, and begin another one."""
         self.is_registered.clear()
-        self.tree.end_session(self.session.session_id)
-        self.session.tell(SessionState.LOST)
-        self.session.session_id += 1
-        self.session.tell(SessionState.CONNECTED)
+        self.session.expire()
 
 
 def run(story: Callable[[Setup], Coroutine[Any, Any, None]]) -> None:
