@@ -4,7 +4,6 @@ import asyncio
 import re
 from collections.abc import Collection
 from dataclasses import dataclass
-from http import HTTPStatus
 from ipaddress import AddressValueError, IPv4Address, IPv6Address, ip_address
 from socket import gethostname
 from typing import Final
@@ -73,25 +72,24 @@ class Guard:
     def _refusal(self, scope: Scope, headers: Headers) -> Response | None:
         hosts = headers.getlist("host")
         if len(hosts) > 1:
-            return refusal(HTTPStatus.BAD_REQUEST, 400, f"there are {len(hosts)} Host headers: expected one")
+            return refusal(400, f"there are {len(hosts)} Host headers: expected one")
         given = hosts[0] if hosts else ""  # HTTP/1.0 and health checks send no Host, or an empty one
         host = parse_host(given)
         if given and host is None:
             why = f"the Host header {given[:MAX_SHOWN]!r} is not a host with an optional port"
-            return refusal(HTTPStatus.BAD_REQUEST, 400, why)
+            return refusal(400, why)
         if host is not None and _is_loopback(scope) and not self._is_local(host):
             why = (
                 f"{host.name[:MAX_SHOWN]!r} is not a name of this machine: if it is the name of a proxy, add "
                 "it to http.hosts of the broker or to --allowed-host of the gateway"
             )
-            return refusal(HTTPStatus.FORBIDDEN, 40301, why)
+            return refusal(40301, why)
         if scope["method"] not in SAFE_METHODS and self._is_cross_origin(headers.get("origin"), given):
             why = "a page of another host may not change anything here: its Origin is not allowed"
-            return refusal(HTTPStatus.FORBIDDEN, 40301, why)
+            return refusal(40301, why)
         length = headers.get("content-length", "0")
         if not (length.isascii() and length.isdigit()) or int(length) > self._max_request_bytes:
-            status = HTTPStatus.REQUEST_ENTITY_TOO_LARGE
-            return refusal(status, status, _too_large(self._max_request_bytes))
+            return refusal(413, _too_large(self._max_request_bytes))
         return None
 
     def _is_local(self, host: "Host") -> bool:
@@ -158,7 +156,7 @@ class _BodyMemory:
         """Account for `size` more bytes; raise HTTPException (503) if they would exceed the limit."""
         if self._bytes + size > self._limit:
             why = f"requests in flight hold {self._bytes:,} of {self._limit:,} bytes: try again later"
-            raise HTTPException(HTTPStatus.SERVICE_UNAVAILABLE, why)
+            raise HTTPException(503, why)
         self._bytes += size
 
     def release(self, size: int) -> None:
@@ -186,13 +184,13 @@ class _Body:
         except TimeoutError:
             self._timed_out = True
             why = f"the body has paused for {self._timeout_s:g} s"
-            raise HTTPException(HTTPStatus.REQUEST_TIMEOUT, why) from None
+            raise HTTPException(408, why) from None
         if not message.get("more_body", False):
             self._timeout_s = None  # the next message is a disconnect, which may come at any time
         size = len(message.get("body", b""))
         self._left -= size
         if self._left < 0:
-            raise HTTPException(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, _too_large(self._limit))
+            raise HTTPException(413, _too_large(self._limit))
         self._memory.take(size)
         self._held_bytes += size
         return message

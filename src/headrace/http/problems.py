@@ -1,7 +1,7 @@
 """Refusals in the form of all parts of the gateway: {"error_code": 40401, "message": "a sentence"}."""
 
 import logging
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from http import HTTPStatus
 from typing import Any, Final
@@ -24,22 +24,23 @@ from headrace.client.errors import (
     lowered,
 )
 from headrace.protocol.codec import EncodeError
+from headrace.registry.refusals import Refusal as RegistryRefusal
 
 logger = logging.getLogger(__name__)
 
-_CODES: Final[Sequence[tuple[type[ClientError], HTTPStatus, int]]] = (
-    (NoSuchTopic, HTTPStatus.NOT_FOUND, 40401),
-    (NoSuchGroup, HTTPStatus.NOT_FOUND, 40403),
-    (TopicExists, HTTPStatus.CONFLICT, 40901),
-    (GroupActive, HTTPStatus.CONFLICT, 40902),
-    (Refused, HTTPStatus.BAD_GATEWAY, 50201),
-    (Unreachable, HTTPStatus.SERVICE_UNAVAILABLE, 50301),
-    (ClientError, HTTPStatus.BAD_REQUEST, 40002),
-)
-"""Status and error code of a client's error: the first class that matches counts."""
+_CODES: Final[Mapping[type[ClientError], int]] = {
+    NoSuchTopic: 40401,
+    NoSuchGroup: 40403,
+    TopicExists: 40901,
+    GroupActive: 40902,
+    Refused: 50201,
+    Unreachable: 50301,
+    ClientError: 40002,
+}
+"""The error code of a client's error: the first class that matches counts."""
 
 RETRY_AFTER_S: Final = 1
-_RETRIABLE: Final = frozenset({HTTPStatus.TOO_MANY_REQUESTS, HTTPStatus.SERVICE_UNAVAILABLE})
+_RETRIABLE: Final = frozenset({429, 503})
 FORM: Final = "form:"  # starts the tag of a body that may have several forms
 _MESSAGES: Final = {
     "missing": "is missing",
@@ -59,21 +60,26 @@ class Refusal(BaseModel):
 
 
 class Problem(Exception):
-    """A request that cannot be carried out: HTTP status, error code for programs, message for people."""
+    """A request that cannot be carried out: error code for programs, message for people."""
 
-    def __init__(self, status: HTTPStatus, code: int, message: str) -> None:
+    def __init__(self, code: int, message: str) -> None:
         super().__init__(message)
-        self.status, self.code = status, code
+        self.code = code
+
+
+def status_of(code: int) -> HTTPStatus:
+    """Return the HTTP status of an error code, which begins with it: 404 of 40401 and of 404."""
+    return HTTPStatus(int(str(code)[:3]))
 
 
 def bad_request(message: str) -> Problem:
     """Return the Problem for a request that contradicts itself or asks for something impossible."""
-    return Problem(HTTPStatus.BAD_REQUEST, 40002, message)
+    return Problem(40002, message)
 
 
-def answers(*statuses: HTTPStatus) -> dict[int | str, dict[str, Any]]:
+def answers(*statuses: int) -> dict[int | str, dict[str, Any]]:
     """Return the `responses` of a route that may refuse a request with these statuses."""
-    return {int(status): {"model": Refusal} for status in statuses}
+    return {status: {"model": Refusal} for status in statuses}
 
 
 def retry_after(status: int) -> dict[str, str]:
@@ -81,8 +87,9 @@ def retry_after(status: int) -> dict[str, str]:
     return {"retry-after": str(RETRY_AFTER_S)} if status in _RETRIABLE else {}
 
 
-def refusal(status: int, code: int, message: str) -> JSONResponse:
+def refusal(code: int, message: str) -> JSONResponse:
     """Return the response that refuses a request."""
+    status = status_of(code)
     content = {"error_code": code, "message": printable(message)}
     return JSONResponse(content, status, headers=retry_after(status))
 
@@ -94,8 +101,8 @@ def printable(text: str) -> str:
 
 def install(app: FastAPI) -> None:
     """Answer every exception of `app` with a refusal."""
-    app.add_exception_handler(Problem, _problem)
-    app.add_exception_handler(ClientError, _client_error)
+    app.add_exception_handler(Problem, _refused)
+    app.add_exception_handler(ClientError, _refused)
     app.add_exception_handler(RequestValidationError, _invalid)
     app.add_exception_handler(EncodeError, _unencodable)
     app.add_exception_handler(HTTPException, _http)
@@ -103,9 +110,10 @@ def install(app: FastAPI) -> None:
     app.add_exception_handler(Exception, _unexpected)
 
 
-def code_of(error: ClientError) -> tuple[HTTPStatus, int]:
-    """Return the status and the error code for a client's error."""
-    return next((status, code) for kind, status, code in _CODES if isinstance(error, kind))
+def code_of(error: Problem | RegistryRefusal | ClientError) -> int:
+    if isinstance(error, ClientError):
+        return next(code for kind, code in _CODES.items() if isinstance(error, kind))
+    return error.code
 
 
 @contextmanager
@@ -117,20 +125,14 @@ def creating_topic() -> Iterator[None]:
         raise bad_request(str(error)) from None
 
 
-async def _problem(_request: Request, error: Exception) -> JSONResponse:
-    assert isinstance(error, Problem)
-    return refusal(error.status, error.code, str(error))
-
-
-async def _client_error(_request: Request, error: Exception) -> JSONResponse:
-    assert isinstance(error, ClientError)
-    return refusal(*code_of(error), str(error))
+async def _refused(_request: Request, error: Exception) -> JSONResponse:
+    assert isinstance(error, Problem | ClientError)
+    return refusal(code_of(error), str(error))
 
 
 async def _invalid(_request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, RequestValidationError)
-    message = "; ".join(map(_message, error.errors()[:5]))
-    return refusal(HTTPStatus.UNPROCESSABLE_ENTITY, 422, message)
+    return refusal(422, "; ".join(map(_message, error.errors()[:5])))
 
 
 def _message(error: Mapping[str, Any]) -> str:
@@ -143,13 +145,13 @@ def _message(error: Mapping[str, Any]) -> str:
 
 async def _unencodable(_request: Request, error: Exception) -> JSONResponse:
     """Refuse what is too long for a field of Kafka's protocol, such as a setting of 32,768 bytes."""
-    return refusal(HTTPStatus.BAD_REQUEST, 40002, str(error))
+    return refusal(40002, str(error))
 
 
 async def _http(_request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, HTTPException)
     message = _unparsed(error.__cause__) or str(error.detail)
-    answer = refusal(error.status_code, error.status_code, message)
+    answer = refusal(error.status_code, message)
     answer.headers.update(error.headers or {})
     return answer
 
@@ -165,9 +167,9 @@ def _unparsed(cause: BaseException | None) -> str | None:
 
 async def _disconnected(_request: Request, _error: Exception) -> JSONResponse:
     """Return a response for the access log: the client that disconnected does not read it."""
-    return refusal(HTTPStatus.BAD_REQUEST, 400, "the client has disconnected before the end of its request")
+    return refusal(400, "the client has disconnected before the end of its request")
 
 
 async def _unexpected(request: Request, error: Exception) -> JSONResponse:
     logger.error("%s %s failed", request.method, request.url.path, exc_info=error)
-    return refusal(HTTPStatus.INTERNAL_SERVER_ERROR, 50001, f"the gateway failed: {type(error).__name__}")
+    return refusal(50001, f"the gateway failed: {type(error).__name__}")

@@ -13,11 +13,6 @@ class Refusal(Exception):
     def __init__(self, *arguments: object) -> None:
         super().__init__(self.message.format(*arguments))
 
-    @property
-    def status(self) -> int:
-        """The HTTP status of the code."""
-        return int(str(self.code)[:3])
-
 
 class NoSuchSubject(Refusal):
     code, message = 40401, "Subject '{}' not found."

@@ -72,7 +72,7 @@ def test_a_schema_that_may_not_follow_is_refused_and_changes_nothing() -> None:
     with pytest.raises(Incompatible, match="READER_FIELD_MISSING_DEFAULT_VALUE") as refusal:
         registry.register("s", record_type("a", "b"))
 
-    assert refusal.value.status == 409
+    assert refusal.value.code == 409
     assert str(refusal.value).count("compatibility: 'BACKWARD'") == 1
     assert len(registry.written) == written
 

@@ -1,7 +1,6 @@
 """Brokers: their state, log directories and settings."""
 
 from dataclasses import dataclass
-from http import HTTPStatus
 from typing import Annotated
 
 from fastapi import APIRouter
@@ -16,7 +15,7 @@ from headrace.http.reach import Reach, ReachDep
 
 router = APIRouter(
     tags=["brokers"],
-    responses=answers(HTTPStatus.BAD_REQUEST, HTTPStatus.NOT_FOUND, HTTPStatus.SERVICE_UNAVAILABLE),
+    responses=answers(400, 404, 503),
 )
 
 
@@ -85,5 +84,5 @@ def _get_broker(reach: Reach, broker_id: int) -> Broker:
     by_id = {each.id: each for each in brokers(reach)}
     if broker_id not in by_id:
         ids = ", ".join(map(str, by_id))
-        raise Problem(HTTPStatus.NOT_FOUND, 40404, f"there is no broker {broker_id}, only {ids}")
+        raise Problem(40404, f"there is no broker {broker_id}, only {ids}")
     return by_id[broker_id]

@@ -1,7 +1,6 @@
 """The cluster: the state of its brokers and partitions, elections, and reassignments."""
 
 from dataclasses import dataclass
-from http import HTTPStatus
 from typing import Annotated, Literal
 
 from fastapi import APIRouter
@@ -18,7 +17,7 @@ from headrace.protocol.ids import TopicPartition
 
 router = APIRouter(
     tags=["cluster"],
-    responses=answers(HTTPStatus.BAD_REQUEST, HTTPStatus.NOT_FOUND, HTTPStatus.SERVICE_UNAVAILABLE),
+    responses=answers(400, 404, 503),
 )
 
 

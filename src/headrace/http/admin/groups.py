@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from http import HTTPStatus
 from typing import Annotated, Final, Literal
 
 from fastapi import APIRouter, Query, Response
@@ -42,9 +41,7 @@ MISSING: Final = "headrace-missing"  # a header with the brokers that have not a
 router = APIRouter(
     tags=["groups"],
     route_class=RawRoute,
-    responses=answers(
-        HTTPStatus.BAD_REQUEST, HTTPStatus.NOT_FOUND, HTTPStatus.CONFLICT, HTTPStatus.SERVICE_UNAVAILABLE
-    ),
+    responses=answers(400, 404, 409, 503),
 )
 
 PartitionsByTopic = dict[Name, Annotated[list[Index], Field(max_length=PARTITIONS)]]
@@ -77,11 +74,11 @@ def group(name: GroupName, reach: ReachDep) -> Group:
     return reach.groups.describe([name])[0]
 
 
-@router.delete("/groups/{name}", status_code=HTTPStatus.NO_CONTENT, summary="Delete a group")
+@router.delete("/groups/{name}", status_code=204, summary="Delete a group")
 def delete_group(name: GroupName, reach: ReachDep) -> Response:
     """Delete the group and its offsets; refused while it has members."""
     reach.groups.delete([name])
-    return Response(status_code=HTTPStatus.NO_CONTENT)
+    return Response(status_code=204)
 
 
 class ResetBody(Body):

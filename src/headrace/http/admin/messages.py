@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from http import HTTPStatus
 from typing import Annotated, Any, Final, Literal
 
 from fastapi import APIRouter
@@ -17,12 +16,7 @@ from headrace.http.problems import FORM, answers, bad_request, code_of
 
 router = APIRouter(
     tags=["messages"],
-    responses=answers(
-        HTTPStatus.BAD_REQUEST,
-        HTTPStatus.NOT_FOUND,
-        HTTPStatus.UNPROCESSABLE_ENTITY,
-        HTTPStatus.SERVICE_UNAVAILABLE,
-    ),
+    responses=answers(400, 404, 422, 503),
 )
 
 MAX_MESSAGES: Final = 10_000  # in a request
@@ -141,4 +135,4 @@ def _header_name(header: HeaderBody) -> str:
 def _produced(outcome: Outcome) -> Produced:
     if isinstance(outcome, Delivered):
         return Produced(partition=outcome.partition, offset=outcome.offset, timestamp_ms=outcome.timestamp_ms)
-    return Produced(error_code=code_of(outcome.error)[1], error=str(outcome.error))
+    return Produced(error_code=code_of(outcome.error), error=str(outcome.error))

@@ -2,7 +2,6 @@
 
 from dataclasses import dataclass
 from functools import partial
-from http import HTTPStatus
 from typing import Annotated, Final, Literal
 
 from fastapi import APIRouter, Depends, Query, Response
@@ -126,12 +125,7 @@ class Search:
 @router.get(
     "/topics/{name}/messages",
     response_model=MessagesAnswer,
-    responses=answers(
-        HTTPStatus.BAD_REQUEST,
-        HTTPStatus.NOT_FOUND,
-        HTTPStatus.TOO_MANY_REQUESTS,
-        HTTPStatus.SERVICE_UNAVAILABLE,
-    ),
+    responses=answers(400, 404, 429, 503),
     summary="Search messages",
 )
 async def messages(name: TopicName, search: Annotated[Search, Depends()], hub: HubDep) -> Response:

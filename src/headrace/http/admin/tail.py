@@ -4,7 +4,6 @@ import asyncio
 import math
 import time
 from collections.abc import AsyncIterator, Mapping
-from http import HTTPStatus
 from typing import Annotated, Any, Final
 
 from fastapi import APIRouter, Header, Query, Request
@@ -66,12 +65,7 @@ class ClusterCheck:
     response_class=StreamingResponse,
     responses={
         200: {"content": {"text/event-stream": {"schema": {"type": "string"}}}},
-        **answers(
-            HTTPStatus.BAD_REQUEST,
-            HTTPStatus.NOT_FOUND,
-            HTTPStatus.TOO_MANY_REQUESTS,
-            HTTPStatus.SERVICE_UNAVAILABLE,
-        ),
+        **answers(400, 404, 429, 503),
     },
     summary="Follow a topic live",
 )
@@ -115,8 +109,7 @@ async def tail(
             fits=RecordFilter(key, text, hub.schemas.show),
         )
     except TooMany:
-        why = f"{MAX_TAILS} tails are open, the most at a time: close one"
-        raise Problem(HTTPStatus.TOO_MANY_REQUESTS, 42901, why) from None
+        raise Problem(42901, f"{MAX_TAILS} tails are open, the most at a time: close one") from None
     check: ClusterCheck = request.app.state.cluster_check
     events = _events(opened, check, limit, max_value_bytes, hub.schemas.show)
     return StreamingResponse(events, media_type="text/event-stream", headers=_HEADERS)
@@ -150,7 +143,7 @@ async def _events(
             if not left:
                 return
         if opened.failure is not None:
-            failure = {"error_code": code_of(opened.failure)[1], "message": str(opened.failure)}
+            failure = {"error_code": code_of(opened.failure), "message": str(opened.failure)}
             yield _event("error", failure)
     finally:
         opened.stop()

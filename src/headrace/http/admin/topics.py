@@ -1,7 +1,6 @@
 """Topics: list, create, describe, change and delete."""
 
 from dataclasses import dataclass
-from http import HTTPStatus
 from typing import Annotated
 
 from fastapi import APIRouter, Query, Response
@@ -30,7 +29,7 @@ from headrace.protocol.ids import TopicPartition
 
 router = APIRouter(
     tags=["topics"],
-    responses=answers(HTTPStatus.BAD_REQUEST, HTTPStatus.NOT_FOUND, HTTPStatus.SERVICE_UNAVAILABLE),
+    responses=answers(400, 404, 503),
 )
 
 
@@ -94,8 +93,8 @@ class TopicBody(Body):
 
 @router.post(
     "/topics",
-    status_code=HTTPStatus.CREATED,
-    responses=answers(HTTPStatus.CONFLICT),
+    status_code=201,
+    responses=answers(409),
     summary="Create a topic",
 )
 def create_topic(body: TopicBody, reach: ReachDep) -> TopicAnswer:
@@ -116,11 +115,11 @@ def topic(name: TopicName, reach: ReachDep) -> TopicAnswer:
     return topic_answer(reach, reach.topics.in_full(name))
 
 
-@router.delete("/topics/{name}", status_code=HTTPStatus.NO_CONTENT, summary="Delete a topic")
+@router.delete("/topics/{name}", status_code=204, summary="Delete a topic")
 def delete_topic(name: TopicName, reach: ReachDep) -> Response:
     """Delete the topic and all its records."""
     reach.admin.delete_topic(name)
-    return Response(status_code=HTTPStatus.NO_CONTENT)
+    return Response(status_code=204)
 
 
 @router.get("/topics/{name}/configs", summary="List the settings of a topic")

@@ -3,7 +3,6 @@
 import hashlib
 import mimetypes
 from functools import cache
-from http import HTTPStatus
 from pathlib import Path
 from typing import Final
 
@@ -44,7 +43,7 @@ async def static(requested: str, name: str) -> Response:
     """Return an asset. For another version it is the current one, which the browser may not cache."""
     content = _assets().get(name)
     if content is None:
-        raise Problem(HTTPStatus.NOT_FOUND, 404, f"there is no asset {name}")
+        raise Problem(404, f"there is no asset {name}")
     suffix = Path(name).suffix
     kind = _TYPES.get(suffix) or mimetypes.guess_type(name)[0] or "application/octet-stream"
     kept = "public, max-age=31536000, immutable" if requested == version() else "no-cache"

@@ -4,7 +4,6 @@ import logging
 import re
 from collections.abc import Callable, Coroutine
 from functools import cache
-from http import HTTPStatus
 from pathlib import Path
 from typing import Any, Final
 
@@ -20,7 +19,7 @@ from headrace import __version__
 from headrace.client.errors import ClientError, Unreachable
 from headrace.http.console import formats
 from headrace.http.console.assets import asset
-from headrace.http.problems import Problem, code_of
+from headrace.http.problems import Problem, code_of, status_of
 from headrace.registry.refusals import Refusal
 
 logger = logging.getLogger(__name__)
@@ -41,9 +40,7 @@ _BROKEN: Final = re.compile(r"[^._]*[._]|[^._]+")  # parts of a name that end wi
 THEMES: Final = {"light", "dark"}
 
 
-def page(
-    request: Request, template: str, *, title: str, answer: HTTPStatus = HTTPStatus.OK, **context: Any
-) -> HTMLResponse:
+def page(request: Request, template: str, *, title: str, answer: int = 200, **context: Any) -> HTMLResponse:
     """Return a page; `context` has the variables of its template."""
     bootstrap: str = request.app.state.reach.bootstrap
     theme = request.cookies.get("theme", "")
@@ -74,19 +71,17 @@ class PageRoute(APIRoute):
                 return await handle(request)
             except Unreachable as error:
                 return _unreachable(request, error)
-            except ClientError as error:
-                return _error_page(request, code_of(error)[0], str(error))
-            except (Problem, Refusal) as error:
-                return _error_page(request, HTTPStatus(error.status), str(error))
+            except (Problem, Refusal, ClientError) as error:
+                return _error_page(request, code_of(error), str(error))
             except HTTPException as error:
-                return _error_page(request, HTTPStatus(error.status_code), str(error.detail))
+                return _error_page(request, error.status_code, str(error.detail))
             except RequestValidationError as error:
                 why = "; ".join(f"{each['loc'][-1]}: {each['msg']}" for each in error.errors()[:5])
-                return _error_page(request, HTTPStatus.UNPROCESSABLE_ENTITY, why)
+                return _error_page(request, 422, why)
             except Exception as error:
                 logger.exception("%s failed", request.url.path)
                 why = f"the gateway failed: {type(error).__name__}; see its log"
-                return _error_page(request, HTTPStatus.INTERNAL_SERVER_ERROR, why)
+                return _error_page(request, 500, why)
 
         return answer
 
@@ -96,12 +91,13 @@ def _unreachable(request: Request, error: Unreachable) -> Response:
         request,
         "unreachable.html",
         title="The cluster does not answer",
-        answer=HTTPStatus.SERVICE_UNAVAILABLE,
+        answer=503,
         message=str(error),
     )
 
 
-def _error_page(request: Request, status: HTTPStatus, message: str) -> Response:
+def _error_page(request: Request, code: int, message: str) -> Response:
+    status = status_of(code)
     return page(request, "error.html", title=status.phrase, answer=status, message=message)
 
 

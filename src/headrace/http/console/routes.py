@@ -1,7 +1,5 @@
 """All pages of the console under /ui, and the JSON that only its scripts need."""
 
-from http import HTTPStatus
-
 from fastapi import APIRouter
 from fastapi.responses import Response
 
@@ -31,7 +29,7 @@ _not_found = APIRouter(route_class=PageRoute, include_in_schema=False)
 @_not_found.get("/ui/{path:path}")
 async def not_found(path: str) -> Response:
     """Answer every other path with a page."""
-    raise Problem(HTTPStatus.NOT_FOUND, 404, f"there is no page {path} here")
+    raise Problem(404, f"there is no page {path} here")
 
 
 router.include_router(_not_found)

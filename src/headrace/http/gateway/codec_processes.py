@@ -7,7 +7,6 @@ import sys
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from http import HTTPStatus
 from queue import Empty, LifoQueue
 from typing import Any, Final
 
@@ -89,7 +88,7 @@ class CodecProcesses:
             process = self._idle.get(timeout=WAIT_S)
         except Empty:
             why = f"all {PROCESSES} processes that encode by schemas are busy: try again later"
-            raise Problem(HTTPStatus.SERVICE_UNAVAILABLE, 50302, why) from None
+            raise Problem(50302, why) from None
         try:
             if process is None:
                 process = self._started()
@@ -104,7 +103,7 @@ class CodecProcesses:
     def _started(self) -> "_Process":
         with self._lock:
             if self._closed:
-                raise Problem(HTTPStatus.SERVICE_UNAVAILABLE, 50302, "the gateway is stopping")
+                raise Problem(50302, "the gateway is stopping")
             process = _Process(self._cpu_s)
             self._all.add(process)
             return process

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Sequence
 from functools import cached_property
-from http import HTTPStatus
 from typing import Annotated, Final, TypeVar
 
 from anyio import CapacityLimiter, to_thread
@@ -69,7 +68,7 @@ class Hub:
         """Run a search in a thread; raise a Problem (429) if WAITING searches already wait."""
         if self._searches >= SEARCHES + WAITING:
             why = f"{SEARCHES} searches are running and {WAITING} are waiting: try again later"
-            raise Problem(HTTPStatus.TOO_MANY_REQUESTS, 42902, why)
+            raise Problem(42902, why)
         self._searches += 1
         try:
             return await to_thread.run_sync(work, limiter=self._searching)
@@ -84,7 +83,7 @@ class Hub:
         """Call what waits for records in a thread for reads; raise a Problem (429) if none is free."""
         if self.reading.available_tokens <= 0:
             why = f"{READING} reads of consumers are waiting for records, the most at a time: try again later"
-            raise Problem(HTTPStatus.TOO_MANY_REQUESTS, 42904, why)
+            raise Problem(42904, why)
         return await to_thread.run_sync(call, limiter=self.reading)
 
     @cached_property

@@ -5,7 +5,6 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from http import HTTPStatus
 from typing import Final, TypeVar
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message
@@ -261,7 +260,7 @@ class Instance:
         self.used_s = time.monotonic()
         with self._lock:
             if self._closing.is_set():
-                raise Problem(HTTPStatus.NOT_FOUND, NO_INSTANCE, "this consumer has been deleted")
+                raise Problem(NO_INSTANCE, "this consumer has been deleted")
             try:
                 return what()
             except KafkaException as error:
@@ -275,10 +274,10 @@ def _with_offsets(offsets: Mapping[TopicPartition, int]) -> list[RdkafkaPartitio
 
 
 def _illegal(why: str) -> Problem:
-    return Problem(HTTPStatus.CONFLICT, ILLEGAL, why)
+    return Problem(ILLEGAL, why)
 
 
 def _unreadable(record: Record, error: Unreadable) -> Problem:
     partition = TopicPartition(record.topic, record.partition or 0)
     why = f"{partition} at offset {record.offset}: {error}; to go on, set its position to {record.offset + 1}"
-    return Problem(HTTPStatus.UNPROCESSABLE_ENTITY, UNREADABLE, why)
+    return Problem(UNREADABLE, why)

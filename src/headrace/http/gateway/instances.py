@@ -7,7 +7,6 @@ import threading
 import time
 import uuid
 from collections.abc import Callable
-from http import HTTPStatus
 from typing import Final
 
 from headrace.background import BackgroundThread
@@ -50,10 +49,9 @@ class Instances:
         name = name or f"rest-consumer-{uuid.uuid4()}"
         with self._lock:
             if (group, name) in self._instances:
-                raise Problem(HTTPStatus.CONFLICT, EXISTS, f"group {group} already has a consumer {name}")
+                raise Problem(EXISTS, f"group {group} already has a consumer {name}")
             if len(self._instances) + len(self._closing) >= MAX_INSTANCES:
-                why = f"{MAX_INSTANCES} consumers are open, the most at a time: delete one"
-                raise Problem(HTTPStatus.TOO_MANY_REQUESTS, TOO_MANY, why)
+                raise Problem(TOO_MANY, f"{MAX_INSTANCES} consumers are open, the most at a time: delete one")
             self._instances[group, name] = Instance(bootstrap, group, name, options)
             if not self._sweeping:
                 self._sweeping = True
@@ -68,7 +66,7 @@ class Instances:
                 f"group {group} has no consumer {name} on this gateway: it was deleted, idle for "
                 f"{self._idle_s:g} s, or is on another gateway; create it again (POST /consumers/{group})"
             )
-            raise Problem(HTTPStatus.NOT_FOUND, NO_INSTANCE, why)
+            raise Problem(NO_INSTANCE, why)
         return found
 
     def delete(self, group: str, name: str) -> None:

@@ -6,7 +6,6 @@ place keys and values are base64; with `avro`, `jsonschema` or `protobuf` they a
 
 import re
 from collections.abc import Callable, Coroutine
-from http import HTTPStatus
 from typing import Any, Final
 
 from fastapi import Request
@@ -26,7 +25,7 @@ _ANY_V2: Final = frozenset({V2, "application/vnd.kafka+json"})
 _ANYTHING: Final = frozenset({"*/*", "application/*"})
 
 
-def v2_answers(*statuses: HTTPStatus) -> dict[int | str, dict[str, Any]]:
+def v2_answers(*statuses: int) -> dict[int | str, dict[str, Any]]:
     """Return the `responses` of a route that may refuse a request with these statuses, in plain JSON."""
     return {status: each | {"content": {PLAIN: {}}} for status, each in answers(*statuses).items()}
 
@@ -68,7 +67,7 @@ def embedded_format(request: Request) -> str:
     if match is None or match[1] not in FORMATS:
         expected = ", ".join(map(of_format, FORMATS))
         why = f"the content type {given!r} does not name the format of keys and values: expected {expected}"
-        raise Problem(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, 415, why)
+        raise Problem(415, why)
     return match[1]
 
 
@@ -76,7 +75,7 @@ def check_json(request: Request) -> None:
     """Raise a Problem (415) if the content type of the body is not JSON."""
     given = _content_type(request)
     if given not in {"", PLAIN, *_ANY_V2} and not _EMBEDDED.fullmatch(given):
-        raise Problem(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, 415, f"the content type is {given!r}: expected {V2}")
+        raise Problem(415, f"the content type is {given!r}: expected {V2}")
 
 
 def answer_type(accept: str | None) -> str:
@@ -88,7 +87,7 @@ def answer_type(accept: str | None) -> str:
         return PLAIN
     if any(_EMBEDDED.fullmatch(each) for each in types):
         return V2  # clients of records send the same Accept header with every request
-    raise Problem(HTTPStatus.NOT_ACCEPTABLE, 406, f"responses are {V2}, which is not accepted")
+    raise Problem(406, f"responses are {V2}, which is not accepted")
 
 
 def records_type(accept: str | None, held: str) -> str:
@@ -100,7 +99,7 @@ def records_type(accept: str | None, held: str) -> str:
         return plain[0]
     why = f"the records of this consumer are {held}: {of_format(held)} is not accepted"
     code = 40601 if any(_EMBEDDED.fullmatch(each) for each in types) else 406
-    raise Problem(HTTPStatus.NOT_ACCEPTABLE, code, why)
+    raise Problem(code, why)
 
 
 def accepted(accept: str | None) -> list[str]:

@@ -2,7 +2,6 @@
 
 import json
 import math
-from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
@@ -59,7 +58,7 @@ def _dumped(value: Any, *, ensure_ascii: bool) -> bytes:
         raise NotJson(str(error)) from None
 
 
-def json_answer(value: Any, status: int = HTTPStatus.OK, media_type: str = "application/json") -> "Response":
+def json_answer(value: Any, status: int = 200, media_type: str = "application/json") -> "Response":
     """Return a JSON response that may contain anything that is in records."""
     from fastapi import Response  # noqa: PLC0415  codec_worker does without FastAPI
 

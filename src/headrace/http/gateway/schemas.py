@@ -6,7 +6,6 @@ Calls may wait for brokers, so they are for threads.
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from hashlib import sha256
-from http import HTTPStatus
 from struct import Struct
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Final
@@ -63,7 +62,7 @@ class SchemaCodec:
         try:
             return self._processes.encode(self._key, self._spec, values, self._max_bytes)
         except TooLarge as error:
-            raise Problem(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, 413, str(error)) from None
+            raise Problem(413, str(error)) from None
 
     def decode(self, data: bytes, *, tagged: bool = False) -> Any:
         """Return the value; raise BadValue if the bytes do not fit the schema, or TooCostly."""
@@ -146,7 +145,7 @@ class Schemas:
         try:
             codec = self._make(parse(schema, _no_reference), schema, {})
         except (InvalidSchema, BadValue) as error:
-            raise Problem(HTTPStatus.UNPROCESSABLE_ENTITY, INVALID, str(error)) from None
+            raise Problem(INVALID, str(error)) from None
         with self._lock:
             self._by_text[schema] = codec
         return codec
@@ -201,9 +200,9 @@ def _as_problem() -> Iterator[None]:
     try:
         yield
     except Incompatible as error:
-        raise Problem(HTTPStatus.CONFLICT, 409, str(error)) from None
+        raise Problem(409, str(error)) from None
     except Refusal as error:
-        raise Problem(HTTPStatus.UNPROCESSABLE_ENTITY, INVALID, str(error)) from None
+        raise Problem(INVALID, str(error)) from None
 
 
 def _id_of(data: bytes) -> int | None:

@@ -1,6 +1,5 @@
 """What a gateway caches of topics for a few seconds: the number of partitions, and rules about schemas."""
 
-from http import HTTPStatus
 from threading import Lock
 from typing import Final
 
@@ -23,8 +22,7 @@ _MISSING: Final = object()
 
 def no_partition(topic: str, partition: int, count: int) -> Problem:
     """Return the Problem for a partition that a topic with `count` partitions does not have."""
-    why = f"{topic} has no partition {partition}, only 0 to {count - 1}"
-    return Problem(HTTPStatus.NOT_FOUND, NO_PARTITION, why)
+    return Problem(NO_PARTITION, f"{topic} has no partition {partition}, only 0 to {count - 1}")
 
 
 class KnownTopics:

@@ -8,7 +8,6 @@ import base64
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from http import HTTPStatus
 from typing import Annotated, Any, Final, Literal
 from urllib.parse import quote
 
@@ -37,20 +36,11 @@ router = APIRouter(
     dependencies=[Depends(check_json)],
     route_class=ConsumerRoute,
     default_response_class=V2JSON,
-    responses=v2_answers(
-        HTTPStatus.BAD_REQUEST,
-        HTTPStatus.NOT_FOUND,
-        HTTPStatus.NOT_ACCEPTABLE,
-        HTTPStatus.CONFLICT,
-        HTTPStatus.UNSUPPORTED_MEDIA_TYPE,
-        HTTPStatus.UNPROCESSABLE_ENTITY,
-        HTTPStatus.TOO_MANY_REQUESTS,
-        HTTPStatus.SERVICE_UNAVAILABLE,
-    ),
+    responses=v2_answers(400, 404, 406, 409, 415, 422, 429, 503),
 )
 
 ADDRESS: Final = "/consumers/{group}/instances/{instance}"
-NO_CONTENT: Final = HTTPStatus.NO_CONTENT
+NO_CONTENT: Final = 204
 _NOTHING: Final[dict[str, Any]] = {"status_code": NO_CONTENT}
 
 
@@ -157,7 +147,7 @@ class PlacesV2(Body):
 async def subscribe(consumer: ConsumerDep, body: SubscriptionV2) -> Response:
     """Subscribe to topics or to a pattern, in place of the earlier subscription."""
     if (body.topics is None) == (body.topic_pattern is None):
-        raise Problem(HTTPStatus.UNPROCESSABLE_ENTITY, 422, "expected either topics or topic_pattern")
+        raise Problem(422, "expected either topics or topic_pattern")
     await consumer.hub.consume(partial(consumer.get().subscribe, body.topics or [], body.topic_pattern))
     return Response(status_code=NO_CONTENT)
 
@@ -244,7 +234,7 @@ def _places(body: bytes) -> list[TopicPartition]:
     try:
         return PlacesV2.model_validate(read_json(body)).topic_partitions()
     except ValueError as error:
-        raise Problem(HTTPStatus.UNPROCESSABLE_ENTITY, 422, f"the body: {error}") from None
+        raise Problem(422, f"the body: {error}") from None
 
 
 @router.post(f"{ADDRESS}/positions", **_NOTHING, summary="Seek")

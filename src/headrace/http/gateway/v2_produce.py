@@ -4,7 +4,6 @@ import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from http import HTTPStatus
 from typing import Annotated, Any, Final, NamedTuple
 
 from fastapi import APIRouter, Depends, Response
@@ -34,16 +33,7 @@ router = APIRouter(
     tags=["REST proxy v2"],
     route_class=V2Route,
     default_response_class=V2JSON,
-    responses=PLAIN_TOO
-    | v2_answers(
-        HTTPStatus.BAD_REQUEST,
-        HTTPStatus.NOT_FOUND,
-        HTTPStatus.NOT_ACCEPTABLE,
-        HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
-        HTTPStatus.UNSUPPORTED_MEDIA_TYPE,
-        HTTPStatus.UNPROCESSABLE_ENTITY,
-        HTTPStatus.SERVICE_UNAVAILABLE,
-    ),
+    responses=PLAIN_TOO | v2_answers(400, 404, 406, 413, 415, 422, 503),
 )
 
 MAX_RECORDS: Final = 100_000  # in a request
@@ -132,8 +122,7 @@ async def produce_to_partition(
     """Produce all records to this partition, and respond as for a topic."""
     records = await _validated(body)
     if any(each.partition not in {None, partition_id} for each in records):
-        why = f"a record names another partition than {partition_id}, which the path names"
-        raise Problem(HTTPStatus.UNPROCESSABLE_ENTITY, 422, why)
+        raise Problem(422, f"a record names another partition than {partition_id}, which the path names")
     return await _produce(hub, name, embedded, body, records, partition=partition_id)
 
 
@@ -215,8 +204,7 @@ async def _encode_plain(
             keys.append(encode(each.key))
             values.append(encode(each.value))
         except BadValue as error:
-            why = f"record {number}: {error}"
-            raise Problem(HTTPStatus.UNPROCESSABLE_ENTITY, BAD_PAYLOAD, why) from None
+            raise Problem(BAD_PAYLOAD, f"record {number}: {error}") from None
     return Encoded(keys), Encoded(values)
 
 
@@ -254,7 +242,7 @@ def _codec(schemas: Schemas, embedded: str, ref: _SchemaRef) -> SchemaCodec | No
     codec = schemas.by_id(ref.schema_id, ref.subject)
     if codec.format != embedded:
         why = f"schema {ref.schema_id} is {TYPES[codec.format]}, but the content type says {embedded}"
-        raise Problem(HTTPStatus.UNPROCESSABLE_ENTITY, INVALID, why)
+        raise Problem(INVALID, why)
     return codec
 
 
@@ -262,7 +250,7 @@ def _encode(values: Sequence[Any], codec: SchemaCodec | None, ref: _SchemaRef) -
     if codec is None:
         if any(value is not None for value in values):
             why = f"there are {ref.what}s, but neither {ref.what}_schema nor {ref.what}_schema_id"
-            raise Problem(HTTPStatus.UNPROCESSABLE_ENTITY, ref.missing, why)
+            raise Problem(ref.missing, why)
         return [None] * len(values)
     present = [number for number, value in enumerate(values) if value is not None]
     encoded: list[bytes | None] = [None] * len(values)
@@ -270,8 +258,7 @@ def _encode(values: Sequence[Any], codec: SchemaCodec | None, ref: _SchemaRef) -
         for number, data in zip(present, codec.encode([values[each] for each in present]), strict=True):
             encoded[number] = data
     except BadValue as error:
-        why = f"the {ref.what} of record {present[error.index]}: {error}"
-        raise Problem(HTTPStatus.UNPROCESSABLE_ENTITY, BAD_CONVERSION, why) from None
+        raise Problem(BAD_CONVERSION, f"the {ref.what} of record {present[error.index]}: {error}") from None
     return encoded
 
 

@@ -1,7 +1,6 @@
 """REST proxy, v2: topics, their partitions and offsets, and brokers."""
 
 from dataclasses import dataclass
-from http import HTTPStatus
 
 from fastapi import APIRouter
 
@@ -17,13 +16,7 @@ router = APIRouter(
     tags=["REST proxy v2"],
     route_class=V2Route,
     default_response_class=V2JSON,
-    responses=PLAIN_TOO
-    | v2_answers(
-        HTTPStatus.BAD_REQUEST,
-        HTTPStatus.NOT_FOUND,
-        HTTPStatus.NOT_ACCEPTABLE,
-        HTTPStatus.SERVICE_UNAVAILABLE,
-    ),
+    responses=PLAIN_TOO | v2_answers(400, 404, 406, 503),
 )
 
 
@@ -103,7 +96,7 @@ def offsets(name: TopicName, partition_id: PartitionId, reach: ReachDep) -> Offs
     """Return the log start offset, and the offset that the next record gets."""
     found = _partition_in(reach.topics.in_full(name), partition_id)
     if found.leader is None:
-        raise Problem(HTTPStatus.NOT_FOUND, 40404, f"{name}-{partition_id} has no leader at the moment")
+        raise Problem(40404, f"{name}-{partition_id} has no leader at the moment")
     if found.start_offset is None or found.next_offset is None:
         raise Unreachable(f"broker {found.leader}, the leader of {name}-{partition_id}, does not answer")
     return OffsetsV2(beginning_offset=found.start_offset, end_offset=found.next_offset)

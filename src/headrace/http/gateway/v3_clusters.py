@@ -1,7 +1,5 @@
 """REST proxy, v3: the cluster and its brokers."""
 
-from http import HTTPStatus
-
 from fastapi import APIRouter, Request
 from starlette.concurrency import run_in_threadpool
 
@@ -28,9 +26,7 @@ clusters_router = APIRouter(prefix="/v3", tags=["REST proxy v3"], route_class=V3
 router = v3_router()
 
 
-@clusters_router.get(
-    "/clusters", responses=answers(HTTPStatus.SERVICE_UNAVAILABLE), summary="List clusters: one"
-)
+@clusters_router.get("/clusters", responses=answers(503), summary="List clusters: one")
 async def clusters(request: Request, hub: HubDep, reach: ReachDep) -> Collection:
     """Return the gateway's cluster in a list."""
     links = Links(str(request.base_url), await read_cluster_id(hub))

@@ -1,7 +1,6 @@
 """REST proxy, v3: settings of topics, of brokers, and of all brokers together."""
 
 from collections.abc import Callable, Sequence
-from http import HTTPStatus
 from typing import Annotated, Final, Literal, NamedTuple
 
 from fastapi import Depends, Path, Response
@@ -116,7 +115,7 @@ def _add_routes(path: str, owner_of: Callable[..., Owner], of: str, default: str
 
     @router.post(
         f"{path}:alter",
-        status_code=HTTPStatus.NO_CONTENT,
+        status_code=204,
         summary=f"Change settings of {of}",
         description="Change all of these settings, or none if one is invalid.",
     )
@@ -130,11 +129,11 @@ def _add_routes(path: str, owner_of: Callable[..., Owner], of: str, default: str
         for each in owner.get():
             if each.name == name:
                 return _config(owner, each)
-        raise Problem(HTTPStatus.NOT_FOUND, 404, f"there is no setting {name}")
+        raise Problem(404, f"there is no setting {name}")
 
     @router.put(
         f"{path}/{{name}}",
-        status_code=HTTPStatus.NO_CONTENT,
+        status_code=204,
         summary=f"Set a setting of {of}",
         description="Set the value, which takes effect at once.",
     )
@@ -145,7 +144,7 @@ def _add_routes(path: str, owner_of: Callable[..., Owner], of: str, default: str
 
     @router.delete(
         f"{path}/{{name}}",
-        status_code=HTTPStatus.NO_CONTENT,
+        status_code=204,
         summary=f"Reset a setting of {of}",
         description=f"Remove the value; {default} applies again.",
     )
@@ -164,7 +163,7 @@ def _alter(owner: Owner, changes: Sequence[Change]) -> Response:
     sets = {each.name: each.value or "" for each in changes if each.operation != "DELETE"}
     owner.get()  # it fails at once if there is no such topic, for which librdkafka would wait
     owner.alter(sets=sets, unsets=[each.name for each in changes if each.operation == "DELETE"])
-    return Response(status_code=HTTPStatus.NO_CONTENT)
+    return Response(status_code=204)
 
 
 def _config(owner: Owner, found: Config) -> Resource:

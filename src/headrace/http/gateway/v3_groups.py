@@ -1,7 +1,6 @@
 """REST proxy, v3: consumer groups, their members, and their lag."""
 
 import re
-from http import HTTPStatus
 from typing import Annotated
 
 from fastapi import Depends, Path
@@ -47,7 +46,7 @@ def member_of(
     for each in group.members:
         if each.member_id == member_id:
             return each
-    raise Problem(HTTPStatus.NOT_FOUND, 404, f"group {group.name} has no member {member_id}")
+    raise Problem(404, f"group {group.name} has no member {member_id}")
 
 
 MemberDep = Annotated[Member, Depends(member_of)]
@@ -107,8 +106,7 @@ def lag(links: LinksDep, found: Described, topic_name: TopicName, partition_id: 
     for each in _lagging(found):
         if (each.topic, each.partition) == (topic_name, partition_id):
             return _lag(links, found, each)
-    why = f"group {found.name} has committed no offset for {topic_name}-{partition_id}"
-    raise Problem(HTTPStatus.NOT_FOUND, 404, why)
+    raise Problem(404, f"group {found.name} has committed no offset for {topic_name}-{partition_id}")
 
 
 @router.get(f"{_GROUP}/lag-summary", summary="Get a group's total lag")
@@ -116,7 +114,7 @@ def lag_summary(links: LinksDep, found: Described) -> Resource:
     """Return the sum, and the partition with the largest lag."""
     known = _lagging(found)
     if not known:
-        raise Problem(HTTPStatus.NOT_FOUND, 404, f"group {found.name} has committed no offset")
+        raise Problem(404, f"group {found.name} has committed no offset")
     worst = max(known, key=lambda each: each.lag or 0)
     member = _owner(found, worst)
     related: Fields = {}

@@ -3,19 +3,19 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from http import HTTPStatus
 from typing import Annotated, Any, Final, Literal
 
 from pydantic import AwareDatetime, Field, StrictInt, StrictStr, ValidationError
 
-from headrace.client.errors import ClientError, NoSuchTopic
+from headrace.client.errors import ClientError
 from headrace.client.records.one_by_one import Record
 from headrace.http.gateway.bodies import INT32, Body, Index, example
 from headrace.http.gateway.delivery import Delivered
 from headrace.http.gateway.encoding import BadValue, TooCostly, as_binary, as_json, as_text
 from headrace.http.gateway.plain_json import NotJson, read_json
 from headrace.http.gateway.schemas import TYPES, Schemas, framed
-from headrace.http.problems import Problem, code_of, printable
+from headrace.http.gateway.v3_resources import v3_code_of
+from headrace.http.problems import Problem, printable
 
 HEADERS: Final = 1000  # most headers of a record
 BAD_PAYLOAD: Final = 42206
@@ -105,9 +105,9 @@ def prepare(given: RecordV3, topic: str, schemas: Callable[[], Schemas]) -> Prep
         value_draft = _draft(given.value, f"{topic}-value", schemas)
         headers = [(_header_name(each), as_binary(each.value)) for each in given.headers]
     except TooCostly as error:
-        raise Problem(HTTPStatus.UNPROCESSABLE_ENTITY, TOO_COSTLY, str(error)) from None
+        raise Problem(TOO_COSTLY, str(error)) from None
     except BadValue as error:
-        raise Problem(HTTPStatus.UNPROCESSABLE_ENTITY, BAD_PAYLOAD, str(error)) from None
+        raise Problem(BAD_PAYLOAD, str(error)) from None
     key, value = key_draft(), value_draft()
     record = Record(
         key=key.data,
@@ -147,7 +147,7 @@ def _ms(at: datetime) -> int:
 
 
 def _bad(why: str) -> Problem:
-    return Problem(HTTPStatus.BAD_REQUEST, 400, why)
+    return Problem(400, why)
 
 
 # -- by a schema -----------------------------------------------------------------------------------
@@ -212,15 +212,9 @@ def report_of(outcome: Delivered, prepared: Prepared, cluster_id: str, topic: st
     }
 
 
-def failure_of(error: Problem | ClientError) -> tuple[int, dict[str, Any]]:
-    """Return the status and the report about a record that was not produced."""
-    if isinstance(error, Problem):
-        status, code = error.status, error.code
-    else:
-        status, code = code_of(error)
-        if isinstance(error, NoSuchTopic):
-            code = 40403
-    return status, {"error_code": code, "message": printable(str(error))}
+def failure_of(error: Problem | ClientError) -> dict[str, Any]:
+    """Return the report about a record that was not produced."""
+    return {"error_code": v3_code_of(error), "message": printable(str(error))}
 
 
 def _timestamp(outcome: Delivered) -> dict[str, str]:

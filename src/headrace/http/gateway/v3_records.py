@@ -3,7 +3,6 @@
 import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
 from functools import partial
-from http import HTTPStatus
 from itertools import islice
 from typing import Annotated, Any, Final, TypeVar
 
@@ -31,7 +30,7 @@ from headrace.http.gateway.v3_produce import (
     report_of,
 )
 from headrace.http.gateway.v3_resources import Fields, Links, LinksDep, v3_router
-from headrace.http.problems import Problem, answers
+from headrace.http.problems import Problem, answers, status_of
 from headrace.http.registry.threads import in_registry_thread
 
 router = v3_router("/topics")
@@ -41,9 +40,7 @@ SPARE_BYTES: Final = 1024 * 1024  # so long before the limit of a body, a stream
 MAX_RECORDS: Final = 10_000  # in a batch, or in a body that is not a stream
 TURN: Final = 200  # records after which other requests have their turn on the event loop
 MAX_HELD_BYTES: Final = 16 * 1024 * 1024  # of encoded records that a request holds before it sends them
-_REFUSALS: Final = answers(
-    HTTPStatus.REQUEST_ENTITY_TOO_LARGE, HTTPStatus.UNSUPPORTED_MEDIA_TYPE, HTTPStatus.UNPROCESSABLE_ENTITY
-)
+_REFUSALS: Final = answers(413, 415, 422)
 _SCHEMA: Final = RecordV3.model_json_schema(ref_template="#/components/schemas/{model}")
 del _SCHEMA["$defs"]  # BatchV3 brings them into the OpenAPI document
 _BODY: Final = {"requestBody": {"required": True, "content": {"application/json": {"schema": _SCHEMA}}}}
@@ -61,11 +58,9 @@ class RecordProducer:
         self._topic = topic
         self._too_costly: Problem | None = None  # after it, no record is encoded by a schema any more
 
-    async def produce(
-        self, given: Sequence[Given], read: Callable[[Given], RecordV3]
-    ) -> list[tuple[int, Fields]]:
-        """Return a status and a report for each record, in order."""
-        reports: list[tuple[int, Fields]] = []
+    async def produce(self, given: Sequence[Given], read: Callable[[Given], RecordV3]) -> list[Fields]:
+        """Return a report for each record, in order."""
+        reports: list[Fields] = []
         async for prepared in self.prepare(given, read):
             reports += await self._send(prepared)
         return reports
@@ -108,10 +103,10 @@ class RecordProducer:
                 self._too_costly = problem
             raise
 
-    async def _send(self, prepared: Sequence[Prepared | Refused]) -> list[tuple[int, Fields]]:
+    async def _send(self, prepared: Sequence[Prepared | Refused]) -> list[Fields]:
         ready = [each for each in prepared if isinstance(each, Prepared)]
         outcomes = iter(await self._hub.send(self._topic, [each.record for each in ready]))
-        reports: list[tuple[int, Fields]] = []
+        reports: list[Fields] = []
         for number, each in enumerate(prepared):
             await _take_turns(number)
             if not isinstance(each, Prepared):
@@ -121,8 +116,7 @@ class RecordProducer:
             if isinstance(outcome, Failed):
                 reports.append(failure_of(outcome.error))
             else:
-                report = report_of(outcome, each, self._links.cluster_id, self._topic)
-                reports.append((HTTPStatus.OK, report))
+                reports.append(report_of(outcome, each, self._links.cluster_id, self._topic))
         return reports
 
 
@@ -156,16 +150,16 @@ async def produce(topic_name: TopicName, request: Request, links: LinksDep, hub:
         texts = await run_in_threadpool(lambda: list(islice(splitter.feed(body), MAX_RECORDS + 1)))
         if len(texts) > MAX_RECORDS:
             why = f"a body may have {MAX_RECORDS:,} records; a stream (chunked) may have any number"
-            raise Problem(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, 413, why)
+            raise Problem(413, why)
         splitter.finish()
     except NotAnObject as error:
-        raise Problem(HTTPStatus.BAD_REQUEST, 400, str(error)) from None
+        raise Problem(400, str(error)) from None
     if not texts:
-        raise Problem(HTTPStatus.BAD_REQUEST, 400, "there is no record in the body")
+        raise Problem(400, "there is no record in the body")
     reports = await producer.produce(texts, read_record)
     if len(reports) == 1:
-        return json_answer(reports[0][1], reports[0][0])
-    return Response(b"".join(_line(report) for _, report in reports), media_type="application/json")
+        return json_answer(reports[0], status_of(reports[0]["error_code"]))
+    return Response(b"".join(map(_line, reports)), media_type="application/json")
 
 
 async def _lines(request: Request, producer: RecordProducer, max_bytes: int) -> AsyncIterator[bytes]:
@@ -177,7 +171,7 @@ async def _lines(request: Request, producer: RecordProducer, max_bytes: int) -> 
             received += len(chunk)
             texts = list(splitter.feed(chunk))
             if texts:
-                yield b"".join(_line(report) for _, report in await producer.produce(texts, read_record))
+                yield b"".join(map(_line, await producer.produce(texts, read_record)))
             if received > max_bytes - SPARE_BYTES:
                 why = f"this stream has {received:,} bytes, the most that one may have: start another"
                 yield _line({"error_code": 413, "message": why})
@@ -196,8 +190,7 @@ def _line(report: Fields) -> bytes:
 def _check_json(request: Request) -> None:
     given = request.headers.get("content-type", "application/json").partition(";")[0].strip().lower()
     if given != "application/json":
-        why = f"the content type is {given!r}: expected application/json"
-        raise Problem(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, 415, why)
+        raise Problem(415, f"the content type is {given!r}: expected application/json")
 
 
 class StreamedResponse(Response):
@@ -247,7 +240,7 @@ class BatchAnswer(Body):
 
 @router.post(
     "/{topic_name}/records:batch",
-    status_code=HTTPStatus.MULTI_STATUS,
+    status_code=207,
     response_model=BatchAnswer,
     responses=_REFUSALS,
     summary="Produce a batch of records",
@@ -255,12 +248,13 @@ class BatchAnswer(Body):
 async def produce_batch(topic_name: TopicName, body: BatchV3, links: LinksDep, hub: HubDep) -> Response:
     """Produce the records, and respond with a report for the id of each."""
     if len({each.id for each in body.entries}) != len(body.entries):
-        raise Problem(HTTPStatus.BAD_REQUEST, 400, "an id is used twice")
+        raise Problem(400, "an id is used twice")
     await hub.topics.partitions(topic_name)
     reports = await RecordProducer(hub, links, topic_name).produce(body.entries, lambda entry: entry)
     answer: dict[str, list[Fields]] = {"successes": [], "failures": []}
-    for entry, (status, report) in zip(body.entries, reports, strict=True):
-        if status == HTTPStatus.OK:
+    for entry, report in zip(body.entries, reports, strict=True):
+        is_produced = report["error_code"] == 200
+        if is_produced:
             del report["error_code"]
-        answer["successes" if status == HTTPStatus.OK else "failures"].append({"id": entry.id, **report})
-    return json_answer(answer, HTTPStatus.MULTI_STATUS)
+        answer["successes" if is_produced else "failures"].append({"id": entry.id, **report})
+    return json_answer(answer, 207)

@@ -1,21 +1,27 @@
 """Resources of the REST proxy, v3: each has a kind, its own address and the addresses of related ones."""
 
 from collections.abc import Callable, Coroutine, Iterable
-from http import HTTPStatus
-from typing import Annotated, Any
+from typing import Annotated, Any, Final
 from urllib.parse import quote
 
 from fastapi import APIRouter, Depends, Path, Request, Response
 from pydantic import BaseModel, ConfigDict, Field
 from starlette.concurrency import run_in_threadpool
 
-from headrace.client.errors import NoSuchGroup, NoSuchTopic, TopicExists
+from headrace.client.errors import ClientError, NoSuchGroup, NoSuchTopic, TopicExists
 from headrace.http.gateway.hub import Hub, HubDep
-from headrace.http.problems import Problem, answers, bad_request
+from headrace.http.problems import Problem, answers, code_of
 from headrace.http.raw_names import RawRoute
 from headrace.protocol.schema.metadata import MetadataResponse, MetadataResponseBroker
 
 Fields = dict[str, Any]
+
+_CODES: Final = {NoSuchTopic: 40403, NoSuchGroup: 40405, TopicExists: 40002}
+"""The error codes that differ from those of our own API."""
+
+
+def v3_code_of(error: Problem | ClientError) -> int:
+    return next((code for kind, code in _CODES.items() if isinstance(error, kind)), code_of(error))
 
 
 class V3Route(RawRoute):
@@ -27,12 +33,8 @@ class V3Route(RawRoute):
         async def handle_in_v3(request: Request) -> Response:
             try:
                 return await handle(request)
-            except NoSuchTopic as error:
-                raise Problem(HTTPStatus.NOT_FOUND, 40403, str(error)) from None
-            except NoSuchGroup as error:
-                raise Problem(HTTPStatus.NOT_FOUND, 40405, str(error)) from None
-            except TopicExists as error:
-                raise bad_request(str(error)) from None
+            except ClientError as error:
+                raise Problem(v3_code_of(error), str(error)) from None
 
         return handle_in_v3
 
@@ -43,7 +45,7 @@ def v3_router(path: str = "") -> APIRouter:
         prefix=f"/v3/clusters/{{cluster_id}}{path}",
         tags=["REST proxy v3"],
         route_class=V3Route,
-        responses=answers(HTTPStatus.BAD_REQUEST, HTTPStatus.NOT_FOUND, HTTPStatus.SERVICE_UNAVAILABLE),
+        responses=answers(400, 404, 503),
     )
 
 
@@ -122,7 +124,7 @@ async def links_of(
     """Return the links of the cluster; raise a Problem (404) if the path names another cluster."""
     ours = await read_cluster_id(hub)
     if cluster_id != ours:
-        raise Problem(HTTPStatus.NOT_FOUND, 404, f"there is no cluster {cluster_id} here, only {ours}")
+        raise Problem(404, f"there is no cluster {cluster_id} here, only {ours}")
     return Links(str(request.base_url), ours)
 
 
@@ -141,5 +143,5 @@ def get_broker(metadata: MetadataResponse, broker_id: int) -> MetadataResponseBr
     by_id = {each.node_id: each for each in metadata.brokers}
     if broker_id not in by_id:
         ids = ", ".join(map(str, sorted(by_id)))
-        raise Problem(HTTPStatus.NOT_FOUND, 40404, f"there is no broker {broker_id}, only {ids}")
+        raise Problem(40404, f"there is no broker {broker_id}, only {ids}")
     return by_id[broker_id]

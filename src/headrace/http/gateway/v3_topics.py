@@ -2,7 +2,6 @@
 
 from collections.abc import Collection as AnyCollection
 from collections.abc import Sequence
-from http import HTTPStatus
 from typing import Annotated
 
 from fastapi import Response
@@ -90,7 +89,7 @@ def reassignment(
     for each in _reassignments(reach):
         if each.topic_partition == (topic_name, partition_id):
             return _reassignment(links, each)
-    raise Problem(HTTPStatus.NOT_FOUND, 404, f"{topic_name}-{partition_id} is not being reassigned")
+    raise Problem(404, f"{topic_name}-{partition_id} is not being reassigned")
 
 
 def _reassignments(reach: Reach) -> Sequence[Reassignment]:
@@ -141,8 +140,8 @@ def topics(links: LinksDep, reach: ReachDep) -> Collection:
 
 @router.post(
     "",
-    status_code=HTTPStatus.CREATED,
-    responses={HTTPStatus.OK: {"model": Resource, "description": "The topic could be created"}},
+    status_code=201,
+    responses={200: {"model": Resource, "description": "The topic could be created"}},
     summary="Create a topic",
 )
 def create_topic(body: TopicV3, links: LinksDep, reach: ReachDep, response: Response) -> Resource:
@@ -157,7 +156,7 @@ def create_topic(body: TopicV3, links: LinksDep, reach: ReachDep, response: Resp
                 configs=configs,
             )
         return _described(links, made)
-    response.status_code = HTTPStatus.OK
+    response.status_code = 200
     checked = reach.topics.check(
         body.topic_name,
         partitions=body.partitions_count,
@@ -186,11 +185,11 @@ def add_partitions(topic_name: TopicName, body: PartitionsV3, links: LinksDep, r
     return _described(links, reach.topics.topic(topic_name))
 
 
-@router.delete("/{topic_name}", status_code=HTTPStatus.NO_CONTENT, summary="Delete a topic")
+@router.delete("/{topic_name}", status_code=204, summary="Delete a topic")
 def delete_topic(topic_name: TopicName, _links: LinksDep, reach: ReachDep) -> Response:
     """Delete the topic and all its records."""
     reach.admin.delete_topic(topic_name)
-    return Response(status_code=HTTPStatus.NO_CONTENT)
+    return Response(status_code=204)
 
 
 def _described(links: Links, found: Topic) -> Resource:
@@ -253,8 +252,7 @@ def one_replica(
     found = get_partition(reach, topic_name, partition_id)
     if broker_id not in found.replicas:
         ids = ", ".join(map(str, found.replicas))
-        why = f"{topic_name}-{partition_id} has no replica on broker {broker_id}, only on {ids}"
-        raise Problem(HTTPStatus.NOT_FOUND, 404, why)
+        raise Problem(404, f"{topic_name}-{partition_id} has no replica on broker {broker_id}, only on {ids}")
     return _replica_of(links, topic_name, found, broker_id)
 
 

@@ -1,7 +1,6 @@
 """/metrics, /healthz and /readyz, and the rates that the console draws."""
 
 from collections.abc import Iterator
-from http import HTTPStatus
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Request
@@ -16,7 +15,7 @@ from headrace.http.metrics.rates import EVERY_S, Rates
 from headrace.http.problems import Problem, answers
 from headrace.http.reach import ReachDep
 
-router = APIRouter(tags=["health"], responses=answers(HTTPStatus.SERVICE_UNAVAILABLE))
+router = APIRouter(tags=["health"], responses=answers(503))
 
 
 @router.get("/healthz", summary="Is the gateway running?")
@@ -36,7 +35,7 @@ def readyz(reach: ReachDep) -> dict[str, str]:
     "/metrics",
     summary="Metrics for Prometheus",
     response_class=PlainTextResponse,
-    responses=answers(HTTPStatus.NOT_FOUND),
+    responses=answers(404),
 )
 def metrics(
     request: Request,
@@ -57,7 +56,7 @@ def _families(counters: Counters, broker: int | None) -> Iterator[Metric]:
     metadata = counters.metadata()
     counted = counters.count(metadata, only=broker)
     if broker is not None and broker not in counted:
-        raise Problem(HTTPStatus.NOT_FOUND, 40404, f"broker {broker} does not exist or does not answer")
+        raise Problem(40404, f"broker {broker} does not exist or does not answer")
     yield from brokers_families(counted)
     yield derived.of_requests(counted)
     if described is None:

@@ -1,6 +1,5 @@
 """/contexts, and the registry's cluster and version."""
 
-from http import HTTPStatus
 from typing import Annotated, Any
 
 from fastapi import Path, Query, Response
@@ -28,7 +27,7 @@ def list_contexts(
     return page([each for each in found if each.startswith(context_prefix)], offset, limit)
 
 
-@router.delete("/contexts/{context}", status_code=HTTPStatus.NO_CONTENT)
+@router.delete("/contexts/{context}", status_code=204)
 def remove_context(
     registry: RegistryDep,
     context: Annotated[str, Path(description="A context without subjects", examples=[".billing"])],
@@ -36,7 +35,7 @@ def remove_context(
     """Delete a context."""
     name = names.context_of(context) if context.startswith(":") else context
     registry.change(lambda state, _: delete_context(state, name))
-    return Response(status_code=HTTPStatus.NO_CONTENT)
+    return Response(status_code=204)
 
 
 @router.get("/v1/metadata/id")

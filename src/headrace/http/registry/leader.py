@@ -3,7 +3,6 @@
 import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
-from http import HTTPStatus
 from typing import Final, NamedTuple
 
 from headrace.client.errors import Retriable, error_name, raise_for
@@ -120,7 +119,7 @@ def append(brokers: Brokers, leader: Leader, topic: str, batch: bytes) -> Append
     if answer.error_code in _UNCERTAIN:
         return AppendResult(uncertain=True, why=why)
     if answer.error_code in _TOO_LARGE:
-        raise Problem(HTTPStatus.UNPROCESSABLE_ENTITY, 42209, f"the schema is too large for the topic: {why}")
+        raise Problem(42209, f"the schema is too large for the topic: {why}")
     _check(answer.error_code, topic, why)
     raise AssertionError(answer)
 
@@ -128,7 +127,7 @@ def append(brokers: Brokers, leader: Leader, topic: str, batch: bytes) -> Append
 def _check(code: int, topic: str, why: str | None = None) -> None:
     """Raise Retriable, or a Problem if a retry cannot resolve the error."""
     if code != ErrorCode.NONE and not ErrorCode(code).retriable:
-        raise Problem(HTTPStatus.INTERNAL_SERVER_ERROR, 50001, f"{topic}: {why or error_name(code)}")
+        raise Problem(50001, f"{topic}: {why or error_name(code)}")
     raise_for(code, why, topic)
 
 

@@ -9,7 +9,6 @@ A client may have a context as part of the registry's URL:
 
 import re
 from collections.abc import Callable, Coroutine
-from http import HTTPStatus
 from typing import Any, Final, NamedTuple
 from urllib.parse import parse_qsl, unquote, urlencode
 
@@ -21,7 +20,7 @@ from starlette.routing import Match
 from starlette.types import Scope
 
 from headrace.client.errors import ClientError
-from headrace.http.problems import Problem, answers, code_of, retry_after
+from headrace.http.problems import Problem, answers, code_of, retry_after, status_of
 from headrace.http.raw_names import RawRoute, raw_path
 from headrace.http.registry.threads import run_in_registry_thread
 from headrace.registry import names
@@ -77,15 +76,12 @@ class RegistryRoute(RawRoute):
         async def handler(request: Request) -> Response:
             try:
                 answer = await handle(_with_json_body(request))
-            except (Refusal, Problem) as error:
-                answer = _refused(error.status, error.code, str(error))
-            except ClientError as error:
-                answer = _refused(*code_of(error), str(error))
+            except (Refusal, Problem, ClientError) as error:
+                answer = _refused(code_of(error), str(error))
             except RequestValidationError as error:
                 answer = _invalid(error)
             except HTTPException as error:  # FastAPI's 400 is for a body that is not JSON
-                status = 422 if error.status_code == HTTPStatus.BAD_REQUEST else error.status_code
-                answer = _refused(status, status, str(error.detail))
+                answer = _refused(422 if error.status_code == 400 else error.status_code, str(error.detail))
             accepted = request.headers.get("accept", "")
             if _JSON in accepted and "schemaregistry" not in accepted and isinstance(answer, RegistryJSON):
                 answer.headers["content-type"] = _JSON
@@ -100,9 +96,7 @@ def registry_router(tag: str) -> APIRouter:
         tags=[tag],
         route_class=RegistryRoute,
         default_response_class=RegistryJSON,
-        responses=answers(
-            HTTPStatus.NOT_FOUND, HTTPStatus.UNPROCESSABLE_ENTITY, HTTPStatus.SERVICE_UNAVAILABLE
-        ),
+        responses=answers(404, 422, 503),
     )
 
 
@@ -112,16 +106,17 @@ def _with_json_body(request: Request) -> Request:
     return Request({**request.scope, "headers": headers}, request.receive)
 
 
-def _refused(status: int, code: int, message: str) -> RegistryJSON:
+def _refused(code: int, message: str) -> RegistryJSON:
+    status = status_of(code)
     content = {"error_code": code, "message": message.encode(errors="replace").decode()}
-    return RegistryJSON(content, HTTPStatus(status), headers=retry_after(status))
+    return RegistryJSON(content, status, headers=retry_after(status))
 
 
 def _invalid(error: RequestValidationError) -> RegistryJSON:
     if any(each["loc"][0] == "path" for each in error.errors()):  # such as an id that is not a number
-        return _refused(HTTPStatus.NOT_FOUND, 404, "HTTP 404 Not Found")
+        return _refused(404, "HTTP 404 Not Found")
     message = "; ".join(f"{'.'.join(map(str, each['loc']))}: {each['msg']}" for each in error.errors()[:5])
-    return _refused(HTTPStatus.UNPROCESSABLE_ENTITY, 422, message)
+    return _refused(422, message)
 
 
 # -- contexts in paths -----------------------------------------------------------------------------

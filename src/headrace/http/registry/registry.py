@@ -11,7 +11,6 @@ answers. A permanent deletion by another gateway may take that long to be notice
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from http import HTTPStatus
 from threading import Lock
 from typing import Annotated, Final, TypeVar
 
@@ -230,8 +229,7 @@ class Registry:
 
 
 def _busy() -> Problem:
-    why = f"other gateways wrote to the registry during {ATTEMPTS} attempts: try again"
-    return Problem(HTTPStatus.SERVICE_UNAVAILABLE, 50301, why)
+    return Problem(50301, f"other gateways wrote to the registry during {ATTEMPTS} attempts: try again")
 
 
 async def registry_of(request: Request) -> Registry:

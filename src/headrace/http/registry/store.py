@@ -12,7 +12,6 @@ the offset; the record at that offset then shows whose it is.
 import logging
 import time
 from collections.abc import Callable, Sequence
-from http import HTTPStatus
 from typing import Final, NamedTuple, TypeVar
 
 from headrace.client.errors import Retriable, Unreachable
@@ -159,7 +158,7 @@ class Store:
                 raise ConcurrentWrite
             if time.monotonic() > deadline_s:
                 why = _not_written(result, uncertain=uncertain)
-                raise Problem(HTTPStatus.INTERNAL_SERVER_ERROR, 50002, why)
+                raise Problem(50002, why)
 
     def _ensure_topic(self) -> None:
         if self._find_leader() is None:
@@ -198,7 +197,7 @@ class Store:
                     raise
                 if time.monotonic() > deadline_s:
                     why = _not_written(result, uncertain=True)
-                    raise Problem(HTTPStatus.SERVICE_UNAVAILABLE, 50301, why) from error
+                    raise Problem(50301, why) from error
             time.sleep(MAX_BACKOFF_S)
 
     def _is_written(

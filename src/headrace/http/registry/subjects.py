@@ -1,6 +1,5 @@
 """/subjects: names and versions; schemas are registered, looked up and deleted."""
 
-from http import HTTPStatus
 from typing import Annotated
 
 from fastapi import Query
@@ -99,7 +98,7 @@ def list_versions(
     return page(registry.read(numbers), offset, limit)
 
 
-@router.post("/subjects/{subject}/versions", responses=answers(HTTPStatus.CONFLICT))
+@router.post("/subjects/{subject}/versions", responses=answers(409))
 def register_schema(
     registry: RegistryDep, subject: Subject, body: SchemaBody, *, normalize: Normalize = False
 ) -> Registered:

@@ -1,7 +1,6 @@
 """The schemas topic: its leader, its settings, and its creation by the first write."""
 
 import logging
-from http import HTTPStatus
 from typing import Final
 
 from headrace.client.errors import ClientError, NoSuchTopic, Retriable, TopicExists
@@ -57,7 +56,7 @@ class SchemasTopic:
         if self._fault is not None and self._leader is not None:
             self._check_settings(self._leader)  # an operator may have fixed it
         if self._fault is not None:
-            raise Problem(HTTPStatus.INTERNAL_SERVER_ERROR, 50001, self._fault)
+            raise Problem(50001, self._fault)
 
     def create(self) -> None:
         """Create the topic, unless another gateway just has."""

@@ -40,7 +40,7 @@ def test_the_answers_type(accept: str | None, answer: str) -> None:
 def test_there_may_be_none_that_would_do(accept: str) -> None:
     with pytest.raises(Problem) as refused:
         answer_type(accept)
-    assert (refused.value.status, refused.value.code) == (406, 406)
+    assert refused.value.code == 406
 
 
 def test_records_are_in_the_format_they_are_held_in() -> None:
@@ -50,4 +50,4 @@ def test_records_are_in_the_format_they_are_held_in() -> None:
     for accept, code in ((of_format("json"), 40601), ("text/html", 406)):
         with pytest.raises(Problem) as refused:
             records_type(accept, "avro")
-        assert (refused.value.status, refused.value.code) == (406, code)
+        assert refused.value.code == code

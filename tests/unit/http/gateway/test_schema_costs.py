@@ -123,7 +123,7 @@ def test_defaults_count_as_what_they_are_written_as(processes: CodecProcesses) -
     assert len(made.encode([{}])[0]) == 900_003
     with pytest.raises(Problem, match=f"more than {MOST:,} bytes|more than .* bytes") as refused:
         made.encode([{}] * 2000)
-    assert refused.value.status == 413
+    assert refused.value.code == 413
 
 
 def test_a_value_that_does_not_fit_is_told_by_its_place(processes: CodecProcesses) -> None:

@@ -1,6 +1,5 @@
 """One consumer group: its members, its offsets, and its lag over time."""
 
-from http import HTTPStatus
 from typing import Annotated
 
 from fastapi import APIRouter, Path, Request
@@ -63,7 +62,7 @@ class LagHistory(BaseModel):
     "/api/v1/groups/{name}/lag-history",
     tags=["groups"],
     summary="Get a group's lag over time",
-    responses=answers(HTTPStatus.BAD_REQUEST, HTTPStatus.NOT_FOUND, HTTPStatus.SERVICE_UNAVAILABLE),
+    responses=answers(400, 404, 503),
 )
 def lag_history(name: GroupName, request: Request) -> LagHistory:
     """Return the lag by topic since the first such request; each request keeps it sampled for ten minutes."""

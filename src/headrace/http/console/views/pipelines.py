@@ -2,7 +2,6 @@
 
 import time
 from collections.abc import Iterable, Mapping
-from http import HTTPStatus
 from typing import Annotated, Final
 
 from fastapi import APIRouter, Path, Request
@@ -78,7 +77,7 @@ def pipeline(request: Request, name: PipelineName) -> Response:
     return page(request, "pipeline.html", title=name, pipeline=found, drawn=DRAWN)
 
 
-_REFUSALS = answers(HTTPStatus.SERVICE_UNAVAILABLE)
+_REFUSALS = answers(503)
 
 
 @router.get("/api/v1/pipelines", tags=["pipelines"], summary="List pipelines", responses=_REFUSALS)
@@ -91,7 +90,7 @@ def every_pipeline(request: Request) -> list[Pipeline]:
     "/api/v1/pipelines/{name:path}/history",
     tags=["pipelines"],
     summary="Get the last batches of a pipeline",
-    responses=answers(HTTPStatus.NOT_FOUND, HTTPStatus.SERVICE_UNAVAILABLE),
+    responses=answers(404, 503),
 )
 def history(name: PipelineName, request: Request) -> History:
     """Return rows per second in and out, and lag, of each query, batch by batch."""
@@ -117,7 +116,7 @@ def _get(name: str, known: Iterable[Pipeline]) -> Pipeline:
     for each in known:
         if each.name == name:
             return each
-    raise Problem(HTTPStatus.NOT_FOUND, 40404, f"there is no pipeline {name}")
+    raise Problem(40404, f"there is no pipeline {name}")
 
 
 def _pipelines(progress: Iterable[Progress]) -> list[Pipeline]:

@@ -1,7 +1,6 @@
 """Subjects of the schema registry: the list, and one subject with its versions."""
 
 from dataclasses import asdict, dataclass
-from http import HTTPStatus
 from typing import Annotated, Final
 
 from fastapi import APIRouter, Path, Query, Request
@@ -106,7 +105,7 @@ def subject(
     if against is not None:
         other = next((each for each in known.versions if each.version == against), None)
         if other is None:
-            raise Problem(HTTPStatus.NOT_FOUND, 40402, f"{name} has no version {against}")
+            raise Problem(40402, f"{name} has no version {against}")
     text = readable(known.shown.schema.text)
     return page(
         request,
