@@ -8,7 +8,6 @@ from headrace.http.gateway.bodies import BrokerId
 from headrace.http.gateway.hub import HubDep
 from headrace.http.gateway.v3_resources import (
     Collection,
-    Fields,
     Links,
     LinksDep,
     Resource,
@@ -37,17 +36,8 @@ async def clusters(request: Request, hub: HubDep, reach: ReachDep) -> Collection
 def cluster(links: LinksDep, reach: ReachDep) -> Resource:
     """Return the addresses of the cluster's brokers, topics, groups and settings."""
     controller = reach.metadata().controller_id
-    fields: Fields = {"controller": links.related("brokers", controller)} if controller >= 0 else {}
-    relations = {
-        "brokers": ["brokers"],
-        "broker_configs": ["broker-configs"],
-        "consumer_groups": ["consumer-groups"],
-        "topics": ["topics"],
-        "partition_reassignments": ["topics", "-", "partitions", "-", "reassignment"],
-    }
-    return links.resource(
-        "Cluster", [], "", fields | {name: links.related(*path) for name, path in relations.items()}
-    )
+    fields = {"controller": links.related("brokers", controller)} if controller >= 0 else {}
+    return links.resource("Cluster", [], **fields)
 
 
 @router.get("/brokers", summary="List brokers")
@@ -69,28 +59,16 @@ def partition_replicas(broker_id: BrokerId, links: LinksDep, reach: ReachDep) ->
     metadata = reach.metadata()
     get_broker(metadata, broker_id)
     held = [each for each in read_partitions(metadata) if broker_id in each.replicas]
-    return links.collection(
-        "Replica",
-        ["brokers", broker_id, "partition-replicas"],
-        (
-            replica(links, each.topic_partition, broker_id, leader=each.leader, in_sync=each.in_sync)
-            for each in held
-        ),
-    )
+    found = (replica(links, each.topic_partition, broker_id, each.leader, each.in_sync) for each in held)
+    return links.collection("Replica", ["brokers", broker_id, "partition-replicas"], found)
 
 
 def _broker(links: Links, found: MetadataResponseBroker) -> Resource:
-    at = ["brokers", found.node_id]
     return links.resource(
         "Broker",
-        at,
-        f"broker={found.node_id}",
-        {
-            "broker_id": found.node_id,
-            "host": found.host,
-            "port": found.port,
-            "rack": found.rack,
-            "configs": links.related(*at, "configs"),
-            "partition_replicas": links.related(*at, "partition-replicas"),
-        },
+        ["brokers", found.node_id],
+        broker_id=found.node_id,
+        host=found.host,
+        port=found.port,
+        rack=found.rack,
     )

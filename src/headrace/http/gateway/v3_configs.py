@@ -60,7 +60,6 @@ class Owner(NamedTuple):
     links: Links
     kind: str
     path: tuple[object, ...]
-    name: str  # what comes before the name of a setting in its resource name
     fields: Fields
     get: Callable[[], Sequence[Config]]
     alter: Callable[..., None]
@@ -71,7 +70,6 @@ def of_topic(topic_name: TopicName, links: LinksDep, reach: ReachDep) -> Owner:
         links,
         "TopicConfig",
         ("topics", topic_name, "configs"),
-        f"topic={topic_name}/",
         {"topic_name": topic_name},
         lambda: reach.topics.configs(topic_name),
         lambda **changes: reach.admin.alter_topic_configs(topic_name, **changes),
@@ -84,7 +82,6 @@ def of_broker(broker_id: BrokerId, links: LinksDep, reach: ReachDep) -> Owner:
         links,
         "BrokerConfig",
         ("brokers", broker_id, "configs"),
-        f"broker={broker_id}/",
         {"broker_id": broker_id},
         lambda: reach.topics.broker_configs(broker_id),
         lambda **changes: reach.admin.alter_broker_configs(broker_id, **changes),
@@ -96,7 +93,6 @@ def of_cluster(links: LinksDep, reach: ReachDep) -> Owner:
         links,
         "ClusterConfig",
         ("broker-configs",),
-        "broker-",
         {"config_type": "BROKER"},
         reach.topics.cluster_configs,
         reach.topics.alter_cluster_configs,
@@ -171,15 +167,12 @@ def _config(owner: Owner, found: Config) -> Resource:
     return owner.links.resource(
         owner.kind,
         [*owner.path, found.name],
-        f"{owner.name}config={found.name}",
-        {
-            **owner.fields,
-            "name": found.name,
-            "value": found.value,
-            "is_default": found.is_default,
-            "is_read_only": found.read_only,
-            "is_sensitive": False,
-            "source": source,
-            "synonyms": [{"name": found.name, "value": found.value, "source": source}],
-        },
+        **owner.fields,
+        name=found.name,
+        value=found.value,
+        is_default=found.is_default,
+        is_read_only=found.read_only,
+        is_sensitive=False,
+        source=source,
+        synonyms=[{"name": found.name, "value": found.value, "source": source}],
     )

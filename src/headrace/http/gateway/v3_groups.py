@@ -117,26 +117,23 @@ def lag_summary(links: LinksDep, found: Described) -> Resource:
         raise Problem(404, f"group {found.name} has committed no offset")
     worst = max(known, key=lambda each: each.lag or 0)
     member = _owner(found, worst)
+    at = ["consumer-groups", found.name]
     related: Fields = {}
     if member is not None:
-        at = links.related("consumer-groups", found.name, "consumers", member.member_id)
-        related = {"max_lag_consumer": at}
+        related = {"max_lag_consumer": links.related(*at, "consumers", member.member_id)}
     return links.resource(
         "ConsumerGroupLagSummary",
-        ["consumer-groups", found.name, "lag-summary"],
-        f"consumer-group={found.name}/lag-summary",
-        {
-            "consumer_group_id": found.name,
-            "max_lag_consumer_id": member.member_id if member else "",
-            "max_lag_instance_id": member.instance_id if member else None,
-            "max_lag_client_id": member.client_id if member else "",
-            "max_lag_topic_name": worst.topic,
-            "max_lag_partition_id": worst.partition,
-            "max_lag": worst.lag,
-            "total_lag": found.total_lag,
-            **related,
-            "max_lag_partition": links.related("topics", worst.topic, "partitions", worst.partition),
-        },
+        [*at, "lag-summary"],
+        consumer_group_id=found.name,
+        max_lag_consumer_id=member.member_id if member else "",
+        max_lag_instance_id=member.instance_id if member else None,
+        max_lag_client_id=member.client_id if member else "",
+        max_lag_topic_name=worst.topic,
+        max_lag_partition_id=worst.partition,
+        max_lag=worst.lag,
+        total_lag=found.total_lag,
+        **related,
+        max_lag_partition=links.related("topics", worst.topic, "partitions", worst.partition),
     )
 
 
@@ -151,55 +148,41 @@ def _owner(group: Group, progress: Progress) -> Member | None:
 
 
 def _group(links: Links, found: Group) -> Resource:
-    at = ["consumer-groups", found.name]
     return links.resource(
         "ConsumerGroup",
-        at,
-        f"consumer-group={found.name}",
-        {
-            "consumer_group_id": found.name,
-            "is_simple": not found.members and found.assignor is None,
-            "partition_assignor": found.assignor or "",
-            "state": re.sub(r"(?<=[a-z])(?=[A-Z])", "_", found.state).upper(),
-            "type": found.type.upper(),
-            "is_mixed_consumer_group": False,
-            "coordinator": links.related("brokers", found.coordinator.id),
-            "consumers": links.related(*at, "consumers"),
-            "lag_summary": links.related(*at, "lag-summary"),
-        },
+        ["consumer-groups", found.name],
+        consumer_group_id=found.name,
+        is_simple=not found.members and found.assignor is None,
+        partition_assignor=found.assignor or "",
+        state=re.sub(r"(?<=[a-z])(?=[A-Z])", "_", found.state).upper(),
+        type=found.type.upper(),
+        is_mixed_consumer_group=False,
+        coordinator=links.related("brokers", found.coordinator.id),
     )
 
 
 def _consumer(links: Links, group_name: str, found: Member) -> Resource:
-    at = ["consumer-groups", group_name, "consumers", found.member_id]
     return links.resource(
         "Consumer",
-        at,
-        f"consumer-group={group_name}/consumer={found.member_id}",
-        {
-            "consumer_group_id": group_name,
-            "consumer_id": found.member_id,
-            "instance_id": found.instance_id,
-            "client_id": found.client_id,
-            "assignments": links.related(*at, "assignments"),
-        },
+        ["consumer-groups", group_name, "consumers", found.member_id],
+        consumer_group_id=group_name,
+        consumer_id=found.member_id,
+        instance_id=found.instance_id,
+        client_id=found.client_id,
     )
 
 
 def _assignment(links: Links, group_name: str, member_id: str, topic: str, index: int) -> Resource:
-    at = ["consumer-groups", group_name]
+    at, partition = ["consumer-groups", group_name], [topic, "partitions", index]
     return links.resource(
         "ConsumerAssignment",
-        [*at, "consumers", member_id, "assignments", topic, "partitions", index],
-        f"consumer-group={group_name}/consumer={member_id}/assignment={topic}/partition={index}",
-        {
-            "consumer_group_id": group_name,
-            "consumer_id": member_id,
-            "topic_name": topic,
-            "partition_id": index,
-            "partition": links.related("topics", topic, "partitions", index),
-            "lag": links.related(*at, "lags", topic, "partitions", index),
-        },
+        [*at, "consumers", member_id, "assignments", *partition],
+        consumer_group_id=group_name,
+        consumer_id=member_id,
+        topic_name=topic,
+        partition_id=index,
+        partition=links.related("topics", *partition),
+        lag=links.related(*at, "lags", *partition),
     )
 
 
@@ -208,16 +191,13 @@ def _lag(links: Links, found: Group, progress: Progress) -> Resource:
     return links.resource(
         "ConsumerLag",
         ["consumer-groups", found.name, "lags", progress.topic, "partitions", progress.partition],
-        f"consumer-group={found.name}/lag={progress.topic}/partition={progress.partition}",
-        {
-            "consumer_group_id": found.name,
-            "topic_name": progress.topic,
-            "partition_id": progress.partition,
-            "current_offset": progress.committed,
-            "log_end_offset": progress.log_end,
-            "lag": progress.lag,
-            "consumer_id": member.member_id if member else "",
-            "instance_id": member.instance_id if member else None,
-            "client_id": member.client_id if member else "",
-        },
+        consumer_group_id=found.name,
+        topic_name=progress.topic,
+        partition_id=progress.partition,
+        current_offset=progress.committed,
+        log_end_offset=progress.log_end,
+        lag=progress.lag,
+        consumer_id=member.member_id if member else "",
+        instance_id=member.instance_id if member else None,
+        client_id=member.client_id if member else "",
     )

@@ -1,6 +1,7 @@
 """Resources of the REST proxy, v3: each has a kind, its own address and the addresses of related ones."""
 
-from collections.abc import Callable, Coroutine, Iterable
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
+from itertools import zip_longest
 from typing import Annotated, Any, Final
 from urllib.parse import quote
 
@@ -22,6 +23,27 @@ _CODES: Final = {NoSuchTopic: 40403, NoSuchGroup: 40405, TopicExists: 40002}
 
 def v3_code_of(error: Problem | ClientError) -> int:
     return next((code for kind, code in _CODES.items() if isinstance(error, kind)), code_of(error))
+
+
+_WITHIN: Final[Mapping[str, Mapping[str, str]]] = {
+    "Cluster": {
+        "brokers": "brokers",
+        "broker_configs": "broker-configs",
+        "consumer_groups": "consumer-groups",
+        "topics": "topics",
+        "partition_reassignments": "topics/-/partitions/-/reassignment",
+    },
+    "Broker": {"configs": "configs", "partition_replicas": "partition-replicas"},
+    "Topic": {
+        "partitions": "partitions",
+        "configs": "configs",
+        "partition_reassignments": "partitions/-/reassignment",
+    },
+    "Partition": {"replicas": "replicas", "reassignment": "reassignment"},
+    "ConsumerGroup": {"consumers": "consumers", "lag_summary": "lag-summary"},
+    "Consumer": {"assignments": "assignments"},
+}
+"""Where the resources within a resource are, by its kind and the field that has their address."""
 
 
 class V3Route(RawRoute):
@@ -95,12 +117,20 @@ class Links:
     def related(self, *path: object) -> dict[str, str]:
         return {"related": self.to(*path)}
 
-    def resource(self, kind: str, path: Iterable[object], name: str, fields: Fields) -> Resource:
-        """Return a resource; `name` is the end of its resource name, such as topic=orders/partition=0."""
-        full = f"crn:///kafka={self.cluster_id}" + (f"/{name}" if name else "")
-        metadata = {"self": self.to(*path), "resource_name": full}
+    def resource(self, kind: str, path: Sequence[object], **fields: Any) -> Resource:
+        """Return a resource with the addresses of what is within it.
+
+        Its name is made of its path: topics/orders/partitions/0 is named topic=orders/partition=0.
+        """
+        name = f"crn:///kafka={self.cluster_id}"
+        for what, which in zip_longest(path[::2], path[1::2]):
+            name += f"/{what}" if which is None else f"/{str(what).removesuffix('s')}={which}"
+        inner = {
+            name: self.related(*path, *where.split("/")) for name, where in _WITHIN.get(kind, {}).items()
+        }
+        metadata = {"self": self.to(*path), "resource_name": name}
         return Resource.model_validate(
-            {"kind": f"Kafka{kind}", "metadata": metadata, "cluster_id": self.cluster_id, **fields}
+            {"kind": f"Kafka{kind}", "metadata": metadata, "cluster_id": self.cluster_id, **fields, **inner}
         )
 
     def collection(self, kind: str, path: Iterable[object], data: Iterable[Resource]) -> Collection:

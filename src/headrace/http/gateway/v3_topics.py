@@ -102,14 +102,11 @@ def _reassignment(links: Links, found: Reassignment) -> Resource:
     return links.resource(
         "Reassignment",
         [*at, "reassignment"],
-        f"topic={found.topic}/partition={found.partition}/reassignment",
-        {
-            "topic_name": found.topic,
-            "partition_id": found.partition,
-            "adding_replicas": found.adding,
-            "removing_replicas": found.removing,
-            "replicas": links.related(*at, "replicas"),
-        },
+        topic_name=found.topic,
+        partition_id=found.partition,
+        adding_replicas=found.adding,
+        removing_replicas=found.removing,
+        replicas=links.related(*at, "replicas"),
     )
 
 
@@ -122,20 +119,17 @@ def topics(links: LinksDep, reach: ReachDep) -> Collection:
     found = sorted(
         (each for each in reach.metadata().topics if each.name is not None), key=lambda each: each.name or ""
     )
-    return links.collection(
-        "Topic",
-        ["topics"],
-        (
-            _topic(
-                links,
-                each.name or "",
-                internal=each.is_internal,
-                partitions=len(each.partitions),
-                replicas=max((len(part.replica_nodes) for part in each.partitions), default=0),
-            )
-            for each in found
-        ),
+    resources = (
+        _topic(
+            links,
+            each.name or "",
+            internal=each.is_internal,
+            partitions=len(each.partitions),
+            replicas=max((len(part.replica_nodes) for part in each.partitions), default=0),
+        )
+        for each in found
     )
+    return links.collection("Topic", ["topics"], resources)
 
 
 @router.post(
@@ -198,20 +192,13 @@ def _described(links: Links, found: Topic) -> Resource:
 
 
 def _topic(links: Links, name: str, *, internal: bool, partitions: int, replicas: int) -> Resource:
-    at = ["topics", name]
     return links.resource(
         "Topic",
-        at,
-        f"topic={name}",
-        {
-            "topic_name": name,
-            "is_internal": internal,
-            "replication_factor": replicas,
-            "partitions_count": partitions,
-            "partitions": links.related(*at, "partitions"),
-            "configs": links.related(*at, "configs"),
-            "partition_reassignments": links.related(*at, "partitions", "-", "reassignment"),
-        },
+        ["topics", name],
+        topic_name=name,
+        is_internal=internal,
+        replication_factor=replicas,
+        partitions_count=partitions,
     )
 
 
@@ -257,33 +244,24 @@ def one_replica(
 
 
 def replica(
-    links: Links,
-    partition: TopicPartition,
-    broker_id: int,
-    *,
-    leader: int | None,
-    in_sync: AnyCollection[int],
+    links: Links, partition: TopicPartition, broker_id: int, leader: int | None, in_sync: AnyCollection[int]
 ) -> Resource:
     """Return the resource of a partition's replica on a broker."""
     topic_name, index = partition
     return links.resource(
         "Replica",
         ["topics", topic_name, "partitions", index, "replicas", broker_id],
-        f"topic={topic_name}/partition={index}/replica={broker_id}",
-        {
-            "topic_name": topic_name,
-            "partition_id": index,
-            "broker_id": broker_id,
-            "is_leader": broker_id == leader,
-            "is_in_sync": broker_id in in_sync,
-            "broker": links.related("brokers", broker_id),
-        },
+        topic_name=topic_name,
+        partition_id=index,
+        broker_id=broker_id,
+        is_leader=broker_id == leader,
+        is_in_sync=broker_id in in_sync,
+        broker=links.related("brokers", broker_id),
     )
 
 
 def _replica_of(links: Links, topic_name: str, found: Partition, broker_id: int) -> Resource:
-    at = TopicPartition(topic_name, found.index)
-    return replica(links, at, broker_id, leader=found.leader, in_sync=found.in_sync)
+    return replica(links, TopicPartition(topic_name, found.index), broker_id, found.leader, found.in_sync)
 
 
 def _partition(links: Links, topic_name: str, found: Partition) -> Resource:
@@ -294,12 +272,7 @@ def _partition(links: Links, topic_name: str, found: Partition) -> Resource:
     return links.resource(
         "Partition",
         at,
-        f"topic={topic_name}/partition={found.index}",
-        {
-            "topic_name": topic_name,
-            "partition_id": found.index,
-            **leader,
-            "replicas": links.related(*at, "replicas"),
-            "reassignment": links.related(*at, "reassignment"),
-        },
+        topic_name=topic_name,
+        partition_id=found.index,
+        **leader,
     )
