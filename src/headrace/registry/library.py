@@ -1,8 +1,9 @@
 """A cache of parsed schemas."""
 
-from collections import OrderedDict
 from dataclasses import replace
 from typing import Final
+
+from cachetools import LRUCache
 
 from headrace.registry import names
 from headrace.registry.comparison import Comparisons
@@ -19,8 +20,7 @@ class Library:
 
     def __init__(self, state: State, max_cached: int = MAX_CACHED) -> None:
         self._state = state
-        self._max_cached = max_cached
-        self._parsed: OrderedDict[tuple[str, Schema], Parsed] = OrderedDict()
+        self._parsed: LRUCache[tuple[str, Schema], Parsed] = LRUCache(max_cached)
         self._permanent_deletions = state.permanent_deletions
         self.comparisons = Comparisons()
 
@@ -37,15 +37,10 @@ class Library:
         if self._permanent_deletions != self._state.permanent_deletions:
             self._parsed.clear()  # a reference may mean another schema now
             self._permanent_deletions = self._state.permanent_deletions
-        key = names.context_of(subject), schema
-        if key in self._parsed:
-            self._parsed.move_to_end(key)
-        return self._parsed.get(key)
+        return self._parsed.get((names.context_of(subject), schema))
 
     def cache(self, subject: str, schema: Schema, parsed: Parsed) -> None:
         self._parsed[names.context_of(subject), schema] = parsed
-        if len(self._parsed) > self._max_cached:
-            self._parsed.popitem(last=False)
 
     def parsed_version(self, value: SchemaValue) -> Parsed:
         """Return a registered version parsed; Invalid if another registry accepted what we cannot parse."""

@@ -8,6 +8,7 @@ r"""The encoding of the records of `_schemas`, which is that of Confluent's regi
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from typing import Any, Final
 
 from headrace.registry.formats import Level, Reference, Schema, SchemaType
@@ -38,91 +39,76 @@ _LEVELS: Final = {"compatibilityLevel", "compatibility"}
 _UNDERSTOOD: Final = {"subject", "alias", "normalize", "compatibilityGroup"} | _LEVELS
 
 
+_KEY_TYPES: Final[Mapping[type, str]] = {
+    SchemaKey: "SCHEMA",
+    ConfigKey: "CONFIG",
+    ModeKey: "MODE",
+    DeleteSubjectKey: "DELETE_SUBJECT",
+    ClearSubjectKey: "CLEAR_SUBJECT",
+    ContextKey: "CONTEXT",
+    NoopKey: "NOOP",
+}
+
+
 class BadRecord(ValueError):
     """The record is not one of a registry, or is malformed."""
 
 
 def encode_key(key: RecordKey) -> bytes:
-    match key:
-        case SchemaKey(subject, version):
-            return _json({"keytype": "SCHEMA", "subject": subject, "version": version, "magic": 1})
-        case ConfigKey(subject):
-            return _json({"keytype": "CONFIG", **_subject(subject), "magic": 0})
-        case ModeKey(subject):
-            return _json({"keytype": "MODE", **_subject(subject), "magic": 0})
-        case DeleteSubjectKey(subject):
-            return _json({"keytype": "DELETE_SUBJECT", "subject": subject, "magic": 0})
-        case ClearSubjectKey(subject):
-            return _json({"keytype": "CLEAR_SUBJECT", **_subject(subject), "magic": 0})
-        case ContextKey(context):
-            return _json({"keytype": "CONTEXT", "tenant": TENANT, "context": context, "magic": 0})
-        case NoopKey():
-            return _json({"keytype": "NOOP", "magic": 0})
-        case MaxIdKey(context):
-            return _json({"keytype": "NOOP", "magic": 0, "maxIdOf": context})
+    if isinstance(key, MaxIdKey):
+        return _json({"keytype": "NOOP", "magic": 0, "maxIdOf": key.context})
+    tenant = {"tenant": TENANT} if isinstance(key, ContextKey) else {}
+    fields = {name: value for name, value in asdict(key).items() if value is not None}
+    magic = int(isinstance(key, SchemaKey))
+    return _json({"keytype": _KEY_TYPES[type(key)], **tenant, **fields, "magic": magic})
 
 
 def encode_value(record: Record) -> bytes | None:
-    value = record.value
-    match value:
+    subject = getattr(record.key, "subject", None)
+    document: dict[str, Any] = {} if subject is None else {"subject": subject}
+    match record.value:
         case None:
             return None
-        case SchemaValue():
-            return _json(_schema_document(value))
-        case ConfigValue():
-            return _json({**_subject(getattr(record.key, "subject", None)), **config_document(value)})
+        case SchemaValue() as value:
+            document = _schema_document(value)
+        case ConfigValue() as value:
+            document |= config_document(value)
         case ModeValue(mode):
-            return _json({**_subject(getattr(record.key, "subject", None)), "mode": str(mode)})
+            document["mode"] = str(mode)
         case DeleteSubjectValue(version):
-            assert isinstance(record.key, DeleteSubjectKey), record
-            return _json({"subject": record.key.subject, "version": version})
+            document["version"] = version
         case MaxIdValue(highest):
-            return _json({"maxId": highest})
+            document["maxId"] = highest
         case Exists() if isinstance(record.key, ContextKey):
-            return _json({"tenant": TENANT, "context": record.key.context})
-        case Exists():
-            return _json(_subject(getattr(record.key, "subject", None)))
+            document = {"tenant": TENANT, "context": record.key.context}
+    return _json(document)
 
 
 def _schema_document(value: SchemaValue) -> dict[str, Any]:
-    document: dict[str, Any] = {"subject": value.subject, "version": value.version, "id": value.id}
-    document |= described(value.schema)
-    if value.metadata is not None:
-        document["metadata"] = value.metadata
-    if value.rule_set is not None:
-        document["ruleSet"] = value.rule_set
-    return {**document, "schema": value.schema.text, "deleted": value.deleted}
-
-
-def described(schema: Schema) -> dict[str, Any]:
-    """Return the type of a schema, unless it is Avro, and its references, if there are any."""
-    document: dict[str, Any] = {}
-    if schema.type is not SchemaType.AVRO:
-        document["schemaType"] = str(schema.type)
-    if schema.references:
-        document["references"] = [
-            {"name": each.name, "subject": each.subject, "version": each.version}
-            for each in schema.references
-        ]
-    return document
+    schema = value.schema
+    document = {
+        "subject": value.subject,
+        "version": value.version,
+        "id": value.id,
+        "schemaType": None if schema.type is SchemaType.AVRO else str(schema.type),
+        "references": [asdict(each) for each in schema.references] or None,
+        "metadata": value.metadata,
+        "ruleSet": value.rule_set,
+        "schema": schema.text,
+        "deleted": value.deleted,
+    }
+    return {name: each for name, each in document.items() if each is not None}
 
 
 def config_document(value: ConfigValue, *, level: str = "compatibilityLevel") -> dict[str, Any]:
     """Return the settings that are set, by their names in JSON."""
-    document: dict[str, Any] = dict(value.others)
-    if value.alias is not None:
-        document["alias"] = value.alias
-    if value.normalize is not None:
-        document["normalize"] = value.normalize
-    if value.compatibility is not None:
-        document[level] = str(value.compatibility)
-    if value.group is not None:
-        document["compatibilityGroup"] = value.group
-    return document
-
-
-def _subject(subject: str | None) -> dict[str, str]:
-    return {} if subject is None else {"subject": subject}
+    document = {
+        "alias": value.alias,
+        "normalize": value.normalize,
+        level: None if value.compatibility is None else str(value.compatibility),
+        "compatibilityGroup": value.group,
+    }
+    return {**value.others, **{name: each for name, each in document.items() if each is not None}}
 
 
 def _json(document: Mapping[str, Any]) -> bytes:

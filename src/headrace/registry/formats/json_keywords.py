@@ -34,21 +34,11 @@ _INTRODUCED = {
 }
 _SINCE = {keyword: draft for draft, keywords in _INTRODUCED.items() for keyword in keywords.split()}
 _UNTIL = {"id": Draft.D4, "$recursiveRef": Draft.D2019, "additionalItems": Draft.D2019}
-_SCHEMAS = frozenset(
-    [
-        "additionalItems",
-        "additionalProperties",
-        "contains",
-        "else",
-        "if",
-        "items",
-        "not",
-        "propertyNames",
-        "then",
-        "unevaluatedItems",
-        "unevaluatedProperties",
-    ]
+_WITH_SCHEMA = (
+    "additionalItems additionalProperties contains else if items not propertyNames then "
+    "unevaluatedItems unevaluatedProperties"
 )
+_SCHEMAS = frozenset(_WITH_SCHEMA.split())
 _LISTS = frozenset(["allOf", "anyOf", "items", "oneOf", "prefixItems"])
 _MAPS = frozenset(
     ["$defs", "definitions", "dependencies", "dependentSchemas", "patternProperties", "properties"]

@@ -5,50 +5,12 @@ from collections.abc import Iterable, Iterator
 from google.protobuf.descriptor_pb2 import DescriptorProto, EnumDescriptorProto, FileDescriptorProto  # type: ignore[import-untyped]
 
 # A type of such a name is taken for the keyword at the beginning of a statement.
-_WORDS = frozenset(
-    [
-        "bool",
-        "bytes",
-        "double",
-        "edition",
-        "enum",
-        "export",
-        "extend",
-        "extensions",
-        "fixed32",
-        "fixed64",
-        "float",
-        "group",
-        "import",
-        "int32",
-        "int64",
-        "local",
-        "map",
-        "message",
-        "oneof",
-        "option",
-        "optional",
-        "package",
-        "public",
-        "repeated",
-        "required",
-        "reserved",
-        "returns",
-        "rpc",
-        "service",
-        "sfixed32",
-        "sfixed64",
-        "sint32",
-        "sint64",
-        "stream",
-        "string",
-        "syntax",
-        "to",
-        "uint32",
-        "uint64",
-        "weak",
-    ]
+_KEYWORDS = (
+    "bool bytes double edition enum export extend extensions fixed32 fixed64 float group import int32 "
+    "int64 local map message oneof option optional package public repeated required reserved returns "
+    "rpc service sfixed32 sfixed64 sint32 sint64 stream string syntax to uint32 uint64 weak"
 )
+_WORDS = frozenset(_KEYWORDS.split())
 
 
 class Names:
