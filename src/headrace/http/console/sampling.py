@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from threading import Event, Lock
 from typing import Final
 
+from cachetools import TTLCache
+
 from headrace.background import BackgroundThread
 from headrace.client.errors import ClientError, NoSuchGroup
 from headrace.client.groups.group import Group
@@ -40,12 +42,6 @@ class TooManyWatched(ClientError):
         )
 
 
-class _Watched:
-    def __init__(self, now_s: float) -> None:
-        self.requested_s = now_s
-        self.samples: deque[Sample] = deque(maxlen=KEPT)
-
-
 class LagSampler:
     """One thread for all groups, which ends when none is watched."""
 
@@ -53,33 +49,33 @@ class LagSampler:
         self._ask = ask
         self._now_s = now_s
         self._lock = Lock()
-        self._watched: dict[str, _Watched] = {}
+        self._watched: TTLCache[str, deque[Sample]] = TTLCache(WATCHED, FORGOTTEN_S, now_s)
         self._thread: BackgroundThread | None = None
         self._closed = Event()
 
     def watch(self, group: str) -> list[Sample]:
         """Return a group's samples, and keep sampling it; raise NoSuchGroup if there is no such group."""
         with self._lock:
-            known = self._watched.get(group)
-        if known is None:
+            samples = self._watched.get(group)
+        if samples is None:
             first = sample(self._now_s(), self._ask([group])[0])
             with self._lock:
-                known = self._admit(group)
-                known.samples.append(first)
+                samples = self._admit(group)
+                samples.append(first)
         with self._lock:
-            known.requested_s = self._now_s()
-            return list(known.samples)
+            self._watched[group] = samples  # for another FORGOTTEN_S
+            return list(samples)
 
     def close(self) -> None:
         """Stop sampling."""
         self._closed.set()
 
-    def _admit(self, group: str) -> _Watched:
+    def _admit(self, group: str) -> deque[Sample]:
         """Add a group; the caller holds the lock."""
         if group not in self._watched:
             if len(self._watched) >= WATCHED:
                 raise TooManyWatched
-            self._watched[group] = _Watched(self._now_s())
+            self._watched[group] = deque(maxlen=KEPT)
         if self._thread is None:
             self._thread = BackgroundThread(self._run, name="headrace-lag", stop=self._closed.set)
             self._thread.start()
@@ -88,7 +84,6 @@ class LagSampler:
     def _run(self) -> None:
         while not self._closed.wait(EVERY_S):
             with self._lock:
-                self._forget()
                 names = list(self._watched)
                 if not names:
                     self._thread = None
@@ -109,12 +104,7 @@ class LagSampler:
                 new = Sample(int(now_s * 1000), None)
             with self._lock:
                 if name in self._watched:
-                    self._watched[name].samples.append(new)
-
-    def _forget(self) -> None:
-        oldest_s = self._now_s() - FORGOTTEN_S
-        for name in [name for name, each in self._watched.items() if each.requested_s < oldest_s]:
-            del self._watched[name]
+                    self._watched[name].append(new)
 
 
 def sample(now_s: float, group: Group) -> Sample:

@@ -1,6 +1,6 @@
-"""Producers that all requests share, one for each setting of acks.
+"""The producer that all requests share.
 
-Each has one thread that polls for delivery reports; any number of requests wait for theirs on the event loop.
+One thread polls for delivery reports; any number of requests wait for theirs on the event loop.
 """
 
 import asyncio
@@ -8,7 +8,7 @@ import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Final, Literal
+from typing import Any, Final
 
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
@@ -25,12 +25,10 @@ _POLL_S: Final = 0.1
 _SILENCE_MS: Final = 5000  # after which a broker counts as hung
 _REFRESH_MS: Final = 5000  # between two refreshes of metadata
 
-Acks = Literal["all", "1", "0"]
-
 
 @dataclass(frozen=True, slots=True)
 class Delivered:
-    """Partition and offset of a record; with acks=0 the offset is not known."""
+    """Partition and offset of a record; a retry of an old record may be acknowledged without its offset."""
 
     partition: int
     offset: int | None
@@ -48,41 +46,38 @@ class Failed:
 Outcome = Delivered | Failed
 
 
-class Producers:
-    """The producers of a gateway, each created when it is first needed."""
+class SharedProducer:
+    """A producer that is created when it is first needed, and replaced after a fatal error."""
 
     def __init__(self, bootstrap: Callable[[], str]) -> None:
         self._bootstrap = bootstrap
         self._lock = threading.Lock()
-        self._by_acks: dict[Acks, _Shared] = {}
+        self._current: _PolledProducer | None = None
 
-    async def send(self, topic: str, records: Sequence[Record], acks: Acks = "all") -> list[Outcome]:
+    async def send(self, topic: str, records: Sequence[Record]) -> list[Outcome]:
         """Return the outcome of each record, in order."""
-        if not records:
-            return []
-        return await self._producer(acks).send(topic, records)
+        return await self._producer().send(topic, records) if records else []
 
     def close(self) -> None:
         with self._lock:
-            producers, self._by_acks = list(self._by_acks.values()), {}
-        for each in producers:
-            each.close()
+            producer, self._current = self._current, None
+        if producer is not None:
+            producer.close()
 
-    def _producer(self, acks: Acks) -> "_Shared":
+    def _producer(self) -> "_PolledProducer":
         with self._lock:
-            found = self._by_acks.get(acks)
-            if found is not None and found.is_broken:
-                found.retire()
-                found = None
-            if found is None:
-                found = self._by_acks[acks] = _Shared(self._bootstrap(), acks)
-            return found
+            if self._current is not None and self._current.is_broken:
+                self._current.retire()
+                self._current = None
+            if self._current is None:
+                self._current = _PolledProducer(self._bootstrap())
+            return self._current
 
 
-class _Shared:
+class _PolledProducer:
     """One producer and its thread."""
 
-    def __init__(self, bootstrap: str, acks: Acks) -> None:
+    def __init__(self, bootstrap: str) -> None:
         self.is_broken = False  # by a fatal error, which an idempotent producer can have
         self._bootstrap = bootstrap
         self._closed = threading.Event()
@@ -91,8 +86,7 @@ class _Shared:
                 "bootstrap.servers": bootstrap,
                 "log_level": 0,
                 "client.id": "headrace-gateway",
-                "acks": acks,
-                "enable.idempotence": acks == "all",
+                "enable.idempotence": True,
                 "partitioner": "murmur2_random",  # as the Java client: a key has the same partition
                 "linger.ms": 1,
                 "delivery.timeout.ms": int(DELIVERY_S * 1000),
@@ -108,7 +102,7 @@ class _Shared:
                 "queue.buffering.max.kbytes": QUEUED_KBYTES,
             }
         )
-        self._thread = BackgroundThread(self._poll, name=f"gateway-producer-{acks}", stop=self._closed.set)
+        self._thread = BackgroundThread(self._poll, name="gateway-producer", stop=self._closed.set)
         self._thread.start()
 
     async def send(self, topic: str, records: Sequence[Record]) -> list[Outcome]:

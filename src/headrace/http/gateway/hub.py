@@ -10,7 +10,7 @@ from fastapi import Depends, Request
 from headrace.client.errors import ClientError
 from headrace.client.records.one_by_one import Record
 from headrace.http.gateway.codec_processes import CodecProcesses
-from headrace.http.gateway.delivery import Failed, Outcome, Producers
+from headrace.http.gateway.delivery import Failed, Outcome, SharedProducer
 from headrace.http.gateway.instances import Instances
 from headrace.http.gateway.schemas import Schemas
 from headrace.http.gateway.tails import Tails
@@ -35,7 +35,7 @@ class Hub:
         self.reach = reach
         self.cluster_id: str | None = None  # once a request has read it
         self.topics = KnownTopics(reach)
-        self.producers = Producers(lambda: reach.bootstrap)
+        self.producer = SharedProducer(lambda: reach.bootstrap)
         self.tails = Tails(lambda: reach.bootstrap)
         self.instances = Instances(lambda: reach.bootstrap)
         self.reading = CapacityLimiter(READING)
@@ -44,14 +44,14 @@ class Hub:
         self._searches = 0  # running or waiting
         self._registry = registry
         self._validation = Validation(reach, registry)
-        for part in (self.producers, self.tails, self.instances):
+        for part in (self.producer, self.tails, self.instances):
             reach.at_close(part.close)
 
     async def send(self, topic: str, records: Sequence[Record]) -> list[Outcome]:
         """Return the outcome of each record, in order; records without a required schema are not sent."""
         refused = await self._validation.refused(topic, records)
         valid = [each for index, each in enumerate(records) if index not in refused]
-        sent = iter(await self.producers.send(topic, valid))
+        sent = iter(await self.producer.send(topic, valid))
         return [
             Failed(ClientError(f"{topic}: {refused[index]}"), retriable=False)
             if index in refused

@@ -1,8 +1,4 @@
-"""Protobuf: the indexes of a message type in its schema, and then the message.
-
-[1, 0] is the first message type inside the second of the file. The indexes come before the message: their
-count and each of them as a zigzag varint. [0], which is the most frequent, is written as a single 0.
-"""
+"""Protobuf: the path to a message type in its schema (see `schema_ids`), and then the message."""
 
 from collections.abc import Sequence
 from functools import cache
@@ -14,8 +10,8 @@ from google.protobuf.message_factory import GetMessageClass  # type: ignore[impo
 
 from headrace.http.gateway.encoding import BadValue
 from headrace.registry.formats.protobuf import ProtobufSchema
+from headrace.registry.schema_ids import NoSchemaId, read_message_path
 
-_MAX_NESTING = 100  # message types inside message types
 _LINEAR = 200_000  # fields of a decoded message, unset ones included
 
 
@@ -48,9 +44,12 @@ class ProtobufCodec:
 
     def decode(self, data: bytes, *, tagged: bool = False) -> Any:
         del tagged  # there is no other encoding
-        indexes, position = _indexes(data)
         try:
-            message = self._class(indexes).FromString(data[position:])
+            path, position = read_message_path(data, 0)
+        except NoSchemaId as error:
+            raise BadValue(f"this {error}") from None
+        try:
+            message = self._class(path).FromString(data[position:])
             return json_format.MessageToDict(
                 message,
                 always_print_fields_with_no_presence=True,
@@ -60,15 +59,15 @@ class ProtobufCodec:
         except (DecodeError, json_format.Error, ValueError, TypeError, RecursionError) as error:
             raise BadValue(f"this does not fit the Protobuf schema: {error}") from None
 
-    def _class_of(self, indexes: tuple[int, ...]) -> Any:
-        return GetMessageClass(self._schema.pool.FindMessageTypeByName(self._full_name(indexes)))
+    def _class_of(self, path: tuple[int, ...]) -> Any:
+        return GetMessageClass(self._schema.pool.FindMessageTypeByName(self._full_name(path)))
 
-    def _full_name(self, indexes: Sequence[int]) -> str:
+    def _full_name(self, path: Sequence[int]) -> str:
         file = self._schema.file
         names, messages = [file.package] if file.package else [], file.message_type
-        for index in indexes:
-            if index >= len(messages):
-                raise BadValue(f"the Protobuf schema has no message {list(indexes)}")
+        for index in path:
+            if not 0 <= index < len(messages):
+                raise BadValue(f"the Protobuf schema has no message {list(path)}")
             names.append(messages[index].name)
             messages = messages[index].nested_type
         return ".".join(names)
@@ -83,31 +82,3 @@ def _most_fields(schema: ProtobufSchema) -> int:
         most = max(most, len(message.field))
         waiting += message.nested_type
     return most
-
-
-def _indexes(data: bytes) -> tuple[tuple[int, ...], int]:
-    """Return the indexes of the message type, and where the message begins."""
-    count, position = _varint(data, 0)
-    if count == 0:
-        return (0,), position
-    if not 0 < count <= _MAX_NESTING:
-        raise BadValue(f"a message type cannot have {count} indexes")
-    indexes = []
-    for _ in range(count):
-        index, position = _varint(data, position)
-        if index < 0:
-            raise BadValue("a message index is negative")
-        indexes.append(index)
-    return tuple(indexes), position
-
-
-def _varint(data: bytes, position: int) -> tuple[int, int]:
-    value = shift = 0
-    while position < len(data) and shift < 35:
-        byte = data[position]
-        position += 1
-        value |= (byte & 0x7F) << shift
-        if byte < 0x80:
-            return (value >> 1) ^ -(value & 1), position
-        shift += 7
-    raise BadValue("the message indexes are truncated or too long")
