@@ -4,7 +4,7 @@ Thousands of partitions take as many requests as there are brokers, and a few mo
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -14,6 +14,8 @@ from headrace.client.cluster.reading import read_configs, read_partitions
 from headrace.client.cluster.status import PartitionState
 from headrace.client.wire.brokers import QUESTION_S, Brokers
 from headrace.client.wire.requests import nodes_of
+from headrace.protocol.ids import TopicPartition
+from headrace.protocol.schema.metadata import MetadataResponse
 
 SHOWN: Final = ("cleanup.policy", "retention.ms", "retention.bytes")
 
@@ -52,39 +54,77 @@ class TopicOverview:
     by_partition: tuple[PartitionOverview, ...] | None = None  # if requested
 
 
-def read_overview(brokers: Brokers, *, by_partition: bool = False) -> list[TopicOverview]:
-    """Return the summary of every topic, by name."""
-    found = brokers.metadata(within_s=QUESTION_S)
-    partitions = read_partitions(found)
-    of_topic: dict[str, list[PartitionState]] = defaultdict(list)
-    for each in partitions:
-        of_topic[each.topic].append(each)
-    spans = read_spans(brokers, found, [each.topic_partition for each in partitions])
-    taken = sizes(read_log_dirs(brokers, nodes_of(found)))
-    settings = read_shown(brokers, sorted(of_topic))
-    internal = {topic.name for topic in found.topics if topic.is_internal}
-    return [
-        TopicOverview(
-            name=name,
-            internal=name in internal,
-            partitions=len(parts),
-            replicas=max(len(each.replicas) for each in parts),
-            records=_sum(spans.records(each.topic_partition) for each in parts),
-            size_bytes=_sum(
-                taken.get((each.leader, each.topic_partition)) for each in parts if each.leader is not None
-            ),
-            disk_bytes=_sum(
-                taken.get((broker, each.topic_partition)) for each in parts for broker in each.replicas
-            ),
-            under_replicated=sum(bool(each.lacks) for each in parts),
-            leaderless=sum(each.leader is None for each in parts),
-            cleanup_policy=settings.get((name, "cleanup.policy")),
-            retention_ms=whole(settings.get((name, "retention.ms"))),
-            retention_bytes=whole(settings.get((name, "retention.bytes"))),
-            by_partition=tuple(_partitions(parts, spans)) if by_partition else None,
+@dataclass(frozen=True, slots=True)
+class TopicList:
+    """All topics as metadata has them: their partitions, by name."""
+
+    metadata: MetadataResponse
+    partitions: Mapping[str, Sequence[PartitionState]]
+
+    @property
+    def rows(self) -> list[TopicOverview]:
+        """Every topic without records, bytes and settings, which metadata does not have."""
+        return self._rows(self.partitions, Spans({}, {}), {}, {}, by_partition=False)
+
+    def complete(
+        self, brokers: Brokers, names: Collection[str] | None = None, *, by_partition: bool = False
+    ) -> list[TopicOverview]:
+        """Return the whole summary of these topics, or of all, which takes more requests."""
+        shown = self.partitions if names is None else {name: self.partitions[name] for name in names}
+        places = [part.topic_partition for parts in shown.values() for part in parts]
+        indexes = {name: [part.partition for part in parts] for name, parts in shown.items()}
+        nodes = nodes_of(self.metadata)
+        return self._rows(
+            shown,
+            read_spans(brokers, self.metadata, places),
+            sizes(read_log_dirs(brokers, nodes, None if names is None else indexes)),
+            {(topic, name): value for topic, name, value in read_configs(brokers, list(shown), SHOWN)},
+            by_partition=by_partition,
         )
-        for name, parts in sorted(of_topic.items())
-    ]
+
+    def _rows(
+        self,
+        shown: Mapping[str, Sequence[PartitionState]],
+        spans: Spans,
+        taken: Mapping[tuple[int, TopicPartition], int],
+        settings: Mapping[tuple[str, str], str],
+        *,
+        by_partition: bool,
+    ) -> list[TopicOverview]:
+        internal = {topic.name for topic in self.metadata.topics if topic.is_internal}
+        return [
+            TopicOverview(
+                name=name,
+                internal=name in internal,
+                partitions=len(parts),
+                replicas=max(len(each.replicas) for each in parts),
+                records=_sum(spans.records(each.topic_partition) for each in parts),
+                size_bytes=_sum(
+                    taken.get((each.leader, each.topic_partition))
+                    for each in parts
+                    if each.leader is not None
+                ),
+                disk_bytes=_sum(
+                    taken.get((broker, each.topic_partition)) for each in parts for broker in each.replicas
+                ),
+                under_replicated=sum(bool(each.lacks) for each in parts),
+                leaderless=sum(each.leader is None for each in parts),
+                cleanup_policy=settings.get((name, "cleanup.policy")),
+                retention_ms=_whole(settings.get((name, "retention.ms"))),
+                retention_bytes=_whole(settings.get((name, "retention.bytes"))),
+                by_partition=tuple(_partitions(parts, spans)) if by_partition else None,
+            )
+            for name, parts in shown.items()
+        ]
+
+
+def read_topics(brokers: Brokers) -> TopicList:
+    """Return all topics, by one request or two."""
+    metadata = brokers.metadata(within_s=QUESTION_S)
+    partitions: dict[str, list[PartitionState]] = defaultdict(list)
+    for each in read_partitions(metadata):
+        partitions[each.topic].append(each)
+    return TopicList(metadata, dict(sorted(partitions.items())))
 
 
 def _partitions(parts: Iterable[PartitionState], spans: Spans) -> Iterator[PartitionOverview]:
@@ -99,16 +139,11 @@ def _partitions(parts: Iterable[PartitionState], spans: Spans) -> Iterator[Parti
         )
 
 
-def read_shown(brokers: Brokers, topics: Sequence[str]) -> dict[tuple[str, str], str]:
-    """Return the settings of these topics that a line shows, by topic and name."""
-    return {(topic, name): value for topic, name, value in read_configs(brokers, topics, SHOWN)}
-
-
 def _sum(numbers: Iterable[int | None]) -> int | None:
     """Return the sum of the numbers that are known; None if none is."""
     known = [number for number in numbers if number is not None]
     return sum(known) if known else None
 
 
-def whole(text: str | None) -> int | None:
+def _whole(text: str | None) -> int | None:
     return None if text is None else int(text)

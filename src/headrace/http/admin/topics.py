@@ -8,7 +8,7 @@ from pydantic import Field
 
 from headrace.client.admin.topics import Config, Topic
 from headrace.client.cluster.log_dirs import read_log_dirs, sizes
-from headrace.client.cluster.topic_overview import TopicOverview, read_overview
+from headrace.client.cluster.topic_overview import TopicOverview, read_topics
 from headrace.http.admin.brokers import ConfigsBody
 from headrace.http.gateway.bodies import (
     INT32,
@@ -76,7 +76,7 @@ def topics(
 
     `records` counts offsets: a compacted topic has fewer records.
     """
-    found = read_overview(reach.brokers, by_partition=partitions)
+    found = read_topics(reach.brokers).complete(reach.brokers, by_partition=partitions)
     return [each for each in found if internal or not each.internal]
 
 

@@ -7,11 +7,10 @@ from typing import Final, Generic, TypeVar
 
 from fastapi import Request
 
-from headrace.client.cluster.topic_overview import TopicOverview
+from headrace.client.cluster.topic_overview import TopicList, TopicOverview
 from headrace.http.console.progress import Pipelines
 from headrace.http.console.sampling import LagSampler
 from headrace.http.console.views.groups import GroupRow
-from headrace.http.console.views.topics import TopicList
 from headrace.http.reach import Reach
 
 KEPT_S: Final = 5.0
