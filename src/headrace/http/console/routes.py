@@ -7,9 +7,7 @@ from headrace.http.console import assets
 from headrace.http.console.pages import PageRoute
 from headrace.http.console.views import (
     api,
-    broker,
     cluster,
-    group,
     groups,
     messages,
     pipelines,
@@ -20,7 +18,7 @@ from headrace.http.console.views import (
 from headrace.http.problems import Problem
 
 router = APIRouter()
-for _view in (assets, cluster, broker, topics, topic, messages, groups, group, schemas, pipelines, api):
+for _view in (assets, cluster, topics, topic, messages, groups, schemas, pipelines, api):
     router.include_router(_view.router)
 
 _not_found = APIRouter(route_class=PageRoute, include_in_schema=False)

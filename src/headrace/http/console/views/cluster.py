@@ -1,4 +1,4 @@
-"""The overview: brokers, controller, partitions that are not as they should be, and throughput."""
+"""The overview: brokers, controller, partitions with problems, and throughput; and one broker."""
 
 from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass
@@ -7,11 +7,14 @@ from typing import Final
 from fastapi import APIRouter, Request
 from fastapi.responses import RedirectResponse, Response
 
+from headrace.client.admin.topics import Config
 from headrace.client.cluster.log_dirs import read_log_dirs
 from headrace.client.cluster.status import DOWN, SILENT, UP, ClusterStatus, PartitionState
+from headrace.http.admin import brokers
 from headrace.http.console.formats import plural
 from headrace.http.console.pages import PageRoute, page
-from headrace.http.console.tables import table_of
+from headrace.http.console.tables import Table, table_of
+from headrace.http.gateway.bodies import BrokerId
 from headrace.http.reach import Reach, ReachDep
 
 DISK_S: Final = 15.0  # for which sizes are kept: with many partitions they take long to read
@@ -102,3 +105,37 @@ def _disk(reach: Reach, up: Container[int]) -> dict[int, int]:
     """Return the bytes on each broker's disks, of brokers that are up."""
     found = read_log_dirs(reach.brokers, [each for each in reach.brokers.nodes() if each.id in up])
     return {broker: sum(each.size_bytes for each in directories) for broker, directories in found.items()}
+
+
+# -- one broker ------------------------------------------------------------------------------------
+
+
+@router.get("/ui/brokers/{broker_id}")
+def broker(request: Request, broker_id: BrokerId, reach: ReachDep) -> Response:
+    found = brokers.broker(broker_id, reach)
+    answers = found.broker.state == UP  # a broker that does not answer has no settings to show
+    return page(
+        request,
+        "broker.html",
+        title=f"Broker {broker_id}",
+        broker=found.broker,
+        directories=found.log_dirs,
+        configs=settings_table(request, reach.topics.broker_configs(broker_id)) if answers else None,
+        only_set="set" in request.query_params,
+        owner="broker",
+        change=f"/api/v1/brokers/{broker_id}/configs",
+        of=f"broker {broker_id}",
+    )
+
+
+def settings_table(request: Request, configs: Sequence[Config]) -> Table[Config]:
+    """Return the settings; with `set` in the address, only those that are not the default."""
+    only_set = "set" in request.query_params
+    return table_of(
+        request,
+        [each for each in configs if not only_set or not each.is_default],
+        {"name": lambda each: each.name, "source": lambda each: each.source},
+        text=lambda each: f"{each.name} {each.value}",
+        sort="name",
+        size=100,
+    )

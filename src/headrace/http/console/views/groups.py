@@ -1,20 +1,28 @@
-"""The list of consumer groups and their lag."""
+"""Consumer groups: the list with their lag; one group with its members, offsets, and lag over time."""
 
 from dataclasses import dataclass
-from typing import Final
+from typing import Annotated, Final
 
-from fastapi import APIRouter, Request
+from fastapi import APIRouter, Path, Request
 from fastapi.responses import Response
+from pydantic import BaseModel
 
 from headrace.client.errors import NoSuchGroup
 from headrace.client.groups.group import Group
 from headrace.http.console.pages import PageRoute, page
+from headrace.http.console.sampling import EVERY_S, LagSampler, Sample
 from headrace.http.console.tables import table_of
+from headrace.http.gateway.bodies import GROUP, GroupName
+from headrace.http.problems import answers
+from headrace.http.raw_names import RawRoute
 from headrace.http.reach import Reach, ReachDep
 
 FEW: Final = 200  # groups, up to which all are described for the list: each takes a request
 
-router = APIRouter(route_class=PageRoute, include_in_schema=False)
+router = APIRouter(route_class=RawRoute)
+pages = APIRouter(route_class=PageRoute, include_in_schema=False)
+
+# -- the list --------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,7 +36,7 @@ class GroupRow:
     lag: int | None = None
 
 
-COLUMNS = {
+_LIST_COLUMNS = {
     "name": lambda each: each.name,
     "state": lambda each: each.state,
     "members": lambda each: each.members,
@@ -36,7 +44,7 @@ COLUMNS = {
 }
 
 
-@router.get("/ui/groups")
+@pages.get("/ui/groups")
 def groups(request: Request, reach: ReachDep) -> Response:
     """Few groups are all described; of many, those on the page."""
     found = request.app.state.console.groups.get(request, lambda: _list(reach))
@@ -44,7 +52,7 @@ def groups(request: Request, reach: ReachDep) -> Response:
     table = table_of(
         request,
         found,
-        COLUMNS,
+        _LIST_COLUMNS,
         text=lambda each: " ".join((each.name, each.state, *each.topics)),
         sort="name",
     )
@@ -90,3 +98,81 @@ def _existing(reach: Reach, names: list[str]) -> list[Group]:
             except NoSuchGroup:
                 continue
         return found
+
+
+# -- one group -------------------------------------------------------------------------------------
+
+_PARTITION_COLUMNS = {
+    "place": lambda each: (each.topic, each.partition),
+    "committed": lambda each: each.committed,
+    "end": lambda each: each.log_end,
+    "lag": lambda each: each.lag,
+}
+
+
+@pages.get("/ui/groups/{name:path}")
+def group(
+    request: Request, name: Annotated[str, Path(min_length=1, max_length=GROUP)], reach: ReachDep
+) -> Response:
+    found = reach.groups.describe([name])[0]
+    return page(
+        request,
+        "group.html",
+        title=name,
+        group=found,
+        table=table_of(
+            request, found.partitions, _PARTITION_COLUMNS, text=lambda each: each.topic, sort="place"
+        ),
+        most=max((each.lag or 0 for each in found.partitions), default=0),
+        clients={each.member_id: each.client_id or each.member_id for each in found.members},
+        topics=sorted({each.topic for each in found.partitions}),
+    )
+
+
+class Series(BaseModel):
+    """A topic's lag at each of the times; null where the cluster did not answer."""
+
+    name: str
+    values: list[int | None]
+
+
+class LagHistory(BaseModel):
+    """A group's lag over time."""
+
+    group: str
+    every_ms: int
+    times: list[int]
+    series: list[Series]
+
+
+@router.get(
+    "/api/v1/groups/{name}/lag-history",
+    tags=["groups"],
+    summary="Get a group's lag over time",
+    responses=answers(400, 404, 503),
+)
+def lag_history(name: GroupName, request: Request) -> LagHistory:
+    """Return the lag by topic since the first such request; each request keeps it sampled for ten minutes."""
+    sampler: LagSampler = request.app.state.console.lags
+    return history_of(name, sampler.watch(name))
+
+
+def history_of(name: str, samples: list[Sample]) -> LagHistory:
+    """Return samples as series; a topic has 0 before the group had offsets of it."""
+    newest = next((each.topics for each in reversed(samples) if each.topics is not None), {})
+    topics = dict.fromkeys([*newest, *(topic for each in samples for topic in each.topics or ())])
+    return LagHistory(
+        group=name,
+        every_ms=int(EVERY_S * 1000),
+        times=[each.at_ms for each in samples],
+        series=[
+            Series(
+                name=topic,
+                values=[None if each.topics is None else each.topics.get(topic, 0) for each in samples],
+            )
+            for topic in topics
+        ],
+    )
+
+
+router.include_router(pages)

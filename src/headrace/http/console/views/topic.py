@@ -12,7 +12,7 @@ from headrace.http.admin.topics import TopicAnswer
 from headrace.http.console.formats import UNKNOWN
 from headrace.http.console.pages import PageRoute, page
 from headrace.http.console.tables import table_of
-from headrace.http.console.views.broker import settings_table
+from headrace.http.console.views.cluster import settings_table
 from headrace.http.console.views.groups import described
 from headrace.http.gateway.bodies import TopicName
 from headrace.http.reach import Reach, ReachDep
