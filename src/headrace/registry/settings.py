@@ -5,15 +5,7 @@ from typing import Final
 
 from headrace.registry import names
 from headrace.registry.formats import Level
-from headrace.registry.records import (
-    ConfigKey,
-    ConfigValue,
-    Mode,
-    ModeKey,
-    ModeValue,
-    RecordKey,
-    RecordValue,
-)
+from headrace.registry.records import ConfigKey, ConfigValue, Mode, ModeKey, ModeValue, RecordKey, RecordValue
 from headrace.registry.refusals import NotPermitted
 
 DEFAULT_LEVEL: Final = Level.BACKWARD

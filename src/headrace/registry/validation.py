@@ -11,13 +11,7 @@ from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from headrace.registry.schema_ids import (
-    NoSchemaId,
-    SchemaRef,
-    format_ref,
-    read_message_path,
-    read_schema_id,
-)
+from headrace.registry.schema_ids import NoSchemaId, SchemaRef, format_ref, read_message_path, read_schema_id
 
 if TYPE_CHECKING:
     from headrace.registry.record_names import RecordNames

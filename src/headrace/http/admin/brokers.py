@@ -13,10 +13,7 @@ from headrace.http.gateway.bodies import SETTINGS, Body, BrokerId, Name, Value, 
 from headrace.http.problems import Problem, answers, bad_request
 from headrace.http.reach import Reach, ReachDep
 
-router = APIRouter(
-    tags=["brokers"],
-    responses=answers(400, 404, 503),
-)
+router = APIRouter(tags=["brokers"], responses=answers(400, 404, 503))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

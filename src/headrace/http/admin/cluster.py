@@ -15,10 +15,7 @@ from headrace.http.problems import answers
 from headrace.http.reach import ReachDep
 from headrace.protocol.ids import TopicPartition
 
-router = APIRouter(
-    tags=["cluster"],
-    responses=answers(400, 404, 503),
-)
+router = APIRouter(tags=["cluster"], responses=answers(400, 404, 503))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

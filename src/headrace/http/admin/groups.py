@@ -38,11 +38,7 @@ from headrace.protocol.ids import TopicPartition
 
 MISSING: Final = "headrace-missing"  # a header with the brokers that have not answered
 
-router = APIRouter(
-    tags=["groups"],
-    route_class=RawRoute,
-    responses=answers(400, 404, 409, 503),
-)
+router = APIRouter(tags=["groups"], route_class=RawRoute, responses=answers(400, 404, 409, 503))
 
 PartitionsByTopic = dict[Name, Annotated[list[Index], Field(max_length=PARTITIONS)]]
 

@@ -14,10 +14,7 @@ from headrace.http.gateway.encoding import BadValue, as_binary, as_given, as_jso
 from headrace.http.gateway.hub import HubDep
 from headrace.http.problems import FORM, answers, bad_request, code_of
 
-router = APIRouter(
-    tags=["messages"],
-    responses=answers(400, 404, 422, 503),
-)
+router = APIRouter(tags=["messages"], responses=answers(400, 404, 422, 503))
 
 MAX_MESSAGES: Final = 10_000  # in a request
 MAX_HEADERS: Final = 100  # of a message

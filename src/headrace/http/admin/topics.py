@@ -27,10 +27,7 @@ from headrace.http.problems import answers, creating_topic
 from headrace.http.reach import Reach, ReachDep
 from headrace.protocol.ids import TopicPartition
 
-router = APIRouter(
-    tags=["topics"],
-    responses=answers(400, 404, 503),
-)
+router = APIRouter(tags=["topics"], responses=answers(400, 404, 503))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,12 +88,7 @@ class TopicBody(Body):
     configs: Annotated[dict[Name, Value], Field(default_factory=dict, max_length=SETTINGS)]
 
 
-@router.post(
-    "/topics",
-    status_code=201,
-    responses=answers(409),
-    summary="Create a topic",
-)
+@router.post("/topics", status_code=201, responses=answers(409), summary="Create a topic")
 def create_topic(body: TopicBody, reach: ReachDep) -> TopicAnswer:
     """Create a topic, and return it as `GET /topics/{name}` does."""
     with creating_topic():

@@ -88,11 +88,7 @@ class PageRoute(APIRoute):
 
 def _unreachable(request: Request, error: Unreachable) -> Response:
     return page(
-        request,
-        "unreachable.html",
-        title="The cluster does not answer",
-        answer=503,
-        message=str(error),
+        request, "unreachable.html", title="The cluster does not answer", answer=503, message=str(error)
     )
 
 

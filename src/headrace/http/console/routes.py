@@ -5,16 +5,7 @@ from fastapi.responses import Response
 
 from headrace.http.console import assets
 from headrace.http.console.pages import PageRoute
-from headrace.http.console.views import (
-    api,
-    cluster,
-    groups,
-    messages,
-    pipelines,
-    schemas,
-    topic,
-    topics,
-)
+from headrace.http.console.views import api, cluster, groups, messages, pipelines, schemas, topic, topics
 from headrace.http.problems import Problem
 
 router = APIRouter()

@@ -28,12 +28,10 @@ PARTITIONS: Final = 10_000  # most partitions in a request
 UNKNOWN: Final = 20  # unknown fields that are reported one by one
 
 TopicName = Annotated[
-    str,
-    Path(description="The topic.", min_length=1, max_length=NAME, pattern=NO_NUL, examples=["orders"]),
+    str, Path(description="The topic.", min_length=1, max_length=NAME, pattern=NO_NUL, examples=["orders"])
 ]
 GroupName = Annotated[
-    str,
-    Path(description="The group.", min_length=1, max_length=GROUP, pattern=NO_NUL, examples=["billing"]),
+    str, Path(description="The group.", min_length=1, max_length=GROUP, pattern=NO_NUL, examples=["billing"])
 ]
 BrokerId = Annotated[int, Path(description="The broker's id.", ge=0, le=INT32, examples=[0])]
 PartitionId = Annotated[int, Path(description="The partition's number.", ge=0, le=INT32, examples=[0])]

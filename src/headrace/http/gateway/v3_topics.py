@@ -152,10 +152,7 @@ def create_topic(body: TopicV3, links: LinksDep, reach: ReachDep, response: Resp
         return _described(links, made)
     response.status_code = 200
     checked = reach.topics.check(
-        body.topic_name,
-        partitions=body.partitions_count,
-        replicas=body.replication_factor,
-        configs=configs,
+        body.topic_name, partitions=body.partitions_count, replicas=body.replication_factor, configs=configs
     )
     return _topic(
         links,
@@ -269,10 +266,4 @@ def _partition(links: Links, topic_name: str, found: Partition) -> Resource:
     leader: Fields = {}
     if found.leader is not None:
         leader = {"leader": links.related(*at, "replicas", found.leader)}
-    return links.resource(
-        "Partition",
-        at,
-        topic_name=topic_name,
-        partition_id=found.index,
-        **leader,
-    )
+    return links.resource("Partition", at, topic_name=topic_name, partition_id=found.index, **leader)

@@ -32,10 +32,7 @@ def readyz(reach: ReachDep) -> dict[str, str]:
 
 
 @router.get(
-    "/metrics",
-    summary="Metrics for Prometheus",
-    response_class=PlainTextResponse,
-    responses=answers(404),
+    "/metrics", summary="Metrics for Prometheus", response_class=PlainTextResponse, responses=answers(404)
 )
 def metrics(
     request: Request,

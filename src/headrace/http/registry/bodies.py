@@ -55,10 +55,7 @@ class SchemaBody(BaseModel):
 
     text: str = Field(alias="schema", examples=['{"type": "string"}'])
     type: str | None = Field(
-        default=None,
-        alias="schemaType",
-        examples=["AVRO"],
-        json_schema_extra={"enum": [None, *SchemaType]},
+        default=None, alias="schemaType", examples=["AVRO"], json_schema_extra={"enum": [None, *SchemaType]}
     )
     references: Annotated[list[ReferenceBody], Field(fail_fast=True)] | None = None
     metadata: dict[str, Any] | None = None

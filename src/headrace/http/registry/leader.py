@@ -67,11 +67,7 @@ class AppendResult:
 def fetch(brokers: Brokers, leader: Leader, topic: str, offset: int, wait_ms: int) -> Fetched:
     """Return the records from `offset` on, after waiting up to `wait_ms` for some."""
     request = fetch_request(
-        TopicPartition(topic, 0),
-        offset,
-        topic_id=leader.topic_id,
-        max_bytes=FETCH_BYTES,
-        max_wait_ms=wait_ms,
+        TopicPartition(topic, 0), offset, topic_id=leader.topic_id, max_bytes=FETCH_BYTES, max_wait_ms=wait_ms
     )
     response = brokers.at(leader.address, request)
     _check(response.error_code, topic)

@@ -90,10 +90,7 @@ class _Comparison:
         return (
             found
             if self._matched(new, old, path)
-            else [
-                *found,
-                *differs("COMBINED_TYPE_SUBSCHEMAS_CHANGED", path),
-            ]
+            else [*found, *differs("COMBINED_TYPE_SUBSCHEMAS_CHANGED", path)]
         )
 
     def _matched(self, new: Shape, old: Shape, path: str) -> bool:

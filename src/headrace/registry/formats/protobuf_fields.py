@@ -7,9 +7,7 @@ from google.protobuf.descriptor_pb2 import (  # type: ignore[import-untyped]
     DescriptorProto,
     FileDescriptorProto,
 )
-from google.protobuf.descriptor_pb2 import (
-    FieldDescriptorProto as _Field,
-)
+from google.protobuf.descriptor_pb2 import FieldDescriptorProto as _Field
 
 from headrace.registry.formats.protobuf_names import Names
 from headrace.registry.formats.protobuf_options import Options, quoted
