@@ -4,7 +4,8 @@ producer.produce(...)  # AttributeError: Producer has no `produce`: it is `send(
 """
 
 import inspect
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, ClassVar, Final, NoReturn
 
 from headrace.client.errors import BadSetting, ClientError
@@ -129,3 +130,14 @@ def refuse_commit(unknown: Mapping[str, object]) -> NoReturn:
     if "offsets" in unknown:
         raise BadSetting("commit has no offsets=: it is `commit(message)`, for all up to that one")
     raise BadSetting(f"commit has no {names}: it is `commit()`, `commit(message)` or `commit(wait=False)`")
+
+
+@contextmanager
+def note_failure(error: BaseException | None) -> Iterator[None]:
+    """Add a ClientError that the block raises as a note to `error`, which ended the client's `with` block."""
+    try:
+        yield
+    except ClientError as failure:
+        if error is None:
+            raise
+        error.add_note(f"and besides: {failure}")

@@ -5,23 +5,17 @@ async with AsyncAdmin("127.0.0.1:9092") as admin:
 """
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from functools import partial
-from typing import ParamSpec, Self, TypeVar
+from typing import Self
 
-from headrace.client.admin.admin import Admin, Span
-from headrace.client.admin.arguments import Configs
-from headrace.client.admin.topics import Config, Topic, TopicSummary
-from headrace.client.groups.group import Group, GroupSummary
-from headrace.client.hints import ADMIN, Hints
+from headrace.client.admin.admin import Admin
+from headrace.client.aio import Answer, AsyncFace, in_thread
+from headrace.client.hints import ADMIN
 from headrace.client.settings import Bootstrap
-from headrace.protocol.ids import TopicPartition
-
-Answer = TypeVar("Answer")
-Arguments = ParamSpec("Arguments")
 
 
-class AsyncAdmin(Hints):
+class AsyncAdmin(AsyncFace):
     """As `Admin`: every method of the same name does the same, in a thread."""
 
     _hints = ADMIN
@@ -34,81 +28,27 @@ class AsyncAdmin(Hints):
         self._admin: Admin
 
     async def __aenter__(self) -> Self:
-        self._admin = await _call(self._make)
+        self._admin = await self._call(self._make)
         return self
 
-    async def __aexit__(self, _kind: object, _error: BaseException | None, _trace: object) -> None:
-        await self.close()
+    async def _call(self, function: Callable[[], Answer]) -> Answer:
+        return await asyncio.to_thread(function)
 
-    async def close(self) -> None:
-        await _call(self._admin.close)
-
-    async def create_topic(
-        self,
-        name: str,
-        *,
-        partitions: int | None = None,
-        replicas: int | None = None,
-        configs: Configs | None = None,
-    ) -> Topic:
-        return await _call(
-            self._admin.create_topic, name, partitions=partitions, replicas=replicas, configs=configs
-        )
-
-    async def list_topics(self) -> list[TopicSummary]:
-        return await _call(self._admin.list_topics)
-
-    async def describe_topic(self, name: str) -> Topic:
-        return await _call(self._admin.describe_topic, name)
-
-    async def add_partitions(self, name: str, total: int) -> None:
-        await _call(self._admin.add_partitions, name, total)
-
-    async def delete_topic(self, name: str) -> None:
-        await _call(self._admin.delete_topic, name)
-
-    async def topic_configs(self, name: str) -> list[Config]:
-        return await _call(self._admin.topic_configs, name)
-
-    async def broker_configs(self, broker_id: int) -> list[Config]:
-        return await _call(self._admin.broker_configs, broker_id)
-
-    async def alter_topic_configs(self, name: str, *, sets: Configs, unsets: Sequence[str] = ()) -> None:
-        await _call(self._admin.alter_topic_configs, name, sets=sets, unsets=unsets)
-
-    async def alter_broker_configs(
-        self, broker_id: int, *, sets: Configs, unsets: Sequence[str] = ()
-    ) -> None:
-        await _call(self._admin.alter_broker_configs, broker_id, sets=sets, unsets=unsets)
-
-    async def offsets(self, topic: str) -> dict[int, Span]:
-        return await _call(self._admin.offsets, topic)
-
-    async def offsets_at(self, topic: str, time_ms: int) -> dict[int, int | None]:
-        return await _call(self._admin.offsets_at, topic, time_ms)
-
-    async def delete_records(self, topic: str, before: Mapping[int, int]) -> dict[int, int]:
-        return await _call(self._admin.delete_records, topic, before)
-
-    async def list_groups(self) -> list[GroupSummary]:
-        return await _call(self._admin.list_groups)
-
-    async def describe_group(self, name: str) -> Group:
-        return await _call(self._admin.describe_group, name)
-
-    async def lag(self, group: str) -> dict[TopicPartition, int]:
-        return await _call(self._admin.lag, group)
-
-    async def set_group_offsets(
-        self, group: str, offsets: Mapping[TopicPartition | tuple[str, int], int]
-    ) -> None:
-        await _call(self._admin.set_group_offsets, group, offsets)
-
-    async def delete_group(self, name: str) -> None:
-        await _call(self._admin.delete_group, name)
-
-
-async def _call(
-    function: Callable[Arguments, Answer], *arguments: Arguments.args, **named: Arguments.kwargs
-) -> Answer:
-    return await asyncio.to_thread(function, *arguments, **named)
+    close = in_thread(Admin.close)
+    create_topic = in_thread(Admin.create_topic)
+    list_topics = in_thread(Admin.list_topics)
+    describe_topic = in_thread(Admin.describe_topic)
+    add_partitions = in_thread(Admin.add_partitions)
+    delete_topic = in_thread(Admin.delete_topic)
+    topic_configs = in_thread(Admin.topic_configs)
+    broker_configs = in_thread(Admin.broker_configs)
+    alter_topic_configs = in_thread(Admin.alter_topic_configs)
+    alter_broker_configs = in_thread(Admin.alter_broker_configs)
+    offsets = in_thread(Admin.offsets)
+    offsets_at = in_thread(Admin.offsets_at)
+    delete_records = in_thread(Admin.delete_records)
+    list_groups = in_thread(Admin.list_groups)
+    describe_group = in_thread(Admin.describe_group)
+    lag = in_thread(Admin.lag)
+    set_group_offsets = in_thread(Admin.set_group_offsets)
+    delete_group = in_thread(Admin.delete_group)

@@ -8,27 +8,26 @@ A `Consumer` in a thread of its own, one call after the other. Records come from
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
-from typing import Any, Generic, Never, Self, TypeVar
+from typing import Any, Generic, Never, Self
 
+from headrace.client.aio import Answer, AsyncFace, in_thread
 from headrace.client.consuming.arguments import Start
 from headrace.client.consuming.buffer import Record
 from headrace.client.consuming.choice import Listener
-from headrace.client.consuming.consumer import Consumer, Places
+from headrace.client.consuming.consumer import Consumer
 from headrace.client.consuming.decoding import OnBad
 from headrace.client.consuming.message import Batch, K, Message, V
-from headrace.client.errors import ClientError, Closed, NotReadable
-from headrace.client.hints import CONSUMER, Hints
+from headrace.client.errors import Closed, NotReadable
+from headrace.client.hints import CONSUMER
 from headrace.client.serializers.formats import AnyFormat
 from headrace.client.settings import Bootstrap, Settings
 from headrace.protocol.ids import TopicPartition
 
-Answer = TypeVar("Answer")
 
-
-class AsyncConsumer(Hints, Generic[K, V]):
+class AsyncConsumer(AsyncFace, Generic[K, V]):
     """As `Consumer`, with the same arguments. Use it with `async with`, from one task at a time.
 
     Callbacks about partitions are plain functions, and are called in the consumer's thread.
@@ -74,8 +73,6 @@ class AsyncConsumer(Hints, Generic[K, V]):
         )
         self._consumer: Consumer[K, V]
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="headrace-consumer")
-        self._closing: Future[None] | None = None
-        self._told = False  # whether the error of closing was raised
 
     async def __aenter__(self) -> Self:
         job = self._submit(self._make)
@@ -86,28 +83,12 @@ class AsyncConsumer(Hints, Generic[K, V]):
             raise
         return self
 
-    async def __aexit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
-        try:
-            await self.close()
-        except ClientError as failure:
-            if error is None:
-                raise
-            error.add_note(f"and besides: {failure}")
-
     async def close(self) -> None:
-        """Commit what is done, and leave the group. May be called again.
-
-        It goes on if whoever waits is cancelled; to call it again is to wait for it.
-        """
+        """Commit done records, and leave the group. May be called again, to wait for the same end."""
         if self._closing is None:
             self._closing = self._submit(self._consumer.close)
             self._thread.shutdown(wait=False)
-        try:
-            await asyncio.shield(asyncio.wrap_future(self._closing))
-        except Exception:
-            told, self._told = self._told, True
-            if not told:
-                raise
+        await self._closed(self._closing)
 
     # -- reading -------------------------------------------------------------------------------
 
@@ -174,41 +155,28 @@ class AsyncConsumer(Hints, Generic[K, V]):
 
     # -- as the consumer does ------------------------------------------------------------------
 
-    async def subscribe(self, topics: str | Sequence[str]) -> None:
-        await self._call(self._consumer.subscribe, topics)
-
-    async def assign(self, places: "Places | Mapping[TopicPartition | tuple[str, int], int | Start]") -> None:
-        await self._call(self._consumer.assign, places)
-
-    @property
-    def assignment(self) -> list[TopicPartition]:
-        return self._consumer.assignment
-
-    async def seek(self, topic: str, partition: int, offset: int | Start) -> None:
-        await self._call(self._consumer.seek, topic, partition, offset)
-
-    async def pause(self, places: Places | None = None) -> None:
-        await self._call(self._consumer.pause, places)
-
-    async def resume(self, places: Places | None = None) -> None:
-        await self._call(self._consumer.resume, places)
+    subscribe = in_thread(Consumer.subscribe)
+    assign = in_thread(Consumer.assign)
+    seek = in_thread(Consumer.seek)
+    pause = in_thread(Consumer.pause)
+    resume = in_thread(Consumer.resume)
+    committed = in_thread(Consumer.committed)
+    lag = in_thread(Consumer.lag)
 
     async def commit(
         self, message: Message[K, V] | None = None, *, wait: bool = True, **unknown: Never
     ) -> dict[TopicPartition, int]:
         return await self._call(partial(self._consumer.commit, message, wait=wait, **unknown))
 
+    @property
+    def assignment(self) -> list[TopicPartition]:
+        return self._consumer.assignment
+
     def position(self) -> dict[TopicPartition, int]:
         return self._consumer.position()
 
-    async def committed(self, places: Places | None = None) -> dict[TopicPartition, int | None]:
-        return await self._call(self._consumer.committed, places)
-
-    async def lag(self) -> dict[TopicPartition, int]:
-        return await self._call(self._consumer.lag)
-
-    async def _call(self, function: Callable[..., Answer], *arguments: Any) -> Answer:
-        return await asyncio.wrap_future(self._submit(function, *arguments))
+    async def _call(self, function: Callable[[], Answer]) -> Answer:
+        return await asyncio.wrap_future(self._submit(function))
 
     def _submit(self, function: Callable[..., Answer], *arguments: Any) -> "Future[Answer]":
         """Run a function in the consumer's thread, after those submitted before."""

@@ -26,7 +26,7 @@ from headrace.client.consuming.message import Batch, K, Message, V
 from headrace.client.consuming.offsets import Offsets
 from headrace.client.consuming.source import POLL_S, Source
 from headrace.client.errors import BadSetting, ClientError, Closed, NotReadable, check_reachable
-from headrace.client.hints import ConsumerHints, refuse_commit
+from headrace.client.hints import ConsumerHints, note_failure, refuse_commit
 from headrace.client.serializers.formats import AnyFormat
 from headrace.client.settings import (
     Bootstrap,
@@ -116,12 +116,8 @@ class Consumer(ConsumerHints, Generic[K, V]):
         return self
 
     def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
-        try:
+        with note_failure(error):
             self.close()
-        except ClientError as failure:
-            if error is None:
-                raise
-            error.add_note(f"and besides: {failure}")
 
     def close(self) -> None:
         """Commit done records, and leave the group, so that others take over at once. May be called again.

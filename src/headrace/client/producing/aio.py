@@ -10,7 +10,7 @@ AIOProducer gathers records in Python before it hands them on, and takes no head
 import asyncio
 from collections import deque
 from collections.abc import Callable, Iterable
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from functools import partial
 from threading import Event, Lock
@@ -19,8 +19,9 @@ from typing import Any, Final, Self
 from confluent_kafka import KafkaError
 
 from headrace.background import BackgroundThread
+from headrace.client.aio import Answer, AsyncFace
 from headrace.client.errors import BadSetting, ClientError, Closed
-from headrace.client.hints import PRODUCER, Hints, refuse_callback
+from headrace.client.hints import PRODUCER, refuse_callback
 from headrace.client.producing.arguments import Headers, check_many
 from headrace.client.producing.delivery import Counts, Delivered, delivered
 from headrace.client.producing.partitioning import Partitioner
@@ -30,7 +31,7 @@ from headrace.client.settings import Bootstrap, Settings, check_seconds
 POLL_S: Final = 0.1
 
 
-class AsyncProducer(Hints):
+class AsyncProducer(AsyncFace):
     """As `Producer`, with the same arguments. Use it in one event loop, with `async with`."""
 
     _hints = PRODUCER
@@ -74,8 +75,6 @@ class AsyncProducer(Hints):
         self._room = asyncio.Event()  # set when records have left the buffer
         self._ending = Event()
         self._poller = BackgroundThread(self._poll, name="headrace-producer", stop=self._ending.set)
-        self._closing: Future[None] | None = None
-        self._told = False  # whether somebody has heard how that went wrong
 
     async def __aenter__(self) -> Self:
         if self._closing is not None:
@@ -84,14 +83,6 @@ class AsyncProducer(Hints):
         self._producer = await asyncio.to_thread(self._make)
         self._poller.start()
         return self
-
-    async def __aexit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
-        try:
-            await self.close()
-        except ClientError as failure:
-            if error is None:
-                raise
-            error.add_note(f"and besides: {failure}")
 
     async def send(
         self,
@@ -188,14 +179,13 @@ class AsyncProducer(Hints):
             self._closing = thread.submit(self._close, producer, timeout_s)
             thread.shutdown(wait=False)
         try:
-            await asyncio.shield(asyncio.wrap_future(self._closing))
-        except Exception:
-            told, self._told = self._told, True
-            if not told:
-                raise
+            await self._closed(self._closing)
         finally:
             if self._loop is asyncio.get_running_loop():
                 self._deliver()
+
+    async def _call(self, function: Callable[[], Answer]) -> Answer:
+        return await asyncio.to_thread(function)
 
     def _check_loop(self) -> None:
         if self._loop is not asyncio.get_running_loop():

@@ -20,7 +20,7 @@ import confluent_kafka
 from confluent_kafka import KafkaError, KafkaException
 
 from headrace.client.errors import ClientError, check_reachable, translate
-from headrace.client.hints import PRODUCER, Hints, refuse_callback
+from headrace.client.hints import PRODUCER, Hints, note_failure, refuse_callback
 from headrace.client.producing import fork as producer_fork
 from headrace.client.producing.arguments import Headers, check_many, header_list, time_of
 from headrace.client.producing.delivery import Counts, Ledger, Receipt, refusal
@@ -122,12 +122,8 @@ class Producer(Hints):
         return self
 
     def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
-        try:
+        with note_failure(error):
             self.close()
-        except ClientError as failure:
-            if error is None:
-                raise
-            error.add_note(f"and besides: {failure}")
 
     def __del__(self) -> None:
         if waiting := self._flight.left_behind if hasattr(self, "_flight") else 0:

@@ -1,0 +1,54 @@
+"""What the asyncio clients have in common: methods that run in a thread, and closing."""
+
+import asyncio
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Coroutine
+from concurrent.futures import Future
+from functools import partial, wraps
+from typing import Any, Concatenate, ParamSpec, TypeVar
+
+from headrace.client.hints import Hints, note_failure
+
+Answer = TypeVar("Answer")
+Arguments = ParamSpec("Arguments")
+Client = TypeVar("Client")
+
+
+class AsyncFace(Hints, ABC):
+    """The asyncio face of a client: `_opened` names the attribute that has the client once it is open."""
+
+    _closing: Future[None] | None = None
+    _close_failed = False  # whether the error of closing was raised
+
+    @abstractmethod
+    async def close(self) -> None: ...
+
+    @abstractmethod
+    async def _call(self, function: Callable[[], Answer]) -> Answer:
+        """Return what `function` returns, called in a thread."""
+
+    async def __aexit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
+        with note_failure(error):
+            await self.close()
+
+    async def _closed(self, closing: Future[None]) -> None:
+        """Wait until the client is closed, which a cancelled task does not prevent; raise its error once."""
+        try:
+            await asyncio.shield(asyncio.wrap_future(closing))
+        except Exception:
+            failed, self._close_failed = self._close_failed, True
+            if not failed:
+                raise
+
+
+def in_thread(
+    method: Callable[Concatenate[Client, Arguments], Answer],
+) -> Callable[Concatenate[Any, Arguments], Coroutine[Any, Any, Answer]]:
+    """Return the method of an asyncio face that calls `method` of its client in a thread."""
+
+    @wraps(method)
+    async def call(self: AsyncFace, /, *arguments: Arguments.args, **named: Arguments.kwargs) -> Answer:
+        client = getattr(self, self._opened[0])
+        return await self._call(partial(method, client, *arguments, **named))
+
+    return call
