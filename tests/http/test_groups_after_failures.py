@@ -1,13 +1,14 @@
 """What a gateway knows of groups while brokers go, hang and come back: soon, and never a wrong refusal."""
 
 from collections.abc import Iterator
+from functools import partial
 from typing import Any, Final
 
 import pytest
 import requests
 from prometheus_client.parser import text_string_to_metric_families
 
-from headrace.client.groups.coordinators import GroupCoordinators
+from headrace.client.groups.coordinators import ask_coordinators, commit
 from headrace.client.wire.brokers import Brokers
 from headrace.client.wire.retry import Backoff
 from headrace.protocol.ids import TopicPartition
@@ -70,8 +71,8 @@ def cluster() -> Iterator[Cluster]:
             served.produce("t", "first", "second", partition=place.partition)
         brokers = Brokers(served.bootstrap)
         for name in GROUPS:
-            settled = GroupCoordinators(brokers).commit(name, dict.fromkeys(PLACES, 1), Backoff(30))
-            assert not settled.missing
+            offsets = dict.fromkeys(PLACES, 1)
+            assert not ask_coordinators(brokers, [name], partial(commit, offsets), Backoff(30)).missing
         brokers.close()
         served.wait_until_in_sync()
         yield served
@@ -214,9 +215,8 @@ def test_a_process_that_stands_still_hides_its_groups_until_others_have_them() -
     with Cluster(3, process=True, topics={"t": 1}) as cluster:
         gateway, brokers = Gateway(cluster.http), Brokers(cluster.bootstrap)
         for name in GROUPS:
-            assert (
-                not GroupCoordinators(brokers).commit(name, {TopicPartition("t", 0): 0}, Backoff(30)).missing
-            )
+            offsets = {TopicPartition("t", 0): 0}
+            assert not ask_coordinators(brokers, [name], partial(commit, offsets), Backoff(30)).missing
         brokers.close()
         wait_until(gateway.all_there, "the groups are not there")
         paused = gateway.coordinator()

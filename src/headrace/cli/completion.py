@@ -73,9 +73,9 @@ def groups(context: click.Context, _parameter: click.Parameter, begun: str) -> l
     """Return groups; each broker lists the groups that it coordinates."""
 
     def names(brokers: "Brokers") -> list[str]:
-        from headrace.client.groups.coordinators import GroupCoordinators  # noqa: PLC0415
+        from headrace.client.groups.coordinators import listed  # noqa: PLC0415
 
-        return list(GroupCoordinators(brokers).listed().groups)
+        return list(listed(brokers).groups)
 
     return _items(_from_cluster(context, names), begun)
 

@@ -5,6 +5,7 @@ GroupAdmin(Brokers("127.0.0.1:9092")).describe(["billing"])[0].total_lag
 
 import logging
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Final, TypeVar
 
 from headrace.client.errors import (
@@ -15,7 +16,19 @@ from headrace.client.errors import (
     NoSuchTopic,
     Unreachable,
 )
-from headrace.client.groups.coordinators import PARTIAL_S, GroupCoordinators, Offsets, backoff_for
+from headrace.client.groups.coordinators import (
+    PARTIAL_S,
+    Ask,
+    Offsets,
+    ask_coordinators,
+    backoff_for,
+    commit,
+    committed,
+    delete,
+    delete_offsets,
+    describe,
+    listed,
+)
 from headrace.client.groups.group import DEAD, Described, Group, GroupSummary, group, owners, summary
 from headrace.client.groups.reset import Reset, Standing, Target, ToTime, plan
 from headrace.client.wire.brokers import QUESTION_S, Brokers
@@ -43,7 +56,6 @@ class GroupAdmin:
 
     def __init__(self, brokers: Brokers) -> None:
         self._brokers = brokers
-        self._coordinators = GroupCoordinators(brokers)
         self._logged: tuple[str, ...] = ()  # the missing brokers of the last warning
 
     def list_groups(self, states: Collection[str] = (), types: Collection[str] = ()) -> Summaries:
@@ -51,7 +63,7 @@ class GroupAdmin:
 
         Groups whose coordinator does not answer are missing, and `missing` says which broker that is.
         """
-        listing = self._coordinators.listed()
+        listing = listed(self._brokers)
         if listing.missing and not listing.answered:
             raise Unreachable(f"no broker tells of its groups: {'; '.join(listing.missing)}")
         wanted = {
@@ -59,7 +71,7 @@ class GroupAdmin:
             for name, each in sorted(listing.groups.items())
             if (not states or each.state in {*states, ""}) and (not types or each.type in {*types, ""})
         }
-        described = self._coordinators.described(wanted, backoff_for(wanted), wanted)
+        described = self._ask(wanted, describe, backoff_for(wanted), wanted)
         found = Summaries(
             summary(each)
             for _, each in sorted(described.answers.items())
@@ -81,20 +93,20 @@ class GroupAdmin:
         wanted = _named(names)
         backoff = backoff_for(wanted)
         described = self._existing(wanted, backoff)
-        committed = _all(self._coordinators.committed(described, backoff, _coordinators(described)))
-        return self._with_ends(described, committed, backoff)
+        offsets = _all(self._ask(described, committed, backoff, _coordinators(described)))
+        return self._with_ends(described, offsets, backoff)
 
     def describe_there(self, names: Iterable[str]) -> list[Group]:
         """Return those of the groups that exist, and whose coordinators answer."""
         wanted = _named(names)
         backoff = backoff_for(wanted)
-        answers = self._coordinators.described(wanted, backoff).answers
+        answers = self._ask(wanted, describe, backoff).answers
         described = {
             name: answers[name] for name in wanted if name in answers and answers[name].state != DEAD
         }
-        committed = self._coordinators.committed(described, backoff, _coordinators(described)).answers
+        offsets = self._ask(described, committed, backoff, _coordinators(described)).answers
         return self._with_ends(
-            {name: each for name, each in described.items() if name in committed}, committed, backoff
+            {name: each for name, each in described.items() if name in offsets}, offsets, backoff
         )
 
     def plan_reset(
@@ -111,26 +123,26 @@ class GroupAdmin:
         """
         backoff = Backoff(QUESTION_S)
         self._check_inactive([name], backoff, may_be_new=may_be_new)
-        committed = _all(self._coordinators.committed([name], backoff))[name]
-        partitions = sorted(committed) if scope is None else self._partitions(scope)
-        return plan(target, self._standings(partitions, committed, target, backoff))
+        offsets = _all(self._ask([name], committed, backoff))[name]
+        partitions = sorted(offsets) if scope is None else self._partitions(scope)
+        return plan(target, self._standings(partitions, offsets, target, backoff))
 
     def reset(self, name: str, resets: Iterable[Reset]) -> None:
         """Commit the offsets of `plan_reset`; GroupActive if a member has joined meanwhile."""
         new = {TopicPartition(each.topic, each.partition): each.new for each in resets}
         if new:
-            _all(self._coordinators.commit(name, new, Backoff(QUESTION_S)))
+            _all(self._ask([name], partial(commit, new), Backoff(QUESTION_S)))
 
     def delete(self, names: Iterable[str]) -> None:
         """Delete groups and their offsets; none of them if one does not exist or has members."""
         wanted = _named(names)
         backoff = backoff_for(wanted)
         self._check_inactive(wanted, backoff)
-        _all(self._coordinators.delete(wanted, backoff))
+        _all(self._ask(wanted, delete, backoff))
 
     def delete_offsets(self, name: str, partitions: Iterable[TopicPartition]) -> None:
         """Delete committed offsets of a group; ClientError while its members are subscribed to the topic."""
-        _all(self._coordinators.delete_offsets(name, partitions, Backoff(QUESTION_S)))
+        _all(self._ask([name], partial(delete_offsets, list(partitions)), Backoff(QUESTION_S)))
 
     def check_inactive(self, names: Iterable[str], *, may_be_new: bool = False) -> None:
         """Raise GroupActive if a group has members, NoSuchGroup if it does not exist and may not be new."""
@@ -139,40 +151,47 @@ class GroupAdmin:
 
     # -- requests --------------------------------------------------------------------------------
 
+    def _ask(
+        self,
+        names: Iterable[str],
+        ask: Ask[Answer],
+        backoff: Backoff,
+        known: Mapping[str, Node] | None = None,
+    ) -> Answers[str, Answer]:
+        return ask_coordinators(self._brokers, names, ask, backoff, known)
+
     def _check_inactive(self, names: Iterable[str], backoff: Backoff, *, may_be_new: bool = False) -> None:
         wanted = _named(names)
         described = (
-            _all(self._coordinators.described(wanted, backoff))
-            if may_be_new
-            else self._existing(wanted, backoff)
+            _all(self._ask(wanted, describe, backoff)) if may_be_new else self._existing(wanted, backoff)
         )
         for name, found in described.items():
             if found.members:
                 raise GroupActive(name, len(found.members))
 
     def _existing(self, names: Sequence[str], backoff: Backoff) -> dict[str, Described]:
-        described = _all(self._coordinators.described(names, backoff))
+        described = _all(self._ask(names, describe, backoff))
         for name in names:
             if described[name].state == DEAD:
                 raise NoSuchGroup(name)
         return {name: described[name] for name in names}
 
     def _with_ends(
-        self, described: Mapping[str, Described], committed: Mapping[str, Offsets], backoff: Backoff
+        self, described: Mapping[str, Described], offsets: Mapping[str, Offsets], backoff: Backoff
     ) -> list[Group]:
         partitions = {
-            partition for name, found in described.items() for partition in (*committed[name], *owners(found))
+            partition for name, found in described.items() for partition in (*offsets[name], *owners(found))
         }
         left_s = max(LEFT_S, backoff.left_s)
         ends = read_offsets(
             self._brokers, partitions, LATEST, Backoff(left_s, retries_s=min(left_s, PARTIAL_S))
         )
-        return [group(found, committed[name], ends.answers) for name, found in described.items()]
+        return [group(found, offsets[name], ends.answers) for name, found in described.items()]
 
     def _standings(
         self,
         partitions: Sequence[TopicPartition],
-        committed: Mapping[TopicPartition, int],
+        offsets: Offsets,
         target: Target,
         backoff: Backoff,
     ) -> Iterator[Standing]:
@@ -182,7 +201,7 @@ class GroupAdmin:
         if isinstance(target, ToTime):
             times = _all(read_offsets(self._brokers, partitions, target.time_ms, backoff))
         for partition in partitions:
-            start, end, offset = starts[partition], ends[partition], committed.get(partition)
+            start, end, offset = starts[partition], ends[partition], offsets.get(partition)
             if start is None or end is None:
                 raise ClientError(f"{partition} is not there")
             yield Standing(

@@ -17,11 +17,12 @@ from headrace.client.errors import (
     raise_for,
 )
 from headrace.client.groups.group import (
+    DEAD,
     Described,
+    described,
     is_of_consumers,
     of_classic_group,
     of_consumer_group,
-    of_no_group,
     state_of,
 )
 from headrace.client.wire.brokers import QUESTION_S, QUICK_S, SILENT_S, Brokers
@@ -73,70 +74,46 @@ class Listing:
     missing: tuple[str, ...]
 
 
-class GroupCoordinators:
-    """The coordinators of all groups of a cluster, for any number of threads."""
+def listed(brokers: Brokers) -> Listing:
+    """Return every group that a broker lists; brokers without an answer are retried for PARTIAL_S."""
+    backoff = Backoff(QUESTION_S, retries_s=PARTIAL_S)
+    while True:
+        found = brokers.any_metadata([OFFSETS_TOPIC])
+        answers = brokers.scatter({node: [node] for node in nodes_of(found)}, _list)
+        missing = [each.why for each in answers.values() if isinstance(each, Unanswered)]
+        missing += leaderless(found)
+        if not missing or not backoff.rest():
+            break
+    lists = {node: each for node, each in answers.items() if not isinstance(each, Unanswered)}
+    groups = {
+        each.group_id: Listed(state_of(each.group_state), each.group_type.lower(), node)
+        for node, of_node in lists.items()
+        for each in of_node
+        if is_of_consumers(each)
+    }
+    return Listing(groups, len(lists), tuple(missing))
 
-    def __init__(self, brokers: Brokers) -> None:
-        self._brokers = brokers
 
-    def listed(self) -> Listing:
-        """Return every group that a broker lists; brokers without an answer are retried for PARTIAL_S."""
-        backoff = Backoff(QUESTION_S, retries_s=PARTIAL_S)
-        while True:
-            found = self._brokers.any_metadata([OFFSETS_TOPIC])
-            answers = self._brokers.scatter({node: [node] for node in nodes_of(found)}, _list)
-            missing = [each.why for each in answers.values() if isinstance(each, Unanswered)]
-            missing += leaderless(found)
-            if not missing or not backoff.rest():
-                break
-        lists = {node: each for node, each in answers.items() if not isinstance(each, Unanswered)}
-        groups = {
-            each.group_id: Listed(state_of(each.group_state), each.group_type.lower(), node)
-            for node, listed in lists.items()
-            for each in listed
-            if is_of_consumers(each)
-        }
-        return Listing(groups, len(lists), tuple(missing))
+def ask_coordinators(
+    brokers: Brokers,
+    names: Iterable[str],
+    ask: Ask[Answer],
+    backoff: Backoff,
+    known: Mapping[str, Node] | None = None,
+) -> Answers[str, Answer]:
+    """Send one of the requests below to the coordinator of each group, `known` or located first."""
+    groups = list(names)
 
-    def described(
-        self, names: Iterable[str], backoff: Backoff, known: Mapping[str, Node] | None = None
-    ) -> Answers[str, Described]:
-        """Return the groups with their members; a group that does not exist is Dead."""
-        return self._ask(list(names), _describe, backoff, known)
+    def within_s() -> float:
+        return max(SILENT_S, min(QUICK_S + len(groups) / GROUPS_PER_S, backoff.left_s))
 
-    def committed(
-        self, names: Iterable[str], backoff: Backoff, known: Mapping[str, Node] | None = None
-    ) -> Answers[str, Offsets]:
-        """Return the committed offsets of each group."""
-        return self._ask(list(names), _committed, backoff, known)
-
-    def commit(self, name: str, offsets: Offsets, backoff: Backoff) -> Answers[str, Offsets]:
-        """Commit offsets for a group without members; GroupActive if it has members."""
-        return self._ask([name], partial(_commit, offsets), backoff)
-
-    def delete(self, names: Iterable[str], backoff: Backoff) -> Answers[str, bool]:
-        """Delete groups without members; GroupActive if one of them has members."""
-        return self._ask(list(names), _delete, backoff)
-
-    def delete_offsets(
-        self, name: str, partitions: Iterable[TopicPartition], backoff: Backoff
-    ) -> Answers[str, bool]:
-        """Delete committed offsets of a group; ClientError while its members are subscribed to the topic."""
-        return self._ask([name], partial(_delete_offsets, list(partitions)), backoff)
-
-    def _ask(
-        self, names: list[str], ask: Ask[Answer], backoff: Backoff, known: Mapping[str, Node] | None = None
-    ) -> Answers[str, Answer]:
-        def within_s() -> float:
-            return max(SILENT_S, min(QUICK_S + len(names) / GROUPS_PER_S, backoff.left_s))
-
-        return ask_owners(
-            names,
-            locate=lambda some: self._brokers.first(partial(_coordinators, some), within_s()),
-            ask=lambda asked: self._brokers.scatter(asked, ask, within_s()),
-            backoff=backoff,
-            known=known,
-        )
+    return ask_owners(
+        groups,
+        locate=lambda some: brokers.first(partial(_coordinators, some), within_s()),
+        ask=lambda asked: brokers.scatter(asked, ask, within_s()),
+        backoff=backoff,
+        known=known,
+    )
 
 
 def leaderless(found: MetadataResponse) -> Iterator[str]:
@@ -175,7 +152,8 @@ def _list(node: Node, _nodes: list[Node], at: Connection) -> dict[Node, list[Lis
     return {node: list(answer.groups)}
 
 
-def _describe(node: Node, names: list[str], at: Connection) -> dict[str, Described | Unanswered]:
+def describe(node: Node, names: list[str], at: Connection) -> dict[str, Described | Unanswered]:
+    """Return the groups with their members; a group that does not exist is Dead."""
     found: dict[str, Described | Unanswered] = {}
     for each in _consumer_groups(names, at):
         if each.error_code == ErrorCode.NONE:
@@ -185,7 +163,7 @@ def _describe(node: Node, names: list[str], at: Connection) -> dict[str, Describ
     rest = [name for name in names if name not in found]
     for each in at.ask(DescribeGroupsRequest(groups=rest)).groups if rest else ():
         if each.error_code == ErrorCode.GROUP_ID_NOT_FOUND:
-            found[each.group_id] = of_no_group(each.group_id, node)
+            found[each.group_id] = described(each.group_id, DEAD, "unknown", None, node)
         elif each.error_code != ErrorCode.NONE:
             found[each.group_id] = _unanswered(each.error_code, each.error_message, each.group_id, at)
         elif each.protocol_type not in {"consumer", ""}:
@@ -203,7 +181,8 @@ def _consumer_groups(names: list[str], at: Connection) -> Any:
         return ()
 
 
-def _committed(_node: Node, names: list[str], at: Connection) -> dict[str, Offsets | Unanswered]:
+def committed(_node: Node, names: list[str], at: Connection) -> dict[str, Offsets | Unanswered]:
+    """Return the committed offsets of each group."""
     groups = [OffsetFetchRequestGroup(group_id=name, topics=None) for name in names]
     request = OffsetFetchRequest(groups=groups, topics=None)
     if at.version(request) >= _SEVERAL_GROUPS:
@@ -224,9 +203,10 @@ def _offsets(name: str, answer: Any, at: Connection) -> Offsets | Unanswered:
     }
 
 
-def _commit(
+def commit(
     offsets: Offsets, _node: Node, names: list[str], at: Connection
 ) -> dict[str, Offsets | Unanswered]:
+    """Commit offsets for one group without members; GroupActive if it has members."""
     (name,) = names
     for topic in _ask_by_name(offset_commit_request(name, offsets), at).topics:
         for each in topic.partitions:
@@ -239,8 +219,11 @@ def _commit(
     return {name: offsets}
 
 
-def _delete(_node: Node, names: list[str], at: Connection) -> dict[str, bool | Unanswered]:
-    """A group that does not exist counts as deleted: an earlier attempt may have deleted it."""
+def delete(_node: Node, names: list[str], at: Connection) -> dict[str, bool | Unanswered]:
+    """Delete groups without members; GroupActive if one of them has members.
+
+    A group that does not exist counts as deleted: an earlier attempt may have deleted it.
+    """
     done: dict[str, bool | Unanswered] = {}
     for each in at.ask(DeleteGroupsRequest(groups_names=names)).results:
         if each.error_code == ErrorCode.NON_EMPTY_GROUP:
@@ -250,9 +233,10 @@ def _delete(_node: Node, names: list[str], at: Connection) -> dict[str, bool | U
     return done
 
 
-def _delete_offsets(
+def delete_offsets(
     partitions: list[TopicPartition], _node: Node, names: list[str], at: Connection
 ) -> dict[str, bool | Unanswered]:
+    """Delete committed offsets of one group; ClientError while its members are subscribed to the topic."""
     (name,) = names
     topics = [
         OffsetDeleteRequestTopic(

@@ -72,21 +72,6 @@ class Coordinator:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Group:
-    """A group, its members and its progress. Partitions without a committed offset have no lag."""
-
-    name: str
-    state: str
-    type: str
-    assignor: str | None
-    coordinator: Coordinator
-    members: tuple[Member, ...]
-    idle_members: int
-    partitions: tuple[Progress, ...]
-    total_lag: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Described:
     """A group as its coordinator describes it, without offsets; a group that does not exist is Dead."""
 
@@ -98,6 +83,15 @@ class Described:
     members: tuple[Member, ...]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Group(Described):
+    """A group, its members and its progress. Partitions without a committed offset have no lag."""
+
+    idle_members: int
+    partitions: tuple[Progress, ...]
+    total_lag: int
+
+
 def summary(found: Described) -> GroupSummary:
     """Return the line about a group."""
     return GroupSummary(name=found.name, state=found.state, type=found.type, members=len(found.members))
@@ -107,17 +101,28 @@ def group(
     found: Described, committed: Mapping[TopicPartition, int], ends: Mapping[TopicPartition, int | None]
 ) -> Group:
     """Return the group with its offsets. Read `ends` after `committed`, or a lag could be negative."""
-    partitions = _progress(committed, ends, owners(found))
-    members = tuple(sorted(found.members, key=lambda member: member.member_id))
+    owned_by = owners(found)
+    partitions = []
+    for partition in sorted({*committed, *owned_by}):
+        offset, end = committed.get(partition), ends.get(partition)
+        progress = Progress(
+            topic=partition.topic,
+            partition=partition.partition,
+            committed=offset,
+            log_end=end,
+            lag=None if offset is None or end is None else end - offset,
+            member_id=owned_by.get(partition),
+        )
+        partitions.append(progress)
     return Group(
         name=found.name,
         state=found.state,
         type=found.type,
         assignor=found.assignor,
         coordinator=found.coordinator,
-        members=members,
-        idle_members=sum(not member.assignment for member in members),
-        partitions=partitions,
+        members=found.members,
+        idle_members=sum(not member.assignment for member in found.members),
+        partitions=tuple(partitions),
         total_lag=sum(each.lag or 0 for each in partitions),
     )
 
@@ -130,27 +135,6 @@ def owners(found: Described) -> dict[TopicPartition, str]:
         for each in member.assignment
         for index in each.partitions
     }
-
-
-def _progress(
-    committed: Mapping[TopicPartition, int],
-    ends: Mapping[TopicPartition, int | None],
-    owned_by: Mapping[TopicPartition, str],
-) -> tuple[Progress, ...]:
-    rows = []
-    for place in sorted({*committed, *owned_by}):
-        offset, end = committed.get(place), ends.get(place)
-        rows.append(
-            Progress(
-                topic=place.topic,
-                partition=place.partition,
-                committed=offset,
-                log_end=end,
-                lag=None if offset is None or end is None else end - offset,
-                member_id=owned_by.get(place),
-            )
-        )
-    return tuple(rows)
 
 
 DEAD: Final = "Dead"  # the state of a group that does not exist
@@ -176,77 +160,63 @@ def state_of(state: str) -> str:
     return _STATES.get(state, state)
 
 
+def described(
+    name: str, state: str, kind: str, assignor: str | None, node: Node, *, members: Iterable[Member] = ()
+) -> Described:
+    """Return a group with its members in order."""
+    return Described(
+        name=name,
+        state=state_of(state),
+        type=kind,
+        assignor=assignor or None,
+        coordinator=Coordinator(id=node.id, host=node.host, port=node.port),
+        members=tuple(sorted(members, key=lambda member: member.member_id)),
+    )
+
+
 def of_consumer_group(found: consumer.DescribedGroup, node: Node) -> Described:
     """Return a group of the consumer protocol, whose assignment is the coordinator's."""
-    return Described(
-        name=found.group_id,
-        state=state_of(found.group_state),
-        type=CONSUMER,
-        assignor=found.assignor_name or None,
-        coordinator=_coordinator(node),
-        members=tuple(
-            Member(
-                member_id=each.member_id,
-                instance_id=each.instance_id or None,
-                client_id=each.client_id,
-                host=_host(each.client_host),
-                assignment=_assigned(
-                    (of.topic_name, index)
-                    for of in each.assignment.topic_partitions
-                    for index in of.partitions
-                ),
-            )
-            for each in found.members
-        ),
+    members = (
+        _member(
+            each,
+            each.instance_id,
+            ((of.topic_name, index) for of in each.assignment.topic_partitions for index in of.partitions),
+        )
+        for each in found.members
     )
+    return described(found.group_id, found.group_state, CONSUMER, found.assignor_name, node, members=members)
 
 
 def of_classic_group(found: classic.DescribedGroup, node: Node) -> Described:
     """Return a group of the classic protocol, whose assignment is the leader's, as opaque bytes."""
-    return Described(
-        name=found.group_id,
-        state=state_of(found.group_state),
-        type=CLASSIC,
-        assignor=found.protocol_data or None,
-        coordinator=_coordinator(node),
-        members=tuple(
-            Member(
-                member_id=each.member_id,
-                instance_id=each.group_instance_id or None,
-                client_id=each.client_id,
-                host=_host(each.client_host),
-                assignment=_told(each.member_assignment),
-            )
-            for each in found.members
+    members = (
+        _member(each, each.group_instance_id, _decoded(each.member_assignment)) for each in found.members
+    )
+    return described(found.group_id, found.group_state, CLASSIC, found.protocol_data, node, members=members)
+
+
+def _member(
+    found: consumer.Member | classic.DescribedGroupMember,
+    instance_id: str | None,
+    assigned: Iterable[tuple[str, int]],
+) -> Member:
+    by_topic: dict[str, list[int]] = defaultdict(list)
+    for topic, index in sorted(assigned):
+        by_topic[topic].append(index)
+    return Member(
+        member_id=found.member_id,
+        instance_id=instance_id or None,
+        client_id=found.client_id,
+        host=found.client_host.removeprefix("/"),  # Java prints an address without a name so
+        assignment=tuple(
+            Assigned(topic=topic, partitions=tuple(indexes)) for topic, indexes in by_topic.items()
         ),
     )
 
 
-def of_no_group(name: str, node: Node) -> Described:
-    """Return the description of a group that does not exist."""
-    return Described(
-        name=name, state=DEAD, type="unknown", assignor=None, coordinator=_coordinator(node), members=()
-    )
-
-
-def _told(assignment: bytes) -> tuple[Assigned, ...]:
+def _decoded(assignment: bytes) -> list[tuple[str, int]]:
     try:
-        told = decode_assignment(assignment)
+        decoded = decode_assignment(assignment)
     except ProtocolError:  # nothing is assigned yet, or in a custom format
-        return ()
-    return _assigned((of.topic, index) for of in told.assigned_partitions for index in of.partitions)
-
-
-def _assigned(places: Iterable[tuple[str, int]]) -> tuple[Assigned, ...]:
-    by_topic: dict[str, list[int]] = defaultdict(list)
-    for topic, index in sorted(places):
-        by_topic[topic].append(index)
-    return tuple(Assigned(topic=topic, partitions=tuple(indexes)) for topic, indexes in by_topic.items())
-
-
-def _coordinator(node: Node) -> Coordinator:
-    return Coordinator(id=node.id, host=node.host, port=node.port)
-
-
-def _host(host: str) -> str:
-    return host.removeprefix("/")  # as Java prints an address without a name
+        return []
+    return [(of.topic, index) for of in decoded.assigned_partitions for index in of.partitions]

@@ -5,7 +5,6 @@ from collections.abc import Sequence
 import pytest
 
 from headrace.client.groups.group import (
-    DEAD,
     Assigned,
     Coordinator,
     Described,
@@ -17,7 +16,6 @@ from headrace.client.groups.group import (
     is_of_consumers,
     of_classic_group,
     of_consumer_group,
-    of_no_group,
     state_of,
     summary,
 )
@@ -120,10 +118,6 @@ def test_an_assignment_that_nobody_can_read_is_none(assignment: bytes) -> None:
 )
 def test_only_groups_of_consumers_that_have_a_name_are_shown(name: str, kind: str, shown: bool) -> None:
     assert is_of_consumers(ListedGroup(group_id=name, protocol_type=kind)) is shown
-
-
-def test_a_group_that_is_not_there_is_dead() -> None:
-    assert of_no_group("g", NODE).state == DEAD
 
 
 def test_states_have_kafkas_names() -> None:
