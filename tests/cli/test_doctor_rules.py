@@ -8,12 +8,11 @@ from headrace.client.doctor import cluster as doctor_cluster
 from headrace.client.doctor import data as doctor_data
 from headrace.client.doctor import groups as doctor_groups
 from headrace.client.doctor import machine as doctor_machine
-from headrace.client.doctor.cluster import ClusterFacts, Reached, View
+from headrace.client.doctor.cluster import ClusterFacts, Reached, TopicSafety, View
 from headrace.client.doctor.data import BrokerDirectory, Damage, Disk
 from headrace.client.doctor.diagnosis import OK, PROBLEM, WARNING, Area, Finding, diagnosis, some
 from headrace.client.doctor.groups import GroupFacts
 from headrace.client.doctor.machine import Machine, Port
-from headrace.client.doctor.safety import TopicSafety
 
 AREA = Area("cluster")
 GIB = 1024**3

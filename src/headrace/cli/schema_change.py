@@ -18,8 +18,7 @@ from headrace.cli.schema import (
 from headrace.cli.session import Session, confirm, yes_option
 from headrace.client.errors import ClientError
 from headrace.client.schemas.files import reasons
-from headrace.client.schemas.http import INCOMPATIBLE, RegistryError
-from headrace.client.schemas.registry import LATEST, LEVELS, MODES
+from headrace.client.schemas.registry import INCOMPATIBLE, LATEST, LEVELS, MODES, RegistryError
 
 
 @click.command()

@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from headrace.client.admin.topics import Spans, read_spans
+from headrace.client.admin.topics import Partition, Spans, read_spans
 from headrace.client.cluster.log_dirs import read_log_dirs, sizes
 from headrace.client.cluster.reading import read_configs, read_partitions
 from headrace.client.cluster.status import PartitionState
@@ -18,18 +18,6 @@ from headrace.protocol.ids import TopicPartition
 from headrace.protocol.schema.metadata import MetadataResponse
 
 SHOWN: Final = ("cleanup.policy", "retention.ms", "retention.bytes")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PartitionOverview:
-    """A summary of a partition; offsets are None while its leader does not answer."""
-
-    index: int
-    leader: int | None
-    replicas: tuple[int, ...]
-    in_sync: tuple[int, ...]
-    start_offset: int | None
-    next_offset: int | None  # of the next record
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,7 +39,7 @@ class TopicOverview:
     cleanup_policy: str | None
     retention_ms: int | None
     retention_bytes: int | None
-    by_partition: tuple[PartitionOverview, ...] | None = None  # if requested
+    by_partition: tuple[Partition, ...] | None = None  # if requested
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,9 +115,9 @@ def read_topics(brokers: Brokers) -> TopicList:
     return TopicList(metadata, dict(sorted(partitions.items())))
 
 
-def _partitions(parts: Iterable[PartitionState], spans: Spans) -> Iterator[PartitionOverview]:
+def _partitions(parts: Iterable[PartitionState], spans: Spans) -> Iterator[Partition]:
     for each in sorted(parts, key=lambda each: each.topic_partition):
-        yield PartitionOverview(
+        yield Partition(
             index=each.partition,
             leader=each.leader,
             replicas=tuple(each.replicas),

@@ -15,9 +15,8 @@ from typing import Final
 from headrace.client.cluster.log_dirs import read_log_dirs
 from headrace.client.cluster.reading import SILENCE_S, read_configs, read_partitions, read_status
 from headrace.client.cluster.status import UP
-from headrace.client.doctor.cluster import ClusterFacts, Reached, View
+from headrace.client.doctor.cluster import ClusterFacts, Reached, TopicSafety, View
 from headrace.client.doctor.groups import GroupFacts, between
-from headrace.client.doctor.safety import TopicSafety
 from headrace.client.errors import NoSuchGroup, lowered
 from headrace.client.groups.admin import GroupAdmin
 from headrace.client.groups.group import Group

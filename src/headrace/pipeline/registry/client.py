@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from typing import Final, TypeVar
 
 from headrace.client.errors import ClientError, Unreachable
-from headrace.client.schemas.http import RegistryError
-from headrace.client.schemas.registry import Registered
+from headrace.client.schemas.registry import Registered, RegistryError
 from headrace.client.schemas.registry import Registry as Client
 from headrace.pipeline.errors import PipelineError
 from headrace.pipeline.registry.reader import ResolvedSchema

@@ -8,7 +8,7 @@ import pyarrow as pa
 from pyspark.sql.types import StringType, StructField, StructType
 
 from headrace.client.errors import ClientError, Unreachable
-from headrace.client.schemas.http import RegistryError
+from headrace.client.schemas.registry import RegistryError
 from headrace.pipeline.decoders import Decoded
 from headrace.pipeline.errors import PipelineError
 from headrace.pipeline.registry import Registry

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from headrace.client.errors import Unreachable
-from headrace.client.schemas.http import RegistryError
+from headrace.client.schemas.registry import RegistryError
 from headrace.pipeline.errors import PipelineError
 from headrace.pipeline.registry import batches
 from headrace.pipeline.registry.batches import Batches, reader_of
