@@ -229,7 +229,11 @@ def test_a_member_outlives_its_broker(tmp_path: Path, protocol: str) -> None:
     ("arguments", "status", "sentence"),
     [
         ("consume absent --group g", 1, "there is no topic absent"),
-        ("consume ^[ --group g", 1, "not a regular expression: ^["),
+        (
+            "consume ^[ --group g",
+            1,
+            "^[ is no regular expression that librdkafka reads",
+        ),
         ("consume one two", 2, "Several topics, and --instance-id, need a --group."),
         ("consume one --instance-id i", 2, "Several topics, and --instance-id, need a --group."),
         ("consume one --group g --partition 0", 2, "leave out --partition"),
@@ -245,7 +249,7 @@ def test_a_refusal_is_one_sentence(headrace: Command, arguments: str, status: in
 
 
 def test_a_group_needs_a_name(headrace: Command) -> None:
-    assert headrace("consume", "one", "--group", "").complaint == "a group needs a name"
+    assert headrace("consume", "one", "--group", "").complaint.startswith("a group needs a name")
     assert headrace("group", "describe", "").complaint == "a group without a name cannot be asked for"
 
 

@@ -144,7 +144,7 @@ def _as_member(reader: GroupReader, show: formats.Part, max_messages: int | None
         signal.signal(number, stop)
     with reader, suppress(KeyboardInterrupt):
         try:
-            _print(reader.batches(), show, max_messages, reader.done)
+            _print(reader.record_batches(), show, max_messages, reader.done)
         except BrokenPipeError:
             stopped_by = signal.SIGPIPE
     if stopped_by == signal.SIGPIPE:  # now it may end us, as it ends other programs

@@ -48,7 +48,10 @@ class Choice:
     def subscribe(self, topics: str | Sequence[str]) -> None:
         """Read these topics, and no others; NoSuchTopic if one does not exist."""
         wanted = names_of(topics)
-        self._source.patterns = any(topic.startswith("^") for topic in wanted)
+        patterns = [topic for topic in wanted if topic.startswith("^")]
+        self._source.patterns = bool(patterns)
+        # With the consumer protocol, brokers match patterns later than they assign named topics.
+        self._source.more_to_come = self._source.incremental and 0 < len(patterns) < len(wanted)
         there = self._topics()
         for topic in wanted:
             if not topic.startswith("^") and topic not in there:

@@ -99,7 +99,15 @@ class Consumer(ConsumerHints, Generic[K, V]):
             self._buffer, self._pace = Buffer(), Pace()
             cooperative = "cooperative" in str(given.get("partition.assignment.strategy", ""))
             incremental = cooperative or given.get("group.protocol") == "consumer"
-            self._source = Source(client, address, self._buffer, start=self._start, incremental=incremental)
+            instance_id = None if incremental else given.get("group.instance.id")
+            self._source = Source(
+                client,
+                address,
+                self._buffer,
+                start=self._start,
+                incremental=incremental,
+                static_member=instance_id and f"instance {instance_id} of group {group_id}",
+            )
             automatic = group_id is not None and _true(given["enable.auto.commit"])
             self._offsets = Offsets(self._source, group_id, address, automatic=automatic)
             listeners = Listeners(on_assigned, on_revoked, on_lost)

@@ -100,14 +100,14 @@ class Offsets:
         known = self._source.positions() if quicker else None
         reached = self._buffer.settle(known)
         if self._automatic:
-            self._store(reached)
+            self.store(reached)
 
     def finish(self) -> None:
         """Commit what is done but for the record in work, if that is our task, and close the client."""
         if not self._automatic:
             self._client.close()
             return
-        self._store(self._buffer.done())
+        self.store(self._buffer.done())
         self._last = LastCommit(lambda: self._commit(None, wait=True), self._client.close)
         if not self._last.run(CLOSE_S):
             raise Unreachable(
@@ -131,7 +131,7 @@ class Offsets:
             reached = {TopicPartition(message.topic, message.partition): message.offset + 1}
         for place in reached.keys() - self._source.assigned:
             raise ClientError(f"{place} is another's by now: who reads it will read this record again")
-        self._store(reached)
+        self.store(reached)
         done = self._commit(reached, wait=wait) if reached else {}
         self._said |= reached
         if wait:
@@ -214,7 +214,8 @@ class Offsets:
         )
         return low, high
 
-    def _store(self, reached: dict[TopicPartition, int]) -> None:
+    def store(self, reached: dict[TopicPartition, int]) -> None:
+        """Have librdkafka commit these offsets soon, unless they are before what is stored already."""
         new = {place: at for place, at in reached.items() if at > self._stored.get(place, -1)}
         if not new:
             return

@@ -23,21 +23,37 @@ _error_of: Final = confluent_kafka.Message.error
 class Source:
     """Fetches records into a buffer, and keeps account of partitions."""
 
-    def __init__(self, client: Any, bootstrap: str, buffer: Buffer, *, start: int, incremental: bool) -> None:
-        """`start` is where to begin with a partition of which the group has committed nothing."""
+    def __init__(
+        self,
+        client: Any,
+        bootstrap: str,
+        buffer: Buffer,
+        *,
+        start: int,
+        incremental: bool,
+        static_member: str | None = None,
+        now_s: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """`start` is the first offset of a partition without a committed offset.
+
+        `static_member` names the member, if it is a static one, in the error after another one fenced it.
+        """
         self.client = client
         self.buffer = buffer
         self.assigned: set[TopicPartition] = set()
         self.patterns = False  # topics that match may come and go
+        self.more_to_come = False  # topics of patterns may be assigned later than named topics
         self._bootstrap = bootstrap
         self._start = start
-        self._incremental = incremental  # or all is revoked before anything is assigned
+        self.incremental = incremental  # or all is revoked before anything is assigned
         self._settled = False  # whether what is assigned is all of it
-        self._idle_from_s = time.monotonic() + IDLE_AFTER_S
+        self._static_member = static_member
+        self._now_s = now_s
+        self._idle_from_s = now_s() + IDLE_AFTER_S
         self._begins: dict[
             TopicPartition, int
         ] = {}  # where a partition was sent to; else where the group was
-        self._ends: dict[TopicPartition, int] = {}  # where a partition was at its end
+        self.ends: dict[TopicPartition, int] = {}  # where a partition was at its end
         self._moves = Moves(client)
         self.paused: set[TopicPartition] = set()
         self.held: dict[TopicPartition, int] = {}  # of those that are paused: where they go on
@@ -57,12 +73,12 @@ class Source:
     def lost(self, places: Collection[TopicPartition]) -> None:
         """These are another's."""
         self.assigned.difference_update(places)
-        self._settled = self._incremental
+        self._settled = self.incremental
         self._moves.unassigned(places)
         self.buffer.forget(set(places))
         for place in places:
             self._begins.pop(place, None)
-            self._ends.pop(place, None)
+            self.ends.pop(place, None)
 
     def seek(self, place: TopicPartition, offset: int) -> None:
         """Go on there, as soon as it can be moved. What comes of it until then is passed over."""
@@ -71,7 +87,7 @@ class Source:
 
     def go_on(self, place: TopicPartition, offset: int) -> None:
         """The same, where what was handed out before still counts."""
-        self._ends.pop(place, None)
+        self.ends.pop(place, None)
         self._moves.plan(place, offset)
 
     def sent_to(self) -> dict[TopicPartition, int]:
@@ -81,22 +97,25 @@ class Source:
     @property
     def at_end(self) -> bool:
         """Whether there is nothing more to read just now. Only true when the buffer is empty."""
-        if not self._settled and (self.assigned or time.monotonic() < self._idle_from_s):
+        is_early = self._now_s() < self._idle_from_s
+        if not self._settled and (self.assigned or is_early):
+            return False
+        if self.more_to_come and is_early:
             return False
         far = self.buffer.handed_out()
         read = self.assigned - self.paused
         return self._moves.planned.keys().isdisjoint(read) and all(
-            place in self._ends and far.get(place, -1) <= self._ends[place] for place in read
+            place in self.ends and far.get(place, -1) <= self.ends[place] for place in read
         )
 
     def look_for_ends(self) -> None:
         """Forget ends behind which something was written since: librdkafka tells of each end once."""
-        known = dict.fromkeys(self._ends.keys() & (self.assigned - self.paused), confluent_kafka.OFFSET_END)
+        known = dict.fromkeys(self.ends.keys() & (self.assigned - self.paused), confluent_kafka.OFFSET_END)
         try:
             now = with_ends(self.client, known)
         except KafkaException as error:
             raise translate(error, "the topics", self._bootstrap, is_topic=False) from error
-        self._ends = {place: end for place, end in self._ends.items() if now.get(place, end) <= end}
+        self.ends = {place: end for place, end in self.ends.items() if now.get(place, end) <= end}
 
     def positions(self) -> dict[TopicPartition, int]:
         """How far librdkafka has handed out what it has: right where nothing of it is left in the buffer."""
@@ -161,9 +180,9 @@ class Source:
         handed_out = self.buffer.handed_out()
         if first is not None and first.error() is None:
             handed_out.setdefault(place_of(first), first.offset())
-        began = dict.fromkeys(self.assigned, confluent_kafka.OFFSET_STORED) | self._begins | self._ends
+        began = dict.fromkeys(self.assigned, confluent_kafka.OFFSET_STORED) | self._begins | self.ends
         self._moves.plan_again(began | handed_out)
-        self._ends.clear()
+        self.ends.clear()
 
     def _sorted(self, found: Sequence[Record]) -> list[Record]:
         """The records alone. What is told beside them is taken note of, or raised: they are kept then."""
@@ -176,7 +195,7 @@ class Source:
                     records.append(record)
             elif error.code() == KafkaError._PARTITION_EOF:  # noqa: SLF001
                 if not elsewhere:
-                    self._ends[place_of(record)] = record.offset()
+                    self.ends[place_of(record)] = record.offset()
             elif not self._harmless(error):
                 self.buffer.keep(records)
                 raise self._why(error, record)
@@ -188,6 +207,10 @@ class Source:
         return not error.fatal() and bool(error.retriable())
 
     def _why(self, error: KafkaError, record: Record) -> ClientError:
+        # FENCED_INSTANCE_ID is the only fatal error of the classic protocol; librdkafka hides its code.
+        fatal = error.code() == KafkaError._FATAL  # noqa: SLF001
+        if fatal and self._static_member is not None:
+            return ClientError(f"another consumer is {self._static_member}")
         if error.code() in {KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_OF_RANGE}:  # noqa: SLF001
             return ClientError(
                 f"{record.topic()}-{record.partition()} has no record at the offset to begin with: "
