@@ -13,7 +13,7 @@ from spark.queries import OURS, Queries
 MISTAKES: Final[dict[str, tuple[dict[str, Any], str]]] = {
     "an unknown option": (
         {"subscribe": "shapes", "startingOffset": "earliest"},
-        "option 'startingoffset': there is no such option; did you mean startingOffsets?",
+        "option 'startingoffset': unknown; did you mean startingOffsets?",
     ),
     "no topic": ({}, "option 'subscribe': exactly one of subscribe, subscribePattern and assign"),
     "two selections": (
@@ -62,15 +62,15 @@ MISTAKES: Final[dict[str, tuple[dict[str, Any], str]]] = {
     ),
     "a number that is none": (
         {"subscribe": "shapes", "minPartitions": "many"},
-        "option 'minPartitions': 'many' is no whole number from 1 on",
+        "option 'minPartitions': 'many' is not an integer of at least 1",
     ),
     "a client setting of Java's": (
         {"subscribe": "shapes", "kafka.key.deserializer": "x.y.Z"},
-        "option 'kafka.key.deserializer': it cannot be set: keys are bytes",
+        "option 'kafka.key.deserializer': cannot be set: keys are bytes",
     ),
     "no address": (
         {"subscribe": "shapes", "kafka.bootstrap.servers": "localhost"},
-        "option 'kafka.bootstrap.servers': 'localhost' is no address; expected HOST:PORT",
+        "option 'kafka.bootstrap.servers': 'localhost' is not an address; expected HOST:PORT",
     ),
 }
 

@@ -115,7 +115,7 @@ def test_a_topic_takes_columns_of_records_and_is_not_what_is_read(
         Topic("checked-topic", raw=True),
         lambda orders: orders.select(F.col("price").alias("value")),
     )
-    assert raw.says == "column 'value' is double, and has to be string or binary"
+    assert raw.says == "column 'value' is double, expected string or binary"
 
 
 def test_a_query_that_spark_would_not_start_is_found(

@@ -19,15 +19,15 @@ COLUMNS: Final[dict[str, tuple[list[str], str]]] = {
         ["cast(id as string) as key"],
         "there is no column 'value'; a record has key, value, topic,",
     ),
-    "a number for a value": (["id as value"], "column 'value' is bigint, and has to be string or binary"),
-    "a wide partition": ([VALUE, "id as partition"], "column 'partition' is bigint, and has to be int"),
+    "a number for a value": (["id as value"], "column 'value' is bigint, expected string or binary"),
+    "a wide partition": ([VALUE, "id as partition"], "column 'partition' is bigint, expected int"),
     "a map of headers": (
         [VALUE, "map('k', cast('v' as binary)) as headers"],
-        "column 'headers' is map<string,binary>, and has to be array<struct<key:string,value:binary>>",
+        "column 'headers' is map<string,binary>, expected array<struct<key:string,value:binary>>",
     ),
     "a column too many": (
         [VALUE, "id as price"],
-        "column 'price' is no part of a record: drop it, or put it into the value",
+        "column 'price' is not part of a record: drop it, or put it into the value",
     ),
     "no such partition": (
         [VALUE, "cast(7 as int) as partition"],
@@ -66,7 +66,7 @@ def test_columns_that_do_not_fit_are_named(strict: Queries, columns: list[str], 
 def test_who_does_not_say_where_is_asked(strict: Queries) -> None:
     said = refusal(strict, table(strict))
 
-    assert "option 'topic': say where to write, with this option or with a column 'topic'" in said
+    assert "option 'topic': missing; name the topic with this option, or in a column 'topic'" in said
 
 
 def test_a_row_without_a_topic_is_refused(strict: Queries) -> None:

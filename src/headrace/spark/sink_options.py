@@ -1,20 +1,21 @@
-"""What a person may say to `df.write.format("headrace")`, and which columns become records."""
+"""The options of the sink `df.write.format("headrace")`, and the columns that become records."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final, TypeVar
+from typing import Final
 
 from pyspark.sql.types import StructType
 
 from headrace.client.wire.security import Security
 from headrace.protocol.compression import Compression
 from headrace.spark.errors import InvalidOption, SparkError
-from headrace.spark.options import client_settings, required_servers, security_of
+from headrace.spark.option_values import FLAG
+from headrace.spark.options import client_options
 from headrace.spark.producing import ACKS_ALL
 
 BATCH_BYTES: Final = 256 * 1024
-_MOST: Final = 2**31 - 1  # what a client's number may be
-_OF_SPARK: Final = ("checkpointLocation", "path", "queryName")  # it hands these over, too
+_LARGEST: Final = 2**31 - 1  # of an integer setting of Kafka's clients
+_OF_SPARK: Final = ("checkpointLocation", "path", "queryName")  # Spark passes these to sinks
 _KNOWN: Final = ("kafka.bootstrap.servers", "topic", "includeHeaders", *_OF_SPARK)
 _ACKS: Final = {"all": ACKS_ALL, "-1": ACKS_ALL, "1": 1, "0": 0}
 HEADERS: Final = "array<struct<key:string,value:binary>>"
@@ -29,9 +30,7 @@ _OF_SOURCES: Final = (
     "offset",
     "timestamp",
     "timestampType",
-)  # a copied topic has its own, as with Spark's
-
-Choice = TypeVar("Choice")
+)  # ignored, as in Spark's sink: the new records have their own
 
 
 class UnfitSchema(SparkError):
@@ -51,63 +50,42 @@ class SinkOptions:
 
     @classmethod
     def of(cls, given: Mapping[str, str]) -> "SinkOptions":
-        """The options as Spark hands them over; InvalidOption names the one that is wrong."""
-        client = client_settings(given, _KNOWN)
-        options = {name.lower(): value for name, value in given.items()}
-        acks = _chosen(client, "acks", "all", _ACKS)
-        idempotent = _chosen(
-            client, "enable.idempotence", str(acks == ACKS_ALL).lower(), {"true": True, "false": False}
-        )
+        """Return the options that Spark passes; InvalidOption names the one that is wrong."""
+        options, bootstrap, _, security = client_options(given, _KNOWN)
+        acks = options.choice("kafka.acks", _ACKS, "all")
+        idempotent = options.choice("kafka.enable.idempotence", FLAG, str(acks == ACKS_ALL).lower())
         if idempotent and acks != ACKS_ALL:
             raise InvalidOption(
                 "kafka.acks",
                 "less than all is not idempotent: set kafka.enable.idempotence to false",
             )
+        topic = options.get("topic")
+        if topic is not None and not topic.strip():
+            raise InvalidOption("topic", "empty; name a topic, or leave it out for a column 'topic'")
+        codecs = {each.name.lower(): each for each in Compression}
         return cls(
-            bootstrap=required_servers(options.get("kafka.bootstrap.servers")),
-            security=security_of(client),
-            topic=_topic(options.get("topic")),
+            bootstrap=bootstrap,
+            security=security,
+            topic=topic,
             acks=acks,
             idempotent=idempotent,
-            compression=_chosen(
-                client, "compression.type", "none", {each.name.lower(): each for each in Compression}
-            ),
-            batch_bytes=_whole(client, "batch.size", BATCH_BYTES),
-            timeout_s=_whole(client, "delivery.timeout.ms", 120_000) / 1000,
+            compression=options.choice("kafka.compression.type", codecs, "none"),
+            batch_bytes=options.integer("kafka.batch.size", BATCH_BYTES, least=1, most=_LARGEST),
+            timeout_s=options.integer("kafka.delivery.timeout.ms", 120_000, least=1, most=_LARGEST) / 1000,
         )
 
 
 def check_schema(schema: StructType, options: SinkOptions) -> None:
-    """UnfitSchema if rows of it cannot become records."""
+    """Raise UnfitSchema if rows of this schema cannot become records."""
     found = {each.name: each.dataType.simpleString() for each in schema.fields}
     if "value" not in found:
         raise UnfitSchema("there is no column 'value'; a record has key, value, topic, partition, headers")
     if options.topic is None and "topic" not in found:
-        raise InvalidOption("topic", "say where to write, with this option or with a column 'topic'")
+        raise InvalidOption("topic", "missing; name the topic with this option, or in a column 'topic'")
     for name, kind in found.items():
         if name in _OF_SOURCES:
             continue
         if name not in _FITTING:
-            raise UnfitSchema(f"column {name!r} is no part of a record: drop it, or put it into the value")
+            raise UnfitSchema(f"column {name!r} is not part of a record: drop it, or put it into the value")
         if kind not in _FITTING[name]:
-            raise UnfitSchema(f"column {name!r} is {kind}, and has to be {' or '.join(_FITTING[name])}")
-
-
-def _topic(name: str | None) -> str | None:
-    if name is not None and not name.strip():
-        raise InvalidOption("topic", "it is empty; say where to write, or leave it out for a column 'topic'")
-    return name
-
-
-def _chosen(client: Mapping[str, str], name: str, default: str, choices: Mapping[str, Choice]) -> Choice:
-    value = client.get(name, default).strip().lower()
-    if value not in choices:
-        raise InvalidOption(f"kafka.{name}", f"{value!r} is none of {', '.join(choices)}")
-    return choices[value]
-
-
-def _whole(client: Mapping[str, str], name: str, default: int) -> int:
-    value = client.get(name, str(default)).strip()
-    if not value.isdecimal() or len(value) > len(str(_MOST)) or not 1 <= int(value) <= _MOST:
-        raise InvalidOption(f"kafka.{name}", f"{value!r} is no whole number from 1 to {_MOST}")
-    return int(value)
+            raise UnfitSchema(f"column {name!r} is {kind}, expected {' or '.join(_FITTING[name])}")

@@ -37,7 +37,7 @@ Traceback (most recent call last):
   File "datasource_internal.py", line 50, in _streamReader
     return datasource.streamReader(schema=schema)
            ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
-headrace.spark.errors.InvalidOption: option 'maxoffsetpertrigger': there is no such option; did you mean \
+headrace.spark.errors.InvalidOption: option 'maxoffsetpertrigger': unknown; did you mean \
 maxOffsetsPerTrigger?
 
 During handling of the above exception, another exception occurred:
@@ -86,7 +86,7 @@ Caused by: java.io.IOException: No space left on device
         (RAISED, "source orders: shop-orders-1 offset 1: it is not JSON"),
         (
             OURS,
-            "option 'maxoffsetpertrigger': there is no such option; did you mean maxOffsetsPerTrigger?",
+            "option 'maxoffsetpertrigger': unknown; did you mean maxOffsetsPerTrigger?",
         ),
         (OF_A_WRITER, "column 'value' is double, and has to be string or binary"),
         (

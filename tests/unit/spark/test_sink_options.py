@@ -93,53 +93,53 @@ def test_settings_that_other_clients_know_do_no_harm() -> None:
 MISTAKES: Final[dict[str, tuple[dict[str, str], str]]] = {
     "no servers": (
         {"kafka.bootstrap.servers": " "},
-        "option 'kafka.bootstrap.servers': it is missing; say where a broker is, as in 127.0.0.1:9092",
+        "option 'kafka.bootstrap.servers': missing; expected HOST:PORT,HOST:PORT, as in 127.0.0.1:9092",
     ),
     "no address": (
         {"kafka.bootstrap.servers": "h:1,localhost"},
-        "option 'kafka.bootstrap.servers': 'localhost' is no address; expected HOST:PORT,HOST:PORT",
+        "option 'kafka.bootstrap.servers': 'localhost' is not an address; expected HOST:PORT,HOST:PORT",
     ),
-    "an unknown option": ({"topics": "t"}, "option 'topics': there is no such option; did you mean topic?"),
+    "an unknown option": ({"topics": "t"}, "option 'topics': unknown; did you mean topic?"),
     "an option of the source": (
         {"subscribe": "t"},
         (
-            "option 'subscribe': there is no such option; there are kafka.bootstrap.servers, topic, "
-            "includeHeaders, checkpointLocation, path, queryName, and kafka.*"
+            "option 'subscribe': unknown; expected kafka.bootstrap.servers, topic, "
+            "includeHeaders, checkpointLocation, path, queryName, kafka.*"
         ),
     ),
-    "unknown acks": ({"kafka.acks": "2"}, "option 'kafka.acks': '2' is none of all, -1, 1, 0"),
+    "unknown acks": ({"kafka.acks": "2"}, "option 'kafka.acks': '2' is not one of all, -1, 1, 0"),
     "idempotence of less than all": (
         {"kafka.acks": "1", "kafka.enable.idempotence": "true"},
         "option 'kafka.acks': less than all is not idempotent: set kafka.enable.idempotence to false",
     ),
     "idempotence of neither kind": (
         {"kafka.enable.idempotence": "maybe"},
-        "option 'kafka.enable.idempotence': 'maybe' is none of true, false",
+        "option 'kafka.enable.idempotence': 'maybe' is not one of true, false",
     ),
     "an unknown codec": (
         {"kafka.compression.type": "brotli"},
-        "option 'kafka.compression.type': 'brotli' is none of none, gzip, snappy, lz4, zstd",
+        "option 'kafka.compression.type': 'brotli' is not one of none, gzip, snappy, lz4, zstd",
     ),
     "a batch of nothing": (
         {"kafka.batch.size": "0"},
-        "option 'kafka.batch.size': '0' is no whole number from 1 to 2147483647",
+        "option 'kafka.batch.size': '0' is not an integer from 1 to 2147483647",
     ),
     "a batch larger than any": (
         {"kafka.batch.size": "9" * 5000},
-        f"option 'kafka.batch.size': '{'9' * 5000}' is no whole number from 1 to 2147483647",
+        f"option 'kafka.batch.size': '{'9' * 5000}' is not an integer from 1 to 2147483647",
     ),
     "a batch in words": (
         {"kafka.batch.size": "16k"},
-        "option 'kafka.batch.size': '16k' is no whole number from 1 to 2147483647",
+        "option 'kafka.batch.size': '16k' is not an integer from 1 to 2147483647",
     ),
     "no time at all": (
         {"kafka.delivery.timeout.ms": "-5"},
-        "option 'kafka.delivery.timeout.ms': '-5' is no whole number from 1 to 2147483647",
+        "option 'kafka.delivery.timeout.ms': '-5' is not an integer from 1 to 2147483647",
     ),
     "a serializer": (
         {"kafka.value.serializer": "x.Y"},
         (
-            "option 'kafka.value.serializer': it cannot be set: values are bytes; encode them with "
+            "option 'kafka.value.serializer': cannot be set: values are bytes; encode them with "
             "functions on the column"
         ),
     ),
@@ -147,7 +147,7 @@ MISTAKES: Final[dict[str, tuple[dict[str, str], str]]] = {
         {"kafka.security.protocol": "MAGIC"},
         "option 'kafka.security.protocol': ",
     ),
-    "a topic without a name": ({"topic": ""}, "option 'topic': it is empty; say where to write"),
+    "a topic without a name": ({"topic": ""}, "option 'topic': empty; name a topic"),
 }
 
 
@@ -181,17 +181,17 @@ UNFIT: Final[dict[str, tuple[dict[str, DataType], str]]] = {
         {"key": BYTES},
         "there is no column 'value'; a record has key, value, topic, partition, headers",
     ),
-    "value": ({"value": NUMBER}, "column 'value' is int, and has to be string or binary"),
-    "key": ({"value": BYTES, "key": LONG}, "column 'key' is bigint, and has to be string or binary"),
-    "topic": ({"value": BYTES, "topic": BYTES}, "column 'topic' is binary, and has to be string"),
-    "partition": ({"value": BYTES, "partition": LONG}, "column 'partition' is bigint, and has to be int"),
+    "value": ({"value": NUMBER}, "column 'value' is int, expected string or binary"),
+    "key": ({"value": BYTES, "key": LONG}, "column 'key' is bigint, expected string or binary"),
+    "topic": ({"value": BYTES, "topic": BYTES}, "column 'topic' is binary, expected string"),
+    "partition": ({"value": BYTES, "partition": LONG}, "column 'partition' is bigint, expected int"),
     "headers": (
         {"value": BYTES, "headers": MapType(TEXT, BYTES)},
-        "column 'headers' is map<string,binary>, and has to be array<struct<key:string,value:binary>>",
+        "column 'headers' is map<string,binary>, expected array<struct<key:string,value:binary>>",
     ),
     "others": (
         {"value": BYTES, "price": LONG},
-        "column 'price' is no part of a record: drop it, or put it into the value",
+        "column 'price' is not part of a record: drop it, or put it into the value",
     ),
 }
 
@@ -219,5 +219,6 @@ def test_the_topic_is_an_option_or_a_column() -> None:
     with pytest.raises(SparkError) as refusal:
         check_schema(schema({"value": BYTES}), options())
     assert (
-        str(refusal.value) == "option 'topic': say where to write, with this option or with a column 'topic'"
+        str(refusal.value)
+        == "option 'topic': missing; name the topic with this option, or in a column 'topic'"
     )

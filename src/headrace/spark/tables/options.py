@@ -1,9 +1,8 @@
 """The options of the table formats."""
 
-import difflib
 import os
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
@@ -11,6 +10,7 @@ from urllib.parse import urlsplit
 from urllib.request import url2pathname
 
 from headrace.spark.errors import InvalidOption
+from headrace.spark.option_values import Options
 
 TARGET_FILE_BYTES: Final = 128 << 20
 COMPACT_EVERY: Final = 50
@@ -42,19 +42,19 @@ class DeltaOptions:
     @classmethod
     def of(cls, given: Mapping[str, str]) -> "DeltaOptions":
         """Return the options that Spark passes; InvalidOption names an invalid one."""
-        options = by_lower_case(given)
-        check_names(options, known=_DELTA, prefixes=(_STORAGE,))
-        if not options.get("path"):
+        options = Options(given, _DELTA, prefix=_STORAGE, silent=_SPARKS_OWN)
+        path = options.get("path")
+        if not path:
             raise InvalidOption("path", "missing; expected a directory, or a URL such as s3://bucket/table")
-        path = _absolute(options["path"])
+        path = _absolute(path)
         return cls(
             path=path,
-            storage=below(options, _STORAGE),
-            partition_by=names(options, "partitionBy"),
-            compact_every=whole(
-                options, "compactEvery", COMPACT_EVERY if local_directory(path) else 0, least=0
+            storage=options.below(_STORAGE),
+            partition_by=options.parsed("partitionBy", _names, ()),
+            compact_every=options.integer(
+                "compactEvery", COMPACT_EVERY if local_directory(path) else 0, least=0
             ),
-            target_file_bytes=whole(options, "targetFileBytes", TARGET_FILE_BYTES, least=1),
+            target_file_bytes=options.integer("targetFileBytes", TARGET_FILE_BYTES, least=1),
         )
 
 
@@ -74,18 +74,17 @@ class IcebergOptions:
     @classmethod
     def of(cls, given: Mapping[str, str]) -> "IcebergOptions":
         """Return the options that Spark passes; InvalidOption names an invalid one."""
-        options = by_lower_case(given)
-        check_names(options, known=_ICEBERG, prefixes=(_CATALOG,))
-        table = options.get("table", "").strip()
+        options = Options(given, _ICEBERG, prefix=_CATALOG, silent=_SPARKS_OWN)
+        table = (options.get("table") or "").strip()
         if "." not in table.strip("."):
             raise InvalidOption("table", f"{table!r} is not the name of a table; expected namespace.name")
-        catalog = below(options, _CATALOG)
+        catalog = options.below(_CATALOG)
         return cls(
             table=table,
             catalog_name=catalog.pop("name", _DEFAULT_CATALOG),
             catalog=catalog,
-            compact_every=whole(options, "compactEvery", COMPACT_EVERY, least=0),
-            target_file_bytes=whole(options, "targetFileBytes", TARGET_FILE_BYTES, least=1),
+            compact_every=options.integer("compactEvery", COMPACT_EVERY, least=0),
+            target_file_bytes=options.integer("targetFileBytes", TARGET_FILE_BYTES, least=1),
         )
 
 
@@ -97,43 +96,13 @@ def local_directory(path: str) -> Path | None:
     return Path(url2pathname(url.path)) if url.scheme == "file" and not url.netloc else None
 
 
-def by_lower_case(given: Mapping[str, str]) -> dict[str, str]:
-    """Return the options by lower-case names: Spark ignores their case."""
-    return {name.lower(): value for name, value in given.items()}
-
-
-def check_names(options: Mapping[str, str], *, known: Iterable[str], prefixes: tuple[str, ...]) -> None:
-    """Raise InvalidOption for a name that is neither known nor has one of the prefixes."""
-    by_lower = {name.lower(): name for name in (*known, *_SPARKS_OWN)}
-    for name in options:
-        if name in by_lower or name.startswith(prefixes):
-            continue
-        close = difflib.get_close_matches(name, by_lower, 1)
-        all_known = ", ".join((*known, *(f"{prefix}*" for prefix in prefixes)))
-        raise InvalidOption(
-            name, f"did you mean {by_lower[close[0]]}?" if close else f"unknown; expected {all_known}"
-        )
-
-
-def below(options: Mapping[str, str], prefix: str) -> dict[str, str]:
-    """Return the options with a prefix, without it."""
-    return {name.removeprefix(prefix): value for name, value in options.items() if name.startswith(prefix)}
-
-
-def names(options: Mapping[str, str], option: str) -> tuple[str, ...]:
-    found = tuple(name.strip() for name in options.get(option.lower(), "").split(","))
+def _names(text: str) -> tuple[str, ...]:
+    found = tuple(name.strip() for name in text.split(","))
     if found == ("",):
         return ()
     if "" in found or len(set(found)) < len(found):
-        raise InvalidOption(option, f"{','.join(found)!r} is not a list of different columns; expected a,b")
+        raise ValueError(f"{','.join(found)!r} is not a list of different columns; expected a,b")
     return found
-
-
-def whole(options: Mapping[str, str], option: str, default: int, *, least: int) -> int:
-    value = options.get(option.lower(), str(default)).strip()
-    if not value.isdecimal() or int(value) < least:
-        raise InvalidOption(option, f"{value!r} is not an integer of at least {least}")
-    return int(value)
 
 
 def _absolute(path: str) -> str:
