@@ -312,12 +312,25 @@ def throttles(cluster: Cluster, topic: str) -> list[str]:
     return [each.name for each in found if not each.is_default and any(word in each.name for word in words)]
 
 
-def test_a_transactional_producer_fails_at_once_with_the_reason(shell: Shell) -> None:
-    load = ("--topic", fresh_name("transactional"), "--num-records", "1", "--record-size", "1")
+def test_a_transactional_producer_writes_each_record_once(shell: Shell) -> None:
+    """Java's producer uses transaction version 2: it adds partitions with Produce, and bumps its epoch."""
+    name, transactional_id = fresh_name("transactional"), fresh_name("java")
+    shell.topics("--create", "--topic", name, "--partitions", "3")
+    load = ("--topic", name, "--num-records", "2000", "--record-size", "10", "--throughput", "-1")
 
-    printed = shell.failure("ProducerPerformance", *load, "--throughput", "-1", "--transactional-id", "java")
+    transactions = ("--transactional-id", transactional_id, "--transaction-duration-ms", "5")
+    printed = shell.tool("ProducerPerformance", *load, *transactions)
 
-    assert "Headrace does not support transactions: remove transactional.id='java'" in printed
+    assert "2000 records sent" in printed
+    described = shell.tool("TransactionsCommand", "describe", "--transactional-id", transactional_id)
+    assert "CompleteCommit" in described
+    assert transactional_id in shell.tool("TransactionsCommand", "list")
+    read = shell.tool(
+        "consumer.ConsoleConsumer",
+        *("--topic", name, "--from-beginning", "--max-messages", "2000"),
+        *("--command-property", "isolation.level=read_committed", "--timeout-ms", "20000"),
+    )
+    assert "Processed a total of 2000 messages" in read
 
 
 def test_kafka_dump_log_reads_what_java_wrote_through_us(

@@ -54,6 +54,7 @@ from headrace.protocol.schema.offset_for_leader_epoch import (
 )
 from headrace.protocol.schema.unregister_broker import UnregisterBrokerRequest
 from wire.every_group_request import GROUP_REQUESTS, GroupRequest
+from wire.every_transaction_request import TRANSACTION_REQUESTS, TransactionRequest
 from wire.raw import RawClient
 from wire.requests import create_topic, fetch_request, fresh_name, produce, produce_request
 
@@ -76,7 +77,8 @@ class Target:
         self.id = create_topic(client, self.name, partitions=2)
         self.client = client
         assert produce(client, self.name).error_code == 0
-        client.ask(FindCoordinatorRequest(key="group"), version=1)  # has the topic for groups made
+        for key_type in (0, 1):  # has the topics for groups and transactions created
+            client.ask(FindCoordinatorRequest(key="group", key_type=key_type), version=1)
 
 
 def _metadata(target: Target, version: int) -> Message:
@@ -91,6 +93,10 @@ def _delete_topics(target: Target, version: int) -> Message:
 
 def _about_a_group(make: GroupRequest) -> Callable[[Target, int], Message]:
     return lambda target, version: make(target.name, target.id, version)
+
+
+def _about_a_transaction(make: TransactionRequest) -> Callable[[Target, int], Message]:
+    return lambda target, version: make(target.name, version)
 
 
 REQUESTS: Final[dict[int, Callable[[Target, int], Message]]] = {
@@ -205,4 +211,5 @@ REQUESTS: Final[dict[int, Callable[[Target, int], Message]]] = {
     ApiKey.LIST_PARTITION_REASSIGNMENTS: lambda *_: ListPartitionReassignmentsRequest(),
     ApiKey.UNREGISTER_BROKER: lambda *_: UnregisterBrokerRequest(broker_id=99),
     **{key: _about_a_group(make) for key, make in GROUP_REQUESTS.items()},
+    **{key: _about_a_transaction(make) for key, make in TRANSACTION_REQUESTS.items()},
 }

@@ -12,6 +12,7 @@ with warnings.catch_warnings():
         TopicAlreadyExistsError,
         UnknownTopicOrPartitionError,
     )
+    from kafka.structs import OffsetAndMetadata
 
 __all__ = [
     "ConfigResource",
@@ -23,6 +24,7 @@ __all__ = [
     "MessageSizeTooLargeError",
     "NewPartitions",
     "NewTopic",
+    "OffsetAndMetadata",
     "TopicAlreadyExistsError",
     "TopicPartition",
     "UnknownTopicOrPartitionError",

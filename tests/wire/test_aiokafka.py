@@ -8,7 +8,7 @@ import pytest
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
 from aiokafka.admin import AIOKafkaAdminClient, NewPartitions, NewTopic, RecordsToDelete
 from aiokafka.admin.config_resource import ConfigResource, ConfigResourceType
-from aiokafka.errors import KafkaError, MessageSizeTooLargeError
+from aiokafka.errors import MessageSizeTooLargeError
 
 from wire.process import BrokerProcess
 from wire.requests import fresh_name
@@ -187,17 +187,5 @@ def test_records_are_deleted_up_to_an_offset(broker: BrokerProcess) -> None:
         await using(admin, lambda client: client.delete_records(deleted))
 
         assert [record.offset for record in await read(broker, topic, 1)] == [2]
-
-    run(story())
-
-
-def test_a_transactional_producer_fails_at_once(broker: BrokerProcess) -> None:
-    async def story() -> None:
-        producer = AIOKafkaProducer(bootstrap_servers=broker.bootstrap, transactional_id="aiokafka")
-        with pytest.raises(
-            KafkaError, match="ClusterAuthorizationFailed"
-        ):  # it would try retriable ones for ever
-            await producer.start()
-        await producer.stop()
 
     run(story())

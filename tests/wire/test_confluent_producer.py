@@ -5,7 +5,7 @@ import zlib
 from typing import Any
 
 import pytest
-from confluent_kafka import KafkaError, KafkaException, Producer
+from confluent_kafka import KafkaError, Producer
 
 from wire.confluent import TIMEOUT_S, make_topic, read, send, sent_offsets, settings
 from wire.process import BrokerProcess
@@ -184,18 +184,6 @@ def test_a_topic_name_that_cannot_be_is_an_error_at_once(broker: BrokerProcess) 
     found = producer.list_topics("no/such", timeout=TIMEOUT_S).topics["no/such"]
 
     assert found.error.code() == KafkaError.TOPIC_EXCEPTION
-
-
-def test_a_transactional_producer_fails_at_once_with_the_reason(broker: BrokerProcess) -> None:
-    producer = Producer(settings(broker.bootstrap, transactional_id="payments-7"))
-
-    with pytest.raises(KafkaException) as refused:
-        producer.init_transactions(TIMEOUT_S)  # a retriable error would be the timeout's
-
-    error = refused.value.args[0]
-    assert (error.fatal(), error.retriable()) == (True, False)
-    assert "Headrace does not support transactions: remove transactional.id='payments-7'" in error.str()
-    assert "with transactional.id='payments-7': transactions are not supported" in broker.log.read_text()
 
 
 def test_every_invalid_record_of_a_batch_is_reported_as_such(broker: BrokerProcess) -> None:

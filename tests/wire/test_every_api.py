@@ -23,7 +23,7 @@ from wire.every_request import ADVERTISED, REQUESTS, Target
 from wire.raw import RawClient
 from wire.requests import ASK_VERSIONS, create_topic, fresh_name, produce
 
-MAY_FAIL: Final = {  # these are about a group, a member or a directory that is not there
+MAY_FAIL: Final = {  # these are about a group, a member, a transaction or a directory that is not there
     ApiKey.JOIN_GROUP: ErrorCode.MEMBER_ID_REQUIRED,
     ApiKey.SYNC_GROUP: ErrorCode.UNKNOWN_MEMBER_ID,
     ApiKey.HEARTBEAT: ErrorCode.UNKNOWN_MEMBER_ID,
@@ -35,6 +35,10 @@ MAY_FAIL: Final = {  # these are about a group, a member or a directory that is 
     ApiKey.ALTER_PARTITION: ErrorCode.STALE_BROKER_EPOCH,
     ApiKey.ELECT_LEADERS: ErrorCode.ELECTION_NOT_NEEDED,
     ApiKey.ALTER_REPLICA_LOG_DIRS: ErrorCode.LOG_DIR_NOT_FOUND,
+    ApiKey.ADD_OFFSETS_TO_TXN: ErrorCode.INVALID_PRODUCER_ID_MAPPING,
+    ApiKey.END_TXN: ErrorCode.INVALID_PRODUCER_ID_MAPPING,
+    ApiKey.TXN_OFFSET_COMMIT: ErrorCode.INVALID_PRODUCER_ID_MAPPING,
+    ApiKey.DESCRIBE_TRANSACTIONS: ErrorCode.TRANSACTIONAL_ID_NOT_FOUND,
 }
 
 

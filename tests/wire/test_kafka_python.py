@@ -11,7 +11,6 @@ from wire.kafka_python import (
     ConfigResourceType,
     KafkaAdminClient,
     KafkaConsumer,
-    KafkaError,
     KafkaProducer,
     MessageSizeTooLargeError,
     NewPartitions,
@@ -189,14 +188,3 @@ def test_log_directories_and_producers_are_described(broker: BrokerProcess, admi
 
 def test_partitions_of_topics_are_described_page_by_page(admin: Any, topic: str) -> None:
     assert topic in str(admin.describe_topic_partitions([topic]))
-
-
-def test_a_transactional_producer_fails_at_once(broker: BrokerProcess) -> None:
-    producer = KafkaProducer(
-        bootstrap_servers=broker.bootstrap, transactional_id="kafka-python", max_block_ms=TIMEOUT_S * 1000
-    )
-    try:
-        with pytest.raises(KafkaError, match="ClusterAuthorizationFailed"):  # its timeout is another error
-            producer.init_transactions()
-    finally:
-        producer.close(timeout=0)

@@ -8,6 +8,7 @@ from headrace.broker.replication_settings import REPLICATION_SETTINGS
 from headrace.broker.settings import Kind, Scope, Setting, Settings, Value
 from headrace.broker.settings_without_effect import SETTINGS_WITHOUT_EFFECT
 from headrace.broker.topic_settings import BROKER_SYNONYMS, TOPIC_SETTINGS
+from headrace.broker.transaction_settings import TRANSACTION_SETTINGS
 from headrace.storage.config import DAY_MS, NEVER
 
 _LISTENER_PREFIX: Final = "listener.name."
@@ -333,6 +334,7 @@ BROKER_SETTINGS: Final = BrokerSettings(
             "The flush interval if log.flush.interval.ms is not set.",
         ),
         *GROUP_SETTINGS,
+        *TRANSACTION_SETTINGS,
         *REPLICATION_SETTINGS,
         _HTTP,
         _HTTP_HOSTS,

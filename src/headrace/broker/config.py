@@ -11,6 +11,7 @@ from headrace.broker.topic_settings import check_topic_values, log_config, topic
 from headrace.group.limits import GroupLimits
 from headrace.security.listeners import Endpoint, Listener, SecurityProtocol
 from headrace.storage.config import LogConfig
+from headrace.transaction.limits import TransactionLimits
 
 ENVIRONMENT_PREFIX = "HEADRACE_"
 _MOST_ADDRESSES = 1_000  # in max.connections.per.ip.overrides
@@ -255,6 +256,14 @@ class BrokerConfig:
             consumer_assignors=self.items("group.consumer.assignors"),
             may_upgrade=policy in {"bidirectional", "upgrade"},
             may_downgrade=policy in {"bidirectional", "downgrade"},
+        )
+
+    def transaction_limits(self) -> TransactionLimits:
+        """Return the settings that the transaction coordinator uses."""
+        return TransactionLimits(
+            max_timeout_ms=self.integer("transaction.max.timeout.ms"),
+            id_expiration_ms=self.integer("transactional.id.expiration.ms"),
+            two_phase_commit=self.flag("transaction.two.phase.commit.enable"),
         )
 
     def check_topic(self, own: Mapping[str, str]) -> None:

@@ -45,7 +45,7 @@ class _Loader:
         self.count = 0
         self._machine = machine
         self._last: dict[bytes, bytes | None] = {}  # values of keys whose earlier records do not matter
-        self._open: dict[int, list[KeyAndValue]] = {}  # records of open transactions, by producer id
+        self._open: dict[int, dict[bytes | None, bytes | None]] = {}  # open transactions, by producer id
 
     def take(self, header: BatchHeader, batch: Buffer) -> None:
         records = list(keys_and_values(batch, header))
@@ -54,13 +54,16 @@ class _Loader:
             return  # compaction has removed all records of the batch and kept its header
         if header.is_control:
             marker = decode_control_key(records[0][0] or b"")
-            records = self._open.pop(header.producer_id, [])
+            records = list(self._open.pop(header.producer_id, {}).items())
             if marker is not ControlRecordType.COMMIT:
                 return
         elif header.is_transactional:
-            self._open.setdefault(header.producer_id, []).extend(records)
+            self._open.setdefault(header.producer_id, {}).update(records)
             return
         for key, value in records:
+            if value is None:
+                for pending in self._open.values():
+                    pending.pop(key, None)  # what was deleted is not committed by a transaction later
             if key is not None and self._machine.is_replaced_by_later(key):
                 self._last[key] = value
             else:
@@ -68,13 +71,13 @@ class _Loader:
 
     def finish(self) -> Iterator[None]:
         """Apply what is left; the caller may do something else whenever this yields."""
-        for number, (key, value) in enumerate(self._last.items(), start=1):
-            self._apply(key, value)
+        for number, last in enumerate(self._last.items(), start=1):
+            self._apply(*last)
             if number % SLICE_RECORDS == 0:
                 yield
         for producer_id, records in self._open.items():
-            for each in records:
-                self._apply(*each, producer_id)
+            for key, value in records.items():
+                self._apply(key, value, producer_id)
             yield
 
     def _apply(self, key: bytes | None, value: bytes | None, producer_id: int = NO_PRODUCER) -> None:

@@ -30,7 +30,8 @@ class CoordinatorHost(NamedTuple):
 class CoordinatorRuntime(Generic[Machine]):
     """Starts, finds and stops coordinators as leaders change.
 
-    `prepare` is called before every decision, for what a machine has to know of the cluster.
+    `prepare` is called before every decision, for what a machine has to know of the cluster; `applied` when
+    the state of a coordinator has changed, for what has to be done about it elsewhere.
     """
 
     def __init__(
@@ -39,10 +40,12 @@ class CoordinatorRuntime(Generic[Machine]):
         host: CoordinatorHost,
         new_machine: Callable[[], Machine],
         prepare: Callable[[Machine], None] = lambda _machine: None,
+        applied: Callable[[CoordinatorShard[Machine]], None] = lambda _shard: None,
     ) -> None:
         self.topic = topic
         self.new_machine = new_machine
         self.prepare = prepare
+        self.applied = applied
         self.loading = asyncio.Lock()  # one partition at a time, so that slices of many do not add up
         self._host = host
         self._shards: dict[int, CoordinatorShard[Machine]] = {}
@@ -83,25 +86,46 @@ class CoordinatorRuntime(Generic[Machine]):
 
     def find(self, key: str, listener: str) -> Node:
         """Return the broker that coordinates `key`, or raise CoordinatorNotAvailable."""
-        state = self._topic_image().states.get(self._partition_for(key))
-        leader = -1 if state is None else state.leader
+        leader = self._leader(key)
         for node in self._host.image.nodes(listener):
             if node.id == leader:
                 return node
-        raise CoordinatorNotAvailable(
-            f"{self.topic}-{self._partition_for(key)}, which holds {key!r}, has no leader "
+        raise self._unavailable(key)
+
+    def coordinator_id(self, key: str) -> int:
+        """Return the id of the broker that coordinates `key`, or raise CoordinatorNotAvailable."""
+        leader = self._leader(key)
+        if leader not in self._host.image.brokers:
+            raise self._unavailable(key)
+        return leader
+
+    def _leader(self, key: str) -> int:
+        state = self._topic_image().states.get(self.partition_for(key))
+        return -1 if state is None else state.leader
+
+    def _unavailable(self, key: str) -> CoordinatorNotAvailable:
+        return CoordinatorNotAvailable(
+            f"{self.topic}-{self.partition_for(key)}, which holds {key!r}, has no leader "
             "(COORDINATOR_NOT_AVAILABLE)"
         )
 
     def shard(self, key: str) -> CoordinatorShard[Machine]:
         """Return the coordinator of `key`, if it is on this broker, loaded, and holds its lease."""
-        shard = self._shards.get(self._partition_for(key))
+        shard = self._shards.get(self.partition_for(key))
         if shard is None:
             raise NotCoordinator(f"another broker coordinates {key!r} (NOT_COORDINATOR)")
         shard.ensure_ready()
         return shard
 
-    def _partition_for(self, key: str) -> int:
+    def shard_of(self, index: int) -> CoordinatorShard[Machine]:
+        """Return the coordinator of a partition of the topic, or raise NotCoordinator."""
+        shard = self._shards.get(index)
+        if shard is None:
+            raise NotCoordinator(f"another broker leads {self.topic}-{index} (NOT_COORDINATOR)")
+        return shard
+
+    def partition_for(self, key: str) -> int:
+        """Return the partition of the topic that holds `key`."""
         return partition_for(key, len(self._topic_image().replicas))
 
     def _topic_image(self) -> TopicImage:

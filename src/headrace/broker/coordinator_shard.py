@@ -15,7 +15,7 @@ from typing import Any, Final, Generic, Protocol, TypeVar
 
 from headrace.broker.coordinator_loading import load
 from headrace.broker.errors import NotEnoughReplicas, NotEnoughReplicasAfterAppend
-from headrace.broker.partition import Partition
+from headrace.broker.partition import Partition, Verification
 from headrace.broker.purgatory import Commit
 from headrace.broker.translate import FAILURES
 from headrace.coordinator.decision import Decision, Producer, Waiter
@@ -27,15 +27,10 @@ from headrace.coordinator.errors import (
     RecordsTooLarge,
 )
 from headrace.coordinator.machine import CoordinatorMachine
-from headrace.protocol.control_records import (
-    ControlRecordType,
-    EndTxnMarker,
-    encode_control_key,
-    encode_end_txn_marker,
-)
 from headrace.protocol.errors import KafkaError, ProtocolError
 from headrace.protocol.fields import Buffer
 from headrace.protocol.records import Record, encode_batch
+from headrace.storage.errors import InvalidProducerEpoch, InvalidTxnState
 
 COMMIT_TIMEOUT_S: Final = 5.0  # Kafka's offsets.commit.timeout.ms
 _PART: Final = 500  # records that are appended together where nothing requires more
@@ -43,6 +38,9 @@ _CLOCK_SET_MS: Final = 1_000  # a clock that differs by more than this from the 
 _STALL_MS: Final = 1_000  # a timer that is later than this shows that the broker itself has stalled
 
 logger = logging.getLogger(__name__)
+
+UNCHANGED: Final = (RecordsTooLarge, InvalidProducerEpoch, InvalidTxnState)
+"""Errors of an append after which the coordinator need not be loaded again."""
 
 Machine = TypeVar("Machine", bound=CoordinatorMachine[Any])
 T = TypeVar("T")
@@ -64,6 +62,9 @@ class ShardOwner(Protocol[Machine]):
 
     def ensure_lease(self, partition: Partition) -> None:
         """Raise NotCoordinator if another broker may coordinate by now."""
+
+    def applied(self, shard: "CoordinatorShard[Machine]") -> None:
+        """Act on the new state of the machine, after an append or after loading."""
 
     def reload(self, shard: "CoordinatorShard[Machine]", why: CoordinatorError) -> None:
         """Replace the shard by one that loads the partition again."""
@@ -107,6 +108,11 @@ class CoordinatorShard(Generic[Machine]):
         return self._loading is None and self._failed is None
 
     @property
+    def is_current(self) -> bool:
+        """Whether this coordinator has neither stopped nor failed. It may have lost its lease."""
+        return self._failed is None
+
+    @property
     def is_loading(self) -> bool:
         return self._loading is not None
 
@@ -138,6 +144,7 @@ class CoordinatorShard(Generic[Machine]):
             self._loading = None
         self.machine.start(self.now_ms)
         self._set_timer()
+        self._owner.applied(self)
         for action in self._when_loaded:
             action()
         took = self._loop.time() - began
@@ -152,16 +159,18 @@ class CoordinatorShard(Generic[Machine]):
 
     # -- decisions -----------------------------------------------------------------------------
 
-    def write(self, decide: Callable[[Machine, int], Decision[Any]]) -> "asyncio.Future[Any]":
+    def write(
+        self, decide: Callable[[Machine, int], Decision[Any]], verification: Verification | None = None
+    ) -> "asyncio.Future[Any]":
         """Carry out a decision; the future has its answer when everything appended so far is committed.
 
         Raise CoordinatorError if the request is refused, or its records cannot be appended. The state is then
-        unchanged.
+        unchanged. The first records of a transaction need a `verification`.
         """
         decision = self._decide(decide)
         waiter: asyncio.Future[Any] = self._loop.create_future()
         decision.replies.append((waiter, decision.answer))
-        self._carry_out(decision)
+        self._carry_out(decision, verification)
         return waiter
 
     def write_and_wait(
@@ -196,26 +205,22 @@ class CoordinatorShard(Generic[Machine]):
         return waiter
 
     def end_transaction(
-        self, producer: Producer, *, committed: bool, coordinator_epoch: int
+        self, producer: Producer, *, commit: bool, coordinator_epoch: int, transaction_version: int
     ) -> "asyncio.Future[Any]":
-        """Append and apply the marker that ends the producer's transaction on this partition."""
+        """Append and apply the marker that ends the producer's transaction on this partition.
+
+        Raise the error of the append, which changes nothing if the marker is fenced.
+        """
         self._ensure_writable()
-        kind = ControlRecordType.COMMIT if committed else ControlRecordType.ABORT
-        value = encode_end_txn_marker(EndTxnMarker(coordinator_epoch=coordinator_epoch))
-        marker = Record(encode_control_key(kind), value, timestamp=time.time_ns() // 1_000_000)
-        batch = encode_batch(
-            [marker],
-            producer_id=producer.producer_id,
-            producer_epoch=producer.epoch,
-            transactional=True,
-            control=True,
+        _, committed = self.partition.append_marker(
+            producer,
+            commit=commit,
+            coordinator_epoch=coordinator_epoch,
+            transaction_version=transaction_version,
         )
+        self.machine.end_transaction(producer.producer_id, committed=commit)
         waiter: asyncio.Future[Any] = self._loop.create_future()
-        self._append(
-            batch,
-            lambda: self.machine.end_transaction(producer.producer_id, committed=committed),
-            [(waiter, None)],
-        )
+        self._reply_at(committed, [(waiter, None)])
         return waiter
 
     def _decide(self, decide: Callable[[Machine, int], Decision[Any]]) -> Decision[Any]:
@@ -241,11 +246,10 @@ class CoordinatorShard(Generic[Machine]):
             self._carry_out_part(records[:half], now_ms)
             self._carry_out_part(records[half:], now_ms)
 
-    def _carry_out(self, decision: Decision[Any]) -> None:
+    def _carry_out(self, decision: Decision[Any], verification: Verification | None = None) -> None:
         """Append, apply, reply. If the append fails nothing is applied, and every reply is an error."""
         if decision.records:
-            batch = self._encode(decision)
-            self._append(batch, lambda: self._apply(decision), decision.replies)
+            self._append(decision, verification)
         elif decision.replies:  # they may be made from records that are not committed yet
             self._reply_at(self.partition.commit_of_log_end(), decision.replies)
         self._set_timer()
@@ -266,19 +270,23 @@ class CoordinatorShard(Generic[Machine]):
         producer_id, epoch = decision.producer
         return encode_batch(records, producer_id=producer_id, producer_epoch=epoch, transactional=True)
 
-    def _append(self, batch: Buffer, apply: Callable[[], None], replies: Replies) -> None:
+    def _append(self, decision: Decision[Any], verification: Verification | None) -> None:
+        batch = self._encode(decision)
         try:
             self._check_size(batch)
-            _, commit = self.partition.append_internal(batch)
+            _, commit = self.partition.append_internal(batch, verification)
+        except UNCHANGED as error:  # of the producer of a transaction, or of the decision itself
+            _refuse(decision.replies, error)
+            raise
         except Exception as error:
             refused = _refusal(error)
-            _refuse(replies, refused)
-            if not isinstance(refused, RecordsTooLarge):
-                # Requests that wait are not in the log, and the decision may have changed them already.
-                self._owner.reload(self, refused)
+            _refuse(decision.replies, refused)
+            # Requests that wait are not in the log, and the decision may have changed them already.
+            self._owner.reload(self, refused)
             raise refused from error
-        apply()
-        self._reply_at(commit, replies)
+        self._apply(decision)
+        self._reply_at(commit, decision.replies)
+        self._owner.applied(self)
 
     def _check_size(self, batch: Buffer) -> None:
         limit = self.partition.log.config.max_message_bytes
@@ -380,7 +388,7 @@ def _reply(replies: Replies) -> None:
             waiter.set_result(answer)
 
 
-def _refuse(replies: Replies, error: CoordinatorError) -> None:
+def _refuse(replies: Replies, error: KafkaError) -> None:
     for waiter, _ in replies:
         if not waiter.done():
             waiter.set_exception(error)

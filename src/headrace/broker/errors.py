@@ -1,5 +1,6 @@
 """Errors of the broker. Each becomes an error code in a response, except StartRefused."""
 
+from headrace.coordinator.errors import CoordinatorError
 from headrace.protocol.errors import ErrorCode, KafkaError
 
 
@@ -27,6 +28,14 @@ class NotEnoughReplicasAfterAppend(KafkaError):
 
 class RefusedByController(KafkaError):
     """The controller has refused the request with this code."""
+
+    def __init__(self, code: ErrorCode, message: str) -> None:
+        super().__init__(message)
+        self.code = code  # type: ignore[misc]
+
+
+class RefusedByCoordinator(CoordinatorError):
+    """The coordinator on another broker has refused the request with this code."""
 
     def __init__(self, code: ErrorCode, message: str) -> None:
         super().__init__(message)

@@ -24,6 +24,7 @@ class InternalTopicSettings(NamedTuple):
     partitions: str
     replicas: str
     segment_bytes: str
+    min_isr: str | None = None
 
 
 class CreateTopic(Protocol):
@@ -67,12 +68,19 @@ class InternalTopic:
                 self.name,
                 partitions=config.integer(self._settings.partitions),
                 replicas=replicas,
-                configs={**_CONFIGS, "segment.bytes": str(config.integer(self._settings.segment_bytes))},
+                configs=self._topic_configs(config),
             )
         except RefusedByController as error:
             if error.code != ErrorCode.TOPIC_ALREADY_EXISTS:
                 raise CoordinatorNotAvailable(f"{self.name} cannot be created: {error}") from error
             logger.debug("another broker has created %s", self.name)
+
+    def _topic_configs(self, config: BrokerConfig) -> Mapping[str, str]:
+        configs = {**_CONFIGS, "segment.bytes": str(config.integer(self._settings.segment_bytes))}
+        if self._settings.min_isr is not None:
+            configs["min.insync.replicas"] = str(config.integer(self._settings.min_isr))
+            configs["unclean.leader.election.enable"] = "false"
+        return configs
 
     async def raise_replicas(self, controller: Controller) -> None:
         """Add the replicas that the topic could not have when it was created: brokers have joined."""

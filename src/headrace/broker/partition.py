@@ -17,13 +17,18 @@ from headrace.broker.meters import TopicMeter
 from headrace.broker.purgatory import Commit, WaitingAcks, WaitingFetch
 from headrace.controller.errors import FencedLeaderEpoch, PolicyViolation
 from headrace.coordination.znodes import PartitionState
+from headrace.coordinator.decision import Producer
+from headrace.protocol.batch import BatchHeader, read_header
 from headrace.protocol.compression import Buffer
+from headrace.protocol.control_records import encode_end_txn_batch
+from headrace.protocol.errors import KafkaError
 from headrace.protocol.ids import TopicPartition
 from headrace.replication.follower import UNKNOWN, EpochEnd, find_divergence
 from headrace.replication.leader import Leader
-from headrace.storage.errors import CorruptLog, OffsetOutOfRange, StorageError
+from headrace.storage.errors import CorruptLog, InvalidTxnState, OffsetOutOfRange, StorageError
 from headrace.storage.inspection import PreparedBatch
 from headrace.storage.log import Appended, Log
+from headrace.storage.producer_state import EPOCH_BUMP_VERSION
 from headrace.storage.time_lookup import FoundOffset
 from headrace.storage.txn_index import AbortedTxn
 
@@ -58,6 +63,39 @@ class Write(NamedTuple):
 
     appended: Appended
     commit: Commit | None  # None: it is committed, or the producer asked for acks=1
+
+
+class Verification:
+    """The question to a transaction coordinator whether a producer's transaction includes a partition.
+
+    Batches that arrive before the answer are appended in their order when it is there: `finish` calls what
+    was passed to `when_done`, with the error or None. A future would let a later batch overtake them.
+    """
+
+    __slots__ = ("_error", "_is_done", "_waiting", "epoch", "holds")
+
+    def __init__(self, epoch: int) -> None:
+        self.epoch = epoch  # of the producer
+        self.holds = 0  # batches that are neither appended nor refused yet
+        self._waiting: list[Callable[[KafkaError | None], None]] = []
+        self._is_done = False
+        self._error: KafkaError | None = None
+
+    def when_done(self, action: Callable[[KafkaError | None], None]) -> None:
+        if self._is_done:
+            action(self._error)
+        else:
+            self._waiting.append(action)
+
+    def finish(self, error: KafkaError | None) -> None:
+        """Call the actions that wait."""
+        self._is_done, self._error = True, error
+        waiting, self._waiting = self._waiting, []
+        for action in waiting:
+            try:
+                action(error)
+            except Exception:  # the batches after it have nothing to do with it
+                logger.exception("a batch could not be appended after its verification")
 
 
 class SteppedDown(NamedTuple):
@@ -98,6 +136,7 @@ class Partition:
         self._stepped_down: SteppedDown | None = None
         self._state: PartitionState | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
+        self.verifications: dict[int, Verification] = {}  # by producer id, until their first append
         self._readers: set[WaitingFetch] = set()  # wait for the high watermark
         self._followers: set[WaitingFetch] = set()  # wait for the log's end
         self._waiting_acks = WaitingAcks()
@@ -143,6 +182,7 @@ class Partition:
                 NotLeader(f"{self.id}: broker {state.leader} leads (NOT_LEADER_OR_FOLLOWER)")
             )
         if is_new:
+            self.verifications.clear()
             self.wake()
         return is_new
 
@@ -241,16 +281,21 @@ class Partition:
 
     # -- writing -------------------------------------------------------------------------------
 
-    def append(self, data: Buffer | PreparedBatch, *, acks_all: bool) -> Write:
+    def append(
+        self, data: Buffer | PreparedBatch, *, acks_all: bool, verification: "Verification | None" = None
+    ) -> Write:
         """Append a client's batch and complete the fetches that wait for it.
 
-        With `acks_all`, NotEnoughReplicas is raised while the ISR is smaller than min.insync.replicas.
+        With `acks_all`, NotEnoughReplicas is raised while the ISR is smaller than min.insync.replicas. The
+        first batch of a transaction needs a `verification`.
         """
         self.ensure_leader()
         self.ensure_serving()
         if acks_all:
             self.ensure_enough_replicas()
         batch = data if isinstance(data, PreparedBatch) else self.log.prepare(data)
+        if batch.header.is_transactional and self.log.producers.check(batch.header) is None:
+            self._ensure_in_transaction(batch.header, verification)
         appended = self.log.append_prepared(batch, leader_epoch=self.leader_epoch)
         if not appended.duplicate:
             self.meter.appended(appended.last_offset - appended.base_offset + 1, batch.received_bytes)
@@ -258,14 +303,59 @@ class Partition:
         # A duplicate waits for the first write of its batch, which may be uncommitted.
         return Write(appended, self.commit_of_log_end() if acks_all else None)
 
-    def append_internal(self, data: Buffer) -> Write:
+    def append_internal(self, data: Buffer, verification: "Verification | None" = None) -> Write:
         """Append a batch of a coordinator of this broker, with acks=all."""
         self.ensure_leader()
         self.ensure_serving()
         self.ensure_enough_replicas()
+        header = read_header(data)
+        if header.is_transactional:
+            self._ensure_in_transaction(header, verification)
         appended = self.log.append_internal(data, leader_epoch=self.leader_epoch)
         self._grown(len(data))
         return Write(appended, self.commit_of_log_end())
+
+    def append_marker(
+        self, producer: Producer, *, commit: bool, coordinator_epoch: int, transaction_version: int
+    ) -> Write:
+        """Append the marker that ends the producer's transaction on this partition, with acks=all."""
+        self.ensure_leader()
+        self.ensure_serving()
+        self.ensure_enough_replicas()
+        marker = encode_end_txn_batch(
+            producer.producer_id,
+            producer.epoch,
+            commit=commit,
+            coordinator_epoch=coordinator_epoch,
+            timestamp=self.log.now_ms(),
+        )
+        appended = self.log.append_internal(
+            marker, leader_epoch=self.leader_epoch, transaction_version=transaction_version
+        )
+        verification = self.verifications.get(producer.producer_id)
+        if verification is not None and (
+            verification.epoch < producer.epoch or transaction_version < EPOCH_BUMP_VERSION
+        ):
+            del self.verifications[producer.producer_id]  # it was for the transaction that has ended
+        self._grown(None)
+        return Write(appended, self.commit_of_log_end())
+
+    def _ensure_in_transaction(self, header: BatchHeader, verification: "Verification | None") -> None:
+        """Raise InvalidTxnState unless the coordinator knows that this partition is in the transaction.
+
+        It does if the transaction has records here, or if `verification` says so and no marker has been
+        appended since. Otherwise the transaction would never get a marker here.
+        """
+        producer_id, epoch = header.producer_id, header.producer_epoch
+        if self.log.producers.is_in_transaction(producer_id, epoch):
+            return
+        self.log.producers.check_epoch(header)
+        current = self.verifications.get(producer_id)
+        if verification is None or current is not verification or verification.epoch != epoch:
+            raise InvalidTxnState(
+                f"{self.id}: the transaction of producer {producer_id} with epoch {epoch} is not verified "
+                "(INVALID_TXN_STATE)"
+            )
 
     def ensure_enough_replicas(self) -> None:
         """Raise NotEnoughReplicas while the ISR is smaller than min.insync.replicas."""
@@ -279,9 +369,16 @@ class Partition:
     def _required_isr_size(self) -> int:
         return min(self.min_insync_replicas, len(self.replicas))
 
-    def _grown(self, size: int) -> None:
+    def _grown(self, size: int | None) -> None:
+        """Complete the requests that wait for an append of `size` bytes.
+
+        None stands for a marker: the last stable offset may advance by any number of bytes.
+        """
         for waiting in tuple(self._followers):
-            waiting.arrived(size)
+            if size is None:
+                waiting.wake()
+            else:
+                waiting.arrived(size)
         self._commit(size)
 
     def _commit(self, size: int | None = None) -> None:

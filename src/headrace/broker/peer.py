@@ -161,6 +161,44 @@ class Peers:
         return await Peer.connect(endpoint, self._client_id, self._pool)
 
 
+class PeerPool:
+    """One connection to each broker that was sent a request; this broker handles its own requests itself.
+
+    Requests to one broker are pipelined: a slow one delays the responses to those after it. So requests that
+    wait for replicas have a pool of their own.
+    """
+
+    def __init__(
+        self,
+        broker_id: int,
+        *,
+        connect_to: Callable[[int], Awaitable[Peer]],
+        handle_locally: Callable[[Message, int], Awaitable[Any]],
+    ) -> None:
+        self._broker_id = broker_id
+        self._connect_to = connect_to
+        self._handle_locally = handle_locally
+        self._peers: dict[int, Peer] = {}
+        self._connecting: dict[int, asyncio.Lock] = {}
+
+    async def ask(self, broker_id: int, request: Message, version: int, *, timeout_s: float) -> Any:
+        """Return the response of a broker; PeerGone if there is none within the timeout."""
+        if broker_id == self._broker_id:
+            return await self._handle_locally(request, version)
+        peer = self._peers.get(broker_id)
+        if peer is None or not peer.is_open:
+            async with self._connecting.setdefault(broker_id, asyncio.Lock()):
+                peer = self._peers.get(broker_id)
+                if peer is None or not peer.is_open:
+                    peer = self._peers[broker_id] = await self._connect_to(broker_id)
+        return await peer.ask(request, version, timeout_s=timeout_s)
+
+    def close(self) -> None:
+        for peer in self._peers.values():
+            peer.close()
+        self._peers.clear()
+
+
 class LocalLink:
     """The controller's connection to its own broker: it calls the handlers directly."""
 

@@ -32,7 +32,7 @@ from headrace.broker.inspections import Inspections, InspectionThreads
 from headrace.broker.internal_topics import InternalTopic
 from headrace.broker.lease import Lease
 from headrace.broker.meters import Meters
-from headrace.broker.peer import LocalLink, Peer, Peers
+from headrace.broker.peer import LocalLink, Peer, PeerPool, Peers
 from headrace.broker.producer_ids import ProducerIds
 from headrace.broker.registration import Registration
 from headrace.broker.replicas import Replicas
@@ -41,9 +41,11 @@ from headrace.broker.schemas import Schemas
 from headrace.broker.services import BrokerServices
 from headrace.broker.settings import InvalidSetting, Scope
 from headrace.broker.slices import completed
-from headrace.broker.transactions import Transactions
+from headrace.broker.transaction_verification import TransactionVerifier
+from headrace.broker.transactions import TRANSACTIONS_TOPIC, TRANSACTIONS_TOPIC_SETTINGS, Transactions
 from headrace.controller.channel import Link, PeerGone
 from headrace.controller.config_admin import ALL_BROKERS, ConfigAdmin
+from headrace.controller.runner import Controller
 from headrace.controller.store import TopicRules
 from headrace.controller.topic_admin import TopicAdmin, TopicDefaults
 from headrace.coordination.session import ZooKeeperSession
@@ -75,7 +77,6 @@ class Broker(BrokerServices):
         self.ready = asyncio.Event()
         self.authorizer = ALLOW_ALL
         self.fetch_sessions = FetchSessions(config.integer("max.incremental.fetch.session.cache.slots"))
-        self.transactions = Transactions()
         self.buffers = BufferPool()
         self.long_requests = asyncio.Lock()
         self.meters = Meters()
@@ -124,20 +125,49 @@ class Broker(BrokerServices):
             lambda: self.loop,
         )
         self.groups = Groups(host, config.group_limits())
-        self.coordinators = {OFFSETS_TOPIC: self.groups.runtime}
-        self.offsets_topic = InternalTopic(
-            OFFSETS_TOPIC,
-            OFFSETS_TOPIC_SETTINGS,
-            config=lambda: self.config,
-            image=self.image,
-            create_topic=self.controller_client.create_topic,
+        self._marker_peers = self._peer_pool()
+        self._verification_peers = self._peer_pool()
+        self.transactions = Transactions(
+            host,
+            config.transaction_limits(),
+            new_producer_id=self._new_producer_id,
+            ask=self._marker_peers.ask,
         )
+        self.verifier = TransactionVerifier(
+            coordinator_id=self.transactions.runtime.coordinator_id,
+            ask=self._verification_peers.ask,
+            loop=lambda: self.loop,
+            is_enabled=lambda: self.config.flag("transaction.partition.verification.enable"),
+        )
+        self.coordinators = {
+            OFFSETS_TOPIC: self.groups.runtime,
+            TRANSACTIONS_TOPIC: self.transactions.runtime,
+        }
+        self.internal_topics = {
+            name: InternalTopic(
+                name,
+                settings,
+                config=lambda: self.config,
+                image=self.image,
+                create_topic=self.controller_client.create_topic,
+            )
+            for name, settings in (
+                (OFFSETS_TOPIC, OFFSETS_TOPIC_SETTINGS),
+                (TRANSACTIONS_TOPIC, TRANSACTIONS_TOPIC_SETTINGS),
+            )
+        }
         self._housekeeping = Housekeeping(
             config=lambda: self.config,
             partitions=self.partitions,
             logs=lambda: self.logs,
             jobs=self._periodic_jobs,
         )
+
+    async def _new_producer_id(self) -> int:
+        return await self.producer_ids.take()
+
+    def _peer_pool(self) -> PeerPool:
+        return PeerPool(self.broker_id, connect_to=self.connect_to, handle_locally=self.handle_locally)
 
     @property
     def bootstrap(self) -> str:
@@ -209,7 +239,7 @@ class Broker(BrokerServices):
             connect=self._connect_as_controller,
             now_ms=self.now_ms,
             on_elected=self.topic_admin.finish_deletions,
-            on_brokers=self.offsets_topic.raise_replicas,
+            on_brokers=self._raise_replicas,
         )
         self._registration = Registration(
             self.session,
@@ -251,6 +281,10 @@ class Broker(BrokerServices):
             Job(self.replicas.isr_changes.look_at_all, config.integer("replica.lag.time.max.ms") / 2000),
             Job(self._balance_leaders, config.integer("leader.imbalance.check.interval.seconds")),
             Job(self.groups.expire_offsets, config.integer("offsets.retention.check.interval.ms") / 1000),
+            Job(
+                self.transactions.expire_ids,
+                config.integer("transaction.remove.expired.transaction.cleanup.interval.ms") / 1000,
+            ),
         ]
 
     async def _balance_leaders(self) -> None:
@@ -266,6 +300,10 @@ class Broker(BrokerServices):
 
     def _topic_rules(self, configs: Mapping[str, str]) -> TopicRules:
         return TopicRules(self.config.min_insync_replicas(configs), self.config.unclean_allowed(configs))
+
+    async def _raise_replicas(self, controller: Controller) -> None:
+        for topic in self.internal_topics.values():
+            await topic.raise_replicas(controller)
 
     async def _connect_as_controller(self, broker_id: int, registration: BrokerRegistration) -> Link:
         if broker_id == self.broker_id:
@@ -289,6 +327,10 @@ class Broker(BrokerServices):
         await self.session.close()
 
     def stop_coordinators(self) -> None:
+        self.transactions.stop()
+        self.verifier.stop()
+        self._marker_peers.close()
+        self._verification_peers.close()
         for runtime in self.coordinators.values():
             runtime.stop()
 
@@ -382,6 +424,7 @@ class Broker(BrokerServices):
         self.config = config
         self.connections.use_config(config)
         self.groups.use(config.group_limits())
+        self.transactions.use(config.transaction_limits())
         self.replicas.use_config(config)
         self._housekeeping.use_config()
 
@@ -417,6 +460,8 @@ class Broker(BrokerServices):
 
     def topic_removed(self, name: str) -> None:
         """Delete what groups and schemas keep of a deleted topic."""
+        if name == TRANSACTIONS_TOPIC:
+            self.transactions.runtime.stop()
         self.groups.forget_topic(name)
         self.schemas.forget(name)
 

@@ -22,6 +22,7 @@ from headrace.broker.partition import Partition
 from headrace.broker.producer_ids import ProducerIds
 from headrace.broker.replicas import Replicas
 from headrace.broker.schemas import Schemas
+from headrace.broker.transaction_verification import TransactionVerifier
 from headrace.broker.transactions import Transactions
 from headrace.controller.config_admin import ConfigAdmin
 from headrace.controller.errors import UnknownTopicOrPartition
@@ -62,7 +63,8 @@ class BrokerServices:
     transactions: Transactions
     coordinators: Mapping[str, CoordinatorRuntime[Any]]
     """By internal topic."""
-    offsets_topic: InternalTopic
+    internal_topics: Mapping[str, InternalTopic]
+    verifier: TransactionVerifier
     producer_ids: ProducerIds
     topic_admin: TopicAdmin
     config_admin: ConfigAdmin

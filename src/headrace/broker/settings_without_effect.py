@@ -219,20 +219,12 @@ SETTINGS_WITHOUT_EFFECT: Final = [
         _text("remote.log.storage.manager.impl.prefix", "rsm.config."),
     ),
     *_unused(
-        "transactions are not supported",
+        "transactions are aborted at their timeout, loaded in small slices, and verified with a backoff of "
+        "2 to 50 ms",
         _int("add.partitions.to.txn.retry.backoff.max.ms", 100, low=0),
         _int("add.partitions.to.txn.retry.backoff.ms", 20, low=1),
         _int("transaction.abort.timed.out.transaction.cleanup.interval.ms", 10_000, low=1),
-        _int("transaction.max.timeout.ms", 900_000, low=1),
-        _flag("transaction.partition.verification.enable", True, scope=_ALL),
-        _int("transaction.remove.expired.transaction.cleanup.interval.ms", 3_600_000, low=1),
         _int("transaction.state.log.load.buffer.size", 5_242_880, low=1),
-        _int("transaction.state.log.min.isr", 2, low=1),
-        _int("transaction.state.log.num.partitions", 50, low=1),
-        _short("transaction.state.log.replication.factor", 3, low=1),
-        _int("transaction.state.log.segment.bytes", 104_857_600, low=1),
-        _flag("transaction.two.phase.commit.enable", False),
-        _int("transactional.id.expiration.ms", 604_800_000, low=1),
     ),
     *_unused(
         "share groups are not supported",

@@ -181,6 +181,14 @@ class ClassicGroup:
         if self.state is State.COMPLETING:
             raise RebalanceInProgress(f"group {self.group_id!r} is rebalancing and has no assignment yet")
 
+    def check_transactional_commit(self, member_id: str, instance_id: str | None, generation: int) -> None:
+        """Raise if the request names a member or a generation, and they are not current."""
+        if generation < 0 and self.is_empty:
+            return
+        if generation >= 0 or member_id or instance_id is not None:
+            self.check_member(member_id, instance_id)
+            self.check_generation(generation)
+
     def check_delete_offsets(self) -> None:
         """Raise if the group has members whose subscriptions cannot be decoded."""
         if not self.is_empty and not self.uses_consumer_protocol:

@@ -229,6 +229,17 @@ class ConsumerGroup:
             )
         self._check_epoch(member, epoch)
 
+    def check_transactional_commit(self, member_id: str, instance_id: str | None, epoch: int) -> None:
+        """Raise if the request names a member or an epoch, and they are not current."""
+        if epoch < 0 and (self.is_empty or (not member_id and instance_id is None)):
+            return
+        member = self.member(member_id)
+        if epoch != member.epoch:
+            raise IllegalGeneration(
+                f"member {member.member_id} is at epoch {member.epoch}, the request names {epoch} "
+                "(ILLEGAL_GENERATION)"
+            )
+
     def check_fetch(self, member_id: str | None, epoch: int) -> None:
         if member_id is not None or epoch >= 0:
             self._check_epoch(self.member(member_id or ""), epoch)

@@ -17,7 +17,7 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from headrace.coordinator.deadlines import Deadlines
-from headrace.coordinator.decision import Waiter
+from headrace.coordinator.decision import Producer, Waiter
 from headrace.coordinator.errors import NotCoordinator
 from headrace.coordinator.machine import NO_PRODUCER
 from headrace.group.classic import ClassicGroup
@@ -45,6 +45,7 @@ from headrace.group.errors import (
 from headrace.group.limits import ConsumerTimeouts, GroupLimits
 from headrace.group.migration import downgrade, upgrade
 from headrace.group.offsets import Committed, Offsets, offset_record, offset_tombstone
+from headrace.group.pending_offsets import PendingOffsets
 from headrace.group.records import (
     ConsumerGroupMetadataKey,
     GroupMetadataKey,
@@ -64,7 +65,7 @@ _GROUP_ID_NOT_FOUND_SINCE = 9  # the first OffsetCommit version that may return 
 
 
 class Commit(NamedTuple):
-    """An OffsetCommit, without the partitions that the handler has refused already."""
+    """An OffsetCommit or TxnOffsetCommit, without the partitions that the handler has refused already."""
 
     group_id: str
     member_id: str
@@ -91,7 +92,7 @@ class GroupCoordinator:
         self.offsets = Offsets()
         self.topics = Topics()
         self.deadlines: Deadlines[Timer] = Deadlines()
-        self._open_transactions: dict[int, list[GroupRecord]] = {}  # by producer id
+        self.pending_offsets = PendingOffsets()
 
         def new_member_id(prefix: str) -> str:
             return f"{prefix[:_PREFIX_CHARS]}-{new_id()}"
@@ -295,7 +296,6 @@ class GroupCoordinator:
 
     def commit(self, commit: Commit, now_ms: int) -> Decision:
         """OffsetCommit: commit all offsets, or raise and commit none."""
-        decision = Decision(now_ms)
         group = self.groups.get(commit.group_id)
         if group is None:
             if commit.generation >= 0:
@@ -306,11 +306,20 @@ class GroupCoordinator:
             self._classic.keep_alive(group, commit.member_id, now_ms)
         else:
             group.check_commit(commit.member_id, commit.generation, commit.version)
-        decision.records = [
-            offset_record(commit.group_id, topic, partition, committed)
-            for topic, partition, committed in commit.offsets
-        ]
-        return decision
+        return Decision(now_ms, records=_offset_records(commit))
+
+    def commit_in_transaction(self, commit: Commit, producer: Producer, now_ms: int) -> Decision:
+        """TxnOffsetCommit: the offsets take effect when the producer's transaction is committed."""
+        _check_group_id(commit.group_id)
+        group = self.groups.get(commit.group_id)
+        if group is None:
+            if commit.generation >= 0:
+                raise IllegalGeneration(f"group {commit.group_id!r} does not exist")
+        elif isinstance(group, ClassicGroup):
+            group.check_transactional_commit(commit.member_id, commit.instance_id, commit.generation)
+        else:
+            group.check_transactional_commit(commit.member_id, commit.instance_id, commit.generation)
+        return Decision(now_ms, records=_offset_records(commit), producer=producer)
 
     def check_fetch(self, group_id: str, member_id: str | None, epoch: int) -> None:
         """Raise unless the member may fetch the group's offsets; a request without a member always may."""
@@ -338,7 +347,8 @@ class GroupCoordinator:
         group = self._existing_group(group_id)
         if not group.is_empty:
             raise GroupNotEmpty(f"group {group_id!r} has {len(group.members)} members")
-        return Decision(now_ms, records=[*self.offsets.tombstones(group_id), *_tombstones(group)])
+        offsets = [*self.offsets.tombstones(group_id), *self.pending_offsets.tombstones(group_id)]
+        return Decision(now_ms, records=[*offsets, *_tombstones(group)])
 
     def _existing_group(self, group_id: str) -> Group:
         group = self.groups.get(group_id)
@@ -357,10 +367,13 @@ class GroupCoordinator:
             expired = [
                 offset_tombstone(group_id, topic, partition)
                 for (topic, partition), committed in self.offsets.of(group_id).items()
-                if not group.is_subscribed(topic) and self._has_expired(group, committed, now_ms)
+                if not group.is_subscribed(topic)
+                and self._has_expired(group, committed, now_ms)
+                and not self.pending_offsets.contains(group_id, topic, partition)
             ]
             decision.records.extend(expired)
             has_pending = isinstance(group, ClassicGroup) and bool(group.pending)
+            has_pending = has_pending or self.pending_offsets.has_group(group_id)
             if group.is_empty and not has_pending and len(expired) == len(self.offsets.of(group_id)):
                 decision.records.extend(_tombstones(group))
         return decision
@@ -422,7 +435,7 @@ class GroupCoordinator:
 
     def end_transaction(self, producer_id: int, *, committed: bool) -> None:
         """Apply or drop the offsets of the producer's transaction."""
-        records = self._open_transactions.pop(producer_id, ())
+        records = self.pending_offsets.end(producer_id)
         if committed:
             for record in records:
                 self.apply(record)
@@ -430,11 +443,13 @@ class GroupCoordinator:
     def apply(self, record: GroupRecord, producer_id: int = NO_PRODUCER) -> None:
         """Change the state as `record` says; nothing else changes durable state."""
         if producer_id != NO_PRODUCER:
-            self._open_transactions.setdefault(producer_id, []).append(record)
+            self.pending_offsets.add(producer_id, record)
             return
         key, value = record
         if isinstance(key, OffsetCommitKey):
             self.offsets.apply(key, value if isinstance(value, OffsetCommitValue) else None)
+            if value is None:
+                self.pending_offsets.discard(record)
             if value is not None and key.group not in self.groups:
                 self.groups[key.group] = ClassicGroup(key.group)
         elif isinstance(key, GroupMetadataKey):
@@ -466,6 +481,13 @@ class GroupCoordinator:
         del self.groups[group_id]
         if self.offsets.of(group_id):
             self.groups[group_id] = ClassicGroup(group_id)
+
+
+def _offset_records(commit: Commit) -> list[GroupRecord]:
+    return [
+        offset_record(commit.group_id, topic, partition, committed)
+        for topic, partition, committed in commit.offsets
+    ]
 
 
 def _check_group_id(group_id: str) -> None:

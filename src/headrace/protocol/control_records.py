@@ -10,6 +10,7 @@ from typing import Final
 
 from headrace.protocol.errors import ProtocolError
 from headrace.protocol.fields import Buffer
+from headrace.protocol.records import Record, encode_batch
 from headrace.protocol.schema.end_txn_marker import EndTxnMarker
 
 __all__ = [
@@ -18,6 +19,7 @@ __all__ = [
     "decode_control_key",
     "decode_end_txn_marker",
     "encode_control_key",
+    "encode_end_txn_batch",
     "encode_end_txn_marker",
 ]
 
@@ -64,6 +66,21 @@ def decode_end_txn_marker(value: Buffer) -> EndTxnMarker:
     if version < _VERSION:
         raise ProtocolError(f"an end-of-transaction marker has version {version}")
     return EndTxnMarker(coordinator_epoch=coordinator_epoch)
+
+
+def encode_end_txn_batch(
+    producer_id: int, producer_epoch: int, *, commit: bool, coordinator_epoch: int, timestamp: int
+) -> bytearray:
+    """Return a control batch with the marker that ends a transaction."""
+    key = encode_control_key(ControlRecordType.COMMIT if commit else ControlRecordType.ABORT)
+    value = encode_end_txn_marker(EndTxnMarker(coordinator_epoch=coordinator_epoch))
+    return encode_batch(
+        [Record(key, value, timestamp=timestamp)],
+        producer_id=producer_id,
+        producer_epoch=producer_epoch,
+        transactional=True,
+        control=True,
+    )
 
 
 def _read(layout: struct.Struct, data: Buffer, what: str) -> tuple[int, int]:

@@ -132,14 +132,16 @@ class Log:
                 return Appended(earlier.base_offset, earlier.last_offset, append_time, duplicate=True)
         return self._append_at_end(view, [Batch(header, None)], leader_epoch)
 
-    def append_internal(self, data: Buffer, *, leader_epoch: int) -> Appended:
+    def append_internal(self, data: Buffer, *, leader_epoch: int, transaction_version: int = 0) -> Appended:
         """Append batches of the broker itself: coordinator records and transaction markers."""
         self._ensure_online()
         view = writable(data)
         batches = read_batches(view)
         for header, marker in batches:
             if marker is not None:
-                self.producers.check_marker(header, marker)
+                self.producers.check_marker(header, marker, transaction_version)
+            elif header.has_producer:
+                self.producers.check_epoch(header)
         return self._append_at_end(view, batches, leader_epoch)
 
     def append_as_follower(self, data: Buffer) -> Appended:

@@ -18,6 +18,7 @@ from headrace.storage.errors import (
 
 REMEMBERED_BATCHES = 5  # an idempotent producer has at most five requests in flight
 NO_COORDINATOR_EPOCH = -1
+EPOCH_BUMP_VERSION = 2  # the transaction version from which on markers have a higher epoch than the records
 
 
 class AppendedBatch(NamedTuple):
@@ -64,8 +65,7 @@ class ProducerState:
 
         An unknown producer may start with any sequence: its earlier records may have been deleted.
         """
-        if batch.producer_epoch < self.epoch:
-            raise InvalidProducerEpoch(self.producer_id, current=self.epoch, got=batch.producer_epoch)
+        self.check_epoch(batch)
         if batch.producer_epoch == self.epoch:
             for appended in self.recent:
                 if appended[:2] == (batch.base_sequence, batch.last_sequence):
@@ -80,10 +80,21 @@ class ProducerState:
             )
         return None
 
-    def check_marker(self, batch: BatchHeader, marker: EndMarker) -> None:
-        """Raise if the producer epoch or the coordinator epoch of a marker is fenced; change nothing."""
+    def check_epoch(self, batch: BatchHeader) -> None:
+        """Raise InvalidProducerEpoch if the epoch of `batch` is fenced; change nothing."""
         if batch.producer_epoch < self.epoch:
             raise InvalidProducerEpoch(self.producer_id, current=self.epoch, got=batch.producer_epoch)
+
+    def check_marker(self, batch: BatchHeader, marker: EndMarker, transaction_version: int) -> None:
+        """Raise if the producer epoch or the coordinator epoch of a marker is fenced; change nothing.
+
+        With transaction version 2 the marker has a higher epoch than the records. A marker with their epoch
+        belongs to an earlier transaction, unless no transaction is open: then it is a retry.
+        """
+        self.check_epoch(batch)
+        is_open = self.txn_first_offset is not None
+        if transaction_version >= EPOCH_BUMP_VERSION and is_open and batch.producer_epoch == self.epoch:
+            raise InvalidProducerEpoch(self.producer_id, current=self.epoch + 1, got=batch.producer_epoch)
         if marker.coordinator_epoch < self.coordinator_epoch:
             raise TransactionCoordinatorFenced(
                 self.producer_id, current=self.coordinator_epoch, got=marker.coordinator_epoch

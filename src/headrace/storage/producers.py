@@ -2,7 +2,9 @@
 
 import logging
 import re
+from collections import OrderedDict
 from collections.abc import Iterator
+from operator import itemgetter
 from pathlib import Path
 
 from headrace.protocol.batch import BatchHeader
@@ -22,7 +24,7 @@ class Producers:
     def __init__(self, directory: Path) -> None:
         self._directory = directory
         self._states: dict[ProducerId, ProducerState] = {}
-        self._open_txns: dict[ProducerId, Offset] = {}  # producer id to first offset
+        self._open_txns: OrderedDict[ProducerId, Offset] = OrderedDict()  # first offsets, ascending
         self._unreplicated: list[CompletedTxn] = []
         self.next_offset = 0
 
@@ -37,10 +39,21 @@ class Producers:
         state = self._states.get(batch.producer_id)
         return None if state is None else state.check(batch)
 
-    def check_marker(self, batch: BatchHeader, marker: EndMarker) -> None:
+    def check_epoch(self, batch: BatchHeader) -> None:
+        """Raise InvalidProducerEpoch if the producer epoch of a coordinator's batch is fenced."""
         state = self._states.get(batch.producer_id)
         if state is not None:
-            state.check_marker(batch, marker)
+            state.check_epoch(batch)
+
+    def check_marker(self, batch: BatchHeader, marker: EndMarker, transaction_version: int) -> None:
+        state = self._states.get(batch.producer_id)
+        if state is not None:
+            state.check_marker(batch, marker, transaction_version)
+
+    def is_in_transaction(self, producer_id: int, epoch: int) -> bool:
+        """Return whether the producer has a transaction open on this partition, with this epoch."""
+        state = self._states.get(ProducerId(producer_id))
+        return state is not None and state.epoch == epoch and state.txn_first_offset is not None
 
     def record(self, batch: BatchHeader, marker: EndMarker | None) -> CompletedTxn | None:
         """Update the state for an appended batch; return the transaction that its marker ended, if any."""
@@ -63,7 +76,7 @@ class Producers:
 
     def first_open_offset(self) -> Offset | None:
         """Return the first offset of the oldest open transaction."""
-        return min(self._open_txns.values(), default=None)
+        return next(iter(self._open_txns.values()), None)
 
     def first_unstable_offset(self, high_watermark: int) -> Offset | None:
         """Return the first offset of the oldest transaction whose marker is not below `high_watermark`."""
@@ -71,7 +84,8 @@ class Producers:
             return None  # the usual case, for every Fetch
         self._unreplicated = [txn for txn in self._unreplicated if txn.last_offset >= high_watermark]
         undecided = [txn.first_offset for txn in self._unreplicated]
-        return min([*self._open_txns.values(), *undecided], default=None)
+        first_open = self.first_open_offset()
+        return min(undecided if first_open is None else [first_open, *undecided], default=None)
 
     def remove_expired(self, before_ms: int) -> None:
         """Remove producers without an open transaction that have not written since `before_ms`."""
@@ -115,11 +129,12 @@ class Producers:
                     path.unlink()
                     continue
                 self._states = {state.producer_id: state for state in states}
-                self._open_txns = {
-                    state.producer_id: state.txn_first_offset
+                open_txns = [
+                    (state.producer_id, state.txn_first_offset)
                     for state in states
                     if state.txn_first_offset is not None
-                }
+                ]
+                self._open_txns = OrderedDict(sorted(open_txns, key=itemgetter(1)))
                 self.next_offset = offset
                 return
 

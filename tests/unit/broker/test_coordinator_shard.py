@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from headrace.broker.groups import OFFSETS_TOPIC
+from headrace.broker.partition import Verification
 from headrace.coordinator.decision import Producer
 from headrace.coordinator.errors import (
     CoordinatorLoading,
@@ -17,6 +18,7 @@ from headrace.group.classic import State
 from headrace.group.coordinator import GroupCoordinator
 from headrace.group.decision import Decision, Joined, Synced
 from headrace.protocol.records import Record, encode_batch
+from headrace.storage.errors import InvalidTxnState
 from headrace.testing.groups import commit_request, join_request, sync_request
 from headrace.testing.logs import read_all
 from unit.broker.group_office import HERE, THERE, Office
@@ -309,13 +311,18 @@ async def later(function: Callable[[], Any]) -> Any:
 # -- transactions ----------------------------------------------------------------------------------
 
 
-def commit_in_transaction(office: Office, offset: int) -> None:
+def commit_in_transaction(office: Office, offset: int, *, verified: bool = True) -> None:
     def decide(machine: GroupCoordinator, now_ms: int) -> Decision:
-        decision = machine.commit(commit_request([("orders", 0, offset)]), now_ms)
-        decision.producer = PRODUCER
-        return decision
+        return machine.commit_in_transaction(commit_request([("orders", 0, offset)]), PRODUCER, now_ms)
 
-    office.shard.write(decide)
+    verification = Verification(PRODUCER.epoch)
+    if verified:
+        office.shard.partition.verifications[PRODUCER.producer_id] = verification
+    office.shard.write(decide, verification)
+
+
+def end_transaction(office: Office, *, commit: bool) -> "asyncio.Future[Any]":
+    return office.shard.end_transaction(PRODUCER, commit=commit, coordinator_epoch=0, transaction_version=0)
 
 
 @pytest.mark.parametrize("committed", [True, False])
@@ -324,7 +331,7 @@ def test_offsets_of_a_transaction_count_when_its_marker_says_so(office: Office, 
     commit_in_transaction(office, 7)
     assert offsets(office) == [1]
 
-    reply = office.shard.end_transaction(PRODUCER, committed=committed, coordinator_epoch=0)
+    reply = end_transaction(office, commit=committed)
 
     assert reply.result() is None
     assert offsets(office) == [7 if committed else 1]
@@ -336,12 +343,38 @@ def test_an_open_transaction_can_be_ended_by_the_next_coordinator(open_office: C
     again.load()
     assert offsets(again) == []
 
-    again.shard.end_transaction(PRODUCER, committed=True, coordinator_epoch=0)
+    end_transaction(again, commit=True)
 
     assert offsets(again) == [7]
     third = open_office()
     third.load()
     assert offsets(third) == [7]
+
+
+def test_offsets_of_a_transaction_that_is_not_verified_change_nothing(office: Office) -> None:
+    office.commit(commit_request([("orders", 0, 1)]))
+    shard = office.shard
+
+    with pytest.raises(InvalidTxnState):
+        commit_in_transaction(office, 7, verified=False)
+
+    assert office.shard is shard  # it was not loaded again
+    assert offsets(office) == [1]
+    assert not shard.machine.pending_offsets.has_group("g")
+
+
+def test_a_deleted_offset_is_not_committed_by_a_transaction_later(open_office: Callable[..., Office]) -> None:
+    office = open_office()
+    office.commit(commit_request([("orders", 0, 1)]))
+    commit_in_transaction(office, 7)
+    office.shard.write(lambda machine, now_ms: machine.delete_group("g", now_ms))
+    assert not office.shard.machine.pending_offsets.has_group("g")
+    again = open_office()
+    again.load()
+
+    assert not again.shard.machine.pending_offsets.has_group("g")
+    end_transaction(again, commit=True)
+    assert offsets(again) == []
 
 
 def offsets(office: Office) -> list[int]:

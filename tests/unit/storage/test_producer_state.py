@@ -171,16 +171,16 @@ def test_sequences_start_over_after_a_marker_of_a_new_epoch() -> None:
 
 def test_a_marker_of_an_older_producer_epoch_is_refused() -> None:
     with pytest.raises(InvalidProducerEpoch):
-        producer(batch(epoch=2)).check_marker(marker(epoch=1), COMMIT)
+        producer(batch(epoch=2)).check_marker(marker(epoch=1), COMMIT, 0)
 
 
 def test_a_marker_of_a_replaced_coordinator_is_refused() -> None:
     state = producer(batch(transactional=True))
     state.end_transaction(marker(), COMMIT)
 
-    state.check_marker(marker(), COMMIT)
+    state.check_marker(marker(), COMMIT, 0)
     with pytest.raises(TransactionCoordinatorFenced, match="epoch 2 is fenced, current is 3") as refusal:
-        state.check_marker(marker(), EndMarker(commit=True, coordinator_epoch=2))
+        state.check_marker(marker(), EndMarker(commit=True, coordinator_epoch=2), 0)
     assert refusal.value.code is ErrorCode.TRANSACTION_COORDINATOR_FENCED
 
 

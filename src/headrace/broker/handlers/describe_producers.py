@@ -1,6 +1,6 @@
 """DescribeProducers (key 61), v0.
 
-Behaviour: returns the active producers of a partition: their epoch, last sequence and open transaction.
+Behaviour: returns the active producers of a replica: their epoch, last sequence and open transaction.
 """
 
 from functools import partial
@@ -41,7 +41,6 @@ def describe_producers(
 def _describe(topic: str, index: int, context: Context) -> PartitionResponse:
     try:
         partition = context.broker.partition(topic, index)
-        partition.ensure_leader()
     except FAILURES as error:
         return PartitionResponse(
             partition_index=index,

@@ -1,19 +1,21 @@
 """FindCoordinator (key 10), v0-v6.
 
-Behaviour: returns the group coordinator: the leader of the group's partition of __consumer_offsets. The topic
-           is created if it does not exist.
+Behaviour: returns the coordinator of a group or of a transactional id: the leader of its partition of
+           __consumer_offsets or __transaction_state. The topic is created if it does not exist.
 Versions:  v1 transactions; v3 flexible; v4 several keys; v6 share groups.
-Not yet:   transactional ids: CLUSTER_AUTHORIZATION_FAILED with the reason, which is fatal for every producer.
-           Share groups: COORDINATOR_NOT_AVAILABLE, which clients retry.
+Not yet:   share groups: COORDINATOR_NOT_AVAILABLE, which clients retry.
 """
 
 from collections.abc import Sequence
+from typing import Final
 
 from headrace.broker.dispatch import Context, handles
+from headrace.broker.groups import OFFSETS_TOPIC
 from headrace.broker.image import Node
 from headrace.broker.repeats import bounded_repeats
 from headrace.broker.requirements import on_groups, on_transactional_ids
 from headrace.broker.slices import Turns
+from headrace.broker.transactions import TRANSACTIONS_TOPIC
 from headrace.broker.translate import FAILURES, Failure, error_code, error_message
 from headrace.controller.errors import InvalidRequest
 from headrace.coordinator.errors import CoordinatorNotAvailable
@@ -27,6 +29,7 @@ from headrace.security.authorization import Operation
 
 _SEVERAL_KEYS, _SHARE_GROUPS = 4, 6
 _GROUP, _TRANSACTION, _SHARE = 0, 1, 2
+_TOPICS: Final = {_GROUP: OFFSETS_TOPIC, _TRANSACTION: TRANSACTIONS_TOPIC}
 
 
 def _keys(request: FindCoordinatorRequest, key_type: int) -> Sequence[str]:
@@ -63,11 +66,10 @@ async def find_coordinator(request: FindCoordinatorRequest, context: Context) ->
 
 async def _find(key: str, key_type: int, context: Context) -> Coordinator:
     try:
-        if key_type == _GROUP:
-            await context.broker.offsets_topic.ensure()
-            return _found(key, context.broker.groups.runtime.find(key, context.listener.name))
-        if key_type == _TRANSACTION:
-            raise context.broker.transactions.refusal(key, context.client_id, context.address)
+        if key_type in _TOPICS:
+            topic = _TOPICS[key_type]
+            await context.broker.internal_topics[topic].ensure()
+            return _found(key, context.broker.coordinators[topic].find(key, context.listener.name))
         if key_type == _SHARE and context.version >= _SHARE_GROUPS:
             raise CoordinatorNotAvailable("share groups are not supported yet (COORDINATOR_NOT_AVAILABLE)")
         raise InvalidRequest(f"coordinator type {key_type} is unknown (INVALID_REQUEST)")

@@ -1,17 +1,26 @@
 """InitProducerId (key 22), v0-v6.
 
-Behaviour: returns a new producer id with epoch 0 for an idempotent producer, also if it has one already.
-Versions:  v2 flexible; v3 the producer's current id and epoch; v6 two-phase commit.
-Not yet:   transactional ids are refused with CLUSTER_AUTHORIZATION_FAILED, which is fatal for every producer.
+Behaviour: returns a new producer id with epoch 0 for an idempotent producer, also if it has one already. For
+           a transactional id it returns the producer id with a new epoch, which fences earlier instances of
+           the producer; their ongoing transaction is aborted first, and the client gets
+           CONCURRENT_TRANSACTIONS until that is done.
+Versions:  v2 flexible; v3 the producer's current id and epoch; v4 PRODUCER_FENCED; v6 two-phase commit, as
+           far as Kafka 4.3 has it: keepPreparedTxn is refused with UNSUPPORTED_VERSION.
 """
 
 from headrace.broker.dispatch import Context, handles
 from headrace.broker.requirements import on_cluster, on_transactional_ids
+from headrace.broker.transactions import fencing_code
 from headrace.broker.translate import FAILURES
+from headrace.coordination.errors import CoordinationError
+from headrace.coordinator.decision import Producer
 from headrace.protocol.errors import ErrorCode
 from headrace.protocol.schema.index import ApiKey
 from headrace.protocol.schema.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 from headrace.security.authorization import Operation
+from headrace.transaction.coordinator import InitProducerId
+
+_FENCED = 4
 
 
 @handles(
@@ -25,17 +34,32 @@ from headrace.security.authorization import Operation
     ),
 )
 async def init_producer_id(request: InitProducerIdRequest, context: Context) -> InitProducerIdResponse:
-    transactional_id = request.transactional_id
-    if transactional_id == "":
-        return _refused(ErrorCode.INVALID_REQUEST)
-    if transactional_id is not None:
-        refusal = context.broker.transactions.refusal(transactional_id, context.client_id, context.address)
-        return _refused(refusal.code)
     try:
-        producer_id = await context.broker.producer_ids.take()
-    except FAILURES:  # producers retry COORDINATOR_NOT_AVAILABLE, whatever the failure was
+        if request.transactional_id is None:
+            producer = Producer(await context.broker.producer_ids.take(), 0)
+        else:
+            init = _init(request)
+            producer = await context.broker.transactions.write(
+                init.transactional_id,
+                lambda machine, now_ms, new_id: machine.init_producer_id(init, now_ms, new_id),
+            )
+    except CoordinationError:  # producers retry this error, but not REQUEST_TIMED_OUT
         return _refused(ErrorCode.COORDINATOR_NOT_AVAILABLE)
-    return InitProducerIdResponse(producer_id=producer_id, producer_epoch=0)
+    except FAILURES as error:
+        return _refused(fencing_code(error, knows_fenced=context.version >= _FENCED))
+    return InitProducerIdResponse(producer_id=producer.producer_id, producer_epoch=producer.epoch)
+
+
+def _init(request: InitProducerIdRequest) -> InitProducerId:
+    assert request.transactional_id is not None, request
+    has_producer = request.producer_id != -1 and request.producer_epoch != -1
+    return InitProducerId(
+        request.transactional_id,
+        request.transaction_timeout_ms,
+        expected=Producer(request.producer_id, request.producer_epoch) if has_producer else None,
+        two_phase_commit=request.enable2_pc,
+        keep_prepared=request.keep_prepared_txn,
+    )
 
 
 def _refused(code: ErrorCode) -> InitProducerIdResponse:

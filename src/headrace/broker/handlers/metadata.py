@@ -14,7 +14,6 @@ from collections.abc import Awaitable, Mapping, Sequence
 from types import MappingProxyType
 
 from headrace.broker.dispatch import Context, Encoded, handles
-from headrace.broker.groups import OFFSETS_TOPIC
 from headrace.broker.image import TopicImage
 from headrace.broker.requirements import on_topics
 from headrace.broker.slices import STEP, Steps, each, in_slices
@@ -105,12 +104,13 @@ async def _create_and_reply(
 async def _create(names: Sequence[str], context: Context) -> dict[str, ErrorCode]:
     """Create topics; return the error codes of those that failed."""
     refused = {}
-    if OFFSETS_TOPIC in names:
+    internal = context.broker.internal_topics
+    for name in internal.keys() & set(names):
         try:
-            await context.broker.offsets_topic.ensure()
+            await internal[name].ensure()
         except FAILURES as error:
-            refused[OFFSETS_TOPIC] = error_code(error)
-    others = [name for name in names if name != OFFSETS_TOPIC]
+            refused[name] = error_code(error)
+    others = [name for name in names if name not in internal]
     if others:
         refused |= await context.broker.controller_client.create_topics(others)
     return {name: code for name, code in refused.items() if code != ErrorCode.TOPIC_ALREADY_EXISTS}

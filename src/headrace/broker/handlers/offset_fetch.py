@@ -1,13 +1,13 @@
 """OffsetFetch (key 9), v1-v10.
 
 Behaviour: returns the committed offsets of groups, or -1. A member of a consumer group with a wrong member
-           epoch gets STALE_MEMBER_EPOCH.
+           epoch gets STALE_MEMBER_EPOCH. A client that requires stable offsets gets UNSTABLE_OFFSET_COMMIT
+           for partitions whose next offset is part of an open transaction.
 Versions:  v2 all topics; v5 leader epochs; v6 flexible; v7 stable offsets only; v8 several groups; v9 member
            epochs; v10 topics by id.
-Not yet:   transactions; every offset is stable.
 """
 
-from collections.abc import Awaitable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from itertools import groupby
 from typing import NamedTuple
 
@@ -70,7 +70,7 @@ def offset_fetch(
     else:
         groups = []
         for requested in bounded_repeats(request.groups, lambda group: group.group_id):
-            group = yield from _group(requested, context, shards)
+            group = yield from _group(requested, context, shards, require_stable=request.require_stable)
             groups.append(group)
         response = OffsetFetchResponse(groups=groups)
     return (yield from _when_committed(response, shards))
@@ -96,11 +96,12 @@ def _when_committed(
 
 
 def _group(
-    group: OffsetFetchRequestGroup, context: Context, shards: set[GroupShard]
+    group: OffsetFetchRequestGroup, context: Context, shards: set[GroupShard], *, require_stable: bool
 ) -> Steps[OffsetFetchResponseGroup]:
     yield
     try:
         offsets = _offsets(group.group_id, group.member_id, group.member_epoch, context, shards)
+        unstable = _stability(group.group_id, context, required=require_stable)
     except FAILURES as error:
         return OffsetFetchResponseGroup(group_id=group.group_id, topics=[], error_code=error_code(error))
     if group.topics is None:
@@ -111,13 +112,14 @@ def _group(
     for topic in (yield from _bounded(requested)):
 
         def partition(index: int, topic: _RequestedTopic = topic) -> OffsetFetchResponsePartitions:
-            found = _NONE if topic.problem else offsets.get((topic.name, index), _NONE)
+            problem = topic.problem or unstable(group.group_id, topic.name, index)
+            found = _NONE if problem else offsets.get((topic.name, index), _NONE)
             return OffsetFetchResponsePartitions(
                 partition_index=index,
                 committed_offset=found.offset,
                 committed_leader_epoch=found.leader_epoch,
                 metadata=found.metadata,
-                error_code=topic.problem,
+                error_code=problem,
             )
 
         partitions = yield from each(partition, topic.partitions)
@@ -132,8 +134,10 @@ def _one_group(
 ) -> Steps[OffsetFetchResponse]:
     offsets: _Offsets = {}
     code = ErrorCode.NONE
+    unstable = _stability(request.group_id, context, required=False)
     try:
         offsets = _offsets(request.group_id, None, -1, context, shards)
+        unstable = _stability(request.group_id, context, required=request.require_stable)
     except FAILURES as error:
         code = error_code(error)
     if code and context.version >= _TOP_LEVEL_ERROR:
@@ -146,13 +150,14 @@ def _one_group(
     for topic in (yield from _bounded(requested)):
 
         def partition(index: int, topic: _RequestedTopic = topic) -> OffsetFetchResponsePartition:
-            found = offsets.get((topic.name, index), _NONE)
+            problem = code or unstable(request.group_id, topic.name, index)
+            found = _NONE if problem else offsets.get((topic.name, index), _NONE)
             return OffsetFetchResponsePartition(
                 partition_index=index,
                 committed_offset=found.offset,
                 committed_leader_epoch=found.leader_epoch,
                 metadata=found.metadata,
-                error_code=code,
+                error_code=problem,
             )
 
         partitions = yield from each(partition, topic.partitions)
@@ -187,6 +192,19 @@ def _offsets(
     shards.add(shard)
     shard.machine.check_fetch(group_id, member_id, epoch)
     return shard.machine.offsets.of(group_id)
+
+
+def _stability(group_id: str, context: Context, *, required: bool) -> Callable[[str, str, int], ErrorCode]:
+    """Return a function that returns UNSTABLE_OFFSET_COMMIT for partitions with pending offsets."""
+    if not required:
+        return lambda _group_id, _topic, _index: ErrorCode.NONE
+    pending = context.broker.groups.shard(group_id).machine.pending_offsets
+
+    def unstable(group_id: str, topic: str, index: int) -> ErrorCode:
+        is_pending = pending.contains(group_id, topic, index)
+        return ErrorCode.UNSTABLE_OFFSET_COMMIT if is_pending else ErrorCode.NONE
+
+    return unstable
 
 
 def _all(offsets: _Offsets, context: Context) -> list[_RequestedTopic]:

@@ -4,26 +4,32 @@ Behaviour: acks=1 is answered when the leader has appended the batch, acks=-1 wh
            acks=0 gets no response, and an error closes the connection, so that the client refreshes its
            metadata. Records are read, in threads, if the topic is compacted, has a compression.type,
            validates schemas or has headrace.validate.records: the response lists every invalid record, and a
-           batch that is too large to be read is refused with MESSAGE_TOO_LARGE.
+           batch that is too large to be read is refused with MESSAGE_TOO_LARGE. The first batch of a
+           transaction waits until the transaction coordinator has confirmed its partition (KIP-890).
 Versions:  v3 record batches, transactions; v5 log start offset; v8 per-record errors; v9 flexible; v10 new
-           leaders in responses (not sent yet); v13 topics by id.
-Not yet:   transactions, quotas.
+           leaders in responses (not sent yet); v11 TRANSACTION_ABORTABLE; v12 partitions need not be added to
+           a transaction before; v13 topics by id.
+Not yet:   quotas.
 """
 
 import asyncio
 import inspect
-from collections.abc import Awaitable, Sequence
-from typing import NamedTuple
+from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
+from typing import NamedTuple, TypeVar
 
 from headrace.broker.dispatch import Context, HangUp, Reply, handles
-from headrace.broker.errors import TimedOut, UnknownTopicId
+from headrace.broker.errors import NotEnoughReplicas, TimedOut, UnknownTopicId
 from headrace.broker.inspections import Outcome
-from headrace.broker.partition import Partition
+from headrace.broker.partition import Partition, Verification
 from headrace.broker.purgatory import Commit
 from headrace.broker.requirements import on_topics, on_transactional_ids
 from headrace.broker.slices import STEP, Steps
+from headrace.broker.transaction_verification import refusal_of
 from headrace.broker.translate import FAILURES, Failure, error_code, error_message
 from headrace.controller.errors import InvalidRequest
+from headrace.coordinator.decision import Producer
+from headrace.protocol.batch import HEADER_SIZE, read_header
 from headrace.protocol.errors import ErrorCode, KafkaError
 from headrace.protocol.fields import Buffer
 from headrace.protocol.schema.index import ApiKey
@@ -41,9 +47,12 @@ from headrace.storage.errors import InvalidTopic, StorageError
 from headrace.storage.topics import INTERNAL_TOPICS
 
 BY_ID = 13
+_ABORTABLE, _IMPLICIT_PARTITIONS = 11, 12
 AT_ONCE = 256  # topics, and partitions; a request with more is processed in slices
 _ALL = -1
 _ACKS = (_ALL, 0, 1)
+
+T = TypeVar("T")
 
 
 @handles(
@@ -67,7 +76,7 @@ def produce(
     if len(topics) > AT_ONCE or sum(len(topic.partition_data) for topic in topics) > AT_ONCE:
         return _in_steps(request, context)
     appends = _Appends([], [])
-    replies = [_topic(topic, request.acks, context, appends) for topic in topics]
+    replies = [_topic(topic, request, context, appends) for topic in topics]
     return _respond(replies, appends, request, context)
 
 
@@ -81,7 +90,7 @@ def _in_steps(request: ProduceRequest, context: Context) -> Steps[ProduceRespons
         for first in range(0, len(topic.partition_data), STEP):
             yield
             some = topic.partition_data[first : first + STEP]
-            _append_each(topic, some, request.acks, context, appends, replies=replies)
+            _append_each(topic, some, request, context, appends, replies=replies)
         topics.append(
             TopicProduceResponse(name=topic.name, topic_id=topic.topic_id, partition_responses=replies)
         )
@@ -181,16 +190,18 @@ def _with_failures(
     )
 
 
-def _topic(topic: TopicProduceData, acks: int, context: Context, appends: _Appends) -> TopicProduceResponse:
+def _topic(
+    topic: TopicProduceData, request: ProduceRequest, context: Context, appends: _Appends
+) -> TopicProduceResponse:
     replies: list[PartitionProduceResponse] = []
-    _append_each(topic, topic.partition_data, acks, context, appends, replies=replies)
+    _append_each(topic, topic.partition_data, request, context, appends, replies=replies)
     return TopicProduceResponse(name=topic.name, topic_id=topic.topic_id, partition_responses=replies)
 
 
 def _append_each(
     topic: TopicProduceData,
     batches: Sequence[PartitionProduceData],
-    acks: int,
+    request: ProduceRequest,
     context: Context,
     appends: _Appends,
     *,
@@ -207,7 +218,7 @@ def _append_each(
         if problem is not None:
             replies.append(_refused(data.index, problem))
             continue
-        reply = _append_or_wait(name, data, acks, context, appends)
+        reply = _append_or_wait(name, data, request, context, appends)
         if isinstance(reply, asyncio.Future):
             appends.queued.append(_QueuedBatch(reply, replies, len(replies)))
             replies.append(PartitionProduceResponse(index=data.index, base_offset=-1))  # a placeholder
@@ -216,10 +227,10 @@ def _append_each(
 
 
 def _append_or_wait(
-    topic: str, data: PartitionProduceData, acks: int, context: Context, appends: _Appends
+    topic: str, data: PartitionProduceData, request: ProduceRequest, context: Context, appends: _Appends
 ) -> "PartitionProduceResponse | asyncio.Future[PartitionProduceResponse]":
-    """Append a batch and return its response; queue it and return a future if its records must be read."""
-    broker = context.broker
+    """Append a batch and return its response; return a future if it has to wait for a verification."""
+    broker, acks = context.broker, request.acks
     try:
         if acks not in _ACKS:
             raise InvalidRequiredAcks(f"acks={acks} is not 0, 1 or -1 (INVALID_REQUIRED_ACKS)")
@@ -228,16 +239,113 @@ def _append_or_wait(
         if topic in INTERNAL_TOPICS:
             raise InvalidTopic(f"{topic} is internal: clients cannot produce to it (INVALID_TOPIC_EXCEPTION)")
         partition = broker.partition(topic, data.index)
-        if broker.inspections.must_wait(partition, data.records):
+        if request.transactional_id is not None:
+            producer = _transactional_producer(data.records)
+            if producer is not None:
+                partition.ensure_leader()
+                verification = broker.verifier.required(
+                    partition,
+                    request.transactional_id,
+                    producer,
+                    adds=context.version >= _IMPLICIT_PARTITIONS,
+                )
+                if verification is not None:
+                    append = partial(
+                        _append_or_read,
+                        partition,
+                        bytearray(data.records),
+                        acks,
+                        context,
+                        appends,
+                        verification=verification,
+                    )
+                    return _append_verified(append, partition, producer, verification, context)
+    except FAILURES as error:
+        return _failed(topic, data.index, error, context)
+    return _append_or_read(partition, data.records, acks, context, appends)
+
+
+def _transactional_producer(records: Buffer) -> Producer | None:
+    """Return the producer of a transactional batch; None if it is another, or cannot be a batch."""
+    if len(records) < HEADER_SIZE:
+        return None
+    header = read_header(records)
+    return Producer(header.producer_id, header.producer_epoch) if header.is_transactional else None
+
+
+def _append_verified(
+    append: Callable[[], "PartitionProduceResponse | asyncio.Future[PartitionProduceResponse]"],
+    partition: Partition,
+    producer: Producer,
+    verification: Verification,
+    context: Context,
+) -> "asyncio.Future[PartitionProduceResponse]":
+    """Append the first batch of a transaction once its coordinator has confirmed the partition.
+
+    A batch is appended even if its client has disconnected meanwhile, as one that need not wait.
+    """
+    done: asyncio.Future[PartitionProduceResponse] = context.broker.loop.create_future()
+
+    def verified(error: KafkaError | None) -> None:
+        reply: PartitionProduceResponse | asyncio.Future[PartitionProduceResponse]
+        if error is None:
+            reply = append()
+        else:
+            refusal = refusal_of(
+                error, knows_abortable=context.version >= _ABORTABLE, retried_as=NotEnoughReplicas
+            )
+            reply = _failed(partition.id.topic, partition.id.partition, refusal, context)
+        if isinstance(reply, asyncio.Future):
+            reply.add_done_callback(partial(_copy, done))
+            reply.add_done_callback(release)
+        else:
+            release(done)
+            if not done.done():
+                done.set_result(reply)
+
+    def release(_reply: object) -> None:
+        context.broker.verifier.release(partition, producer, verification)
+
+    verification.when_done(verified)
+    return done
+
+
+def _copy(target: "asyncio.Future[T]", source: "asyncio.Future[T]") -> None:
+    """Give `target` the outcome of `source`, unless the client of `target` has disconnected."""
+    if target.done():
+        return
+    if source.cancelled():
+        target.cancel()
+    elif (failure := source.exception()) is not None:
+        target.set_exception(failure)
+    else:
+        target.set_result(source.result())
+
+
+def _append_or_read(
+    partition: Partition,
+    records: Buffer,
+    acks: int,
+    context: Context,
+    appends: _Appends,
+    *,
+    verification: Verification | None = None,
+) -> "PartitionProduceResponse | asyncio.Future[PartitionProduceResponse]":
+    """Append a batch and return its response; queue it and return a future if its records must be read."""
+    broker = context.broker
+    try:
+        if broker.inspections.must_wait(partition, records):
             partition.ensure_leader()
             return broker.inspections.enqueue(
                 partition,
-                data.records,
-                lambda outcome: _append(partition, outcome, acks, context, appends.uncommitted),
+                records,
+                lambda outcome: _append(
+                    partition, outcome, acks, context, appends.uncommitted, verification=verification
+                ),
             )
     except FAILURES as error:
-        return _failed(topic, data.index, error, context)
-    return _append(partition, data.records, acks, context, appends.uncommitted)
+        return _failed(partition.id.topic, partition.id.partition, error, context)
+    return _append(partition, records, acks, context, appends.uncommitted, verification=verification)
 
 
 def _append(
@@ -246,6 +354,8 @@ def _append(
     acks: int,
     context: Context,
     uncommitted: list[_UncommittedBatch],
+    *,
+    verification: Verification | None,
 ) -> PartitionProduceResponse:
     """Append a batch, unless reading its records has failed, and return its response."""
     broker, id_ = context.broker, partition.id
@@ -256,7 +366,7 @@ def _append(
             acks != _ALL
         ):  # with acks=all, the ISR has to fetch the batch, and would not fetch from a stale leader
             broker.ensure_lease(partition)
-        appended, commit = partition.append(batch, acks_all=acks == _ALL)
+        appended, commit = partition.append(batch, acks_all=acks == _ALL, verification=verification)
     except FAILURES as error:
         return _failed(id_.topic, id_.partition, error, context)
     reply = PartitionProduceResponse(

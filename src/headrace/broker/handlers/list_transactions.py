@@ -1,0 +1,76 @@
+"""ListTransactions (key 66), v0-v2.
+
+Behaviour: returns the transactional ids whose coordinator is this broker; clients send the request to every
+           broker.
+Versions:  v1 filter by duration; v2 filter by a regular expression, in RE2's syntax as in Kafka.
+"""
+
+from collections.abc import Callable
+from typing import Final
+
+from headrace.broker.dispatch import Context, handles
+from headrace.broker.requirements import on_transactional_ids
+from headrace.broker.slices import STEP, Steps
+from headrace.broker.translate import FAILURES, error_code
+from headrace.group.topics import compile_expression
+from headrace.protocol.schema.index import ApiKey
+from headrace.protocol.schema.list_transactions import (
+    ListTransactionsRequest,
+    ListTransactionsResponse,
+)
+from headrace.protocol.schema.list_transactions import TransactionState as ListedTransaction
+from headrace.security.authorization import Operation
+from headrace.transaction.state import Transaction, TransactionState
+
+_STATES: Final = {state.kafka_name: state for state in TransactionState}
+_OTHERS: Final = frozenset({"Dead", "PrepareEpochFence"})  # Kafka's, in which no transaction is listed
+
+
+@handles(
+    ApiKey.LIST_TRANSACTIONS,
+    range(3),
+    requires=on_transactional_ids(Operation.DESCRIBE, lambda _request: ()),
+)
+def list_transactions(request: ListTransactionsRequest, context: Context) -> Steps[ListTransactionsResponse]:
+    runtime = context.broker.transactions.runtime
+    unknown = [name for name in request.state_filters if name not in _STATES and name not in _OTHERS]
+    try:
+        runtime.ensure_all_ready()
+        is_listed = _filter(request, context.broker.now_ms())
+    except FAILURES as error:
+        return ListTransactionsResponse(
+            error_code=error_code(error), unknown_state_filters=unknown, transaction_states=()
+        )
+    listed = []
+    for shard in runtime.shards:
+        for number, transaction in enumerate(list(shard.machine.transactions.values())):
+            if not number % STEP:
+                yield
+            if is_listed(transaction):
+                listed.append(
+                    ListedTransaction(
+                        transactional_id=transaction.transactional_id,
+                        producer_id=transaction.producer_id,
+                        transaction_state=transaction.state.kafka_name,
+                    )
+                )
+    return ListTransactionsResponse(unknown_state_filters=unknown, transaction_states=listed)
+
+
+def _filter(request: ListTransactionsRequest, now_ms: int) -> Callable[[Transaction], bool]:
+    states = {_STATES[name] for name in request.state_filters if name in _STATES}
+    producer_ids = frozenset(request.producer_id_filters)
+    pattern = (
+        compile_expression(request.transactional_id_pattern) if request.transactional_id_pattern else None
+    )
+
+    def is_listed(transaction: Transaction) -> bool:
+        if producer_ids and transaction.producer_id not in producer_ids:
+            return False
+        if request.state_filters and transaction.state not in states:
+            return False
+        if 0 <= request.duration_filter >= now_ms - transaction.start_ms:
+            return False
+        return pattern is None or pattern.fullmatch(transaction.transactional_id) is not None
+
+    return is_listed

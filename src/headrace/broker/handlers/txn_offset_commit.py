@@ -1,0 +1,166 @@
+"""TxnOffsetCommit (key 28), v0-v5.
+
+Behaviour: commits offsets of a group as part of a transaction. They take effect when the transaction is
+           committed. The member and generation are checked if the request has them (KIP-447). Every offset of
+           the request is accepted, or none.
+Versions:  v2 leader epochs; v3 flexible, member and generation; v4 TRANSACTION_ABORTABLE; v5 the group
+           coordinator adds its partition to the transaction, without AddOffsetsToTxn.
+"""
+
+import asyncio
+from functools import partial
+from typing import Any
+
+from headrace.broker.dispatch import Context, handles
+from headrace.broker.groups import GroupShard
+from headrace.broker.handlers.offset_commit import WRITTEN_TOGETHER
+from headrace.broker.partition import Verification
+from headrace.broker.requirements import on_group, on_topics, on_transactional_ids
+from headrace.broker.slices import Turns
+from headrace.broker.transaction_verification import refusal_of
+from headrace.broker.translate import FAILURES, error_code
+from headrace.coordinator.decision import Producer
+from headrace.coordinator.errors import CoordinatorLoading
+from headrace.group.coordinator import Commit, GroupCoordinator
+from headrace.group.decision import Decision
+from headrace.group.offsets import Committed
+from headrace.protocol.errors import ErrorCode, KafkaError
+from headrace.protocol.schema.index import ApiKey
+from headrace.protocol.schema.txn_offset_commit import (
+    TxnOffsetCommitRequest,
+    TxnOffsetCommitRequestPartition,
+    TxnOffsetCommitResponse,
+    TxnOffsetCommitResponsePartition,
+    TxnOffsetCommitResponseTopic,
+)
+from headrace.security.authorization import Operation
+
+_ABORTABLE, _IMPLICIT_PARTITIONS = 4, 5
+
+_Offsets = dict[tuple[str, int], Committed]
+_Codes = dict[tuple[str, int], ErrorCode]
+
+
+@handles(
+    ApiKey.TXN_OFFSET_COMMIT,
+    range(6),
+    requires=(
+        on_transactional_ids(Operation.WRITE, lambda request: [request.transactional_id]),
+        on_group(Operation.READ),
+        on_topics(Operation.READ, lambda request: request.topics),
+    ),
+)
+async def txn_offset_commit(request: TxnOffsetCommitRequest, context: Context) -> TxnOffsetCommitResponse:
+    offsets, refused = await _checked(request, context)
+    group_error = ErrorCode.NONE
+    try:
+        await _commit(offsets, request, context)
+    except FAILURES as error:
+        group_error = error_code(error)
+    return TxnOffsetCommitResponse(
+        topics=[
+            TxnOffsetCommitResponseTopic(
+                name=topic.name,
+                partitions=[
+                    TxnOffsetCommitResponsePartition(
+                        partition_index=each.partition_index,
+                        error_code=refused.get((topic.name, each.partition_index), group_error),
+                    )
+                    for each in topic.partitions
+                ],
+            )
+            for topic in request.topics
+        ]
+    )
+
+
+async def _checked(request: TxnOffsetCommitRequest, context: Context) -> tuple[_Offsets, _Codes]:
+    """Return the offsets that can be committed, and the error codes of the others."""
+    topics = context.broker.image.topics
+    limit = context.broker.groups.limits.offset_metadata_max_bytes
+    offsets: _Offsets = {}
+    refused: _Codes = {}
+    turns, now_ms = Turns(), context.broker.now_ms()
+    for topic in request.topics:
+        known = topics[topic.name].replicas if topic.name in topics else ()
+        for each in topic.partitions:
+            key = (topic.name, each.partition_index)
+            if each.partition_index not in known:
+                refused[key] = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+            elif each.committed_metadata and len(each.committed_metadata) > limit:
+                refused[key] = ErrorCode.OFFSET_METADATA_TOO_LARGE
+            else:
+                offsets[key] = _committed(each, now_ms)
+            await turns.next()
+    return offsets, refused
+
+
+def _committed(partition: TxnOffsetCommitRequestPartition, now_ms: int) -> Committed:
+    return Committed(
+        partition.committed_offset,
+        partition.committed_leader_epoch,
+        partition.committed_metadata or "",
+        now_ms,
+    )
+
+
+async def _commit(offsets: _Offsets, request: TxnOffsetCommitRequest, context: Context) -> None:
+    """Append the offsets once the transaction coordinator has confirmed the group's partition."""
+    broker = context.broker
+    producer = Producer(request.producer_id, request.producer_epoch)
+    shard = broker.groups.shard(request.group_id)
+    verification = broker.verifier.required(
+        shard.partition,
+        request.transactional_id,
+        producer,
+        adds=context.version >= _IMPLICIT_PARTITIONS,
+    )
+    if verification is None:
+        await _append(shard, offsets, request, producer, None)
+        return
+    try:
+        verified: asyncio.Future[KafkaError | None] = broker.loop.create_future()
+        verification.when_done(partial(_set, verified))
+        error = await verified
+        if error is not None:
+            # The errors of the transaction coordinator would make the client look for the group coordinator.
+            raise refusal_of(
+                error, knows_abortable=context.version >= _ABORTABLE, retried_as=CoordinatorLoading
+            )
+        shard = broker.groups.shard(request.group_id)  # it may have moved meanwhile
+        await _append(shard, offsets, request, producer, verification)
+    finally:
+        broker.verifier.release(shard.partition, producer, verification)
+
+
+def _set(verified: "asyncio.Future[KafkaError | None]", error: KafkaError | None) -> None:
+    if not verified.done():  # the client may have disconnected
+        verified.set_result(error)
+
+
+async def _append(
+    shard: GroupShard,
+    offsets: _Offsets,
+    request: TxnOffsetCommitRequest,
+    producer: Producer,
+    verification: Verification | None,
+) -> None:
+    items = list(offsets.items())
+    replies: list[asyncio.Future[Any]] = []
+    for start in range(0, len(items) or 1, WRITTEN_TOGETHER):
+        commit = Commit(
+            group_id=request.group_id,
+            member_id=request.member_id,
+            instance_id=request.group_instance_id,
+            generation=request.generation_id,
+            offsets=[(*key, committed) for key, committed in items[start : start + WRITTEN_TOGETHER]],
+            version=0,
+        )
+        replies.append(shard.write(partial(_decide, commit, producer), verification))
+        await asyncio.sleep(0)
+    for reply in replies:
+        await reply
+
+
+def _decide(commit: Commit, producer: Producer, machine: GroupCoordinator, now_ms: int) -> Decision:
+    return machine.commit_in_transaction(commit, producer, now_ms)

@@ -1,0 +1,119 @@
+"""WriteTxnMarkers (key 27), v1-v2.
+
+Behaviour: appends the markers that end transactions, and answers when all are committed. Transaction
+           coordinators send it, and administrators who abort a hanging transaction. On __consumer_offsets the
+           offsets of the transaction take effect, or are dropped.
+Versions:  v1 flexible; v2 the transaction version, with which a marker of an earlier transaction is refused.
+"""
+
+import asyncio
+from typing import Any
+
+from headrace.broker.dispatch import Context, handles
+from headrace.broker.groups import OFFSETS_TOPIC
+from headrace.broker.purgatory import Commit
+from headrace.broker.requirements import on_cluster
+from headrace.broker.slices import Turns
+from headrace.broker.translate import FAILURES, error_code
+from headrace.coordinator.decision import Producer
+from headrace.protocol.errors import ErrorCode, KafkaError
+from headrace.protocol.schema.index import ApiKey
+from headrace.protocol.schema.write_txn_markers import (
+    WritableTxnMarker,
+    WritableTxnMarkerPartitionResult,
+    WritableTxnMarkerResult,
+    WritableTxnMarkerTopicResult,
+    WriteTxnMarkersRequest,
+    WriteTxnMarkersResponse,
+)
+from headrace.security.authorization import Operation
+
+_TIMEOUT_S = 30.0  # for the replicas
+_NOT_READY = frozenset(
+    {
+        ErrorCode.COORDINATOR_NOT_AVAILABLE,
+        ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+        ErrorCode.NOT_COORDINATOR,
+    }
+)
+
+_Pending = ErrorCode | Commit | asyncio.Future[Any]
+
+
+@handles(ApiKey.WRITE_TXN_MARKERS, range(1, 3), requires=on_cluster(Operation.ALTER))
+async def write_txn_markers(request: WriteTxnMarkersRequest, context: Context) -> WriteTxnMarkersResponse:
+    turns = Turns()
+    pending: list[list[list[_Pending]]] = []
+    for marker in request.markers:
+        topics: list[list[_Pending]] = []
+        for topic in marker.topics:
+            partitions = []
+            for index in topic.partition_indexes:
+                partitions.append(_append(marker, topic.name, index, context))
+                await turns.next()
+            topics.append(partitions)
+        pending.append(topics)
+    waiting = {
+        each
+        for topics in pending
+        for partitions in topics
+        for each in partitions
+        if not isinstance(each, ErrorCode)
+    }
+    if waiting:
+        await asyncio.wait(waiting, timeout=_TIMEOUT_S)
+    return WriteTxnMarkersResponse(
+        markers=[
+            WritableTxnMarkerResult(
+                producer_id=marker.producer_id,
+                topics=[
+                    WritableTxnMarkerTopicResult(
+                        name=topic.name,
+                        partitions=[
+                            WritableTxnMarkerPartitionResult(partition_index=index, error_code=_code(each))
+                            for index, each in zip(topic.partition_indexes, partitions, strict=True)
+                        ],
+                    )
+                    for topic, partitions in zip(marker.topics, topics, strict=True)
+                ],
+            )
+            for marker, topics in zip(request.markers, pending, strict=True)
+        ]
+    )
+
+
+def _append(marker: WritableTxnMarker, topic: str, index: int, context: Context) -> _Pending:
+    """Append a marker; return its commit, or the error code if it is refused or committed already."""
+    broker = context.broker
+    producer = Producer(marker.producer_id, marker.producer_epoch)
+    try:
+        if topic == OFFSETS_TOPIC:
+            return broker.groups.runtime.shard_of(index).end_transaction(
+                producer,
+                commit=marker.transaction_result,
+                coordinator_epoch=marker.coordinator_epoch,
+                transaction_version=marker.transaction_version,
+            )
+        _, commit = broker.partition(topic, index).append_marker(
+            producer,
+            commit=marker.transaction_result,
+            coordinator_epoch=marker.coordinator_epoch,
+            transaction_version=marker.transaction_version,
+        )
+    except FAILURES as error:
+        return _translated(error_code(error))
+    return ErrorCode.NONE if commit is None else commit
+
+
+def _code(pending: _Pending) -> ErrorCode:
+    if isinstance(pending, ErrorCode):
+        return pending
+    if not pending.done():
+        return ErrorCode.REQUEST_TIMED_OUT
+    error = pending.exception() or pending.result()
+    return _translated(error_code(error)) if isinstance(error, KafkaError) else ErrorCode.NONE
+
+
+def _translated(code: ErrorCode) -> ErrorCode:
+    """Return a code with which transaction coordinators retry if the group coordinator is not ready."""
+    return ErrorCode.NOT_LEADER_OR_FOLLOWER if code in _NOT_READY else code
