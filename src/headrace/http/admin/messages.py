@@ -10,7 +10,7 @@ from pydantic import Discriminator, Field, StrictStr, Tag
 from headrace.client.records.one_by_one import Record
 from headrace.http.gateway.bodies import Body, Index, TimeMs, TopicName, example
 from headrace.http.gateway.delivery import Delivered, Outcome
-from headrace.http.gateway.encoding import BadValue, as_binary, as_given, as_json, as_text
+from headrace.http.gateway.encoding import BadValue, as_binary, as_given, as_json, as_text, checked_text
 from headrace.http.gateway.hub import HubDep
 from headrace.http.problems import FORM, answers, bad_request, code_of
 
@@ -116,17 +116,14 @@ def _record(body: MessageBody, index: int) -> Record:
         return Record(
             key=_ENCODERS[body.key_encoding](body.key),
             value=_ENCODERS[body.encoding](body.value),
-            headers=[(_header_name(each), _ENCODERS[each.encoding](each.value)) for each in body.headers],
+            headers=[
+                (checked_text(each.name), _ENCODERS[each.encoding](each.value)) for each in body.headers
+            ],
             partition=body.partition,
             timestamp_ms=body.timestamp_ms,
         )
     except BadValue as error:
         raise bad_request(f"message {index}: {error}") from None
-
-
-def _header_name(header: HeaderBody) -> str:
-    as_text(header.name)  # BadValue if it cannot be encoded
-    return header.name
 
 
 def _produced(outcome: Outcome) -> Produced:

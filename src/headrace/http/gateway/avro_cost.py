@@ -1,6 +1,7 @@
 """Which Avro schemas make decoding cost more than the bytes suggest."""
 
 from dataclasses import dataclass
+from graphlib import CycleError, TopologicalSorter
 from typing import Final
 
 from headrace.registry.formats.avro_types import AvroType
@@ -69,16 +70,9 @@ class _EmptyTypes:
 
 
 def _is_recursive(types: list[AvroType]) -> bool:
-    """Return whether a type contains itself: a cycle is left after removing types that no other contains."""
-    left = {id(each): each for each in types}
-    within = dict.fromkeys(left, 0)
-    for each in types:
-        for part in _parts(each):
-            within[id(part)] += 1
-    waiting = [key for key, count in within.items() if count == 0]
-    while waiting:
-        for part in _parts(left.pop(waiting.pop())):
-            within[id(part)] -= 1
-            if within[id(part)] == 0:
-                waiting.append(id(part))
-    return bool(left)
+    """Return whether a type contains itself."""
+    try:
+        TopologicalSorter({id(each): map(id, _parts(each)) for each in types}).prepare()
+    except CycleError:
+        return True
+    return False

@@ -10,6 +10,7 @@ kernel kills the worker, and only the job that exceeded the limits is refused.
 
 import marshal
 import os
+import pickle
 import resource
 import signal
 import sys
@@ -19,7 +20,7 @@ from typing import IO, Any, Final, Literal, NamedTuple
 
 from cachetools import LRUCache
 
-from headrace.registry.formats import InvalidSchema, Reference, Schema, SchemaType, parse
+from headrace.registry.formats import InvalidSchema, Reference, Schema, parse
 
 JOB_CPU_S: Final = 2.0  # for encoding up to a MiB of values
 DECODE_SHARE: Final = 0.25  # of that, for decoding one value
@@ -28,10 +29,7 @@ MAX_DECODED_BYTES: Final = 32 * 1024 * 1024  # of one value
 KEPT: Final = 100  # codecs
 _LENGTH: Final = Struct(">Q")
 
-SchemaParts = tuple[str, str, tuple[tuple[str, str, int], ...]]  # type, text, references
-Spec = tuple[
-    SchemaParts, tuple[tuple[tuple[str, str, int], SchemaParts], ...]
-]  # and the schemas it refers to
+Spec = tuple[Schema, Mapping[Reference, Schema]]  # a schema, and all schemas that it refers to
 
 
 class Job(NamedTuple):
@@ -58,42 +56,20 @@ class Result(NamedTuple):
     message: str = ""
 
 
-def write_frame(stream: IO[bytes], content: tuple[Any, ...]) -> None:
-    data = marshal.dumps(tuple(content))
+def write_frame(stream: IO[bytes], data: bytes) -> None:
     stream.write(_LENGTH.pack(len(data)))
     stream.write(data)
     stream.flush()
 
 
-def read_frame(stream: IO[bytes]) -> tuple[Any, ...] | None:
+def read_frame(stream: IO[bytes]) -> bytes | None:
     """Return what `write_frame` wrote, or None if the other process has ended."""
     head = stream.read(_LENGTH.size)
     if len(head) < _LENGTH.size:
         return None
     (length,) = _LENGTH.unpack(head)
     data = stream.read(length)
-    if len(data) < length:
-        return None
-    content: tuple[Any, ...] = marshal.loads(data)  # noqa: S302  from our own process
-    return content
-
-
-def spec_of(schema: Schema, referenced: Mapping[Reference, Schema]) -> Spec:
-    """Return a schema and all schemas that it refers to in the form of a job."""
-    return _parts(schema), tuple((_named(each), _parts(other)) for each, other in referenced.items())
-
-
-def _parts(schema: Schema) -> SchemaParts:
-    return str(schema.type), schema.text, tuple(map(_named, schema.references))
-
-
-def _named(reference: Reference) -> tuple[str, str, int]:
-    return reference.name, reference.subject, reference.version
-
-
-def _schema(parts: SchemaParts) -> Schema:
-    type_, text, references = parts
-    return Schema(SchemaType(type_), text, tuple(Reference(*each) for each in references))
+    return data if len(data) == length else None
 
 
 class Worker:
@@ -129,9 +105,8 @@ class Worker:
         from headrace.http.gateway.codecs import codec_of  # noqa: PLC0415
 
         if job.key not in self._codecs and job.spec is not None:
-            root, others = job.spec
-            referenced = {Reference(*name): _schema(parts) for name, parts in others}
-            self._codecs[job.key] = codec_of(parse(_schema(root), lambda each: _resolved(referenced, each)))
+            schema, referenced = job.spec
+            self._codecs[job.key] = codec_of(parse(schema, lambda each: _resolved(referenced, each)))
         return self._codecs.get(job.key)
 
 
@@ -162,11 +137,11 @@ def main() -> None:
 
     worker = Worker()
     while (frame := read_frame(sys.stdin.buffer)) is not None:
-        job = Job(*frame)
+        job = Job(*pickle.loads(frame))  # noqa: S301  from the gateway
         signal.setitimer(signal.ITIMER_PROF, cpu_s if job.what == "encode" else cpu_s * DECODE_SHARE)
         result = worker.do(job)
         signal.setitimer(signal.ITIMER_PROF, 0)
-        write_frame(sys.stdout.buffer, result)
+        write_frame(sys.stdout.buffer, marshal.dumps(tuple(result)))
 
 
 if __name__ == "__main__":

@@ -40,6 +40,12 @@ def as_text(value: Any) -> bytes | None:
         raise BadValue("this has a lone surrogate in it, which is not text") from None
 
 
+def checked_text(value: str) -> str:
+    """Return the text; raise BadValue if it cannot be encoded."""
+    as_text(value)
+    return value
+
+
 def as_binary(value: Any) -> bytes | None:
     """Decode base64, in the standard or the URL-safe alphabet."""
     if value is None:

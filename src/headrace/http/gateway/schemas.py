@@ -14,7 +14,6 @@ from cachetools import LRUCache, TTLCache
 
 from headrace.client.errors import ClientError
 from headrace.http.gateway.codec_processes import CodecProcesses, TooLarge
-from headrace.http.gateway.codec_worker import spec_of
 from headrace.http.gateway.decoding import ID_BYTES, MAGIC, Decoded
 from headrace.http.gateway.encoding import BadValue, TooCostly
 from headrace.http.problems import Problem
@@ -50,7 +49,7 @@ class SchemaCodec:
         """`others` are the references of `schema`; values encoded together have `max_bytes` at most."""
         self.format = codec.format
         self._codec = codec
-        self._spec = spec_of(schema, others)
+        self._spec = schema, others
         self._key = sha256(repr(self._spec).encode("utf-8", "surrogatepass")).digest()
         self._processes = processes
         self._max_bytes = max_bytes

@@ -8,7 +8,7 @@ import base64
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Any, Concatenate, Final, Literal, ParamSpec, TypeVar
 from urllib.parse import quote
 
 from confluent_kafka import OFFSET_BEGINNING, OFFSET_END
@@ -39,9 +39,11 @@ router = APIRouter(
     responses=v2_answers(400, 404, 406, 409, 415, 422, 429, 503),
 )
 
+P = ParamSpec("P")
+Answer = TypeVar("Answer")
+
 ADDRESS: Final = "/consumers/{group}/instances/{instance}"
-NO_CONTENT: Final = 204
-_NOTHING: Final[dict[str, Any]] = {"status_code": NO_CONTENT}
+_NOTHING: Final[dict[str, Any]] = {"status_code": 204, "response_class": Response}
 
 
 class ConsumerV2(Body):
@@ -98,16 +100,21 @@ class Consumer:
     def get(self) -> Instance:
         return self.hub.instances.get(self.group, self.instance)
 
+    async def call(
+        self, method: Callable[Concatenate[Instance, P], Answer], *args: P.args, **options: P.kwargs
+    ) -> Answer:
+        """Return the result of a method of the consumer, which may wait for brokers."""
+        return await self.hub.consume(partial(method, self.get(), *args, **options))
+
 
 ConsumerDep = Annotated[Consumer, Depends()]
 
 
 @router.delete(ADDRESS, **_NOTHING, summary="Delete a consumer")
-async def delete(consumer: ConsumerDep) -> Response:
+async def delete(consumer: ConsumerDep) -> None:
     """Leave the group; with auto commit, commit the offsets of what was read."""
     hub = consumer.hub
     await hub.consume(partial(hub.instances.delete, consumer.group, consumer.instance))
-    return Response(status_code=NO_CONTENT)
 
 
 # -- subscription and assignment -------------------------------------------------------------------
@@ -127,65 +134,64 @@ class TopicsV2:
     topics: list[str]
 
 
-class PlaceV2(Body):
+class PartitionRefV2(Body):
     """A partition."""
 
     topic: Name
     partition: Index
 
 
-class PlacesV2(Body):
+class PartitionsV2(Body):
     """Partitions."""
 
-    partitions: Annotated[list[PlaceV2], Field(max_length=PARTITIONS)]
+    partitions: Annotated[list[PartitionRefV2], Field(max_length=PARTITIONS)]
 
     def topic_partitions(self) -> list[TopicPartition]:
         return [TopicPartition(each.topic, each.partition) for each in self.partitions]
 
 
 @router.post(f"{ADDRESS}/subscription", **_NOTHING, summary="Subscribe to topics")
-async def subscribe(consumer: ConsumerDep, body: SubscriptionV2) -> Response:
+async def subscribe(consumer: ConsumerDep, body: SubscriptionV2) -> None:
     """Subscribe to topics or to a pattern, in place of the earlier subscription."""
     if (body.topics is None) == (body.topic_pattern is None):
         raise Problem(422, "expected either topics or topic_pattern")
-    await consumer.hub.consume(partial(consumer.get().subscribe, body.topics or [], body.topic_pattern))
-    return Response(status_code=NO_CONTENT)
+    await consumer.call(Instance.subscribe, body.topics or [], body.topic_pattern)
 
 
 @router.get(f"{ADDRESS}/subscription", responses=PLAIN_TOO, summary="Get the subscription")
 async def subscription(consumer: ConsumerDep) -> TopicsV2:
     """Return the topics; for a pattern, those of the partitions that are assigned to the consumer."""
-    return TopicsV2(topics=await consumer.hub.consume(consumer.get().subscription))
+    return TopicsV2(topics=await consumer.call(Instance.subscription))
 
 
 @router.delete(f"{ADDRESS}/subscription", **_NOTHING, summary="Unsubscribe")
-async def unsubscribe(consumer: ConsumerDep) -> Response:
+async def unsubscribe(consumer: ConsumerDep) -> None:
     """Unsubscribe from all topics, and drop partitions that were assigned by hand."""
-    await consumer.hub.consume(consumer.get().unsubscribe)
-    return Response(status_code=NO_CONTENT)
+    await consumer.call(Instance.unsubscribe)
 
 
 @router.post(f"{ADDRESS}/assignments", **_NOTHING, summary="Assign partitions by hand")
-async def assign(consumer: ConsumerDep, body: PlacesV2) -> Response:
+async def assign(consumer: ConsumerDep, body: PartitionsV2) -> None:
     """Assign partitions, whatever the group's other members read."""
-    found = consumer.get()
+    consumer.get()  # a consumer that does not exist is reported first
     for each in body.topic_partitions():
         await consumer.hub.topics.check(each.topic, each.partition)
-    await consumer.hub.consume(partial(found.assign, body.topic_partitions()))
-    return Response(status_code=NO_CONTENT)
+    await consumer.call(Instance.assign, body.topic_partitions())
 
 
 @router.get(f"{ADDRESS}/assignments", responses=PLAIN_TOO, summary="Get the assignment")
-async def assignments(consumer: ConsumerDep) -> PlacesV2:
+async def assignments(consumer: ConsumerDep) -> PartitionsV2:
     """Return the partitions that are assigned by hand or by the group."""
-    found = await consumer.hub.consume(consumer.get().assignment)
-    return PlacesV2.model_construct(partitions=[PlaceV2.model_construct(**each._asdict()) for each in found])
+    found = await consumer.call(Instance.assignment)
+    return PartitionsV2.model_construct(
+        partitions=[PartitionRefV2.model_construct(**each._asdict()) for each in found]
+    )
 
 
 # -- positions and committed offsets ---------------------------------------------------------------
 
 
-class PositionV2(PlaceV2):
+class PositionV2(PartitionRefV2):
     """An offset in a partition."""
 
     offset: Annotated[Offset, Field(lt=INT64)]  # there has to be a next one
@@ -210,7 +216,7 @@ async def commit(consumer: ConsumerDep, body: CommitV2 | None = None) -> list[An
     offsets = None
     if body is not None and body.offsets is not None:
         offsets = {TopicPartition(each.topic, each.partition): each.offset + 1 for each in body.offsets}
-    await consumer.hub.consume(partial(consumer.get().commit, offsets))
+    await consumer.call(Instance.commit, offsets)
     return []
 
 
@@ -221,44 +227,39 @@ async def committed(consumer: ConsumerDep, request: Request) -> dict[str, list[d
     The body is `{"partitions": [{"topic": "orders", "partition": 0}]}`. A committed offset is that of the
     next record to read.
     """
-    found = consumer.get()
+    consumer.get()  # a consumer that does not exist is reported first
     body = await request.body()
-    wanted = _places(body) if body.strip() else await consumer.hub.consume(found.assignment)
-    offsets = await consumer.hub.consume(partial(found.committed, wanted))
+    partitions = _partitions(body) if body.strip() else await consumer.call(Instance.assignment)
+    offsets = await consumer.call(Instance.committed, partitions)
     return {
         "offsets": [{**each._asdict(), "offset": offset, "metadata": ""} for each, offset in offsets.items()]
     }
 
 
-def _places(body: bytes) -> list[TopicPartition]:
+def _partitions(body: bytes) -> list[TopicPartition]:
     try:
-        return PlacesV2.model_validate(read_json(body)).topic_partitions()
+        return PartitionsV2.model_validate(read_json(body)).topic_partitions()
     except ValueError as error:
         raise Problem(422, f"the body: {error}") from None
 
 
 @router.post(f"{ADDRESS}/positions", **_NOTHING, summary="Seek")
-async def seek(consumer: ConsumerDep, body: PositionsV2) -> Response:
+async def seek(consumer: ConsumerDep, body: PositionsV2) -> None:
     """Read from these offsets on; the partitions have to be assigned to the consumer."""
     offsets = {TopicPartition(each.topic, each.partition): each.offset for each in body.offsets}
-    return await _seek(consumer, offsets)
+    await consumer.call(Instance.seek, offsets)
 
 
 @router.post(f"{ADDRESS}/positions/beginning", **_NOTHING, summary="Seek to the beginning")
-async def seek_to_beginning(consumer: ConsumerDep, body: PlacesV2) -> Response:
+async def seek_to_beginning(consumer: ConsumerDep, body: PartitionsV2) -> None:
     """Read these partitions from their beginning."""
-    return await _seek(consumer, dict.fromkeys(body.topic_partitions(), OFFSET_BEGINNING))
+    await consumer.call(Instance.seek, dict.fromkeys(body.topic_partitions(), OFFSET_BEGINNING))
 
 
 @router.post(f"{ADDRESS}/positions/end", **_NOTHING, summary="Seek to the end")
-async def seek_to_end(consumer: ConsumerDep, body: PlacesV2) -> Response:
+async def seek_to_end(consumer: ConsumerDep, body: PartitionsV2) -> None:
     """Read these partitions from their end."""
-    return await _seek(consumer, dict.fromkeys(body.topic_partitions(), OFFSET_END))
-
-
-async def _seek(consumer: Consumer, offsets: dict[TopicPartition, int]) -> Response:
-    await consumer.hub.consume(partial(consumer.get().seek, offsets))
-    return Response(status_code=NO_CONTENT)
+    await consumer.call(Instance.seek, dict.fromkeys(body.topic_partitions(), OFFSET_END))
 
 
 # -- records ---------------------------------------------------------------------------------------

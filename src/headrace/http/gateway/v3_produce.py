@@ -11,7 +11,7 @@ from headrace.client.errors import ClientError
 from headrace.client.records.one_by_one import Record
 from headrace.http.gateway.bodies import INT32, Body, Index, example
 from headrace.http.gateway.delivery import Delivered
-from headrace.http.gateway.encoding import BadValue, TooCostly, as_binary, as_json, as_text
+from headrace.http.gateway.encoding import BadValue, TooCostly, as_binary, as_json, as_text, checked_text
 from headrace.http.gateway.plain_json import NotJson, read_json
 from headrace.http.gateway.schemas import TYPES, Schemas, framed
 from headrace.http.gateway.v3_resources import v3_code_of
@@ -103,7 +103,7 @@ def prepare(given: RecordV3, topic: str, schemas: Callable[[], Schemas]) -> Prep
     try:
         key_draft = _draft(given.key, f"{topic}-key", schemas)
         value_draft = _draft(given.value, f"{topic}-value", schemas)
-        headers = [(_header_name(each), as_binary(each.value)) for each in given.headers]
+        headers = [(checked_text(each.name), as_binary(each.value)) for each in given.headers]
     except TooCostly as error:
         raise Problem(TOO_COSTLY, str(error)) from None
     except BadValue as error:
@@ -132,11 +132,6 @@ def _draft(given: DataV3 | None, subject: str, schemas: Callable[[], Schemas]) -
         raise BadValue(f"{given.type} data has no schema")
     data = encode(given.data)
     return lambda: EncodedData(data, {"type": given.type, "size": len(data or b"")})
-
-
-def _header_name(header: HeaderV3) -> str:
-    as_text(header.name)  # BadValue if it cannot be encoded
-    return header.name
 
 
 def _ms(at: datetime) -> int:

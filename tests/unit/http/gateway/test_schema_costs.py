@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from headrace.http.gateway.codec_processes import PROCESSES, CodecProcesses
-from headrace.http.gateway.codec_worker import Job, Worker, spec_of
+from headrace.http.gateway.codec_worker import Job, Worker
 from headrace.http.gateway.codecs import codec_of
 from headrace.http.gateway.encoding import BadValue, TooCostly
 from headrace.http.gateway.schemas import SchemaCodec
@@ -135,7 +135,7 @@ def test_a_value_that_does_not_fit_is_told_by_its_place(processes: CodecProcesse
 
 
 def test_a_worker_asks_for_a_schema_that_it_has_forgotten() -> None:
-    spec = spec_of(Schema(SchemaType.AVRO, '"int"'), {})
+    spec = Schema(SchemaType.AVRO, '"int"'), dict[Reference, Schema]()
     worker = Worker()
     assert worker.do(Job(b"1", None, "decode", [b"\x02"], 0)).outcome == "unknown"
     assert worker.do(Job(b"1", spec, "decode", [b"\x02"], 0)).done == [1]

@@ -63,21 +63,24 @@ async def messages(request: Request, name: TopicName, reach: ReachDep, hub: HubD
     return await to_thread.run_sync(render)
 
 
+def _parameters(form: SearchForm) -> dict[str, Any]:
+    """Return the parameters of the same search in the admin API."""
+    start = form.start()
+    given = {
+        "partition": form.partition,
+        "offset": None if form.after else start.offset,
+        "time": None if form.after else start.time_ms,
+        "last": start.last,
+        "key": form.key or None,
+        "text": form.text or None,
+        "limit": form.limit,
+    }
+    return {name: value for name, value in given.items() if value is not None}
+
+
 def _found(hub: Hub, topic: TopicAnswer, form: SearchForm) -> tuple[Scan[bytes], list[dict[str, Any]]]:
     """Run the search of the admin API with the fields of the form."""
-    start = form.start()
-    search = Search(
-        partition=form.partition,
-        offset=None if form.after else start.offset,
-        time=None if form.after else start.time_ms,
-        last=start.last,
-        from_=form.after or None,
-        limit=form.limit,
-        key=form.key or None,
-        text=form.text or None,
-        scan=SCANNED,
-        max_value_bytes=VALUE_BYTES,
-    )
+    search = Search(**_parameters(form), from_=form.after or None, scan=SCANNED, max_value_bytes=VALUE_BYTES)
     found = search.run(hub, topic.name)
     return found, [_row(json.loads(each)) for each in found.found]
 
@@ -92,19 +95,7 @@ def _more(request: Request, found: Scan[bytes] | None) -> str:
 
 def _json(topic: TopicAnswer, form: SearchForm) -> str:
     """Return the address of the same search in the API."""
-    start = form.start()
-    fields = {
-        "partition": form.partition,
-        "offset": start.offset,
-        "time": start.time_ms,
-        "last": start.last,
-        "key": form.key or None,
-        "text": form.text or None,
-        "limit": form.limit,
-    }
-    if form.after:
-        fields |= {"offset": None, "time": None, "from": form.after}
-    given = {name: value for name, value in fields.items() if value is not None}
+    given = _parameters(form) | ({"from": form.after} if form.after else {})
     return f"/api/v1/topics/{topic.name}/messages?{urlencode(given)}"
 
 
