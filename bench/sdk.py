@@ -22,7 +22,7 @@ import confluent_kafka
 from confluent_kafka import TopicPartition
 
 from headrace import Admin, Consumer, Producer
-from headrace.client.consuming.consumer import DEFAULTS
+from headrace.client.consumer.consumer import DEFAULTS
 from headrace.testing.process import UpProcess
 
 VALUE: Final = b"x" * 100

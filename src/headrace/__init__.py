@@ -15,11 +15,11 @@ __version__ = "0.1.0.dev0"
 _FROM: Final = {
     "admin.admin": ("Admin",),
     "admin.aio": ("AsyncAdmin",),
-    "consuming.aio": ("AsyncConsumer",),
-    "producing.aio": ("AsyncProducer",),
-    "consuming.consumer": ("Consumer",),
-    "consuming.message": ("Batch", "Message"),
-    "producing.delivery": ("Counts", "Delivered", "Receipt"),
+    "consumer.aio": ("AsyncConsumer",),
+    "producer.aio": ("AsyncProducer",),
+    "consumer.consumer": ("Consumer",),
+    "consumer.message": ("Batch", "Message"),
+    "producer.delivery": ("Counts", "Delivered", "Receipt"),
     "errors": (
         "BadSetting",
         "ClientError",
@@ -34,7 +34,7 @@ _FROM: Final = {
         "TopicExists",
         "Unreachable",
     ),
-    "producing.producer": ("Producer",),
+    "producer.producer": ("Producer",),
     "serializers.formats": ("BYTES", "JSON", "STRING"),
     "serializers.registry": ("Avro", "JsonSchema", "Protobuf"),
 }

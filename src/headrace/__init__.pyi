@@ -1,8 +1,8 @@
 from headrace.client.admin.admin import Admin
 from headrace.client.admin.aio import AsyncAdmin
-from headrace.client.consuming.aio import AsyncConsumer
-from headrace.client.consuming.consumer import Consumer
-from headrace.client.consuming.message import Batch, Message
+from headrace.client.consumer.aio import AsyncConsumer
+from headrace.client.consumer.consumer import Consumer
+from headrace.client.consumer.message import Batch, Message
 from headrace.client.errors import (
     BadSetting,
     ClientError,
@@ -17,9 +17,9 @@ from headrace.client.errors import (
     TopicExists,
     Unreachable,
 )
-from headrace.client.producing.aio import AsyncProducer
-from headrace.client.producing.delivery import Counts, Delivered, Receipt
-from headrace.client.producing.producer import Producer
+from headrace.client.producer.aio import AsyncProducer
+from headrace.client.producer.delivery import Counts, Delivered, Receipt
+from headrace.client.producer.producer import Producer
 from headrace.client.serializers.formats import BYTES, JSON, STRING
 from headrace.client.serializers.registry import Avro, JsonSchema, Protobuf
 from headrace.protocol.ids import TopicPartition

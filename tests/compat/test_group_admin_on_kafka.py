@@ -13,7 +13,7 @@ from headrace.client.errors import GroupActive, NoSuchGroup, NoSuchTopic
 from headrace.client.groups.admin import GroupAdmin
 from headrace.client.groups.group import Group
 from headrace.client.groups.reset import ToEarliest, ToTime
-from headrace.client.producing.producer import Producer
+from headrace.client.producer.producer import Producer
 from headrace.client.wire.brokers import Brokers
 from headrace.http.serving import serve_in_thread
 from headrace.protocol.ids import TopicPartition

@@ -18,24 +18,24 @@ from headrace.protocol.records import Record, encode_batch, keys_and_values
 from headrace.protocol.schema.metadata import MetadataRequest
 from headrace.spark.cluster import CONNECT_S, Cluster
 from headrace.spark.errors import SparkError
-from headrace.spark.fetching import Fetching
+from headrace.spark.fetcher import Fetcher
 from headrace.spark.offsets import EARLIEST, LATEST, Range
 from headrace.spark.options import SourceOptions
-from headrace.spark.producing import Producing
+from headrace.spark.producer import BatchProducer
 
 ORDERS: Final = TopicPartition("orders", 0)
 LARGE: Final = TopicPartition("large", 0)
 BRIEF: Final = TopicPartition("brief", 0)
 
 
-def add(producing: Producing, place: TopicPartition, values: list[bytes]) -> None:
+def add(producing: BatchProducer, place: TopicPartition, values: list[bytes]) -> None:
     records = [Record(key=None, value=each, timestamp=1) for each in values]
     producing.add(place, encode_batch(records)[HEADER_SIZE:], len(records), 1)
 
 
 def write(cluster: Cluster, place: TopicPartition, values: list[bytes], *, at_a_time: int) -> Range:
     """Where the values are then."""
-    producing = Producing(cluster)
+    producing = BatchProducer(cluster)
     try:
         for at in range(0, len(values), at_a_time):
             add(producing, place, values[at : at + at_a_time])
@@ -46,7 +46,7 @@ def write(cluster: Cluster, place: TopicPartition, values: list[bytes], *, at_a_
 
 
 def read(cluster: Cluster, wanted: Range) -> list[bytes | None]:
-    batches = Fetching(cluster, wanted)
+    batches = Fetcher(cluster, wanted)
     return [bytes(value or b"") for data, header in batches for _, value in keys_and_values(data, header)]
 
 
@@ -93,7 +93,7 @@ def test_when_a_session_ends_another_is_begun_and_nothing_is_written_twice(
     cluster = Cluster(
         secured_kafka.addresses["BRIEF"], Security.of(secured_files.settings(f"{USER} sasl.mechanism=PLAIN"))
     )
-    producing = Producing(cluster)
+    producing = BatchProducer(cluster)
     values: list[bytes] = []
     connections: set[int] = set()  # Kafka hangs up on those whose session is over
     deadline = time.monotonic() + 60

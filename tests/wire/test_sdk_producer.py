@@ -25,7 +25,7 @@ from headrace import (
     Receipt,
     Unreachable,
 )
-from headrace.client.producing.partitioning import FRESH_S
+from headrace.client.producer.partitioning import FRESH_S
 from headrace.testing import Broker
 from wire.process import BrokerProcess
 from wire.sdk import QUICK, fresh, numbers, topic_of

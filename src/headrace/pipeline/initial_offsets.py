@@ -12,7 +12,7 @@ from typing import Any
 
 from headrace.pipeline.state import State
 from headrace.spark.options import SourceOptions
-from headrace.spark.planning import Planner
+from headrace.spark.planner import Planner
 from headrace.spark.position import Position
 
 

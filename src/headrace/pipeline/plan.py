@@ -13,7 +13,7 @@ from headrace.pipeline.topics import NewTopic, missing_topics
 from headrace.protocol.ids import TopicPartition
 from headrace.spark.offsets import Offsets
 from headrace.spark.options import SourceOptions
-from headrace.spark.planning import Planner
+from headrace.spark.planner import Planner
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

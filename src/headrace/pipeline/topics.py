@@ -12,7 +12,7 @@ from headrace.pipeline.declaration import Pipeline, Source
 from headrace.pipeline.targets import Topic
 from headrace.spark.cluster import Cluster
 from headrace.spark.options import SourceOptions
-from headrace.spark.planning import Planner
+from headrace.spark.planner import Planner
 
 MAX_REPLICAS: Final = 3
 

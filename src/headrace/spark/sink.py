@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowWriter, WriterCommitMessage
 
 from headrace.protocol.ids import TopicPartition
-from headrace.spark.producing import Producer, Producing
+from headrace.spark.producer import BatchProducer, ProducerId
 from headrace.spark.sink_options import SinkOptions
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ logger = logging.getLogger(__name__)
 class TaskResult(WriterCommitMessage):
     """The producer of a task, and the offsets of its records."""
 
-    producer: Producer
+    producer: ProducerId
     records: int
     offsets: dict[TopicPartition, tuple[int, int]] = field(default_factory=dict)
 
@@ -44,20 +44,20 @@ def write_batches(options: SinkOptions, batches: "Iterator[pa.RecordBatch]") -> 
     records = 0
     with (
         closing(Cluster(options.bootstrap, options.security, creates_topics=True)) as cluster,
-        closing(_producing(cluster, options)) as producing,
+        closing(_producer(cluster, options)) as producer,
     ):
         encoder = RowEncoder(cluster, options.topic, options.batch_bytes, turn=secrets.randbelow(1 << 16))
         for batch in batches:
             now_ms = time.time_ns() // 1_000_000
             for partition, body, count in encoder.encoded(batch):
-                producing.add(partition, body, count, now_ms)
+                producer.add(partition, body, count, now_ms)
             records += batch.num_rows
-        offsets = producing.flush()
-    return TaskResult(producing.producer, records, offsets)
+        offsets = producer.flush()
+    return TaskResult(producer.producer, records, offsets)
 
 
-def _producing(cluster: "Cluster", options: SinkOptions) -> Producing:
-    return Producing(
+def _producer(cluster: "Cluster", options: SinkOptions) -> BatchProducer:
+    return BatchProducer(
         cluster,
         acks=options.acks,
         idempotent=options.idempotent,

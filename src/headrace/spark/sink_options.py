@@ -11,7 +11,7 @@ from headrace.protocol.compression import Compression
 from headrace.spark.errors import InvalidOption, SparkError
 from headrace.spark.option_values import FLAG
 from headrace.spark.options import client_options
-from headrace.spark.producing import ACKS_ALL
+from headrace.spark.producer import ACKS_ALL
 
 BATCH_BYTES: Final = 256 * 1024
 _LARGEST: Final = 2**31 - 1  # of an integer setting of Kafka's clients

@@ -35,7 +35,7 @@ from headrace.spark.errors import InvalidOption, SparkError
 from headrace.spark.filters import Narrowing
 from headrace.spark.offsets import Offsets, Range, admit, split, to_json
 from headrace.spark.options import SourceOptions
-from headrace.spark.planning import Planner
+from headrace.spark.planner import Planner
 from headrace.spark.position import INITIAL, Position, is_initial
 from headrace.spark.sink import BatchWriter, StreamWriter
 from headrace.spark.sink_options import SinkOptions, check_schema
@@ -129,7 +129,7 @@ def read_range(
     # numba and pyarrow are imported only on executors: planning does not need them.
     from headrace.spark.cluster import Cluster  # noqa: PLC0415
     from headrace.spark.columns import Columns  # noqa: PLC0415
-    from headrace.spark.fetching import Fetching  # noqa: PLC0415
+    from headrace.spark.fetcher import Fetcher  # noqa: PLC0415
 
     wanted = Range(TopicPartition(*partition.wanted.partition), *partition.wanted[1:])
     gathered = Columns(
@@ -137,7 +137,7 @@ def read_range(
     )
     cluster = Cluster(options.bootstrap, options.security, client_id=options.client_id)
     try:
-        for data, header in Fetching(
+        for data, header in Fetcher(
             cluster,
             wanted,
             topic_id=partition.topic_id,

@@ -18,7 +18,7 @@ from pyspark.sql.types import (
 
 from headrace.protocol.compression import Compression
 from headrace.spark.errors import SparkError
-from headrace.spark.producing import ACKS_ALL
+from headrace.spark.producer import ACKS_ALL
 from headrace.spark.sink_options import BATCH_BYTES, SinkOptions, check_schema
 
 SERVERS: Final = {"kafka.bootstrap.servers": "127.0.0.1:9092"}

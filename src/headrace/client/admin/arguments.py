@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
-from headrace.client.consuming.arguments import place_list
+from headrace.client.consumer.arguments import place_list
 from headrace.client.errors import BadSetting, NoSuchTopic
 from headrace.client.errors_advice import why_no_topic
 from headrace.client.settings import LAST_OFFSET, LAST_PARTITION, whole

@@ -4,7 +4,7 @@ import logging
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Final, Literal
 
-from headrace.client.consuming.consumer import Consumer
+from headrace.client.consumer.consumer import Consumer
 from headrace.client.records.one_by_one import BATCH, Record, record_of
 from headrace.protocol.ids import TopicPartition
 

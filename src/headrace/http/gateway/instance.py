@@ -10,8 +10,8 @@ from typing import Final, TypeVar
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message
 from confluent_kafka import TopicPartition as RdkafkaPartition
 
-from headrace.client.consuming.moves import Moves, with_ends
-from headrace.client.consuming.source import places_of
+from headrace.client.consumer.moves import Moves, with_ends
+from headrace.client.consumer.source import places_of
 from headrace.client.errors import NoSuchTopic, translate
 from headrace.client.records.one_by_one import Record, record_of
 from headrace.http.problems import Problem

@@ -49,7 +49,7 @@ class _Piece(NamedTuple):
     next_offset: int
 
 
-class Fetching:
+class Fetcher:
     """Iterates over the batches of a range, in order; the first and the last may reach beyond it."""
 
     def __init__(

@@ -14,12 +14,12 @@ from functools import partial
 from typing import Any, Generic, Never, Self
 
 from headrace.client.aio import Answer, AsyncFace, in_thread
-from headrace.client.consuming.arguments import Start
-from headrace.client.consuming.buffer import Record
-from headrace.client.consuming.choice import Listener
-from headrace.client.consuming.consumer import Consumer
-from headrace.client.consuming.decoding import OnBad
-from headrace.client.consuming.message import Batch, K, Message, V
+from headrace.client.consumer.arguments import Start
+from headrace.client.consumer.buffer import Record
+from headrace.client.consumer.choice import Listener
+from headrace.client.consumer.consumer import Consumer
+from headrace.client.consumer.decoding import OnBad
+from headrace.client.consumer.message import Batch, K, Message, V
 from headrace.client.errors import Closed, NotReadable
 from headrace.client.hints import CONSUMER
 from headrace.client.serializers.formats import AnyFormat

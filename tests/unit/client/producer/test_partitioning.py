@@ -3,7 +3,7 @@
 import pytest
 
 from headrace.client.errors import ClientError
-from headrace.client.producing.partitioning import ANY, FRESH_S, Chosen, Turns
+from headrace.client.producer.partitioning import ANY, FRESH_S, Chosen, Turns
 
 
 def test_records_without_a_key_go_to_every_partition_in_turn() -> None:

@@ -22,10 +22,10 @@ from headrace.background import BackgroundThread
 from headrace.client.aio import Answer, AsyncFace
 from headrace.client.errors import BadSetting, ClientError, Closed
 from headrace.client.hints import PRODUCER, refuse_callback
-from headrace.client.producing.arguments import Headers, check_many
-from headrace.client.producing.delivery import Counts, Delivered, delivered
-from headrace.client.producing.partitioning import Partitioner
-from headrace.client.producing.producer import Producer
+from headrace.client.producer.arguments import Headers, check_many
+from headrace.client.producer.delivery import Counts, Delivered, delivered
+from headrace.client.producer.partitioning import Partitioner
+from headrace.client.producer.producer import Producer
 from headrace.client.settings import Bootstrap, Settings, check_seconds
 
 POLL_S: Final = 0.1

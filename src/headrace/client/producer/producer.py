@@ -21,13 +21,12 @@ from confluent_kafka import KafkaError, KafkaException
 
 from headrace.client.errors import ClientError, check_reachable, translate
 from headrace.client.hints import PRODUCER, Hints, note_failure, refuse_callback
-from headrace.client.producing import fork as producer_fork
-from headrace.client.producing.arguments import Headers, check_many, header_list, time_of
-from headrace.client.producing.delivery import Counts, Ledger, Receipt, refusal
-from headrace.client.producing.flight import Flight
-from headrace.client.producing.gate import Gate, Produce
-from headrace.client.producing.partitioning import ANY, Partitioner
-from headrace.client.producing.records import Preparation
+from headrace.client.producer.arguments import Headers, check_many, header_list, time_of
+from headrace.client.producer.delivery import Counts, Ledger, Receipt, refusal
+from headrace.client.producer.flight import Flight, call_after_fork, refuse_after_fork
+from headrace.client.producer.gate import Gate, Produce
+from headrace.client.producer.partitioning import ANY, Partitioner
+from headrace.client.producer.records import Preparation
 from headrace.client.settings import (
     Bootstrap,
     Settings,
@@ -116,7 +115,7 @@ class Producer(Hints):
         gate = Gate(client.produce, lambda produce: setattr(self, "_produce", produce))
         self._flight = Flight(client, self._ledger, gate, receipts=receipts)
         self._count = self._flight.sent.add
-        producer_fork.tell(self._forked)
+        call_after_fork(self._forked)
 
     def __enter__(self) -> Self:
         return self
@@ -310,7 +309,7 @@ class Producer(Hints):
     def _forked(self) -> None:
         """Disable the producer in a forked child."""
         if self._flight.leave():
-            self._produce = producer_fork.refuse
+            self._produce = refuse_after_fork
 
     def _look(self, until_poll: int = 0) -> None:
         if not until_poll:

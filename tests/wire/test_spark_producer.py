@@ -17,7 +17,7 @@ from headrace.protocol.records import Record, encode_batch
 from headrace.protocol.schema.index import ApiKey
 from headrace.spark.cluster import Cluster
 from headrace.spark.errors import SparkError
-from headrace.spark.producing import MOST_IN_FLIGHT, WAITING_BYTES, Producer, Producing
+from headrace.spark.producer import MOST_IN_FLIGHT, WAITING_BYTES, BatchProducer, ProducerId
 from wire.confluent import make_topic, read
 from wire.process import BrokerProcess
 from wire.requests import fresh_name
@@ -38,10 +38,10 @@ LOST_AFTER_THE_APPEND: Final = Fate(hangs_up=True)
 
 
 @contextmanager
-def producing(bootstrap: str, **options: Any) -> Iterator[Producing]:
+def producing(bootstrap: str, **options: Any) -> Iterator[BatchProducer]:
     cluster = Cluster(bootstrap)
     try:
-        found = Producing(cluster, **options)
+        found = BatchProducer(cluster, **options)
         try:
             yield found
         finally:
@@ -50,13 +50,13 @@ def producing(bootstrap: str, **options: Any) -> Iterator[Producing]:
         cluster.close()
 
 
-def add(target: Producing, values: Sequence[bytes | None], place: TopicPartition = HERE) -> None:
+def add(target: BatchProducer, values: Sequence[bytes | None], place: TopicPartition = HERE) -> None:
     """A batch of these values."""
     body = encode_batch([Record(None, value) for value in values])[HEADER_SIZE:]
     target.add(place, body, len(values), NOW_MS)
 
 
-def add_pairs(target: Producing, batches: int, place: TopicPartition = HERE) -> list[bytes | None]:
+def add_pairs(target: BatchProducer, batches: int, place: TopicPartition = HERE) -> list[bytes | None]:
     """Batches of two values each, and the values."""
     values: list[bytes | None] = [b"%d" % n for n in range(2 * batches)]
     for n in range(0, len(values), 2):
@@ -69,7 +69,7 @@ def test_batches_are_written_in_order_and_where_they_are_is_told() -> None:
         values = [add_pairs(target, 4 * n, TopicPartition(TOPIC, n)) for n in range(3)]
         offsets = target.flush()
 
-        assert target.producer == Producer(id=PRODUCER_ID, epoch=0)
+        assert target.producer == ProducerId(id=PRODUCER_ID, epoch=0)
         assert [each.values for each in brokers.partitions] == values
         assert offsets == {TopicPartition(TOPIC, 1): (0, 7), TopicPartition(TOPIC, 2): (0, 15)}
 
@@ -231,7 +231,7 @@ def test_the_leaders_word_is_enough_if_asked_for() -> None:
         add(target, [b"2"])
 
         assert target.flush() == {HERE: (0, 2)}
-        assert target.producer == Producer()
+        assert target.producer == ProducerId()
         assert brokers.asked[ApiKey.INIT_PRODUCER_ID] == 0
         assert brokers.partitions[0].values == [b"0", b"1", b"2"]
 

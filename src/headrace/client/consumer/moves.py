@@ -12,7 +12,7 @@ from typing import Any, Final
 from confluent_kafka import OFFSET_END, KafkaException
 from confluent_kafka import TopicPartition as RdkafkaPartition
 
-from headrace.client.consuming.buffer import Record, place_of
+from headrace.client.consumer.buffer import Record, place_of
 from headrace.protocol.ids import TopicPartition
 
 ENDS_S: Final = 30.0  # for the leaders to say where partitions end

@@ -18,13 +18,13 @@ from typing import Any, Final, Generic, Never, Self, TypeVar
 
 import confluent_kafka
 
-from headrace.client.consuming.arguments import ENDS, Start, begins_of, check_most, offset_of, place_list
-from headrace.client.consuming.buffer import Buffer, Pace, Record
-from headrace.client.consuming.choice import Choice, Listener, Listeners
-from headrace.client.consuming.decoding import Decoding, OnBad
-from headrace.client.consuming.message import Batch, K, Message, V
-from headrace.client.consuming.offsets import Offsets
-from headrace.client.consuming.source import POLL_S, Source
+from headrace.client.consumer.arguments import ENDS, Start, begins_of, check_most, offset_of, place_list
+from headrace.client.consumer.buffer import Buffer, Pace, Record
+from headrace.client.consumer.choice import Choice, Listener, Listeners
+from headrace.client.consumer.decoding import Decoding, OnBad
+from headrace.client.consumer.message import Batch, K, Message, V
+from headrace.client.consumer.offsets import Offsets
+from headrace.client.consumer.source import POLL_S, Source
 from headrace.client.errors import BadSetting, ClientError, Closed, NotReadable, check_reachable
 from headrace.client.hints import ConsumerHints, note_failure, refuse_commit
 from headrace.client.serializers.formats import AnyFormat

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from headrace.client.errors import BadSetting, NotSerializable
-from headrace.client.producing.arguments import check_partition, header_list, time_of
+from headrace.client.producer.arguments import check_partition, header_list, time_of
 
 
 class Number:

@@ -1,17 +1,19 @@
 """The records of a producer in flight: polling librdkafka, waiting for records, counting them."""
 
+import ctypes
 import math
+import os
 import time
 from collections.abc import Callable
 from contextlib import ExitStack
-from typing import Any, Final
+from typing import Any, Final, NoReturn
+from weakref import WeakMethod
 
 from confluent_kafka import KafkaException
 
-from headrace.client.errors import Closed
-from headrace.client.producing import fork as producer_fork
-from headrace.client.producing.delivery import Counts, Ledger, Tally
-from headrace.client.producing.gate import Gate
+from headrace.client.errors import ClientError, Closed
+from headrace.client.producer.delivery import Counts, Ledger, Tally
+from headrace.client.producer.gate import Gate
 
 FLUSH_S: Final = 0.1  # how long to flush at a time before a look at what others do meanwhile
 ROOM_S: Final = 0.1  # how long to wait at a time for room in the buffer
@@ -83,7 +85,7 @@ class Flight:
 
     def stop(self) -> bool:
         """Refuse new records; returns False if they were refused already."""
-        return not isinstance(self.client, producer_fork.Elsewhere) and self._gate.end()
+        return not isinstance(self.client, _Parents) and self._gate.end()
 
     def end(self, timeout_s: float | None) -> None:
         """Flush, and drop records that are not acknowledged in time."""
@@ -100,8 +102,9 @@ class Flight:
         """Replace locks in a forked child: the parent's threads that held them do not exist here."""
         if self.client is _GONE:
             return False
-        producer_fork.leave_alone(self.client)
-        self.client = producer_fork.Elsewhere()
+        # The client is never closed here: that would wait for threads that a fork does not copy.
+        ctypes.pythonapi.Py_IncRef(ctypes.py_object(self.client))
+        self.client = _Parents()
         return True
 
     @property
@@ -112,7 +115,7 @@ class Flight:
         garbage. So what it would log, of brokers that have gone say, may pass for a record: never for more
         than were sent.
         """
-        if isinstance(self.client, _Gone | producer_fork.Elsewhere):
+        if isinstance(self.client, _Gone | _Parents):
             return 0
         return self._counted(self.sent.total, len(self.client)).waiting
 
@@ -146,3 +149,36 @@ _GONE: Final = _Gone()
 
 def _slice(until_s: float) -> float:
     return max(0.0, min(FLUSH_S, until_s - time.monotonic()))
+
+
+# -- after a fork --------------------------------------------------------------------------------
+
+_hooks: Final[list[WeakMethod[Callable[[], None]]]] = []
+
+
+class _Parents:
+    """The client of a producer in a forked child: librdkafka's threads do not survive a fork."""
+
+    def __getattr__(self, _name: str) -> Any:
+        refuse_after_fork()
+
+
+def refuse_after_fork(*_record: object) -> NoReturn:
+    """Refuse a record, or any other call, in a forked child."""
+    raise ClientError("this producer was made before the process forked: make one in the child")
+
+
+def call_after_fork(method: Callable[[], None]) -> None:
+    """Call this method in every child that is forked from now on, while its object exists."""
+    _hooks[:] = [each for each in _hooks if each() is not None]
+    _hooks.append(WeakMethod(method))
+
+
+def _forked() -> None:
+    for each in _hooks:
+        forked = each()
+        if forked is not None:
+            forked()
+
+
+os.register_at_fork(after_in_child=_forked)

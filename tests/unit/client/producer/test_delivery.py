@@ -6,7 +6,7 @@ import pytest
 from confluent_kafka import KafkaError, Message
 
 from headrace.client.errors import ClientError, DeliveryFailed, Unreachable
-from headrace.client.producing.delivery import REMEMBERED, Counts, Ledger, Receipt, Tally
+from headrace.client.producer.delivery import REMEMBERED, Counts, Ledger, Receipt, Tally
 
 TIMED_OUT = KafkaError(KafkaError._MSG_TIMED_OUT)
 TOO_LARGE = KafkaError(KafkaError.MSG_SIZE_TOO_LARGE)

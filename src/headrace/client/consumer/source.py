@@ -8,8 +8,8 @@ import confluent_kafka
 from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka import TopicPartition as RdkafkaPartition
 
-from headrace.client.consuming.buffer import Buffer, Record, place_of
-from headrace.client.consuming.moves import Moves, with_ends
+from headrace.client.consumer.buffer import Buffer, Record, place_of
+from headrace.client.consumer.moves import Moves, with_ends
 from headrace.client.errors import ClientError, translate
 from headrace.protocol.ids import TopicPartition
 

@@ -17,10 +17,10 @@ from confluent_kafka import (
 )
 
 from headrace.background import BackgroundThread
-from headrace.client.consuming.buffer import Record, place_of
-from headrace.client.consuming.message import Message
-from headrace.client.consuming.moves import with_ends
-from headrace.client.consuming.source import Source
+from headrace.client.consumer.buffer import Record, place_of
+from headrace.client.consumer.message import Message
+from headrace.client.consumer.moves import with_ends
+from headrace.client.consumer.source import Source
 from headrace.client.errors import ClientError, Unreachable, translate
 from headrace.protocol.ids import TopicPartition
 

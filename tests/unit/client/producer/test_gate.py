@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from headrace.client.errors import Closed
-from headrace.client.producing.gate import Gate, Produce
+from headrace.client.producer.gate import Gate, Produce
 
 
 class Sender:

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 from headrace.client.errors import ClientError, NoSuchTopic, NotSerializable
-from headrace.client.producing.partitioning import ANY, Chosen, CountPartitions, Partitioner, Turns
+from headrace.client.producer.partitioning import ANY, Chosen, CountPartitions, Partitioner, Turns
 from headrace.client.serializers.formats import Field, close, format_of
 
 

@@ -34,7 +34,7 @@ WAITING_BYTES: Final = 32 * 1024 * 1024  # added and not acknowledged yet
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Producer:
+class ProducerId:
     """The producer id and epoch: a broker appends each sequence number of a producer once."""
 
     id: int = -1
@@ -100,7 +100,7 @@ class _Leader:
     in_flight: deque[tuple[InFlight, list[tuple[_Queue, int]]]] = field(default_factory=deque)
 
 
-class Producing:
+class BatchProducer:
     """Sends batches, and returns their offsets at the end; for one thread."""
 
     def __init__(
@@ -120,16 +120,16 @@ class Producing:
         self._leaders: dict[Address, _Leader] = {}
         self._waiting_bytes = 0
         self._unknown = 0  # queues without an acknowledgement: their leaders do not know the producer yet
-        self.producer = Producer()
+        self.producer = ProducerId()
         if idempotent:
             self.producer = cluster.retry(self._init_producer_id)
 
-    def _init_producer_id(self) -> Producer:
+    def _init_producer_id(self) -> ProducerId:
         answer = self._cluster.any(
             InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=60_000)
         )
         raise_for(answer.error_code, None, "no producer id")
-        return Producer(id=answer.producer_id, epoch=answer.producer_epoch)
+        return ProducerId(id=answer.producer_id, epoch=answer.producer_epoch)
 
     def close(self) -> None:
         for leader in self._leaders.values():

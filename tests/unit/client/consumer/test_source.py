@@ -2,8 +2,8 @@
 
 from confluent_kafka import OFFSET_BEGINNING, KafkaError, Message
 
-from headrace.client.consuming.buffer import Buffer
-from headrace.client.consuming.source import IDLE_AFTER_S, Source
+from headrace.client.consumer.buffer import Buffer
+from headrace.client.consumer.source import IDLE_AFTER_S, Source
 from headrace.protocol.ids import TopicPartition
 
 ONE, TWO = TopicPartition("orders", 1), TopicPartition("orders", 2)

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from headrace.client.consuming.arguments import begins_of, check_most, offset_of, place_list
+from headrace.client.consumer.arguments import begins_of, check_most, offset_of, place_list
 from headrace.client.errors import BadSetting, NoSuchTopic
 from headrace.protocol.ids import TopicPartition
 

@@ -5,8 +5,8 @@ from functools import partial
 from operator import length_hint
 from typing import Any, Literal, NoReturn
 
-from headrace.client.consuming.buffer import Record
-from headrace.client.consuming.message import Batch, Keyed, Message, plain
+from headrace.client.consumer.buffer import Record
+from headrace.client.consumer.message import Batch, Keyed, Message, plain
 from headrace.client.errors import BadSetting, NotReadable, Unreachable
 from headrace.client.serializers.formats import Field, close, format_of
 

@@ -8,9 +8,9 @@ from typing import Any, Final, NamedTuple
 from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka import TopicPartition as RdkafkaPartition
 
-from headrace.client.consuming.moves import with_ends
-from headrace.client.consuming.offsets import Offsets
-from headrace.client.consuming.source import Source, places_of
+from headrace.client.consumer.moves import with_ends
+from headrace.client.consumer.offsets import Offsets
+from headrace.client.consumer.source import Source, places_of
 from headrace.client.errors import BadSetting, ClientError, NoSuchTopic
 from headrace.protocol.ids import TopicPartition
 

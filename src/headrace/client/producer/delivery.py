@@ -18,7 +18,7 @@ from headrace.client.errors import (
     translate,
 )
 from headrace.client.errors_advice import why_no_topic
-from headrace.client.producing.arguments import check_partition
+from headrace.client.producer.arguments import check_partition
 from headrace.client.settings import check_seconds
 
 REMEMBERED: Final = 5  # failures that are told in full; of the others only their number

@@ -4,7 +4,7 @@ from itertools import islice
 
 from confluent_kafka import Message
 
-from headrace.client.consuming.buffer import FIRST, LARGEST, Buffer, Pace
+from headrace.client.consumer.buffer import FIRST, LARGEST, Buffer, Pace
 from headrace.protocol.ids import TopicPartition
 
 A, B = TopicPartition("t", 0), TopicPartition("t", 1)
