@@ -22,6 +22,7 @@ from headrace.http.serving import serve_in_thread
 from headrace.http.settings import GatewaySettings
 from headrace.registry.formats import Schema, SchemaType
 from headrace.registry.refusals import NoSuchSchema
+from headrace.registry.registration import SubmittedSchema
 from headrace.testing import Broker, Cluster
 from wire.registry_calls import RegistryCalls
 
@@ -231,14 +232,13 @@ def test_those_who_wait_for_a_leader_wait_side_by_side(
 def test_other_parts_of_the_gateway_ask_it_without_http(broker: Broker) -> None:
     reach = Reach(GatewaySettings(bootstrap=broker.bootstrap))
     registry = Registry(reach)
-    text = Schema(SchemaType.AVRO, '{"type": "string"}')
-    made = registry.register("s", text)
+    made = registry.register("s", SubmittedSchema(Schema(SchemaType.AVRO, '{"type": "string"}')))
 
     assert (made.id, made.version) == (1, 1)
-    assert registry.schema(1).canonical == '"string"'
-    assert registry.lookup("s", text) == registry.latest("s") == made
+    assert registry.understood(registry.by_id(1)).canonical == '"string"'
+    assert registry.latest("s") == made
     with pytest.raises(NoSuchSchema):
-        registry.schema(2)
+        registry.by_id(2)
     reach.close()
 
 

@@ -18,6 +18,7 @@ from headrace.http.registry.threads import in_registry_thread, registry_threads
 from headrace.http.settings import GatewaySettings
 from headrace.registry.comparison import Comparison
 from headrace.registry.formats import Schema, SchemaType
+from headrace.registry.registration import SubmittedSchema
 from headrace.testing import Broker
 
 
@@ -33,9 +34,10 @@ def registry(broker: Broker) -> Iterator[Registry]:
         yield Registry(reach)
 
 
-def enum(*symbols: str) -> Schema:
+def enum(*symbols: str) -> SubmittedSchema:
     listed = ",".join(f'"{each}"' for each in symbols)
-    return Schema(SchemaType.AVRO, f'{{"type":"enum","name":"E","symbols":[{listed}]}}')
+    text = f'{{"type":"enum","name":"E","symbols":[{listed}]}}'
+    return SubmittedSchema(Schema(SchemaType.AVRO, text))
 
 
 def test_the_registry_is_there_for_others_while_schemas_are_compared(

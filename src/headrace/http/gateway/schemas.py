@@ -22,6 +22,7 @@ from headrace.registry.formats import InvalidSchema, Parsed, Reference, Schema, 
 from headrace.registry.record_names import referenced
 from headrace.registry.records import SchemaValue
 from headrace.registry.refusals import Incompatible, Invalid, Refusal
+from headrace.registry.registration import SubmittedSchema
 
 if TYPE_CHECKING:
     from headrace.http.gateway.codecs import Codec
@@ -152,7 +153,7 @@ class Schemas:
     def registered(self, subject: str, embedded: str, text: str) -> SchemaValue:
         """Return the schema's version of the subject, which is registered if it is new."""
         with _as_problem():
-            return self._registry.register(subject, Schema(TYPES[embedded], text))
+            return self._registry.register(subject, SubmittedSchema(Schema(TYPES[embedded], text)))
 
     def version(self, subject: str, version: int | None) -> SchemaValue:
         """Return a version of a subject, or its latest."""

@@ -1,7 +1,7 @@
 """The schema registry of a gateway, for any thread; calls run one at a time.
 
-    app.state.registry.schema(7).canonical
-    app.state.registry.register("orders-value", Schema(SchemaType.AVRO, '"string"')).id
+    app.state.registry.by_id(7).schema.text
+    app.state.registry.register("orders-value", SubmittedSchema(Schema(SchemaType.AVRO, '"string"'))).id
 
 A call first reads the schemas topic to its end, so it knows what any gateway was acknowledged before. Schemas
 by id are an exception: they never change, so known ones are cached for FRESH_S, and longer if no broker
@@ -26,7 +26,7 @@ from headrace.registry.formats import Parsed, Reference, Schema
 from headrace.registry.library import Library, parse_or_refuse
 from headrace.registry.records import Decision, SchemaValue
 from headrace.registry.refusals import Invalid, NoSuchSchema
-from headrace.registry.registration import SubmittedSchema, lookup, register
+from headrace.registry.registration import SubmittedSchema, register
 from headrace.registry.state import State
 
 FRESH_S: Final = 5.0
@@ -52,38 +52,23 @@ class Registry:
 
     # -- schemas -------------------------------------------------------------------------------
 
-    def schema(self, schema_id: int, subject: str = "") -> Parsed:
-        """Return the parsed schema of an id; raise NoSuchSchema if there is none."""
-        return self.understood(self.by_id(schema_id, subject))
-
     def understood(self, value: SchemaValue) -> Parsed:
         """Return the parsed schema of a version."""
         with self._lock:
             return self._store.library.parsed_version(value)
 
-    def register(self, subject: str, schema: Schema, *, normalize: bool = False) -> SchemaValue:
+    def register(self, subject: str, submitted: SubmittedSchema, *, normalize: bool = False) -> SchemaValue:
         """Return the schema's version of the subject, new or not; raise a Refusal if it is not allowed."""
-        self.understand(subject, schema)
-        submitted = SubmittedSchema(schema)
+        self.understand(names.normal(subject), submitted.schema)
         return self.change(
             lambda state, library: register(
-                state, library, state.settings.resolve_alias(subject), submitted, normalize=normalize
-            )
-        )
-
-    def lookup(self, subject: str, schema: Schema, *, normalize: bool = False) -> SchemaValue:
-        """Return the version of the subject with the same schema; raise a Refusal if there is none."""
-        self.understand(subject, schema)
-        submitted = SubmittedSchema(schema)
-        return self.ask(
-            lambda state, library: lookup(
-                state, library, state.settings.resolve_alias(subject), submitted, normalize=normalize
+                state, library, resolved(state, subject), submitted, normalize=normalize
             )
         )
 
     def latest(self, subject: str) -> SchemaValue:
         """Return the latest version of a subject."""
-        return self.read(lambda state: state.version(state.settings.resolve_alias(subject), -1))
+        return self.read(lambda state: state.version(resolved(state, subject), -1))
 
     def by_id(self, schema_id: int, subject: str = "") -> SchemaValue:
         """Return the version with this id."""
@@ -93,9 +78,9 @@ class Registry:
         """Return the subject's version with this id; raise Invalid if the subject does not have it."""
 
         def find(state: State) -> SchemaValue:
-            resolved = names.normal(state.settings.resolve_alias(subject))
-            value = state.by_id(schema_id, resolved)
-            if value.subject != resolved:
+            name = names.normal(state.settings.resolve_alias(subject))
+            value = state.by_id(schema_id, name)
+            if value.subject != name:
                 raise Invalid(f"schema {schema_id} is not registered for subject {subject!r}")
             return value
 
@@ -226,6 +211,11 @@ class Registry:
         state = self._store.state, self._store.state.permanent_deletions
         if self._cache_state != state or len(self._cache) > _CACHED:
             self._cache, self._cache_state = {}, state
+
+
+def resolved(state: State, subject: str) -> str:
+    """Return the normalized name of a subject, with aliases resolved."""
+    return state.settings.resolve_alias(names.normal(subject))
 
 
 def _busy() -> Problem:

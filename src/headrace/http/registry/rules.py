@@ -16,8 +16,7 @@ from headrace.http.registry.bodies import (
     version_number,
 )
 from headrace.http.registry.media import registry_router
-from headrace.http.registry.registry import Registry, RegistryDep
-from headrace.http.registry.subjects import resolved
+from headrace.http.registry.registry import Registry, RegistryDep, resolved
 from headrace.registry import names
 from headrace.registry.configuration import (
     delete_config,

@@ -19,16 +19,7 @@ from headrace.client.wire.connection import NoAnswer
 from headrace.client.wire.retry import MAX_BACKOFF_S, Backoff, retry
 from headrace.http.problems import Problem
 from headrace.http.reach import Reach
-from headrace.http.registry.leader import (
-    AppendResult,
-    Fetched,
-    Leader,
-    LogReplaced,
-    append,
-    fetch,
-    log_start_offset,
-)
-from headrace.http.registry.topic import SchemasTopic
+from headrace.http.registry.topic import AppendResult, Fetched, Leader, LogReplaced, SchemasTopic
 from headrace.protocol.records import Record as KafkaRecord
 from headrace.protocol.records import encode_batch
 from headrace.registry.library import Library
@@ -60,7 +51,6 @@ class Store:
     """The state and its topic. The caller holds a lock."""
 
     def __init__(self, reach: Reach) -> None:
-        self._reach = reach
         self._topic = SchemasTopic(reach)
         self._start_over(None)
 
@@ -80,14 +70,14 @@ class Store:
         return seen
 
     def _read_on(self, wait_ms: int, seen: list[LogRecord]) -> None:
-        leader, brokers = self._find_leader(), self._reach.brokers
+        leader = self._find_leader()
         while leader is not None:
             try:
-                fetched = fetch(brokers, leader, self._topic.name, self._position, 0 if seen else wait_ms)
+                fetched = self._topic.fetch(leader, self._position, 0 if seen else wait_ms)
             except LogReplaced:
                 logger.warning("the log of %s has been replaced: reading all of it", self._topic.name)
                 self._start_over(leader.topic_id)
-                self._position = log_start_offset(brokers, leader, self._topic.name)
+                self._position = self._topic.log_start_offset(leader)
                 continue
             seen += self._apply_all(fetched)
             if self._position >= fetched.high_watermark:
@@ -178,7 +168,7 @@ class Store:
         try:
             leader = self._topic.leader()
             if leader is not None:
-                return append(self._reach.brokers, leader, self._topic.name, batch)
+                return self._topic.append(leader, batch)
         except NoAnswer as error:
             self._topic.forget_leader()
             return AppendResult(uncertain=True, why=str(error))

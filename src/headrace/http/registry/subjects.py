@@ -21,14 +21,14 @@ from headrace.http.registry.bodies import (
     version_number,
 )
 from headrace.http.registry.media import RegistryText, registry_router
-from headrace.http.registry.registry import Registry, RegistryDep
+from headrace.http.registry.registry import Registry, RegistryDep, resolved
 from headrace.registry import names
 from headrace.registry.deletion import delete_subject, delete_version
 from headrace.registry.fingerprints import guid
 from headrace.registry.library import Library
 from headrace.registry.records import SchemaKey, SchemaValue
 from headrace.registry.refusals import NoSuchSchema, NoSuchSubject
-from headrace.registry.registration import lookup, register
+from headrace.registry.registration import lookup
 from headrace.registry.state import Show, State
 
 router = registry_router("subjects")
@@ -43,11 +43,6 @@ def shown(*, deleted: bool, deleted_only: bool = False) -> Show:
     if deleted_only:
         return Show.DELETED
     return Show.ALL if deleted else Show.LIVE
-
-
-def resolved(state: State, subject: str) -> str:
-    """Return the normalized name of a subject, with aliases resolved."""
-    return state.settings.resolve_alias(names.normal(subject))
 
 
 @router.get("/subjects")
@@ -103,13 +98,7 @@ def register_schema(
     registry: RegistryDep, subject: Subject, body: SchemaBody, *, normalize: Normalize = False
 ) -> Registered:
     """Register a schema as the next version of a subject, unless it is registered already."""
-    submitted = body.submitted()
-    registry.understand(names.normal(subject), submitted.schema)
-    made = registry.change(
-        lambda state, library: register(
-            state, library, resolved(state, subject), submitted, normalize=normalize
-        )
-    )
+    made = registry.register(subject, body.submitted(), normalize=normalize)
     return Registered(id=made.id, version=made.version, guid=guid(made))
 
 
