@@ -126,10 +126,16 @@ def embedded(directory: Path) -> Iterator[tuple[str, int]]:
 
 
 def zookeeper(directory: Path) -> Iterator[tuple[str, int]]:
-    with reserved("127.0.0.1", 0, PORTS_EACH) as ports, ZooKeeper(directory, port=ports) as running:
-        pid = running.servers[0].pid
-        assert pid is not None
-        yield running.address, pid
+    with reserved("127.0.0.1", 0, PORTS_EACH) as ports:
+        (server,) = ZooKeeper(directory, port=ports).servers
+        process = subprocess.Popen(server.prepare(), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        try:
+            while not server.serves():
+                time.sleep(0.01)
+            yield server.address, process.pid
+        finally:
+            process.terminate()
+            process.communicate()
 
 
 def latency(client: Client, request: bytes, seconds: float) -> str:

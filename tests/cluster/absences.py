@@ -12,7 +12,7 @@ from cluster.coordinators import Ensemble
 from cluster.stage import Scene
 from cluster.waiting import until
 from cluster.workload import TOPIC
-from headrace.coordination.zookeeper import Server
+from zookeepers import ZooKeeperProcess
 
 LONG_S: Final = 2 * SESSION_S
 
@@ -58,7 +58,7 @@ def all_are_killed_and_zookeeper_too(scene: Scene) -> None:
 
 def the_leader_of_the_ensemble_is_killed(scene: Scene) -> None:
     """Two of three servers are a majority: brokers find another one within their sessions."""
-    _without_leader(scene, Server.kill, Server.launch)
+    _without_leader(scene, ZooKeeperProcess.kill, ZooKeeperProcess.launch)
 
 
 def the_leader_of_the_ensemble_sleeps(scene: Scene) -> None:
@@ -67,7 +67,7 @@ def the_leader_of_the_ensemble_sleeps(scene: Scene) -> None:
 
 
 def _without_leader(
-    scene: Scene, take: Callable[[Server], None], give_back: Callable[[Server], None]
+    scene: Scene, take: Callable[[ZooKeeperProcess], None], give_back: Callable[[ZooKeeperProcess], None]
 ) -> None:
     ensemble = scene.cluster.coordination
     assert isinstance(ensemble, Ensemble), "only an ensemble has a server to spare"
@@ -84,7 +84,7 @@ def _without_leader(
     scene.workload.progress()
 
 
-def _signal(server: Server, number: Signals) -> None:
+def _signal(server: ZooKeeperProcess, number: Signals) -> None:
     assert server.pid is not None, server.address
     os.kill(server.pid, number)
 

@@ -8,9 +8,10 @@ from types import TracebackType
 from typing import Final, Protocol, Self
 
 from cluster.places import HERE, Place
-from headrace.coordination.zookeeper import PORTS_EACH, Server, ZooKeeper
+from headrace.coordination.zookeeper import PORTS_EACH
 from headrace.testing.process import ServerProcess
 from ports import free_port, free_ports
+from zookeepers import RunningZooKeeper, ZooKeeperProcess
 
 TICK_MS: Final = 500  # a session may last from 2 to 20 of them
 SERVERS: Final = 3
@@ -78,7 +79,7 @@ class EnsembleElsewhere(ServerProcess):
         raise NotImplementedError("its servers are out of reach")
 
 
-class Ensemble(ZooKeeper):
+class Ensemble(RunningZooKeeper):
     """Apache ZooKeeper, three servers on this machine."""
 
     def __init__(self, root: Path) -> None:
@@ -90,7 +91,7 @@ class Ensemble(ZooKeeper):
     def running(self) -> bool:
         return any(server.pid is not None for server in self.servers)
 
-    def leader(self, besides: Server | None = None) -> Server | None:
+    def leader(self, besides: ZooKeeperProcess | None = None) -> ZooKeeperProcess | None:
         """The server that leads the ensemble, if one of those does that are asked."""
         asked = [each for each in self.servers if each is not besides]
         return next((each for each in asked if "Mode: leader" in each.four_letter_word("srvr")), None)
@@ -101,9 +102,7 @@ class Ensemble(ZooKeeper):
     def resume(self) -> None:
         self._signal(signal.SIGCONT)
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_error: object) -> None:
         self.kill()
 
     def _signal(self, number: signal.Signals) -> None:

@@ -16,7 +16,8 @@ from cluster.places import Place
 from cluster.probes import TOPIC as PROBES
 from cluster.probes import check_kept, led_by_a_probe, write_to_new_leader
 from cluster.stage import Outcome, Scene, Story, play_on, workload
-from headrace.coordination.zookeeper import ELECTION_OFFSET, QUORUM_OFFSET, Server, ZooKeeper
+from headrace.coordination.zookeeper import ELECTION_OFFSET, QUORUM_OFFSET, Server
+from zookeepers import RunningZooKeeper, ZooKeeperProcess
 
 PORT: Final = 2181
 TICK_MS: Final = 2000  # ZooKeeper's usual: a server notices after five of them that it is alone
@@ -44,8 +45,11 @@ class SpreadEnsemble(Ensemble):
     """Three servers, each on a host of its own; the test itself never asks the first."""
 
     def __init__(self, root: Path, places: Sequence[Place]) -> None:
-        ZooKeeper.__init__(self, root / "zookeeper", servers=SERVERS, tick_ms=TICK_MS)
-        self.servers = [FarServer(each, places, number) for number, each in enumerate(self.servers, 1)]
+        RunningZooKeeper.__init__(self, root / "zookeeper", servers=SERVERS, tick_ms=TICK_MS)
+        self.servers = [
+            ZooKeeperProcess(FarServer(each.server, places, number))
+            for number, each in enumerate(self.servers, 1)
+        ]
 
     @property
     def addresses(self) -> list[str]:

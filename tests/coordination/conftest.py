@@ -15,8 +15,9 @@ from kazoo.client import KazooClient
 from coordination.processes import CoordinatorProcess
 from coordination.wire import Wire
 from headrace.coordination.errors import ZooKeeperUnavailable
-from headrace.coordination.zookeeper import PORTS_EACH, ZooKeeper
+from headrace.coordination.zookeeper import PORTS_EACH
 from ports import free_ports
+from zookeepers import RunningZooKeeper
 
 TICK_MS = 200
 """Sessions last from 0.4 to 4 seconds."""
@@ -45,7 +46,7 @@ def embedded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 @pytest.fixture(scope="session")
 def apache_zookeeper(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     try:
-        zookeeper = ZooKeeper(
+        zookeeper = RunningZooKeeper(
             tmp_path_factory.mktemp("zookeeper"), port=free_ports(PORTS_EACH), tick_ms=TICK_MS
         )
     except ZooKeeperUnavailable as reason:

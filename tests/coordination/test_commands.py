@@ -15,6 +15,7 @@ from headrace.coordination import zookeeper
 from headrace.coordination.errors import CoordinationError, ZooKeeperUnavailable
 from headrace.coordination.zookeeper import PORTS_EACH, ZooKeeper
 from ports import free_ports
+from zookeepers import RunningZooKeeper
 
 START_TIMEOUT_S = 90
 
@@ -78,7 +79,7 @@ def test_damaged_data_ends_in_one_line_that_names_the_place(data_dir: Path) -> N
 
 
 def test_an_ensemble_survives_the_loss_of_one_server(data_dir: Path) -> None:
-    with ZooKeeper(data_dir, servers=3, port=free_ports(3 * PORTS_EACH)) as ensemble:
+    with RunningZooKeeper(data_dir, servers=3, port=free_ports(3 * PORTS_EACH)) as ensemble:
         client = KazooClient(ensemble.address)
         client.start(WAIT_S)
         client.create("/a", b"before")

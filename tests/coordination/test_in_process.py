@@ -179,7 +179,7 @@ def test_who_asks_for_much_and_reads_nothing_is_not_answered_without_bound(data_
             while True:  # 45,000 requests in a megabyte: 40 GB of replies
                 greedy.socket.send(request * 1000)
                 await asyncio.sleep(0)
-        unsent = [each.transport.get_write_buffer_size() for each in coordinator._connections]
+        unsent = [each.transport.get_write_buffer_size() for each in coordinator.connections]
         assert max(unsent) < connection_module.PAUSE_BYTES + 1_000_000
         await asyncio.to_thread(leave, client)
         greedy.close()
@@ -222,7 +222,7 @@ def test_who_says_nothing_or_never_reads_the_end_is_cut_off(
         deaf.connect(100)
         for _ in range(20):
             deaf.send(4, struct.pack(">i", 6) + b"/large" + b"\0")
-        wait_until(lambda: len(coordinator._connections) == 1)  # the session of the deaf one has expired
+        wait_until(lambda: len(coordinator.connections) == 1)  # the session of the deaf one has expired
         assert silent.is_closed_by_server()
         silent.close()
         deaf.close()

@@ -1,7 +1,4 @@
-"""Apache ZooKeeper, from the jar in the pyspark wheel: one server, or an ensemble of processes.
-
-with ZooKeeper(Path("zk"), servers=3, port=2181) as ensemble:
-    KazooClient(ensemble.address)  # 127.0.0.1:2181,127.0.0.1:2182,127.0.0.1:2183
+"""Apache ZooKeeper, from the jar in the pyspark wheel: the commands of one server, or of an ensemble.
 
 All servers run on this machine: that shows how an ensemble behaves, but only servers on separate machines
 survive the loss of one.
@@ -11,13 +8,10 @@ import importlib.util
 import os
 import shlex
 import socket
-import subprocess
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
-from typing import Final, Self
+from typing import Final
 
 from headrace.coordination.errors import CoordinationError, ZooKeeperUnavailable
 from headrace.java import NoJava, find_java
@@ -29,12 +23,8 @@ HEAP: Final = "-Xmx256m"
 PORTS_EACH: Final = 3  # for clients, for the quorum, and for the leader election
 QUORUM_OFFSET: Final = 707  # 2888 for a client port of 2181, and 3888 for the election: ZooKeeper's usual
 ELECTION_OFFSET: Final = 1707
-START_TIMEOUT_S: Final = 60
-STOP_TIMEOUT_S: Final = 15
-POLL_S: Final = 0.05
 WORD_TIMEOUT_S: Final = 5
 POLL_TIMEOUT_S: Final = 0.3  # a starting server accepts connections before it responds
-LOG_TAIL_LINES: Final = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,42 +67,9 @@ class ZooKeeper:
     def address(self) -> str:
         return ",".join(server.address for server in self.servers)
 
-    def __enter__(self) -> Self:
-        self.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.stop()
-
-    def start(self) -> None:
-        """Return when every server serves; otherwise kill all of them and raise CoordinationError."""
-        try:
-            for server in self.servers:
-                server.launch()
-            deadline = time.monotonic() + START_TIMEOUT_S
-            for server in self.servers:
-                server.wait_until_serving(deadline)
-        except BaseException:
-            self.kill()
-            raise
-
-    def stop(self) -> None:
-        """Stop every server; kill those that do not stop in time."""
-        for server in self.servers:
-            server.terminate()
-        for server in self.servers:
-            server.wait()
-
-    def kill(self) -> None:
-        """Kill every server, as a crash would."""
-        for server in self.servers:
-            server.kill()
-
 
 class Server:
-    """One ZooKeeper process with its own directory, configuration and log file."""
+    """One ZooKeeper server with its own directory, configuration and log file."""
 
     def __init__(
         self,
@@ -130,12 +87,7 @@ class Server:
         self._number = number
         self._settings = _settings(directory, number, host, ports, tick_ms)
         self.log = directory / "zookeeper.log"
-        self._process: subprocess.Popen[bytes] | None = None
         self.address = f"{host}:{self._port}"
-
-    @property
-    def pid(self) -> int | None:
-        return self._process.pid if self._process else None
 
     def prepare(self) -> list[str]:
         """Write the configuration, and return the command that runs the server."""
@@ -152,34 +104,9 @@ class Server:
         )  # as in ZooKeeper's own scripts; the last -Xmx wins
         return [*self._command[:1], *options, *self._command[1:], *more, MAIN_CLASS, str(config)]
 
-    def launch(self) -> None:
-        """Start the process; it serves a few seconds later."""
-        command = self.prepare()
-        with self.log.open("ab") as log:
-            self._process = subprocess.Popen(  # noqa: S603 - the command is ours
-                command,
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
-                start_new_session=True,  # Ctrl-C reaches only the parent, which then stops the servers
-            )
-
-    def wait_until_serving(self, deadline: float) -> None:
-        while time.monotonic() < deadline:
-            self.check()
-            if self.serves():
-                return
-            time.sleep(POLL_S)
-        raise CoordinationError(f"ZooKeeper on {self.address} is not serving; {self._last_words()}")
-
     def serves(self) -> bool:
         """Return whether the server is running and part of a majority."""
         return "Mode:" in self.four_letter_word("srvr", POLL_TIMEOUT_S)
-
-    def check(self) -> None:
-        if self._process is not None and self._process.poll() is not None:
-            code = self._process.returncode
-            raise CoordinationError(f"ZooKeeper on {self.address} ended with {code}; {self._last_words()}")
 
     def four_letter_word(self, word: str, timeout_s: float = WORD_TIMEOUT_S) -> str:
         """Return the server's response to `ruok`, `srvr` and the like; empty if there is none."""
@@ -189,28 +116,6 @@ class Server:
                 return b"".join(iter(lambda: connection.recv(65536), b"")).decode()
         except OSError:
             return ""
-
-    def terminate(self) -> None:
-        if self._process is not None:
-            self._process.terminate()
-
-    def wait(self) -> None:
-        if self._process is not None:
-            try:
-                self._process.wait(STOP_TIMEOUT_S)
-            except subprocess.TimeoutExpired:
-                self.kill()
-            self._process = None
-
-    def kill(self) -> None:
-        if self._process is not None:
-            self._process.kill()
-            self._process.wait()
-            self._process = None
-
-    def _last_words(self) -> str:
-        lines = self.log.read_text(errors="replace").splitlines()[-LOG_TAIL_LINES:]
-        return "\n".join([f"the end of {self.log}:", *lines])
 
 
 def require_odd(servers: int) -> None:

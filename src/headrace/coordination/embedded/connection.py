@@ -8,16 +8,17 @@ import asyncio
 import logging
 from collections import deque
 from ipaddress import ip_address
-from typing import Final, Protocol, cast
+from typing import TYPE_CHECKING, Final, cast
 
 from headrace.coordination.embedded.acl import Identity
-from headrace.coordination.embedded.commit import GroupCommit
 from headrace.coordination.embedded.decide import Requester
 from headrace.coordination.embedded.errors import MalformedRequest
 from headrace.coordination.embedded.handlers import answer
 from headrace.coordination.embedded.jute import INT, MAX_BUFFER
 from headrace.coordination.embedded.requests import decode_connect
-from headrace.coordination.embedded.service import Service
+
+if TYPE_CHECKING:
+    from headrace.coordination.embedded.server import Coordinator
 
 FRAMES_PER_TURN: Final = 100  # then other connections are served
 PAUSE_REPLIES: Final = 1_000  # waiting for the disk
@@ -27,23 +28,8 @@ MAX_UNSENT_BYTES: Final = 16 << 20  # of events: replies are limited earlier
 logger = logging.getLogger(__name__)
 
 
-class Host(Protocol):
-    """The server's methods that a connection needs."""
-
-    service: Service
-    commit: GroupCommit
-    received: int
-    sent: int
-
-    def admits(self, connection: "Connection") -> bool: ...
-
-    def lost(self, connection: "Connection") -> None: ...
-
-    def four_letter_word(self, word: bytes) -> str | None: ...
-
-
 class Connection(asyncio.Protocol):
-    def __init__(self, host: Host) -> None:
+    def __init__(self, host: "Coordinator") -> None:
         self._host = host
         self._buffer = bytearray()
         self._out: list[bytes] = []

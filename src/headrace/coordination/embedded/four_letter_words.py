@@ -2,11 +2,14 @@
 
 import platform
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Mapping
 from itertools import islice
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
 from headrace import __version__
+
+if TYPE_CHECKING:
+    from headrace.coordination.embedded.server import Coordinator
 
 ZOOKEEPER_VERSION: Final = "3.9.5"
 """The version of ZooKeeper's protocol; clients use it to find out which requests are supported."""
@@ -16,65 +19,29 @@ MAX_LISTED: Final = 100
 """Connections shown by `stat` and `cons`; the rest are counted."""
 
 
-class Peer(NamedTuple):
-    """One connection."""
-
-    address: str
-    port: int
-    session_id: int
-    received: int
-    sent: int
-    watches: int
+def _srvr(server: "Coordinator") -> str:
+    return f"Zookeeper version: {FULL_VERSION}\n{_summary(server)}"
 
 
-class Figures(NamedTuple):
-    """The metrics of a running coordinator."""
-
-    received: int
-    sent: int
-    outstanding: int
-    zxid: int
-    nodes: int
-    watches: int
-    ephemerals: int
-    data_bytes: int
-    sessions: int
-    batches: int
-    entries: int
-    conf: dict[str, object]
-    peers: list[Peer]
+def _stat(server: "Coordinator") -> str:
+    return f"Zookeeper version: {FULL_VERSION}\nClients:\n{_peers(server)}\n{_summary(server)}"
 
 
-Ask = Callable[[], Figures]
-"""Collects the figures: some frequent words do not need them."""
+def _conf(server: "Coordinator") -> str:
+    facts = {
+        "clientPort": server.port,
+        "clientPortAddress": server.host,
+        "dataDir": server.data_dir,
+        "tickTime": server.tick_ms,
+        "maxClientCnxns": server.max_connections,
+        "minSessionTimeout": 2 * server.tick_ms,
+        "maxSessionTimeout": 20 * server.tick_ms,
+        "serverId": 0,
+    }
+    return _lines(facts, "=")
 
 
-def ruok(_ask: Ask) -> str:
-    return "imok"
-
-
-def isro(_ask: Ask) -> str:
-    return "rw"
-
-
-def srvr(ask: Ask) -> str:
-    return f"Zookeeper version: {FULL_VERSION}\n{_summary(ask())}"
-
-
-def stat(ask: Ask) -> str:
-    figures = ask()
-    return f"Zookeeper version: {FULL_VERSION}\nClients:\n{_peers(figures.peers)}\n{_summary(figures)}"
-
-
-def cons(ask: Ask) -> str:
-    return f"{_peers(ask().peers)}\n"
-
-
-def conf(ask: Ask) -> str:
-    return _lines(ask().conf.items(), "=")
-
-
-def envi(_ask: Ask) -> str:
+def _envi(_server: "Coordinator") -> str:
     facts = {
         "zookeeper.version": FULL_VERSION,
         "host.name": platform.node(),
@@ -84,62 +51,63 @@ def envi(_ask: Ask) -> str:
         "os.arch": platform.machine(),
         "os.version": platform.release(),
     }
-    return "Environment:\n" + _lines(facts.items(), "=")
+    return "Environment:\n" + _lines(facts, "=")
 
 
-def mntr(ask: Ask) -> str:
-    figures = ask()
+def _mntr(server: "Coordinator") -> str:
+    state = server.service.state
     facts = {
-        "version": FULL_VERSION,
-        "server_state": "standalone",
-        "packets_received": figures.received,
-        "packets_sent": figures.sent,
-        "num_alive_connections": len(figures.peers),
-        "outstanding_requests": figures.outstanding,
-        "znode_count": figures.nodes,
-        "watch_count": figures.watches,
-        "ephemerals_count": figures.ephemerals,
-        "approximate_data_size": figures.data_bytes,
-        "global_sessions": figures.sessions,
-        "fsync_count": figures.batches,
-        "committed_transactions": figures.entries,
+        "zk_version": FULL_VERSION,
+        "zk_server_state": "standalone",
+        "zk_packets_received": server.received,
+        "zk_packets_sent": server.sent,
+        "zk_num_alive_connections": len(server.connections),
+        "zk_outstanding_requests": server.commit.waiting,
+        "zk_znode_count": len(state.tree.nodes),
+        "zk_watch_count": len(server.service.watches),
+        "zk_ephemerals_count": state.tree.ephemeral_count(),
+        "zk_approximate_data_size": state.tree.data_bytes,
+        "zk_global_sessions": len(state.sessions),
+        "zk_fsync_count": server.commit.batches,
+        "zk_committed_transactions": server.commit.entries,
     }
-    return _lines(((f"zk_{name}", value) for name, value in facts.items()), "\t")
+    return _lines(facts, "\t")
 
 
-WORDS: Final[dict[bytes, Callable[[Ask], str]]] = {
-    b"ruok": ruok,
-    b"isro": isro,
-    b"srvr": srvr,
-    b"stat": stat,
-    b"cons": cons,
-    b"conf": conf,
-    b"envi": envi,
-    b"mntr": mntr,
+WORDS: Final[dict[bytes, Callable[["Coordinator"], str]]] = {
+    b"ruok": lambda _server: "imok",
+    b"isro": lambda _server: "rw",
+    b"srvr": _srvr,
+    b"stat": _stat,
+    b"cons": lambda server: f"{_peers(server)}\n",
+    b"conf": _conf,
+    b"envi": _envi,
+    b"mntr": _mntr,
 }
 
 
-def _summary(figures: Figures) -> str:
+def _summary(server: "Coordinator") -> str:
     facts = {
-        "Received": figures.received,
-        "Sent": figures.sent,
-        "Connections": len(figures.peers),
-        "Outstanding": figures.outstanding,
-        "Zxid": hex(figures.zxid),
+        "Received": server.received,
+        "Sent": server.sent,
+        "Connections": len(server.connections),
+        "Outstanding": server.commit.waiting,
+        "Zxid": hex(server.service.state.zxid),
         "Mode": "standalone",
-        "Node count": figures.nodes,
+        "Node count": len(server.service.state.tree.nodes),
     }
-    return _lines(facts.items(), ": ")
+    return _lines(facts, ": ")
 
 
-def _peers(peers: list[Peer]) -> str:
+def _peers(server: "Coordinator") -> str:
     listed = "".join(
-        f" /{peer.address}:{peer.port}[1](sid=0x{peer.session_id:x},recved={peer.received},sent={peer.sent},"
-        f"watches={peer.watches})\n"
-        for peer in islice(peers, MAX_LISTED)
+        f" /{peer.address}:{peer.port}[1](sid=0x{peer.requester.session_id:x},recved={peer.received},"
+        f"sent={peer.sent},watches={server.service.watches.count(peer)})\n"
+        for peer in islice(server.connections, MAX_LISTED)
     )
-    return listed + (f" and {len(peers) - MAX_LISTED} more\n" if len(peers) > MAX_LISTED else "")
+    more = len(server.connections) - MAX_LISTED
+    return listed + (f" and {more} more\n" if more > 0 else "")
 
 
-def _lines(facts: Iterable[tuple[str, object]], separator: str) -> str:
-    return "".join(f"{name}{separator}{value}\n" for name, value in facts)
+def _lines(facts: Mapping[str, object], separator: str) -> str:
+    return "".join(f"{name}{separator}{value}\n" for name, value in facts.items())

@@ -7,7 +7,7 @@ Not supported: reconfig (there is no ensemble), createTTL (disabled in ZooKeeper
 from collections.abc import Callable
 from enum import IntEnum
 from struct import Struct
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from headrace.coordination.embedded.acl import Acl
 from headrace.coordination.embedded.errors import MalformedRequest
@@ -147,51 +147,16 @@ def decode_request(op: Op, reader: Reader) -> Request:
     return _DECODERS[op](reader)
 
 
-def _acl(reader: Reader) -> Acl:
-    return Acl(reader.int32(), reader.string(), reader.string())
+def _acl(reader: Reader) -> list[Acl]:
+    return reader.vector(lambda each: Acl(each.int32(), each.string(), each.string()))
 
 
-def _create(reader: Reader) -> Create:
-    return Create(reader.string(), reader.buffer(), reader.vector(_acl), reader.int32())
-
-
-def _delete(reader: Reader) -> Delete:
-    return Delete(reader.string(), reader.int32())
-
-
-def _set_data(reader: Reader) -> SetData:
-    return SetData(reader.string(), reader.buffer(), reader.int32())
-
-
-def _set_acl(reader: Reader) -> SetAcl:
-    return SetAcl(reader.string(), reader.vector(_acl), reader.int32())
-
-
-def _check(reader: Reader) -> Check:
-    return Check(reader.string(), reader.int32())
-
-
-def _path(reader: Reader) -> Read:
-    return Read(reader.string())
-
-
-def _path_and_watch(reader: Reader) -> Read:
-    return Read(reader.string(), reader.boolean())
-
-
-def _watch_mode(reader: Reader) -> WatchMode:
-    return WatchMode(reader.string(), reader.int32())
+def _paths(reader: Reader) -> list[str]:
+    return reader.vector(Reader.string)
 
 
 def _set_watches(reader: Reader) -> SetWatches:
-    zxid = reader.int64()
-    data, exist, child = (reader.vector(Reader.string) for _ in range(3))
-    return SetWatches(zxid, data, exist, child, [], [])
-
-
-def _set_watches2(reader: Reader) -> SetWatches:
-    zxid = reader.int64()
-    return SetWatches(zxid, *(reader.vector(Reader.string) for _ in range(5)))
+    return SetWatches(reader.int64(), _paths(reader), _paths(reader), _paths(reader), [], [])
 
 
 def _auth(reader: Reader) -> Auth:
@@ -199,8 +164,9 @@ def _auth(reader: Reader) -> Auth:
     return Auth(reader.string(), reader.buffer() or b"")
 
 
-def _nothing(_reader: Reader) -> Empty:
-    return Empty()
+def _fields(request: Callable[..., Request], *fields: Callable[[Reader], Any]) -> Callable[[Reader], Request]:
+    """Return the decoder of a request that has these fields, in this order."""
+    return lambda reader: request(*(read(reader) for read in fields))
 
 
 def _operations(allowed: frozenset[Op]) -> Callable[[Reader], Multi]:
@@ -220,28 +186,33 @@ def _operations(allowed: frozenset[Op]) -> Callable[[Reader], Multi]:
 _WRITES = frozenset({Op.CREATE, Op.CREATE2, Op.CREATE_CONTAINER, Op.DELETE, Op.SET_DATA, Op.CHECK})
 _READS = frozenset({Op.GET_DATA, Op.GET_CHILDREN})
 
+_create = _fields(Create, Reader.string, Reader.buffer, _acl, Reader.int32)
+_path = _fields(Read, Reader.string)
+_path_and_watch = _fields(Read, Reader.string, Reader.boolean)
+_watch_mode = _fields(WatchMode, Reader.string, Reader.int32)
+_nothing = _fields(Empty)
 _DECODERS: Final[dict[Op, Callable[[Reader], Request]]] = {
     Op.CREATE: _create,
     Op.CREATE2: _create,
     Op.CREATE_CONTAINER: _create,
-    Op.DELETE: _delete,
+    Op.DELETE: _fields(Delete, Reader.string, Reader.int32),
     Op.EXISTS: _path_and_watch,
     Op.GET_DATA: _path_and_watch,
-    Op.SET_DATA: _set_data,
+    Op.SET_DATA: _fields(SetData, Reader.string, Reader.buffer, Reader.int32),
     Op.GET_ACL: _path,
-    Op.SET_ACL: _set_acl,
+    Op.SET_ACL: _fields(SetAcl, Reader.string, _acl, Reader.int32),
     Op.GET_CHILDREN: _path_and_watch,
     Op.GET_CHILDREN2: _path_and_watch,
     Op.SYNC: _path,
     Op.PING: _nothing,
-    Op.CHECK: _check,
+    Op.CHECK: _fields(Check, Reader.string, Reader.int32),
     Op.MULTI: _operations(_WRITES),
     Op.MULTI_READ: _operations(_READS),
     Op.REMOVE_WATCHES: _watch_mode,
     Op.AUTH: _auth,
     Op.SASL: _nothing,
     Op.SET_WATCHES: _set_watches,
-    Op.SET_WATCHES2: _set_watches2,
+    Op.SET_WATCHES2: _fields(SetWatches, Reader.int64, *[_paths] * 5),
     Op.ADD_WATCH: _watch_mode,
     Op.GET_EPHEMERALS: _path,
     Op.GET_ALL_CHILDREN_NUMBER: _path,

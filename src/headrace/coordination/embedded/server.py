@@ -9,12 +9,11 @@ import logging
 import secrets
 import time
 from pathlib import Path
-from types import TracebackType
 from typing import Final, Self
 
 from headrace.coordination.embedded.commit import GroupCommit
 from headrace.coordination.embedded.connection import Connection
-from headrace.coordination.embedded.four_letter_words import WORDS, Figures, Peer
+from headrace.coordination.embedded.four_letter_words import WORDS
 from headrace.coordination.embedded.journal import Journal
 from headrace.coordination.embedded.service import Service
 from headrace.coordination.errors import CoordinationError
@@ -47,12 +46,12 @@ class Coordinator:
         sync: bool = True,
         max_connections: int = MAX_CONNECTIONS,
     ) -> None:
-        self._data_dir = data_dir
-        self._host, self._port = host, port
-        self._tick_ms = tick_ms
+        self.data_dir = data_dir
+        self.host, self.port = host, port
+        self.tick_ms = tick_ms
         self._sync = sync
-        self._max_connections = max_connections
-        self._connections: dict[Connection, None] = {}
+        self.max_connections = max_connections
+        self.connections: dict[Connection, None] = {}
         self._journal: Journal
         self._server: asyncio.Server
         self._reaper: asyncio.Task[None]
@@ -66,23 +65,19 @@ class Coordinator:
         await self.start()
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_error: object) -> None:
         await self.stop()
 
     @property
     def address(self) -> str:
         """Return `host:port`, with the real port if 0 was requested."""
-        return f"[{self._host}]:{self._port}" if ":" in self._host else f"{self._host}:{self._port}"
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
 
     async def start(self) -> None:
         """Recover the state from the directory, and serve; raise CorruptJournal if the files are damaged."""
         loop = asyncio.get_running_loop()
         self._failure = loop.create_future()
-        self._journal = await asyncio.to_thread(
-            Journal, self._data_dir, tick_ms=self._tick_ms, sync=self._sync
-        )
+        self._journal = await asyncio.to_thread(Journal, self.data_dir, tick_ms=self.tick_ms, sync=self._sync)
         self.commit = GroupCommit(self._journal, self._fail)
         self.service = Service(
             self._journal.state,
@@ -95,20 +90,20 @@ class Coordinator:
         self._journal.state.sessions.restart_clocks(_monotonic_ms())
         try:
             self._server = await loop.create_server(
-                lambda: Connection(self), self._host, self._port, backlog=BACKLOG
+                lambda: Connection(self), self.host, self.port, backlog=BACKLOG
             )
         except BaseException:
             await self.commit.stop()
             self._journal.close()
             raise
-        self._port = self._server.sockets[0].getsockname()[1]
+        self.port = self._server.sockets[0].getsockname()[1]
         self._reaper = loop.create_task(self._reap())
         self._reaper.add_done_callback(self._reaper_ended)
         logger.info(
             "coordinator on %s, data in %s, zxid 0x%x. It is a single node: if its machine is down, so is "
             "coordination. Use a ZooKeeper ensemble for several machines.",
             self.address,
-            self._data_dir,
+            self.data_dir,
             self._journal.state.zxid,
         )
 
@@ -116,10 +111,10 @@ class Coordinator:
         """Close all connections, finish pending writes, and release the directory."""
         self._reaper.cancel()
         self._server.close()
-        for connection in list(self._connections):
+        for connection in list(self.connections):
             connection.close()  # no more requests, so that the commit can finish
         await self.commit.stop()
-        for connection in list(self._connections):
+        for connection in list(self.connections):
             connection.abort()
         await asyncio.sleep(0)  # lets the transports close
         self._journal.close()
@@ -141,66 +136,29 @@ class Coordinator:
     # Called by connections
 
     def admits(self, connection: Connection) -> bool:
-        if len(self._connections) >= self._max_connections:
-            logger.warning("refused %s: there are %d connections", connection.address, len(self._connections))
+        if len(self.connections) >= self.max_connections:
+            logger.warning("refused %s: there are %d connections", connection.address, len(self.connections))
             return False
-        self._connections[connection] = None
+        self.connections[connection] = None
         return True
 
     def lost(self, connection: Connection) -> None:
-        self._connections.pop(connection, None)
+        self.connections.pop(connection, None)
 
     def four_letter_word(self, word: bytes) -> str | None:
-        return WORDS[word](self._figures) if word in WORDS else None
-
-    def _figures(self) -> Figures:
-        state, watches = self._journal.state, self.service.watches
-        return Figures(
-            received=self.received,
-            sent=self.sent,
-            outstanding=self.commit.waiting,
-            zxid=state.zxid,
-            nodes=len(state.tree.nodes),
-            watches=len(watches),
-            ephemerals=state.tree.ephemeral_count(),
-            data_bytes=state.tree.data_bytes,
-            sessions=len(state.sessions),
-            batches=self.commit.batches,
-            entries=self.commit.entries,
-            conf={
-                "clientPort": self._port,
-                "clientPortAddress": self._host,
-                "dataDir": self._data_dir,
-                "tickTime": self._tick_ms,
-                "maxClientCnxns": self._max_connections,
-                "minSessionTimeout": 2 * self._tick_ms,
-                "maxSessionTimeout": 20 * self._tick_ms,
-                "serverId": 0,
-            },
-            peers=[
-                Peer(
-                    each.address,
-                    each.port,
-                    each.requester.session_id,
-                    each.received,
-                    each.sent,
-                    watches.count(each),
-                )
-                for each in self._connections
-            ],
-        )
+        return WORDS[word](self) if word in WORDS else None
 
     # Background work
 
     async def _reap(self) -> None:
         """Expire sessions, and close connections that never opened one."""
-        interval_ms = self._tick_ms / 2
+        interval_ms = self.tick_ms / 2
         ticks = 0
         before = _monotonic_ms()
         while True:
             await asyncio.sleep(interval_ms / 1000)
             now = _monotonic_ms()
-            if now - before > interval_ms + self._tick_ms:
+            if now - before > interval_ms + self.tick_ms:
                 # This process was stopped or starved: requests of clients are still waiting to be read.
                 logger.warning("was stopped for %d ms; every session gets its whole timeout", now - before)
                 self._journal.state.sessions.restart_clocks(now)
@@ -214,7 +172,7 @@ class Coordinator:
 
     def _cut_overdue_connections(self) -> None:
         now = asyncio.get_running_loop().time()
-        for connection in list(self._connections):
+        for connection in list(self.connections):
             leaving = connection.closing_since
             if leaving is not None:
                 overdue = leaving < now - GOODBYE_S
@@ -231,14 +189,12 @@ class Coordinator:
         """Stop serving: the state in memory may differ from the log, and no client may see it."""
         if self._failure.done():
             return
-        why = (
-            f"cannot write to {self._data_dir}" if isinstance(error, OSError) else "a bug in the coordinator"
-        )
+        why = f"cannot write to {self.data_dir}" if isinstance(error, OSError) else "a bug in the coordinator"
         logger.critical("the coordinator stops: %s", why, exc_info=error)
         self.commit.give_up()
         self._reaper.cancel()
         self._server.close()
-        for connection in list(self._connections):
+        for connection in list(self.connections):
             connection.abort()
         self._failure.set_exception(CoordinationError(f"{why}: {error}"))
         self._failure.exception()  # marks it as retrieved: waiting for it is optional

@@ -6,9 +6,10 @@ Their encoding is that of the log; see "The embedded coordinator's files" in doc
 from collections.abc import Callable
 from enum import IntEnum
 from struct import Struct
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from headrace.coordination.embedded.acl import OPEN, Acl, AclList
+from headrace.coordination.embedded.errors import MalformedRequest
 from headrace.coordination.embedded.jute import INT, LONG, Reader, buffer, string, vector
 
 ENTRY_HEADER: Final = Struct(">qqb")  # zxid, time, kind
@@ -92,7 +93,7 @@ def encode_entry(entry: Entry) -> bytes:
 
 def decode_entry(reader: Reader) -> Entry:
     zxid, time_ms, kind = reader.unpack(ENTRY_HEADER)
-    return Entry(zxid, time_ms, _DECODERS[kind](reader))
+    return Entry(zxid, time_ms, _decode(kind, reader))
 
 
 def encode_acl(acl: AclList) -> bytes:
@@ -105,69 +106,53 @@ def decode_acl(reader: Reader) -> AclList:
 
 
 def _encode(txn: Txn) -> tuple[Kind, bytes]:
-    match txn:
-        case ChangeData():
-            return Kind.DATA, string(txn.path) + buffer(txn.data) + INT.pack(txn.version)
-        case CreateNode():
-            body = string(txn.path) + buffer(txn.data) + encode_acl(txn.acl) + LONG.pack(txn.owner)
-            return Kind.CREATE, body
-        case DeleteNode():
-            return Kind.DELETE, string(txn.path)
-        case Checked():
-            return Kind.CHECK, string(txn.path)
-        case ChangeAcl():
-            return Kind.ACL, string(txn.path) + encode_acl(txn.acl) + INT.pack(txn.version)
-        case OpenSession():
-            body = LONG.pack(txn.session_id) + INT.pack(txn.timeout_ms) + buffer(txn.password)
-            return Kind.OPEN_SESSION, body
-        case CloseSession():
-            return Kind.CLOSE_SESSION, LONG.pack(txn.session_id) + vector(map(string, txn.paths))
-        case Several():
-            return Kind.SEVERAL, vector(bytes((kind,)) + body for kind, body in map(_encode, txn.txns))
+    kind, fields = _LAYOUTS[type(txn)]
+    return kind, b"".join(field.encode(value) for field, value in zip(fields, txn, strict=True))
 
 
-def _create(reader: Reader) -> CreateNode:
-    return CreateNode(reader.string(), reader.buffer(), decode_acl(reader), reader.int64())
+def _decode(kind: int, reader: Reader) -> Any:
+    txn, fields = _TXNS[kind]
+    return txn(*(field.decode(reader) for field in fields))
 
 
-def _delete(reader: Reader) -> DeleteNode:
-    return DeleteNode(reader.string())
+def _encode_parts(txns: tuple[NodeTxn, ...]) -> bytes:
+    return vector(bytes((kind,)) + body for kind, body in map(_encode, txns))
 
 
-def _data(reader: Reader) -> ChangeData:
-    return ChangeData(reader.string(), reader.buffer(), reader.int32())
+def _decode_part(reader: Reader) -> NodeTxn:
+    kind = reader.uint8()
+    if kind > Kind.CHECK:
+        raise MalformedRequest(f"a transaction of kind {kind} within a multi")
+    part: NodeTxn = _decode(kind, reader)
+    return part
 
 
-def _change_acl(reader: Reader) -> ChangeAcl:
-    return ChangeAcl(reader.string(), decode_acl(reader), reader.int32())
+class _Field(NamedTuple):
+    encode: Callable[[Any], bytes]
+    decode: Callable[[Reader], Any]
 
 
-def _checked(reader: Reader) -> Checked:
-    return Checked(reader.string())
+_INT: Final = _Field(INT.pack, Reader.int32)
+_LONG: Final = _Field(LONG.pack, Reader.int64)
+_PATH: Final = _Field(string, Reader.string)
+_PATHS: Final = _Field(
+    lambda paths: vector(map(string, paths)), lambda each: tuple(each.vector(Reader.string))
+)
+_DATA: Final = _Field(buffer, Reader.buffer)
+_PASSWORD: Final = _Field(buffer, lambda reader: reader.buffer() or b"")
+_ACL: Final = _Field(encode_acl, decode_acl)
+_PARTS: Final = _Field(_encode_parts, lambda reader: tuple(reader.vector(_decode_part)))
 
-
-def _open_session(reader: Reader) -> OpenSession:
-    return OpenSession(reader.int64(), reader.int32(), reader.buffer() or b"")
-
-
-def _close_session(reader: Reader) -> CloseSession:
-    return CloseSession(reader.int64(), tuple(reader.vector(Reader.string)))
-
-
-def _several(reader: Reader) -> Several:
-    return Several(tuple(reader.vector(lambda each: _NODE_DECODERS[each.uint8()](each))))
-
-
-_NODE_DECODERS: Final[dict[int, Callable[[Reader], NodeTxn]]] = {
-    Kind.CREATE: _create,
-    Kind.DELETE: _delete,
-    Kind.DATA: _data,
-    Kind.ACL: _change_acl,
-    Kind.CHECK: _checked,
+_LAYOUTS: Final[dict[type[Txn], tuple[Kind, tuple[_Field, ...]]]] = {
+    CreateNode: (Kind.CREATE, (_PATH, _DATA, _ACL, _LONG)),
+    DeleteNode: (Kind.DELETE, (_PATH,)),
+    ChangeData: (Kind.DATA, (_PATH, _DATA, _INT)),
+    ChangeAcl: (Kind.ACL, (_PATH, _ACL, _INT)),
+    Checked: (Kind.CHECK, (_PATH,)),
+    OpenSession: (Kind.OPEN_SESSION, (_LONG, _INT, _PASSWORD)),
+    CloseSession: (Kind.CLOSE_SESSION, (_LONG, _PATHS)),
+    Several: (Kind.SEVERAL, (_PARTS,)),
 }
-_DECODERS: Final[dict[int, Callable[[Reader], Txn]]] = {
-    **_NODE_DECODERS,
-    Kind.OPEN_SESSION: _open_session,
-    Kind.CLOSE_SESSION: _close_session,
-    Kind.SEVERAL: _several,
+_TXNS: Final[dict[int, tuple[Callable[..., Txn], tuple[_Field, ...]]]] = {
+    kind: (txn, fields) for txn, (kind, fields) in _LAYOUTS.items()
 }
