@@ -12,13 +12,13 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
-    from headrace.testing.broker import Broker
+    from headrace.testing.brokers import Broker
     from headrace.testing.cluster import Cluster
     from headrace.testing.faults import Fault, Faults
 
 __all__ = ["Broker", "Cluster", "Fault", "Faults"]
 
-_HOMES: Final = {"Broker": "broker", "Cluster": "cluster", "Fault": "faults", "Faults": "faults"}
+_HOMES: Final = {"Broker": "brokers", "Cluster": "cluster", "Fault": "faults", "Faults": "faults"}
 
 
 def __getattr__(name: str) -> Any:

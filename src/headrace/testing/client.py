@@ -17,15 +17,14 @@ from headrace.client.wire.requests import (
     listed_offsets,
     metadata_request,
 )
-from headrace.protocol.batch import BatchHeader
+from headrace.protocol.batch import read_batch
 from headrace.protocol.errors import ErrorCode
-from headrace.protocol.fields import Buffer
 from headrace.protocol.ids import TopicPartition
 from headrace.protocol.records import decode_batch
 from headrace.protocol.schema.fetch import PartitionData
 from headrace.protocol.schema.metadata import MetadataResponseTopic
 from headrace.testing.faults import OWN_CLIENT_ID
-from headrace.testing.records import headers_of
+from headrace.testing.records import split_batches
 
 TIMEOUT_S: Final = 10.0
 _POLL_S: Final = 0.01
@@ -155,52 +154,32 @@ def _read_all(brokers: Brokers, name: str) -> Iterator[Record]:
 def _read_partition(
     brokers: Brokers, leader: Address, topic: MetadataResponseTopic, index: int
 ) -> Iterator[Record]:
-    offset = _first_offset(brokers, leader, topic, index)
+    partition = TopicPartition(topic.name or "", index)
+    listed = listed_offsets(brokers.at(leader, list_offsets_request({partition: EARLIEST})))[partition]
+    _check(listed.error_code, partition)
+    offset = int(listed.offset)
     while True:
-        data = _fetch(brokers, leader, topic, index, offset)
+        request = fetch_request(partition, offset, topic_id=topic.topic_id, max_bytes=_FETCH_BYTES)
+        data: PartitionData = brokers.at(leader, request).responses[0].partitions[0]
+        _check(data.error_code, partition)
         if not data.records:
             return
-        headers = headers_of(data.records)
-        for record in _decoded(data.records, headers, topic.name or "", index):
-            if record.offset >= offset:  # a batch is sent whole, also if it begins earlier
-                yield record
-        offset = headers[-1].next_offset
+        for batch in split_batches(data.records):
+            header = read_batch(batch)
+            for each in decode_batch(batch, header) if not header.is_control else ():
+                if each.offset >= offset:  # a batch is sent whole, also if it begins earlier
+                    yield Record(
+                        value=each.value,
+                        key=each.key,
+                        headers=each.headers,
+                        partition=index,
+                        timestamp_ms=each.timestamp,
+                        topic=partition.topic,
+                        offset=each.offset,
+                    )
+        offset = header.next_offset
 
 
-def _first_offset(brokers: Brokers, leader: Address, topic: MetadataResponseTopic, index: int) -> int:
-    partition = TopicPartition(topic.name or "", index)
-    found = listed_offsets(brokers.at(leader, list_offsets_request({partition: EARLIEST})))[partition]
-    _check(found.error_code, topic, index)
-    return int(found.offset)
-
-
-def _fetch(
-    brokers: Brokers, leader: Address, topic: MetadataResponseTopic, index: int, offset: int
-) -> PartitionData:
-    partition = TopicPartition(topic.name or "", index)
-    request = fetch_request(partition, offset, topic_id=topic.topic_id, max_bytes=_FETCH_BYTES)
-    found: PartitionData = brokers.at(leader, request).responses[0].partitions[0]
-    _check(found.error_code, topic, index)
-    return found
-
-
-def _check(code: int, topic: MetadataResponseTopic, index: int) -> None:
+def _check(code: int, partition: TopicPartition) -> None:
     if code:
-        raise NotYet(f"{topic.name}-{index}: {ErrorCode(code).name}")
-
-
-def _decoded(data: Buffer, headers: Sequence[BatchHeader], topic: str, index: int) -> Iterator[Record]:
-    position = 0
-    for header in headers:
-        if not header.is_control:
-            for each in decode_batch(memoryview(data)[position : position + header.size], header):
-                yield Record(
-                    value=each.value,
-                    key=each.key,
-                    headers=each.headers,
-                    partition=index,
-                    timestamp_ms=each.timestamp,
-                    topic=topic,
-                    offset=each.offset,
-                )
-        position += header.size
+        raise NotYet(f"{partition}: {ErrorCode(code).name}")

@@ -7,7 +7,6 @@ with Cluster(brokers=3, topics={"payments": 6}) as cluster:
     cluster.wait_until_in_sync()
 """
 
-import signal
 from pathlib import Path
 from typing import Final
 
@@ -46,25 +45,9 @@ class Cluster(RunningBrokers):
         """Return the address of one broker."""
         return self._address(self._node(broker_id).broker_id)
 
-    def kill(self, broker_id: int) -> None:
-        """End a broker as a crash would, with SIGKILL if it is a process; `restart` starts it again."""
-        self._loop.run(self._node(broker_id).kill())
-
     def stop_broker(self, broker_id: int) -> None:
         """Shut a broker down cleanly, as for an upgrade: it hands over leadership before it stops."""
         self._loop.run(self._node(broker_id).stop())
-
-    def restart(self, broker_id: int) -> None:
-        """Restart a broker with the same port and data; if it runs, shut it down cleanly first."""
-        self._restart(broker_id)
-
-    def pause(self, broker_id: int) -> None:
-        """Pause a broker's process (SIGSTOP): connections stay open, but it does not answer."""
-        self._process_node(broker_id).signal(signal.SIGSTOP)
-
-    def resume(self, broker_id: int) -> None:
-        """Resume a broker's process."""
-        self._process_node(broker_id).signal(signal.SIGCONT)
 
     def pid_of(self, broker_id: int) -> int:
         """Return the id of a broker's process."""

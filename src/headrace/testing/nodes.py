@@ -1,12 +1,9 @@
 """A broker of a test: on the event loop of this process, or as a process of its own."""
 
 import asyncio
-import json
 import os
 import re
 import signal
-import subprocess
-import sys
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -15,10 +12,9 @@ from typing import Final
 from headrace.broker.config import BrokerConfig
 from headrace.broker.connections import ClientConnection, Connections
 from headrace.broker.server import Broker
+from headrace.cli.machine.process import ProcessEnded, Service
 from headrace.testing.faults import Faults
-from headrace.testing.process import lines
 
-START_S: Final = 30.0
 STOP_S: Final = 10.0
 _LOG_LINE: Final = re.compile(r"\d{4}-\S+ \S+ (\w+) ")
 _LOUD: Final = {"WARNING", "ERROR", "CRITICAL"}
@@ -121,48 +117,44 @@ class EmbeddedNode(Node):
             await broker.crash()
 
 
+class _BrokerProcess(Service):
+    stop_s = STOP_S
+
+    def _log_line(self, line: str) -> None:
+        """Log nothing: `ProcessNode.warnings` reads the log file, which has tracebacks as well."""
+
+
 class ProcessNode(Node):
     """A broker in a process of its own, which ends with this process, even if this one is killed."""
 
     def __init__(self, settings: Mapping[str, str], log: Path) -> None:
         super().__init__(settings)
         self.log = log
-        self._process: subprocess.Popen[bytes] | None = None
+        self._process: Service = _BrokerProcess(
+            f"broker-{self.broker_id}", log, (), service="broker", settings=settings
+        )
 
     @property
     def running(self) -> bool:
-        return self._process is not None and self._process.poll() is None
+        return self._process.running
 
     @property
     def pid(self) -> int:
-        assert self._process is not None, f"broker {self.broker_id} is not running"
         return self._process.pid
 
     async def start(self) -> None:
         BrokerConfig.of(self.settings)  # an invalid setting is raised here, not in the process
-        # The loop's thread starts it, not a thread of a pool: the kernel ends it with the thread that did.
-        self._process = self._launch()
         try:
-            await asyncio.to_thread(self._wait_until_ready, self._process)
-        except BaseException:
-            await self.kill()
-            raise
+            await self._process.start()
+        except ProcessEnded as ended:
+            log = "\n".join(self.log.read_text(errors="replace").splitlines()[-20:])
+            raise NotStarted(f"{ended}\n{log}") from ended
 
     async def stop(self) -> None:
-        if self._process is not None:
-            self._process.terminate()
-            try:
-                await asyncio.to_thread(self._process.wait, STOP_S)
-            finally:
-                await self.kill()
+        await self._process.stop()
 
     async def kill(self) -> None:
-        if self._process is not None:
-            self._process.kill()
-            await asyncio.to_thread(self._process.wait)
-            assert self._process.stdout is not None
-            self._process.stdout.close()
-            self._process = None
+        await self._process.kill()
 
     def signal(self, number: signal.Signals) -> None:
         os.kill(self.pid, number)
@@ -176,29 +168,3 @@ class ProcessNode(Node):
             if loud:
                 found.append(line)
         return found
-
-    def _launch(self) -> subprocess.Popen[bytes]:
-        member = ("-P", "-m", "headrace.cli.machine.member", f"broker-{self.broker_id}", str(os.getpid()))
-        with self.log.open("ab") as log:
-            process = subprocess.Popen(  # noqa: S603  our own program
-                [sys.executable, *member, "broker"],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=log,
-                start_new_session=True,  # Ctrl-C is for the tests, which then stop it
-            )
-        assert process.stdin is not None
-        with process.stdin as settings:
-            settings.write(json.dumps(dict(self.settings)).encode())
-        return process
-
-    def _wait_until_ready(self, process: subprocess.Popen[bytes]) -> None:
-        assert process.stdout is not None
-        line = ""
-        for line in lines(process.stdout, START_S):
-            if line.startswith("ready "):
-                return
-            if line.startswith("refused "):
-                break
-        log = "\n".join(self.log.read_text(errors="replace").splitlines()[-20:])
-        raise NotStarted(f"broker {self.broker_id} has not started: {line}\n{log}")

@@ -16,8 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 import pytest
 
 if TYPE_CHECKING:
-    from headrace.testing.broker import Broker
-    from headrace.testing.brokers import RunningBrokers
+    from headrace.testing.brokers import Broker, RunningBrokers
     from headrace.testing.cluster import Cluster
 
 _MARKER: Final = "headrace"
@@ -59,7 +58,7 @@ def pytest_configure(config: pytest.Config) -> None:
 @pytest.fixture
 def headrace(request: pytest.FixtureRequest) -> "Iterator[Broker]":
     """A broker for this test alone: `headrace.bootstrap`, `.create_topic`, `.records`, `.faults`."""
-    from headrace.testing.broker import Broker  # noqa: PLC0415
+    from headrace.testing.brokers import Broker  # noqa: PLC0415
 
     options = _options(request)
     if "brokers" in options:
@@ -80,7 +79,7 @@ def headrace_cluster(request: pytest.FixtureRequest) -> "Iterator[Cluster]":
 @pytest.fixture(scope="session")
 def headrace_session(request: pytest.FixtureRequest) -> "Iterator[Broker]":
     """A broker that all tests of the run share: use separate topics and groups in each test."""
-    from headrace.testing.broker import Broker  # noqa: PLC0415
+    from headrace.testing.brokers import Broker  # noqa: PLC0415
 
     with Broker(settings=_settings(request.config)) as broker:
         yield broker

@@ -10,7 +10,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from signal import Signals
-from types import TracebackType
 from typing import IO, Final, Self
 
 from headrace.ports import reserved
@@ -54,9 +53,7 @@ class ServerProcess:
         self.start()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_error: object) -> None:
         self.kill()
 
     @property
@@ -179,10 +176,8 @@ class UpProcess(ServerProcess):
             self.arguments = ["up", f"--data={self.data}", f"--port={first}", "--http-port=0", *self._options]
         super().launch()
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        super().__exit__(kind, error, trace)
+    def __exit__(self, *_error: object) -> None:
+        super().__exit__()
         self._ports.close()
 
     def _option(self, name: str, default: str) -> str:

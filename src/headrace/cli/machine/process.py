@@ -51,6 +51,10 @@ class Member(ABC):
         self._following: asyncio.Task[None] | None = None
 
     @property
+    def running(self) -> bool:
+        return self._process is not None and self._process.returncode is None
+
+    @property
     def pid(self) -> int:
         assert self._process is not None, self.name
         return self._process.pid
@@ -88,19 +92,23 @@ class Member(ABC):
 
     async def stop(self) -> None:
         """Terminate the process, and kill it if it takes too long; do nothing if it has ended."""
-        process = self._process
-        if process is None:
+        if self._process is None:
             return
         with contextlib.suppress(ProcessLookupError):
-            process.terminate()
+            self._process.terminate()
         try:
             async with asyncio.timeout(self.stop_s):
-                await process.wait()
+                await self._process.wait()
         except TimeoutError:
             logger.warning("%s has not stopped within %g s: killing it", self.name, self.stop_s)
+            await self.kill()
+
+    async def kill(self) -> None:
+        """Kill the process, as a crash would; do nothing if it has ended."""
+        if self._process is not None:
             with contextlib.suppress(ProcessLookupError):
-                process.kill()
-            await process.wait()
+                self._process.kill()
+            await self._process.wait()
 
     @abstractmethod
     async def _launch(self) -> Process: ...
@@ -182,8 +190,11 @@ class Service(Member):
         elif line.startswith(REFUSAL):
             self._refusal = line.removeprefix(REFUSAL)
         else:
-            level, _, message = line.partition(" ")
-            logger.log(_LEVELS.get(level, logging.WARNING), "%s: %s", self.name, message)
+            self._log_line(line)
+
+    def _log_line(self, line: str) -> None:
+        level, _, message = line.partition(" ")
+        logger.log(_LEVELS.get(level, logging.WARNING), "%s: %s", self.name, message)
 
     def _how(self, status: int) -> str:
         return super()._how(status) if self._refusal is None else f"cannot run: {self._refusal}"
