@@ -141,7 +141,7 @@ def test_queries_that_begin_in_different_runs_begin_at_the_same_offsets(plant: P
     plant.feed("apart", [order(1), b"before"])
     pipeline = orders("apart", starting="latest")
     state = plant.state(pipeline)
-    blocked = state.checkpoint(pipeline.dead_letters_name("orders"))
+    blocked = state.checkpoint(pipeline.query_name("orders.dead-letters"))
     blocked.parent.mkdir(parents=True)
     blocked.touch()
     with pytest.raises(PipelineError, match="dead-letters"):

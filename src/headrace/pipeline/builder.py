@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from pyspark.sql import functions as F  # noqa: N812
 
-from headrace.pipeline.declaration import DEAD_LETTERS_EVERY, BadRows, Pipeline, Sink, Source, View
+from headrace.pipeline.declaration import BadRows, Pipeline, Sink, Source, View
 from headrace.pipeline.decoders import Decoded, Decoder, Framed, settle
 from headrace.pipeline.errors import PipelineError, in_words
 from headrace.pipeline.initial_offsets import with_initial_offsets
@@ -23,17 +23,13 @@ _REASON: Final = "_reason"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Query:
-    """A query that has not been started: its rows, and their target."""
+    """A query that has not been started: the rows of a sink, and the format of its target."""
 
     name: str
-    label: str
+    sink: Sink
     frame: "DataFrame"
     format: str
     options: dict[str, str]
-    mode: str
-    every: str
-    partition_by: tuple[str, ...] = ()
-    sources: tuple[str, ...] = ()
 
 
 class Builder:
@@ -57,11 +53,7 @@ class Builder:
         self._decoders: dict[str, tuple[Decoder, Decoder | None]] = {}  # of their values and keys
 
     def queries(self) -> Iterator[Query]:
-        for sink in self._pipeline.sinks.values():
-            yield self.of_sink(sink)
-        for source in self._pipeline.sources.values():
-            if source.has_dead_letters:
-                yield self._of_dead_letters(source)
+        return map(self.of_sink, self._pipeline.queries())
 
     # -- rows ----------------------------------------------------------------------------------
 
@@ -108,6 +100,7 @@ class Builder:
         for name in step.inputs:
             source = pipeline.sources.get(name)
             arguments.append(self.result(pipeline.views[name]) if source is None else self.rows(source))
+        assert step.function is not None, step
         try:
             frame = step.function(*arguments)
         except PipelineError:
@@ -125,51 +118,31 @@ class Builder:
         if format_ == "headrace":
             options = {**self._pipeline.client_options, **options}
         try:
-            frame = sink.target.shape(self.result(sink))
+            rows = self._dead_letters(sink) if sink.function is None else self.result(sink)
+            frame = sink.target.shape(rows)
         except PipelineError:
             raise
         except Exception as error:
             raise PipelineError(f"{sink.name}(), to {sink.target.label}: {in_words(error)}") from error
-        return Query(
-            name=self._pipeline.query_name(sink.name),
-            label=sink.target.label,
-            frame=frame,
-            format=format_,
-            options=options,
-            mode=sink.mode,
-            every=sink.every,
-            partition_by=tuple(getattr(sink.target, "partition_by", ())) if format_ == "parquet" else (),
-            sources=tuple(dict.fromkeys(self._pipeline.needed(sink))),
-        )
+        name = self._pipeline.query_name(sink.name)
+        return Query(name=name, sink=sink, frame=frame, format=format_, options=options)
 
-    def _of_dead_letters(self, source: Source) -> Query:
-        """Return the query of undecodable records, whose headers have the reason and the origin."""
-        records, decoded = self._decoded(source)
+    def _dead_letters(self, sink: Sink) -> "DataFrame":
+        """Return the undecodable records of a source; their headers have the reason and the origin."""
+        (name,) = sink.inputs
+        records, decoded = self._decoded(self._pipeline.sources[name])
         bad = records.select("*", decoded.reason.alias(_REASON)).where(F.col(_REASON).isNotNull())
         added = F.array(
             _header("reason", F.col(_REASON)),
             _header("pipeline", F.lit(self._pipeline.name)),
-            _header("source", F.lit(source.name)),
+            _header("source", F.lit(name)),
             _header("topic", F.col("topic")),
             _header("partition", F.col("partition")),
             _header("offset", F.col("offset")),
             _header("timestamp", F.unix_millis("timestamp")),
         )
         headers = F.concat(added, F.coalesce(F.col("headers"), F.array().cast(HEADERS)))
-        return Query(
-            name=self._pipeline.dead_letters_name(source.name),
-            label=f"topic {source.dead_letters}",
-            frame=bad.select("key", "value", headers.alias("headers")),
-            format="headrace",
-            options={
-                **self._pipeline.client_options,
-                "kafka.bootstrap.servers": self._bootstrap,
-                "topic": source.dead_letters,
-            },
-            mode="append",
-            every=DEAD_LETTERS_EVERY,
-            sources=(source.name,),
-        )
+        return bad.select("key", "value", headers.alias("headers"))
 
 
 def _framed(decoder: Decoder, records: "DataFrame", part: str) -> "Column":

@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -69,12 +70,9 @@ class Checker:
                 yield _finding(f"sink {sink.name}", partial(self._check_sink, sink))
 
     def _check_cluster(self) -> str:
-        cluster = Cluster(self._bootstrap, Security.of(self._pipeline.client))
-        try:
+        with closing(Cluster(self._bootstrap, Security.of(self._pipeline.client))) as cluster:
             self._topics = cluster.topics()
             brokers = cluster.brokers()
-        finally:
-            cluster.close()
         return f"{brokers} broker{'' if brokers == 1 else 's'}"
 
     def _check_source(self, name: str) -> str:
@@ -92,7 +90,7 @@ class Checker:
         _check_streaming(self._spark, query)
         target = sink.target
         if isinstance(target, Topic):
-            return self._check_topic(target, query)
+            return self._check_topic(sink, target, query)
         if isinstance(target, Delta):
             return _check_delta(query.options, query.frame.schema)
         if isinstance(target, Iceberg):
@@ -103,9 +101,9 @@ class Checker:
             return found
         return target.label
 
-    def _check_topic(self, topic: Topic, query: Query) -> str:
+    def _check_topic(self, sink: Sink, topic: Topic, query: Query) -> str:
         check_schema(query.frame.schema, SinkOptions.of(query.options))
-        read = ",".join(self._pipeline.sources[each].topic for each in query.sources)
+        read = ",".join(self._pipeline.sources[each].topic for each in self._pipeline.needed(sink))
         if topic.name in [name.strip() for name in read.split(",")]:
             raise PipelineError(f"it reads topic {topic.name} and writes to it: that would never end")
         if self._topics is None:
@@ -130,7 +128,7 @@ def _check_streaming(spark: "SparkSession", query: Query) -> None:
     jvm = spark.sparkContext._jvm  # noqa: SLF001  Spark has no public call for this
     catalyst = jvm.org.apache.spark.sql.catalyst  # type: ignore[union-attr]
     modes = {"append": "Append", "update": "Update", "complete": "Complete"}
-    mode = getattr(catalyst.streaming.InternalOutputModes, f"{modes[query.mode]}$")
+    mode = getattr(catalyst.streaming.InternalOutputModes, f"{modes[query.sink.mode]}$")
     plan = query.frame._jdf.queryExecution().analyzed()  # noqa: SLF001
     try:
         catalyst.analysis.UnsupportedOperationChecker.checkForStreaming(plan, getattr(mode, "MODULE$"))

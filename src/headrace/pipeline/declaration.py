@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
 
 from headrace.pipeline.decoders import Decoder, Raw, Unsettled
 from headrace.pipeline.errors import PipelineError
-from headrace.pipeline.targets import Parquet, Target
+from headrace.pipeline.targets import Parquet, Target, Topic
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-DEAD_LETTERS_EVERY: Final = "5 seconds"
+_DEAD_LETTERS_EVERY: Final = "5 seconds"
 _NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
 _MODES: Final = ("append", "update", "complete")
 
@@ -76,7 +76,7 @@ class Sink:
     """A function and the target of its result: one Spark query."""
 
     name: str
-    function: Transformation
+    function: "Transformation | None"  # None: the records of a source that cannot be decoded
     inputs: tuple[str, ...]
     target: Target
     mode: str
@@ -176,9 +176,19 @@ class Pipeline:
         """Return the name of a sink's query, which is also that of its consumer group."""
         return f"{self.name}.{sink}"
 
-    def dead_letters_name(self, source: str) -> str:
-        """Return the name of the query that writes a source's dead letters."""
-        return self.query_name(f"{source}.dead-letters")
+    def queries(self) -> Iterator[Sink]:
+        """Yield the sinks, and for each source with dead letters the sink that writes them."""
+        yield from self.sinks.values()
+        for source in self.sources.values():
+            if source.has_dead_letters:
+                yield Sink(
+                    name=f"{source.name}.dead-letters",
+                    function=None,
+                    inputs=(source.name,),
+                    target=Topic(source.dead_letters, raw=True),
+                    mode="append",
+                    every=_DEAD_LETTERS_EVERY,
+                )
 
     def check(self) -> None:
         """Raise PipelineError if an argument of a function is unknown, or views depend on each other."""

@@ -8,6 +8,7 @@ restarts.
 
 import json
 from collections.abc import Mapping
+from contextlib import closing
 from typing import Any
 
 from headrace.pipeline.state import State
@@ -23,11 +24,8 @@ def with_initial_offsets(state: State, source: str, options: Mapping[str, str]) 
         return dict(options)
     offsets = _stored(state, source, options)
     if offsets is None:
-        planner = Planner(parsed)
-        try:
+        with closing(Planner(parsed)) as planner:
             offsets = planner.initial().to_json()
-        finally:
-            planner.close()
         state.store_initial_offsets(source, {"options": _comparable(options), "offsets": offsets})
     return {**options, "initialOffsets": json.dumps(offsets)}
 

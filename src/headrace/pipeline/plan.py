@@ -1,10 +1,11 @@
 """The plan of a pipeline: what a run would do, by its declarations, the cluster and the checkpoints."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
+from contextlib import closing
 from dataclasses import dataclass, field
 
 from headrace.pipeline.checkpoints import Checkpoint, read_checkpoint
-from headrace.pipeline.declaration import DEAD_LETTERS_EVERY, Pipeline, Sink, Source
+from headrace.pipeline.declaration import Pipeline, Sink, Source
 from headrace.pipeline.decoders import settle
 from headrace.pipeline.initial_offsets import stored_position
 from headrace.pipeline.state import State
@@ -62,8 +63,6 @@ class Plan:
 def plan(pipeline: Pipeline, bootstrap: str, state: State) -> Plan:
     """Return the plan; NoSuchTopic if the topic of a source does not exist."""
     ends = {name: _ends(source, bootstrap, state) for name, source in pipeline.sources.items()}
-    new = missing_topics(pipeline, bootstrap)
-    dead_letters = [each for each in pipeline.sources.values() if each.has_dead_letters]
     return Plan(
         pipeline=pipeline.name,
         bootstrap=bootstrap,
@@ -71,11 +70,8 @@ def plan(pipeline: Pipeline, bootstrap: str, state: State) -> Plan:
         since_ms=state.since_ms,
         sources=[_source(source, ends[name]) for name, source in pipeline.sources.items()],
         views={view.name: list(view.inputs) for view in pipeline.views.values()},
-        queries=[
-            *(_of_sink(pipeline, each, ends, state) for each in pipeline.sinks.values()),
-            *(_of_dead_letters(pipeline, each, ends[each.name], state) for each in dead_letters),
-        ],
-        new_topics=new,
+        queries=[_query(pipeline, each, ends, state) for each in pipeline.queries()],
+        new_topics=missing_topics(pipeline, bootstrap),
     )
 
 
@@ -99,15 +95,12 @@ class Ends:
 
 def _ends(source: Source, bootstrap: str, state: State) -> Ends:
     options = source.reading(bootstrap, state.since_ms)
-    planner = Planner(SourceOptions.of(options, streaming=True))
-    try:
+    with closing(Planner(SourceOptions.of(options, streaming=True))) as planner:
         partitions = planner.partitions()
         initial = stored_position(state, source.name, options) or planner.initial()
         return Ends(
             earliest=planner.earliest(partitions), latest=planner.latest(partitions), starting=initial.offsets
         )
-    finally:
-        planner.close()
 
 
 def _source(source: Source, ends: Ends) -> SourcePlan:
@@ -126,59 +119,25 @@ def _source(source: Source, ends: Ends) -> SourcePlan:
     )
 
 
-def _of_sink(pipeline: Pipeline, sink: Sink, ends: Mapping[str, Ends], state: State) -> QueryPlan:
-    return _query(
-        pipeline.query_name(sink.name),
-        state,
-        [ends[each] for each in dict.fromkeys(pipeline.needed(sink))],
+def _query(pipeline: Pipeline, sink: Sink, ends: Mapping[str, Ends], state: State) -> QueryPlan:
+    name = pipeline.query_name(sink.name)
+    path = state.checkpoint(name)
+    checkpoint = read_checkpoint(path)
+    lags: dict[TopicPartition, int] = {}
+    for source in pipeline.needed(sink):
+        lags |= ends[source].lags(checkpoint)
+    return QueryPlan(
+        name=name,
         inputs=list(sink.inputs),
         target=sink.target.label,
         mode=sink.mode,
         every=sink.every,
-        creates=_new_directory(sink),
-    )
-
-
-def _of_dead_letters(pipeline: Pipeline, source: Source, ends: Ends, state: State) -> QueryPlan:
-    return _query(
-        pipeline.dead_letters_name(source.name),
-        state,
-        [ends],
-        inputs=[source.name],
-        target=f"topic {source.dead_letters}",
-        mode="append",
-        every=DEAD_LETTERS_EVERY,
-    )
-
-
-def _query(
-    name: str,
-    state: State,
-    sources: Iterable[Ends],
-    *,
-    inputs: list[str],
-    target: str,
-    mode: str,
-    every: str,
-    creates: str | None = None,
-) -> QueryPlan:
-    path = state.checkpoint(name)
-    checkpoint = read_checkpoint(path)
-    lags: dict[TopicPartition, int] = {}
-    for each in sources:
-        lags |= each.lags(checkpoint)
-    return QueryPlan(
-        name=name,
-        inputs=inputs,
-        target=target,
-        mode=mode,
-        every=every,
         checkpoint=str(path),
         last_batch=checkpoint.batch if checkpoint is not None and checkpoint.batch >= 0 else None,
         repeats=checkpoint is not None and checkpoint.unfinished,
         lag=sum(lags.values()),
         lags={str(partition): lag for partition, lag in lags.items()},
-        creates=creates,
+        creates=_new_directory(sink),
     )
 
 

@@ -19,9 +19,10 @@ from headrace.pipeline.errors import PipelineError, in_words, is_slow_start
 from headrace.pipeline.listener import Listener
 from headrace.pipeline.loader import MODULE
 from headrace.pipeline.parquet_files import claim_directory
-from headrace.pipeline.paths import local_path, spark_url
+from headrace.pipeline.paths import spark_url
 from headrace.pipeline.progress import WRITTEN, Observer
 from headrace.pipeline.state import State
+from headrace.pipeline.targets import Parquet
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -133,27 +134,27 @@ class Runner:
 
 def start(query: Query, checkpoint: Path, *, to_the_end: bool) -> "StreamingQuery":
     """Start a query, with a count of the rows that it writes; PipelineError if Spark refuses it."""
-    directory = local_path(query.options["path"]) if query.format == "parquet" else None
+    directory = query.sink.target.directory if isinstance(query.sink.target, Parquet) else None
     if directory is not None:
         claim_directory(directory, checkpoint)
     counted = query.frame.observe(WRITTEN, F.count(F.lit(1)).alias("rows"))
     writer = (
         counted.writeStream.queryName(query.name)
         .option("checkpointLocation", spark_url(checkpoint))
-        .outputMode(query.mode)
+        .outputMode(query.sink.mode)
     )
-    if query.mode != "append" and query.format == "headrace":
+    if query.sink.mode != "append" and query.format == "headrace":
         # Spark's sinks in Python support only append; a batch has no output mode.
         writer = writer.foreachBatch(partial(_append, query))
     else:
         writer = writer.format(query.format).options(**query.options)
-    if query.partition_by:
-        writer = writer.partitionBy(*query.partition_by)
-    trigger: dict[str, Any] = {"availableNow": True} if to_the_end else {"processingTime": query.every}
+    if isinstance(query.sink.target, Parquet) and query.sink.target.partition_by:
+        writer = writer.partitionBy(*query.sink.target.partition_by)
+    trigger: dict[str, Any] = {"availableNow": True} if to_the_end else {"processingTime": query.sink.every}
     try:
         return writer.trigger(**trigger).start()
     except Exception as error:
-        raise PipelineError(f"{query.name}, to {query.label}: {in_words(error)}") from error
+        raise PipelineError(f"{query.name}, to {query.sink.target.label}: {in_words(error)}") from error
 
 
 def _append(query: Query, frame: "DataFrame", _batch_id: int) -> None:
@@ -169,7 +170,7 @@ def _last_batch(query: "StreamingQuery") -> int:
 def _pickle_by_value(pipeline: Pipeline) -> None:
     """Have the modules of the pipeline's directory sent to executors, which do not have the files."""
     steps: list[Sink | View] = [*pipeline.sinks.values(), *pipeline.views.values()]
-    modules = (sys.modules.get(each.function.__module__) for each in steps)
+    modules = (sys.modules.get(each.function.__module__) for each in steps if each.function is not None)
     files = {each.__file__ for each in modules if each is not None and each.__name__.startswith(MODULE)}
     directories = {Path(file).parent for file in files if file is not None}
     for module in list(sys.modules.values()):

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Final, Protocol
+from typing import TYPE_CHECKING, ClassVar, Final
 
 from headrace.pipeline.errors import PipelineError
 from headrace.pipeline.paths import local_path, spark_url
@@ -14,33 +14,6 @@ if TYPE_CHECKING:
 _SOON: Final = "1 second"
 _SELDOM: Final = "10 seconds"  # a table gets a file with every batch
 _ALL_MODES: Final = ("append", "update", "complete")
-
-
-class Target(Protocol):
-    """Where a sink writes to."""
-
-    @property
-    def label(self) -> str:
-        """The target, in messages."""
-        ...
-
-    @property
-    def every(self) -> str:
-        """The default interval between writes."""
-        ...
-
-    @property
-    def modes(self) -> tuple[str, ...]:
-        """The supported output modes."""
-        ...
-
-    def shape(self, frame: "DataFrame") -> "DataFrame":
-        """Return the rows as the format needs them."""
-        ...
-
-    def format(self, bootstrap: str, /) -> tuple[str, dict[str, str]]:
-        """Return Spark's name of the format, and its options."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,8 +147,15 @@ class Console:
     def shape(self, frame: "DataFrame") -> "DataFrame":
         return frame
 
-    def format(self, _bootstrap: str, /) -> tuple[str, dict[str, Any]]:
+    def format(self, _bootstrap: str, /) -> tuple[str, dict[str, str]]:
         return "console", {"numRows": str(self.rows), "truncate": "false"}
+
+
+Target = Topic | Parquet | Delta | Iceberg | Console
+"""`every` is the default interval between writes, and `modes` are the supported output modes.
+
+`shape` returns the rows as the format needs them, and `format` Spark's name of the format with its options.
+"""
 
 
 def _check_options(options: Mapping[str, str], *reserved: str) -> None:

@@ -1,7 +1,7 @@
 """Topics for results and dead letters, which are created if they do not exist."""
 
 import contextlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
@@ -31,38 +31,27 @@ def missing_topics(pipeline: Pipeline, bootstrap: str) -> list[NewTopic]:
 
     By default a topic gets as many partitions as the largest source of its rows.
     """
-    cluster = Cluster(bootstrap, Security.of(pipeline.client))
-    try:
+    with contextlib.closing(Cluster(bootstrap, Security.of(pipeline.client))) as cluster:
         existing = cluster.topics()
         sizes = {name: partitions_of(source, bootstrap) for name, source in pipeline.sources.items()}
         replicas = min(MAX_REPLICAS, cluster.brokers())
-    finally:
-        cluster.close()
     found: dict[str, NewTopic] = {}
-    for name, topic, partitions in _targets(pipeline, sizes):
-        if name not in existing and name not in found:
-            factor = (topic.replicas if topic else None) or replicas
-            found[name] = NewTopic(name=name, partitions=partitions, replicas=factor)
+    for sink in pipeline.queries():
+        topic = sink.target
+        if isinstance(topic, Topic) and topic.name not in existing and topic.name not in found:
+            found[topic.name] = NewTopic(
+                name=topic.name,
+                partitions=topic.partitions or max(1, *(sizes[name] for name in pipeline.needed(sink))),
+                replicas=topic.replicas or replicas,
+            )
     return list(found.values())
 
 
 def partitions_of(source: Source, bootstrap: str) -> int:
     """Return the number of partitions of a source; NoSuchTopic if one of its topics does not exist."""
-    planner = Planner(SourceOptions.of(source.reading(bootstrap), streaming=True))
-    try:
+    options = SourceOptions.of(source.reading(bootstrap), streaming=True)
+    with contextlib.closing(Planner(options)) as planner:
         return len(planner.partitions())
-    finally:
-        planner.close()
-
-
-def _targets(pipeline: Pipeline, sizes: dict[str, int]) -> Iterator[tuple[str, Topic | None, int]]:
-    for sink in pipeline.sinks.values():
-        if isinstance(sink.target, Topic):
-            largest = max(1, *(sizes[name] for name in pipeline.needed(sink)))
-            yield sink.target.name, sink.target, sink.target.partitions or largest
-    for source in pipeline.sources.values():
-        if source.has_dead_letters:
-            yield source.dead_letters, None, max(1, sizes[source.name])
 
 
 def create(pipeline: Pipeline, bootstrap: str, topics: Iterable[NewTopic]) -> None:
