@@ -182,7 +182,9 @@ def _versions(handler: Handler) -> str:
 
 def cli_page() -> str:
     """Every command with its options, as `--help` has them."""
-    found = list(_commands(commands, click.Context(commands, info_name="headrace")))
+    found = list(
+        _commands(commands, click.Context(commands, info_name="headrace", **commands.context_settings))
+    )
     return "\n".join(
         [
             "# Commands",

@@ -9,32 +9,20 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import FrameType
-from typing import TYPE_CHECKING, Final, NoReturn, get_args
+from typing import Final, NoReturn, get_args
 
 import click
 from click.core import ParameterSource
 
 from headrace.cli.bench_cpu import OTHERS, Meter, are_here, limited_by
-from headrace.cli.output import bar, count, size, table, together
+from headrace.cli.output import Drawable, bar, count, size, table, together
 from headrace.cli.session import Session, acks_option, options
 from headrace.cli.temporary_cluster import temporary_cluster
 from headrace.client.admin.admin import Admin
 from headrace.client.cluster.cluster import Cluster
 from headrace.client.errors import ClientError, NoSuchTopic
-from headrace.client.load.figures import (
-    COMPRESSIONS,
-    Latency,
-    Phase,
-    Task,
-    Throughput,
-    latency,
-    throughput,
-)
+from headrace.client.load.figures import COMPRESSIONS, Latency, Phase, Task, Throughput, latency, throughput
 from headrace.client.load.run import Workers
-
-if TYPE_CHECKING:
-    from rich.console import RenderableType
-
 
 PHASES: Final = get_args(Phase)
 MOST_REPLICAS: Final = 3
@@ -42,19 +30,9 @@ MOST_REPLICAS: Final = 3
 
 @click.command()
 @click.option(
-    "--record-size",
-    type=click.IntRange(16, 1_000_000),
-    default=1000,
-    show_default=True,
-    help="The size of a record in bytes.",
+    "--record-size", type=click.IntRange(16, 1_000_000), default=1000, help="The size of a record in bytes."
 )
-@click.option(
-    "--partitions",
-    type=click.IntRange(1, 1000),
-    default=6,
-    show_default=True,
-    help="The partitions of the topic.",
-)
+@click.option("--partitions", type=click.IntRange(1, 1000), default=6, help="The partitions of the topic.")
 @click.option(
     "--replicas", type=click.IntRange(1), help="Default: 3, or the number of brokers if it is less."
 )
@@ -66,37 +44,15 @@ MOST_REPLICAS: Final = 3
     multiple=True,
     help="Repeatable, to compare. Default: none.",
 )
+@click.option("--seconds", type=click.FloatRange(0.1, 3600), default=5.0, help="The length of each phase.")
+@click.option("--clients", type=click.IntRange(1, 64), default=1, help="The number of client processes.")
 @click.option(
-    "--seconds",
-    type=click.FloatRange(0.1, 3600),
-    default=5.0,
-    show_default=True,
-    help="The length of each phase.",
-)
-@click.option(
-    "--clients",
-    type=click.IntRange(1, 64),
-    default=1,
-    show_default=True,
-    help="The number of client processes.",
-)
-@click.option(
-    "--rate",
-    type=click.IntRange(1, 100_000),
-    default=500,
-    show_default=True,
-    help="Records a second while latency is measured.",
+    "--rate", type=click.IntRange(1, 100_000), default=500, help="Records a second while latency is measured."
 )
 @click.option(
     "--only", "phases", type=click.Choice(PHASES), multiple=True, help="Run only this phase; repeatable."
 )
-@click.option(
-    "--brokers",
-    type=click.IntRange(1, 9),
-    default=1,
-    show_default=True,
-    help="The brokers of the temporary cluster.",
-)
+@click.option("--brokers", type=click.IntRange(1, 9), default=1, help="The brokers of the temporary cluster.")
 @click.option(
     "--data",
     type=click.Path(exists=True, file_okay=False, path_type=Path),
@@ -308,9 +264,9 @@ _LIMITS: Final = {
 }
 
 
-def draw(found: Outcome) -> "RenderableType":
+def draw(found: Outcome) -> Drawable:
     """Return the setup, the figures, and what limited them."""
-    parts: list[RenderableType] = [_head(found)]
+    parts: list[Drawable] = [_head(found)]
     if found.throughput:
         columns = ["", "records/s", "bytes/s", "records", "seconds", "client cores", "broker cores", "limit"]
         parts.append(table(columns, map(_row, found.throughput)))

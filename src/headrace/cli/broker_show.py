@@ -2,14 +2,13 @@
 
 from collections.abc import Sequence
 from dataclasses import asdict
-from typing import TYPE_CHECKING
 
 import click
 
 from headrace.cli import completion
 from headrace.cli.cluster import address, state
 from headrace.cli.config import settings_table
-from headrace.cli.output import UNKNOWN, size, table, together
+from headrace.cli.output import UNKNOWN, Drawable, size, table, together
 from headrace.cli.session import Session, options
 from headrace.client.admin.topics import Config
 from headrace.client.cluster.log_dirs import LogDir, read_log_dirs
@@ -18,9 +17,6 @@ from headrace.client.cluster.status import UP, Broker
 from headrace.client.errors import ClientError
 from headrace.client.wire.brokers import Brokers
 from headrace.protocol.schema.unregister_broker import UnregisterBrokerRequest
-
-if TYPE_CHECKING:
-    from rich.console import RenderableType
 
 _id = click.argument("broker_id", metavar="ID", type=click.IntRange(0), shell_complete=completion.brokers)
 
@@ -70,7 +66,7 @@ def _disks(session: Session) -> dict[int, tuple[LogDir, ...]]:
     return read_log_dirs(brokers, brokers.nodes())
 
 
-def _listed(brokers: Sequence[Broker], disks: dict[int, tuple[LogDir, ...]]) -> "RenderableType":
+def _listed(brokers: Sequence[Broker], disks: dict[int, tuple[LogDir, ...]]) -> Drawable:
     rows = []
     for each in brokers:
         log_dirs = disks.get(each.id, ())
@@ -80,7 +76,7 @@ def _listed(brokers: Sequence[Broker], disks: dict[int, tuple[LogDir, ...]]) -> 
     return table(["broker", "address", "rack", "state", "leads", "follows", "logs", "disk free"], rows)
 
 
-def _described(found: Broker, log_dirs: Sequence[LogDir], settings: Sequence[Config]) -> "RenderableType":
+def _described(found: Broker, log_dirs: Sequence[LogDir], settings: Sequence[Config]) -> Drawable:
     facts = {
         "address": address(found),
         "rack": found.rack,

@@ -2,22 +2,19 @@
 
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import click
 
 from headrace.cli import completion
 from headrace.cli.lazy import Lazy, LazyGroup
-from headrace.cli.output import UNKNOWN, count, table, together
+from headrace.cli.output import UNKNOWN, Drawable, count, table, together
 from headrace.cli.session import Session, confirm, options, partition_option, yes_option
 from headrace.client.cluster.cluster import Election
 from headrace.client.cluster.moves import Move, Reassignment
 from headrace.client.cluster.status import Broker, ClusterStatus, PartitionState
 from headrace.client.errors import ClientError
 from headrace.protocol.ids import TopicPartition
-
-if TYPE_CHECKING:
-    from rich.console import RenderableType
 
 _SHOWN: Final = 20  # partitions on a terminal
 COMMANDS: Final = {
@@ -46,7 +43,12 @@ def status(session: Session) -> None:
 
 @cluster.command()
 @click.option(
-    "--preferred", "kind", flag_value="preferred", default=True, help="Elect preferred replicas. The default."
+    "--preferred",
+    "kind",
+    flag_value="preferred",
+    default=True,
+    show_default=False,
+    help="Elect preferred replicas. The default.",
 )
 @click.option("--unclean", "kind", flag_value="unclean", help="Elect any live replica; records may be lost.")
 @click.option(
@@ -86,9 +88,9 @@ def _confirm_unclean(partitions: Sequence[TopicPartition] | None, *, yes: bool) 
 # -- tables, for a terminal of 80 columns ----------------------------------------------------------
 
 
-def draw_status(found: ClusterStatus) -> "RenderableType":
+def draw_status(found: ClusterStatus) -> Drawable:
     """Return the brokers, the partitions with problems, worst first, and the reassignments."""
-    parts: list[RenderableType] = [_head(found), _brokers(found.brokers)]
+    parts: list[Drawable] = [_head(found), _brokers(found.brokers)]
     problems = list(_problems(found))
     if problems:
         parts.append(table(["partition", "leader", "replicas", "in sync", "state"], _shown(problems)))
@@ -98,17 +100,17 @@ def draw_status(found: ClusterStatus) -> "RenderableType":
     return together(parts)
 
 
-def draw_reassignments(found: Sequence[Reassignment]) -> "RenderableType":
+def draw_reassignments(found: Sequence[Reassignment]) -> Drawable:
     rows = [(str(each.topic_partition), each.target, each.adding, each.removing) for each in found]
     return table(["moving", "to", "new", "old"], _shown(rows))
 
 
-def draw_moves(moves: Sequence[Move], before: Mapping[TopicPartition, Sequence[int]]) -> "RenderableType":
+def draw_moves(moves: Sequence[Move], before: Mapping[TopicPartition, Sequence[int]]) -> Drawable:
     rows = [(str(each.topic_partition), before.get(each.topic_partition), each.replicas) for each in moves]
     return table(["partition", "from", "to"], _shown(rows))
 
 
-def draw_elections(found: Sequence[Election]) -> "RenderableType":
+def draw_elections(found: Sequence[Election]) -> Drawable:
     rows = [(str(TopicPartition(each.topic, each.partition)), each.leader, _outcome(each)) for each in found]
     return table(["partition", "leader", "outcome"], _shown(rows))
 
@@ -135,7 +137,7 @@ def state(broker: Broker) -> str:
     return f"{broker.state}, controller" if broker.controller else broker.state
 
 
-def _brokers(brokers: Sequence[Broker]) -> "RenderableType":
+def _brokers(brokers: Sequence[Broker]) -> Drawable:
     rows = [
         (each.id, address(each), each.rack, state(each), each.pid, each.leads, each.follows)
         for each in brokers

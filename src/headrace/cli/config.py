@@ -1,18 +1,14 @@
 """`headrace config`: settings of topics and running brokers."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import click
 
 from headrace.cli import completion
 from headrace.cli.lazy import LazyGroup
-from headrace.cli.output import table
+from headrace.cli.output import Drawable, table
 from headrace.cli.session import Session, options, pairs
 from headrace.client.admin.topics import Config
-
-if TYPE_CHECKING:
-    from rich.console import RenderableType
 
 _kind = click.argument("kind", type=click.Choice(["topic", "broker"]))
 _name = click.argument("name", shell_complete=completion.named)
@@ -81,7 +77,7 @@ def _broker_id(name: str) -> int:
     return int(name)
 
 
-def settings_table(settings: Sequence[Config]) -> "RenderableType":
+def settings_table(settings: Sequence[Config]) -> Drawable:
     """Return a table of settings: their values, and whether a topic, a broker or a default sets them."""
     rows = [(each.name, each.value or "", each.source) for each in settings]
     return table(["setting", "value", "from"], rows)

@@ -42,7 +42,6 @@ _TIME: Final = re.compile(r"@\d+|\d{4}-\d\d-\d\d.*")
     "--group-protocol",
     type=click.Choice(["classic", "consumer"]),
     default="classic",
-    show_default=True,
     help="consumer is the newer one (KIP-848).",
 )
 @click.option(

@@ -17,7 +17,6 @@ from headrace.coordination.embedded.server import PORT, TICK_MS, Coordinator
     "--tick-ms",
     type=click.IntRange(10),
     default=TICK_MS,
-    show_default=True,
     help="Session timeouts are limited to 2 to 20 ticks.",
 )
 @click.option("--no-sync", is_flag=True, help="Do not sync writes to disk: for tests.")

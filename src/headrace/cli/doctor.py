@@ -40,7 +40,6 @@ _COLOURS: Final = {OK: "green", WARNING: "yellow", PROBLEM: "red"}
     "apart_s",
     type=click.FloatRange(0, 600),
     default=2.0,
-    show_default=True,
     metavar="SECONDS",
     help="How long to watch groups that lag.",
 )

@@ -1,19 +1,16 @@
 """`headrace group`: list, describe, delete; reset-offsets and delete-offsets are in group_offsets."""
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import click
 
 from headrace.cli import completion
 from headrace.cli.lazy import Lazy, LazyGroup
-from headrace.cli.output import UNKNOWN, count, grouped, table, together
+from headrace.cli.output import UNKNOWN, Drawable, count, grouped, table, together
 from headrace.cli.session import Session, confirm, if_exists_option, options, yes_option
 from headrace.client.errors import NoSuchGroup
 from headrace.client.groups.group import STATES, TYPES, Group, GroupSummary, Member
-
-if TYPE_CHECKING:
-    from rich.console import RenderableType
 
 _SHORTEST: Final = 8  # characters of a member id
 COMMANDS: Final = {
@@ -102,7 +99,7 @@ def _existing(session: Session, names: Sequence[str]) -> list[str]:
 # -- tables, for a terminal of 80 columns ----------------------------------------------------------
 
 
-def draw_groups(groups: Sequence[GroupSummary], *, filtered: bool) -> "RenderableType":
+def draw_groups(groups: Sequence[GroupSummary], *, filtered: bool) -> Drawable:
     if not groups:
         return "no group matches" if filtered else "there are no groups"
     return table(
@@ -111,13 +108,13 @@ def draw_groups(groups: Sequence[GroupSummary], *, filtered: bool) -> "Renderabl
     )
 
 
-def draw_group(found: Group) -> "RenderableType":
+def draw_group(found: Group) -> Drawable:
     """Return a row for each partition and for each idle member, and the total lag."""
     columns = ["topic", "partition", "committed", "log end", "lag", "member", "client id", "host"]
     rows = _rows(found)
     if not found.members:
         columns, rows = columns[:5], [row[:5] for row in rows]
-    parts: list[RenderableType] = [_head(found)]
+    parts: list[Drawable] = [_head(found)]
     if rows:
         parts.append(table(columns, rows))
     parts.append("\n".join(_totals(found)))
@@ -141,14 +138,14 @@ def _rows(found: Group) -> list[Sequence[object]]:
     ]
 
 
-def draw_members(found: Group) -> "RenderableType":
+def draw_members(found: Group) -> Drawable:
     """Return a row for each member with its assignment."""
     shown = short_names(found.members)
     rows = [
         (*_who(member, shown), member.partitions, assignment(member) or _no_partition(found))
         for member in found.members
     ]
-    parts: list[RenderableType] = [_head(found)]
+    parts: list[Drawable] = [_head(found)]
     if rows:
         parts.append(table(["member", "client id", "host", "partitions", "assignment"], rows))
     if sentence := idle_sentence(found):

@@ -4,22 +4,14 @@ import csv
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import click
 
 from headrace.cli import completion
 from headrace.cli.formats import BadInput
-from headrace.cli.output import count, grouped, table, together
-from headrace.cli.session import (
-    Session,
-    confirm,
-    duration_ms,
-    existing_file,
-    options,
-    time_ms,
-    yes_option,
-)
+from headrace.cli.output import Drawable, count, grouped, table, together
+from headrace.cli.session import Session, confirm, duration_ms, existing_file, options, time_ms, yes_option
 from headrace.client.errors import ClientError
 from headrace.client.groups.reset import (
     Reset,
@@ -33,9 +25,6 @@ from headrace.client.groups.reset import (
     ToTime,
 )
 from headrace.protocol.ids import TopicPartition
-
-if TYPE_CHECKING:
-    from rich.console import RenderableType
 
 Scope = Mapping[str, Sequence[int]]
 """Partitions by topic; () stands for all partitions of a topic."""
@@ -195,7 +184,7 @@ def read_offsets(lines: Iterable[str]) -> dict[TopicPartition, int]:
     return offsets
 
 
-def _draw(name: str, plan: Sequence[Reset], *, execute: bool) -> "RenderableType":
+def _draw(name: str, plan: Sequence[Reset], *, execute: bool) -> Drawable:
     columns = ["topic", "partition", "old", "new"]
     rows = [[each.topic, each.partition, each.old, each.new] for each in plan]
     if any(each.note for each in plan):

@@ -52,6 +52,7 @@ COMMANDS: Final = {
 @click.group(
     cls=LazyGroup,
     table=COMMANDS,
+    context_settings={"show_default": True},
     epilog="""\b
 A first look, in two terminals:
   headrace up --data /tmp/headrace

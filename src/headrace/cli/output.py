@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, is_dataclass
 from io import StringIO
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Final, Protocol, TypeAlias
 
 import click
 
@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
     from rich.progress import ProgressColumn
 
+Drawable: TypeAlias = "RenderableType"  # a table, or text; rich is slow to import
 UNKNOWN: Final = "-"  # the cell of a value that does not exist or is not known
 _UNBOUNDED: Final = 10_000  # columns: lines that are not for a terminal are never wrapped
 
@@ -43,9 +44,7 @@ def _plain(value: object) -> object:
     raise TypeError(f"{type(value).__name__} has no JSON form")
 
 
-def table(
-    columns: Sequence[str], rows: Iterable[Sequence[object]], title: str | None = None
-) -> "RenderableType":
+def table(columns: Sequence[str], rows: Iterable[Sequence[object]], title: str | None = None) -> Drawable:
     """Return rows under headings: columns of numbers are aligned right, None is shown as `-`."""
     from rich.console import Group  # noqa: PLC0415  slow to import, and --json does without
     from rich.table import Table  # noqa: PLC0415
@@ -76,18 +75,18 @@ def grouped(rows: Iterable[Sequence[object]]) -> Iterator[Sequence[object]]:
         above = row[0]
 
 
-def together(parts: Iterable["RenderableType"]) -> "RenderableType":
+def together(parts: Iterable[Drawable]) -> Drawable:
     """Return the parts one below the other, with an empty line between them."""
     from rich.console import Group  # noqa: PLC0415
     from rich.text import Text  # noqa: PLC0415
 
-    drawn: list[RenderableType] = []
+    drawn: list[Drawable] = []
     for part in parts:
         drawn += [Text(), Text(part) if isinstance(part, str) else part]
     return Group(*drawn[1:])
 
 
-def draw(what: "RenderableType") -> None:
+def draw(what: Drawable) -> None:
     """Print a table or text; where stdout is not a terminal, lines are neither wrapped nor padded."""
     from rich.console import Console  # noqa: PLC0415
 

@@ -25,6 +25,7 @@ from headrace.pipeline.state import DIRECTORY
     metavar="DIR",
     type=LocalDirectory("a pipeline"),
     default=Path(),
+    show_default=False,
     help="Where to create it. Default: the current directory.",
 )
 @options

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from headrace.cli.interrupts import STOPPING, ctrl_c_waits
-from headrace.cli.output import UNKNOWN, count, size, table, together
+from headrace.cli.output import UNKNOWN, Drawable, count, size, table, together
 from headrace.cli.pipeline import (
     OpenedPipeline,
     file_argument,
@@ -30,8 +30,6 @@ from headrace.pipeline.progress import Figures
 from headrace.spark.launcher import LOCAL
 
 if TYPE_CHECKING:
-    from rich.console import RenderableType
-
     from headrace.pipeline.progress import Observer, Progress
     from headrace.pipeline.runner import Runner
 
@@ -41,7 +39,7 @@ _WORST: Final = 3  # partitions that are named
 
 @click.command()
 @file_argument
-@click.option("--master", metavar="URL", default=LOCAL, show_default=True, help="A Spark cluster: spark://…")
+@click.option("--master", metavar="URL", default=LOCAL, help="A Spark cluster: spark://…")
 @state_option
 @click.option("--once", is_flag=True, help="Read to the current end of the topics, then stop.")
 @click.option("--set", "settings", metavar="NAME=VALUE", multiple=True, help="A setting of Spark's.")
@@ -209,20 +207,18 @@ def _live(figures: QueryFigures, head: str, names: list[str]) -> Iterator[None]:
 
     began = time.monotonic()
 
-    def draw() -> "RenderableType":
+    def draw() -> Drawable:
         return draw_queries(head, figures.all(), names, time.monotonic() - began)
 
     with Live(get_renderable=draw, refresh_per_second=_REFRESHES_PER_S, transient=True):
         yield
 
 
-def draw_queries(
-    head: str, queries: Sequence[Figures], names: Sequence[str], since_s: float
-) -> "RenderableType":
+def draw_queries(head: str, queries: Sequence[Figures], names: Sequence[str], since_s: float) -> Drawable:
     """Return a table of all queries, also of those that have not started, and remarks on lag and errors."""
     shown = {each: Figures(each) for each in names} | {each.query: each for each in queries}
     rows = [row(each, each.query.partition(".")[2]) for each in shown.values()]
-    parts: list[RenderableType] = [
+    parts: list[Drawable] = [
         f"{head}, for {timedelta(seconds=int(since_s))}; Ctrl-C stops it",
         table(COLUMNS, rows),
     ]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from headrace.cli.output import UNKNOWN, count, size, table, together
+from headrace.cli.output import UNKNOWN, Drawable, count, size, table, together
 from headrace.cli.pipeline import (
     OpenedPipeline,
     file_argument,
@@ -23,8 +23,6 @@ from headrace.pipeline.progress import Figures
 from headrace.pipeline.state import DIRECTORY, State
 
 if TYPE_CHECKING:
-    from rich.console import RenderableType
-
     from headrace.pipeline.status import PipelineStatus
 
 COLUMNS: Final = ("query", "state", "batch", "in/s", "out/s", "lag", "took", "state rows", "watermark")
@@ -172,7 +170,7 @@ def _parquet_remarks(opened: OpenedPipeline) -> Iterator[str]:
 # -- tables ----------------------------------------------------------------------------------------
 
 
-def _parts(known: "list[PipelineStatus]") -> "Iterator[RenderableType]":
+def _parts(known: "list[PipelineStatus]") -> Iterator[Drawable]:
     for each in known:
         process = f", process {each.pid}" if each.pid is not None else ""
         yield f"pipeline {each.pipeline}: {each.state}{process}"

@@ -20,7 +20,7 @@ from headrace.pipeline.state import DIRECTORY, State
 
 _HIVE: Final = {
     # Without a persistent catalog, a second run fails because the directories of its tables exist.
-    "spark.sql.catalogImplementation": "hive",
+    "spark.sql.catalogImplementation": "hive"
 }
 
 _NOISE: Final = "ignore::UserWarning:pyspark.sql.connect.conf"  # Spark tries to set the catalog twice
@@ -40,8 +40,7 @@ def check_project(session: Session, path: Path, root: Path | None) -> None:
     _spark_pipelines("dry-run", session, path, root, master="local[1]", settings={}, tell=tell)
     says = "Spark has found nothing wrong"
     session.show(
-        [{"good": True, "what": str(path), "says": says}],
-        f"{click.style('ok', fg='green')}  {path}: {says}",
+        [{"good": True, "what": str(path), "says": says}], f"{click.style('ok', fg='green')}  {path}: {says}"
     )
 
 

@@ -22,9 +22,7 @@ from headrace.client.records.one_by_one import Receipt, Record, Writer
 @click.option("--file", type=existing_file, help="Read this file.")
 @click.option("--key", help="The key of every record.")
 @click.option("--key-separator", metavar="TEXT", help=r"Each record is key, TEXT, value; \t is a tab.")
-@click.option(
-    "--delimiter", default="\\n", show_default=True, help=r"What separates records; \0 and \x1e work too."
-)
+@click.option("--delimiter", default="\\n", help=r"What separates records; \0 and \x1e work too.")
 @click.option("--whole", is_flag=True, help="The whole file or input is one record.")
 @click.option("--from-json", is_flag=True, help="Each line is an object as printed by `consume --json`.")
 @click.option(
@@ -41,7 +39,6 @@ from headrace.client.records.one_by_one import Receipt, Record, Writer
     "--compression",
     type=click.Choice(["none", "gzip", "snappy", "lz4", "zstd"]),
     default="none",
-    show_default=True,
     help="The compression of record batches.",
 )
 @options

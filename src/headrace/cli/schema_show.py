@@ -1,11 +1,10 @@
 """`headrace schema list`, `get` and `diff`."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import click
 
-from headrace.cli.output import count, table
+from headrace.cli.output import Drawable, count, table
 from headrace.cli.schema import (
     any_subject_argument,
     in_file,
@@ -21,15 +20,18 @@ from headrace.client.errors import ClientError
 from headrace.client.schemas.files import compare, pretty
 from headrace.client.schemas.registry import LATEST, Registered, Registry
 
-if TYPE_CHECKING:
-    from rich.console import RenderableType
-
 _COLOURS = {"+": "green", "-": "red", "@": "cyan"}
 
 
 @click.command("list")
 @any_subject_argument
-@click.option("--prefix", default="", metavar="TEXT", help="Only subjects that start with this text.")
+@click.option(
+    "--prefix",
+    default="",
+    show_default=False,
+    metavar="TEXT",
+    help="Only subjects that start with this text.",
+)
 @click.option(
     "--deleted", is_flag=True, help="Include subjects and versions that were deleted, but not permanently."
 )
@@ -54,7 +56,7 @@ def _last(registry: Registry, subject: str, *, deleted: bool) -> Registered:
     return registry.get(subject, registry.versions(subject, deleted=deleted)[-1], deleted=deleted)
 
 
-def _draw(found: Sequence[Registered]) -> "RenderableType":
+def _draw(found: Sequence[Registered]) -> Drawable:
     if not found:
         return "there are no subjects"
     rows = [
@@ -65,7 +67,7 @@ def _draw(found: Sequence[Registered]) -> "RenderableType":
 
 @click.command()
 @any_subject_argument
-@click.option("--version", default=LATEST, show_default=True, metavar="N", help="The version.")
+@click.option("--version", default=LATEST, metavar="N", help="The version.")
 @click.option(
     "--id", "schema_id", type=click.IntRange(0), metavar="N", help="The id of a schema, of any subject."
 )

@@ -12,11 +12,9 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
 
-from headrace.cli.output import draw, to_json
+from headrace.cli.output import Drawable, draw, to_json
 
 if TYPE_CHECKING:
-    from rich.console import RenderableType
-
     from headrace.client.admin.admin import Admin
     from headrace.client.admin.topics import TopicAdmin
     from headrace.client.cluster.cluster import Cluster
@@ -91,7 +89,7 @@ class Session:
 
         return Cluster(self.bootstrap)
 
-    def show(self, result: object, text: "str | Callable[[], RenderableType]") -> None:
+    def show(self, result: object, text: str | Callable[[], Drawable]) -> None:
         """Print `result` as JSON with --json, otherwise `text`: a sentence, or a table that is drawn."""
         if self.as_json:
             click.echo(to_json(result))
@@ -151,19 +149,16 @@ acks_option = click.option(
     "--acks",
     type=click.Choice(["0", "1", "all"]),
     default="all",
-    show_default=True,
     help="Who has to have a record before it counts as written: nobody, its leader, or all in-sync replicas.",
 )
-host_option = click.option("--host", default="127.0.0.1", show_default=True, help="The address to listen on.")
+host_option = click.option("--host", default="127.0.0.1", help="The address to listen on.")
 existing_file = click.Path(exists=True, dir_okay=False, path_type=Path)
 directory = click.Path(file_okay=False, path_type=Path)
 
 
 def port_option(default: int, help_: str) -> Callable[[Command], Command]:
     """Return a --port that may be 0 for a free one."""
-    return click.option(
-        "--port", type=click.IntRange(0, 65535), default=default, show_default=True, help=help_
-    )
+    return click.option("--port", type=click.IntRange(0, 65535), default=default, help=help_)
 
 
 def data_option(help_: str) -> Callable[[Command], Command]:

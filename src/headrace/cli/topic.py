@@ -4,14 +4,14 @@ import json
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import click
 
 from headrace.cli import completion
 from headrace.cli.formats import BadInput
 from headrace.cli.lazy import LazyGroup
-from headrace.cli.output import count, table
+from headrace.cli.output import Drawable, count, table
 from headrace.cli.session import (
     Session,
     check_internal,
@@ -28,9 +28,6 @@ from headrace.cli.session import (
 from headrace.client.admin.topics import Topic
 from headrace.client.errors import NoSuchTopic, TopicExists
 from headrace.client.wire.requests import EARLIEST, LATEST
-
-if TYPE_CHECKING:
-    from rich.console import RenderableType
 
 _TIMESTAMPS: Final = {"latest": LATEST, "earliest": EARLIEST, "max-timestamp": -3}  # of ListOffsets
 
@@ -154,7 +151,6 @@ def delete(session: Session, names: Sequence[str], *, yes: bool, if_exists: bool
     "--at",
     metavar="WHERE",
     default="latest",
-    show_default=True,
     help="earliest; latest; max-timestamp: the newest record; a time, as 2026-01-31T12:00 or @MS: "
     "the first record since.",
 )
@@ -254,7 +250,7 @@ def _in_short(found: Topic) -> str:
     return f"{found.name}: {partitions}, {replicas} each{settings}"
 
 
-def _describe(found: Topic) -> "RenderableType":
+def _describe(found: Topic) -> Drawable:
     return table(
         ["partition", "leader", "replicas", "in sync", "start offset", "end offset"],
         [

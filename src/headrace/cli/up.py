@@ -23,7 +23,6 @@ from headrace.ports import reserved
     "--brokers",
     type=click.IntRange(1, 100),
     default=1,
-    show_default=True,
     help="With more than one, each broker is a process of its own that is restarted if it dies, and topics "
     "get three replicas (two with two brokers) unless default.replication.factor is set.",
 )
@@ -39,7 +38,6 @@ from headrace.ports import reserved
     "--zookeeper",
     metavar="embedded|ensemble|HOST:PORT,...",
     default=EMBEDDED,
-    show_default=True,
     help="What coordinates the brokers: the embedded coordinator, three ZooKeeper servers that are started, "
     "or running servers at these addresses.",
 )

@@ -15,9 +15,7 @@ from headrace.ports import reserved
 
 @click.command()
 @data_option("The servers' directory; it is created if it does not exist.")
-@click.option(
-    "--servers", type=int, default=1, show_default=True, help="The number of servers, which has to be odd."
-)
+@click.option("--servers", type=int, default=1, help="The number of servers, which has to be odd.")
 @host_option
 @port_option(2181, "The port of the first server, the others use the next ones; 0 for any free ports.")
 @json_option

@@ -40,9 +40,7 @@ class Summary:
 
 
 @click.command()
-@click.option(
-    "--seconds", default=8, show_default=True, help="How long the trucks drive before and after the crash."
-)
+@click.option("--seconds", default=8, help="How long the trucks drive before and after the crash.")
 @json_option
 def demo(session: Session, seconds: int) -> None:
     """Kill a broker and lose nothing:  headrace demo

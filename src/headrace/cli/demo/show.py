@@ -2,17 +2,15 @@
 
 import time
 from contextlib import AbstractContextManager, nullcontext
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from rich.console import Console
 from rich.live import Live
 from rich.text import Text
 
 from headrace.cli.demo.trucks import Fleet
+from headrace.cli.output import Drawable
 from headrace.cli.pipeline_run import QueryFigures, draw_queries
-
-if TYPE_CHECKING:
-    from rich.console import RenderableType
 
 _LINE_EVERY_S: Final = 3.0  # where stdout is not a terminal
 
@@ -61,6 +59,6 @@ class Figures(QueryFigures):
     def _head(self) -> str:
         return f"{self._fleet.acknowledged:,} of {self._fleet.sent:,} positions acknowledged"
 
-    def _draw(self) -> "RenderableType":
+    def _draw(self) -> Drawable:
         head = "; ".join(filter(None, (self._head(), self.brokers)))
         return draw_queries(head, self.all(), (), time.monotonic() - self._began)

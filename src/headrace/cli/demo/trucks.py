@@ -129,10 +129,7 @@ class Fleet:
             for truck in self._trucks:
                 position = truck.drive(_EVERY_S / 3600)
                 self._producer.produce(
-                    self._topic,
-                    key=truck.name,
-                    value=json.dumps(position),
-                    on_delivery=self._delivered,
+                    self._topic, key=truck.name, value=json.dumps(position), on_delivery=self._delivered
                 )
                 self.sent += 1
             self._producer.poll(0)
