@@ -14,7 +14,7 @@ import pytest
 from headrace import ports
 from headrace.cli.machine import supervisor
 from headrace.cli.machine.directory import LARGEST_LOG_BYTES, DataDirectory
-from headrace.cli.machine.gateway import OnDemandGateway
+from headrace.cli.machine.gateway import on_demand
 from headrace.cli.machine.process import ProcessEnded, Program
 from headrace.cli.process import CommandFailed
 from headrace.http.sockets import bound
@@ -149,9 +149,8 @@ def test_a_gateway_that_cannot_be_started_on_demand_any_more_is_logged(
 ) -> None:
     async def answer() -> None:
         listening = bound(LOOPBACK, 0)
-        gateway = OnDemandGateway(listening, f"{LOOPBACK}:9092", log=None)
-        listening.close()
-        async with gateway.running():
+        async with on_demand(listening, f"{LOOPBACK}:9092", log=None):
+            listening.close()
             while not caplog.records:  # noqa: ASYNC110  it can but be looked at
                 await asyncio.sleep(0)
 

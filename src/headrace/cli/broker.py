@@ -5,7 +5,7 @@ import logging
 import os
 import socket
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager, AsyncExitStack, nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Final
 
@@ -16,7 +16,7 @@ from headrace.broker.config import ENVIRONMENT_PREFIX, BrokerConfig
 from headrace.broker.settings import InvalidSetting, Scope, Setting, show
 from headrace.cli import completion, process
 from headrace.cli.lazy import Lazy, LazyGroup
-from headrace.cli.machine.gateway import OnDemandGateway, endpoint, listening
+from headrace.cli.machine.gateway import endpoint, listening, on_demand
 from headrace.cli.output import table
 from headrace.cli.session import Session, existing_file, json_option, pairs
 
@@ -125,13 +125,8 @@ class _Runner:
             await self._broker.start()
             try:
                 self._serving = True
-                async with AsyncExitStack() as serving:
-                    addresses = {"bootstrap": self._broker.bootstrap}
-                    if http is not None:
-                        hosts = self._broker.config.items("http.hosts")
-                        gateway = OnDemandGateway(http, self._broker.bootstrap, log=None, hosts=hosts)
-                        await serving.enter_async_context(gateway.running())
-                        addresses["http"] = gateway.url
+                hosts = self._broker.config.items("http.hosts")
+                async with on_demand(http, self._broker.bootstrap, log=None, hosts=hosts) as addresses:
                     self._ready.say(**addresses)
                     await asyncio.get_running_loop().create_future()  # until it is cancelled
             finally:

@@ -11,7 +11,7 @@ from headrace.broker.config import BrokerConfig
 from headrace.cli import process
 from headrace.cli.broker import load_settings, set_option
 from headrace.cli.machine.directory import DataDirectory, check_left_out_brokers
-from headrace.cli.machine.gateway import OnDemandGateway
+from headrace.cli.machine.gateway import on_demand
 from headrace.cli.machine.layout import EMBEDDED, Layout
 from headrace.cli.session import Session, data_option, host_option, json_option, pairs, port_option
 from headrace.ports import reserved
@@ -116,11 +116,7 @@ async def _serve_in_one_process(layout: Layout, hold: int, ready: process.Readin
         broker = Broker(BrokerConfig.of(layout.broker(1, layout.port, zookeeper)))
         await broker.start()
         stack.push_async_callback(broker.stop)
-        addresses = {"bootstrap": broker.bootstrap}
-        if http is not None:
-            log, hosts = layout.directory.log("gateway"), layout.http_hosts
-            gateway = OnDemandGateway(http, broker.bootstrap, log=log, holds=hold, hosts=hosts)
-            await stack.enter_async_context(gateway.running())
-            addresses["http"] = gateway.url
-        ready.say(**addresses)
+        log = None if http is None else layout.directory.log("gateway")
+        gateway = on_demand(http, broker.bootstrap, log=log, holds=[hold], hosts=layout.http_hosts)
+        ready.say(**await stack.enter_async_context(gateway))
         await failure

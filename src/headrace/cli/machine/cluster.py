@@ -1,12 +1,12 @@
 """A cluster on one machine as processes: a coordinator or ZooKeeper, and brokers, restarted if they die."""
 
 import logging
-from contextlib import AsyncExitStack, ExitStack
+from contextlib import ExitStack
 from typing import Final
 
 from headrace.addresses import reachable, written
 from headrace.cli.machine.directory import check_left_out_brokers
-from headrace.cli.machine.gateway import OnDemandGateway
+from headrace.cli.machine.gateway import on_demand
 from headrace.cli.machine.layout import EMBEDDED, ENSEMBLE, Layout
 from headrace.cli.machine.process import Member, Service, zookeeper_process
 from headrace.cli.machine.supervisor import Supervisor
@@ -43,13 +43,8 @@ class Cluster:
             supervisor = Supervisor([coordination, brokers])
             try:
                 await self._start(supervisor, coordination, brokers, zookeeper)
-                async with AsyncExitStack() as serving:
-                    addresses = {"bootstrap": bootstrap}
-                    if http is not None:
-                        log, hosts = self._directory.log("gateway"), layout.http_hosts
-                        gateway = OnDemandGateway(http, bootstrap, log=log, holds=self._hold, hosts=hosts)
-                        await serving.enter_async_context(gateway.running())
-                        addresses["http"] = gateway.url
+                log, hosts = self._directory.log("gateway"), layout.http_hosts
+                async with on_demand(http, bootstrap, log=log, holds=[self._hold], hosts=hosts) as addresses:
                     self._ready.say(**addresses)
                     await supervisor.watch()
             finally:

@@ -7,7 +7,7 @@ import asyncio
 import contextlib
 import logging
 import socket
-from collections.abc import AsyncIterator, Collection, Iterator
+from collections.abc import AsyncIterator, Collection, Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -25,58 +25,58 @@ class _Gateway(Service):
     stop_s = 3.0  # it exits earlier by itself, and has no state that a kill could harm
 
 
-class OnDemandGateway:
-    """A gateway process that is started at the first connection, and again after it has died."""
+@contextlib.asynccontextmanager
+async def on_demand(
+    held: socket.socket | None,
+    bootstrap: str,
+    *,
+    log: Path | None,
+    holds: Sequence[int] = (),
+    hosts: Collection[str] = (),
+) -> AsyncIterator[dict[str, str]]:
+    """Start a gateway at the first connection to the socket, and again after it has died.
 
-    def __init__(
-        self,
-        listening: socket.socket,
-        bootstrap: str,
-        *,
-        log: Path | None,
-        holds: int | None = None,
-        hosts: Collection[str] = (),
-    ) -> None:
-        """`log` and `holds` are as for any member; `bootstrap` and `hosts` are the gateway's settings."""
-        self.url = url_of(listening)
-        self._socket = listening
-        inherited = [listening.fileno(), *([] if holds is None else [holds])]
-        settings = {"bootstrap": bootstrap, "listening": listening.fileno(), "hosts": list(hosts)}
-        self._gateway = _Gateway("gateway", log, inherited, service="gateway", settings=settings)
+    Yield the addresses of the ready line: `bootstrap`, and `http` unless the socket is None. The gateway is
+    stopped at the end. `log` and `holds` are as for any member.
+    """
+    addresses = {"bootstrap": bootstrap}
+    if held is None:
+        yield addresses
+        return
+    settings = {"bootstrap": bootstrap, "listening": held.fileno(), "hosts": list(hosts)}
+    gateway = _Gateway("gateway", log, [held.fileno(), *holds], service="gateway", settings=settings)
+    keeping = asyncio.ensure_future(_keep(gateway, held))
+    keeping.add_done_callback(_log_failure)
+    try:
+        yield addresses | {"http": url_of(held)}
+    finally:
+        keeping.cancel()
+        await gateway.stop()
 
-    @contextlib.asynccontextmanager
-    async def running(self) -> AsyncIterator[None]:
-        """Start the gateway on demand while the block runs, and stop it at the end."""
-        keeping = asyncio.ensure_future(self._keep())
-        keeping.add_done_callback(_log_failure)
+
+async def _keep(gateway: Service, held: socket.socket) -> None:
+    backoff = Backoff()
+    while True:
+        await _connection(held)
         try:
-            yield
-        finally:
-            keeping.cancel()
-            await self._gateway.stop()
+            await gateway.start()
+            ended = await gateway.ended()
+        except ProcessEnded as never_ready:
+            ended = never_ready
+        delay = backoff.after(ended.lived_s)
+        logger.error("%s; the next connection starts it again", ended)
+        await asyncio.sleep(delay)
 
-    async def _keep(self) -> None:
-        backoff = Backoff()
-        while True:
-            await self._connection()
-            try:
-                await self._gateway.start()
-                ended = await self._gateway.ended()
-            except ProcessEnded as never_ready:
-                ended = never_ready
-            delay = backoff.after(ended.lived_s)
-            logger.error("%s; the next connection starts it again", ended)
-            await asyncio.sleep(delay)
 
-    async def _connection(self) -> None:
-        """Wait until a connection is in the socket's backlog."""
-        loop = asyncio.get_running_loop()
-        readable = asyncio.Event()
-        loop.add_reader(self._socket, readable.set)
-        try:
-            await readable.wait()
-        finally:
-            loop.remove_reader(self._socket)
+async def _connection(held: socket.socket) -> None:
+    """Wait until a connection is in the socket's backlog."""
+    loop = asyncio.get_running_loop()
+    readable = asyncio.Event()
+    loop.add_reader(held, readable.set)
+    try:
+        await readable.wait()
+    finally:
+        loop.remove_reader(held)
 
 
 def _log_failure(keeping: asyncio.Future[None]) -> None:
