@@ -3,8 +3,7 @@
 import asyncio
 import re
 from collections.abc import Collection
-from dataclasses import dataclass
-from ipaddress import AddressValueError, IPv4Address, IPv6Address, ip_address
+from ipaddress import ip_address
 from socket import gethostname
 from typing import Final
 
@@ -80,7 +79,7 @@ class Guard:
             return refusal(400, why)
         if host is not None and _is_loopback(scope) and not self._is_local(host):
             why = (
-                f"{host.name[:MAX_SHOWN]!r} is not a name of this machine: if it is the name of a proxy, add "
+                f"{host[:MAX_SHOWN]!r} is not a name of this machine: if it is the name of a proxy, add "
                 "it to http.hosts of the broker or to --allowed-host of the gateway"
             )
             return refusal(40301, why)
@@ -92,53 +91,42 @@ class Guard:
             return refusal(413, _too_large(self._max_request_bytes))
         return None
 
-    def _is_local(self, host: "Host") -> bool:
-        return host.is_address or host.name in self._local_names
+    def _is_local(self, host: str) -> bool:
+        return _is_address(host) or host in self._local_names
 
     def _is_cross_origin(self, origin: str | None, host: str) -> bool:
         if origin is None:
             return False  # not a browser
         page = origin.partition("://")[2]
         parsed = parse_host(page)
-        return page != host and (parsed is None or parsed.name not in self._allowed)
+        return page != host and parsed not in self._allowed
 
 
-@dataclass(frozen=True, slots=True)
-class Host:
-    """The host of a Host header, in lower case, without brackets and port."""
+def parse_host(text: str) -> str | None:
+    """Return the host of `uri-host [":" port]` (RFC 3986) in lower case, without brackets and port.
 
-    name: str
-    is_address: bool
-
-
-def parse_host(text: str) -> Host | None:
-    """Return the host of `uri-host [":" port]` (RFC 3986), or None if the text does not follow the grammar.
-
-    `a:80@b` (user information), `[::1].b`, `[::1%25lo]` (a zone) and an empty host do not.
+    None is for a text that does not follow the grammar: `a:80@b` (user information), `[::1].b`, `[::1%25lo]`
+    (a zone) and an empty host do not.
     """
     match = _HOST.fullmatch(text)
     if match is None:
         return None
-    if match["ipv6"] is not None:
-        return Host(match["ipv6"].lower(), is_address=True) if _is(IPv6Address, match["ipv6"]) else None
-    name = match["name"].lower()
-    return Host(name, is_address=_is(IPv4Address, name))
+    host = str(match["ipv6"] or match["name"]).lower()
+    return None if match["ipv6"] is not None and not (":" in host and _is_address(host)) else host
 
 
-def _is(kind: type[IPv4Address] | type[IPv6Address], text: str) -> bool:
+def _is_address(text: str) -> bool:
     try:
-        kind(text)
-    except AddressValueError:
+        ip_address(text)
+    except ValueError:
         return False
     return True
 
 
 def _is_loopback(scope: Scope) -> bool:
     """Return whether the client has connected to a loopback address of this machine."""
-    try:
-        return scope.get("server") is not None and ip_address(scope["server"][0]).is_loopback
-    except ValueError:
-        return False
+    host = scope["server"][0] if scope.get("server") else ""
+    return _is_address(host) and ip_address(host).is_loopback
 
 
 def _too_large(limit: int) -> str:

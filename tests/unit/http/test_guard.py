@@ -77,6 +77,7 @@ def test_a_browser_must_come_from_a_page_of_our_own(
         "[evil.example]",
         "[v1.evil]",
         "[::1",
+        "[127.0.0.1]",
         "127.0.0.1:80@evil.example",
         "127.0.0.1@evil.example",
         "127.0.0.1:80.evil.example",

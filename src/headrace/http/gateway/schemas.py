@@ -6,11 +6,12 @@ Calls may wait for brokers, so they are for threads.
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from hashlib import sha256
+from operator import attrgetter
 from struct import Struct
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Final
 
-from cachetools import LRUCache, TTLCache
+from cachetools import LRUCache, TTLCache, cachedmethod
 
 from headrace.client.errors import ClientError
 from headrace.http.gateway.codec_processes import CodecProcesses, TooLarge
@@ -87,8 +88,8 @@ class Schemas:
         self._processes = processes
         self._max_bytes = max_bytes
         self._lock = Lock()
-        self._codecs: LRUCache[int, SchemaCodec] = LRUCache(KEPT)
-        self._by_text: LRUCache[Schema, SchemaCodec] = LRUCache(KEPT_BY_TEXT)
+        self._codecs: LRUCache[Any, SchemaCodec] = LRUCache(KEPT)
+        self._by_text: LRUCache[Any, SchemaCodec] = LRUCache(KEPT_BY_TEXT)
         self._unknown: TTLCache[int, None] = TTLCache(KEPT, UNKNOWN_S)
 
     # -- decoding ------------------------------------------------------------------------------
@@ -135,20 +136,14 @@ class Schemas:
             self._registry.of_subject(schema_id, subject)
             return self._codec(schema_id)
 
+    @cachedmethod(attrgetter("_by_text"), lock=attrgetter("_lock"))
     def by_text(self, embedded: str, text: str) -> SchemaCodec:
         """Return the codec of a schema that may not be registered yet; raise a Problem if it is invalid."""
         schema = Schema(TYPES[embedded], text)
-        with self._lock:
-            codec = self._by_text.get(schema)
-        if codec is not None:
-            return codec
         try:
-            codec = self._make(parse(schema, _no_reference), schema, {})
+            return self._make(parse(schema, _no_reference), schema, {})
         except (InvalidSchema, BadValue) as error:
             raise Problem(INVALID, str(error)) from None
-        with self._lock:
-            self._by_text[schema] = codec
-        return codec
 
     def registered(self, subject: str, embedded: str, text: str) -> SchemaValue:
         """Return the schema's version of the subject, which is registered if it is new."""
@@ -164,20 +159,15 @@ class Schemas:
                 lambda state, _: state.version(state.settings.resolve_alias(subject), version)
             )
 
+    @cachedmethod(attrgetter("_codecs"), lock=attrgetter("_lock"))
     def _codec(self, schema_id: int) -> SchemaCodec:
         """Return the codec of a schema; raise a Refusal if there is none."""
-        with self._lock:
-            codec = self._codecs.get(schema_id)
-        if codec is None:
-            value = self._registry.by_id(schema_id)
-            others = self._registry.recall(lambda state, _: referenced(state, value))
-            try:
-                codec = self._make(self._registry.understood(value), value.schema, others)
-            except BadValue as error:
-                raise Invalid(str(error)) from None
-            with self._lock:
-                self._codecs[schema_id] = codec
-        return codec
+        value = self._registry.by_id(schema_id)
+        others = self._registry.recall(lambda state, _: referenced(state, value))
+        try:
+            return self._make(self._registry.understood(value), value.schema, others)
+        except BadValue as error:
+            raise Invalid(str(error)) from None
 
     def _make(self, parsed: Parsed, schema: Schema, others: Mapping[Reference, Schema]) -> SchemaCodec:
         from headrace.http.gateway.codecs import codec_of  # noqa: PLC0415  three libraries that few need
