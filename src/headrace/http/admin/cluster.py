@@ -1,6 +1,6 @@
 """The cluster: the state of its brokers and partitions, elections, and reassignments."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Annotated, Literal
 
 from fastapi import APIRouter
@@ -64,13 +64,7 @@ def cluster(reach: ReachDep) -> ClusterAnswer:
     """
     with reach.cluster() as client:
         status = client.status()
-    care = Care(
-        offline=status.offline,
-        leaderless=status.leaderless,
-        under_replicated=status.under_replicated,
-        under_min_isr=status.under_min_isr,
-        not_preferred=status.not_preferred,
-    )
+    care = {each.name: getattr(status, each.name) for each in fields(Care)}
     return ClusterAnswer(
         cluster_id=status.cluster_id,
         controller=status.controller,
@@ -79,14 +73,10 @@ def cluster(reach: ReachDep) -> ClusterAnswer:
         topics=status.topics,
         partitions=Counts(
             total=status.partitions,
-            offline=len(care.offline),
-            leaderless=len(care.leaderless),
-            under_replicated=len(care.under_replicated),
-            under_min_isr=len(care.under_min_isr),
-            not_preferred=len(care.not_preferred),
             reassigning=len(status.reassignments),
+            **{name: len(partitions) for name, partitions in care.items()},
         ),
-        needing_care=care,
+        needing_care=Care(**care),
         reassignments=status.reassignments,
     )
 

@@ -1,6 +1,5 @@
 """One topic: its partitions, settings and groups. Its messages have their own view."""
 
-from dataclasses import dataclass
 from typing import Any
 
 from fastapi import APIRouter, Request
@@ -13,7 +12,7 @@ from headrace.http.console.formats import UNKNOWN
 from headrace.http.console.pages import PageRoute, page
 from headrace.http.console.tables import table_of
 from headrace.http.console.views.cluster import settings_table
-from headrace.http.console.views.groups import described
+from headrace.http.console.views.groups import GroupRow, described
 from headrace.http.gateway.bodies import TopicName
 from headrace.http.reach import Reach, ReachDep
 
@@ -61,22 +60,12 @@ def settings(request: Request, name: TopicName, reach: ReachDep) -> Response:
     )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GroupOfTopic:
-    """A group with committed offsets of the topic."""
-
-    name: str
-    state: str
-    members: int
-    lag: int
-
-
 @router.get("/ui/topics/{name}/groups")
 def groups(request: Request, name: TopicName, reach: ReachDep) -> Response:
     found = topics.topic(name, reach)
     every, left_out = described(reach)
     reading = [
-        GroupOfTopic(
+        GroupRow(
             name=each.name,
             state=each.state,
             members=len(each.members),
