@@ -20,7 +20,6 @@ from headrace.http.gateway.plain_json import NotJson, read_json, store_json, wri
 from headrace.http.gateway.protobuf_codec import ProtobufCodec
 from headrace.registry.formats import Parsed
 from headrace.registry.formats.avro import AvroSchema
-from headrace.registry.formats.json_expansion import expansion
 from headrace.registry.formats.json_keywords import draft_of
 from headrace.registry.formats.json_resources import ResolutionScope
 from headrace.registry.formats.json_schema import JsonSchema
@@ -143,7 +142,7 @@ class JsonCodec:
     format = "jsonschema"
 
     def __init__(self, schema: JsonSchema) -> None:
-        if expansion(schema.resources) > MAX_EXPANSION:
+        if schema.resources.expansion() > MAX_EXPANSION:
             raise BadValue(
                 f"the schema cannot be used here: with its references it has more than {MAX_EXPANSION:,} "
                 "subschemas for one value"

@@ -10,6 +10,7 @@ from urllib.parse import unquote, urljoin
 import jsonschema_rs
 
 from headrace.registry.formats.json_keywords import REFS, Draft, Node, draft_of, known, within
+from headrace.registry.formats.limits import MAX_EXPANSION
 from headrace.registry.formats.schema import InvalidSchema
 
 _MAX_HOPS = 100  # from $ref to $ref
@@ -62,6 +63,38 @@ class Resources:
 
     def scope(self, node: dict[str, Any]) -> ResolutionScope:
         return self._scopes[id(node)]
+
+    def expansion(self) -> int:
+        """Return how many schemas one value is validated by at most, with every $ref expanded.
+
+        A short schema may refer to another twice, and that one to a third twice: n of these expand to 2^n
+        schemas. Counting stops at MAX_EXPANSION + 1; schemas of properties and items are not counted.
+        """
+        counts: dict[int, int] = {}
+        waiting = [(node, False) for node in self.nodes]
+        while waiting:
+            node, are_inner_counted = waiting.pop()
+            if are_inner_counted:
+                count = 1 + sum(counts[id(each)] for each in self._applied(node))
+                counts[id(node)] = min(count, MAX_EXPANSION + 1)
+            elif id(node) not in counts:
+                counts[id(node)] = 1  # a schema that refers back to itself counts as one
+                waiting.append((node, True))
+                waiting += [(each, False) for each in self._applied(node) if id(each) not in counts]
+        return max(counts.values(), default=1)
+
+    def _applied(self, node: dict[str, Any]) -> list[dict[str, Any]]:
+        """Return the schemas by which the same value is validated, too."""
+        scope = self.scope(node)
+        keywords = known(node, scope.draft)
+        refs = (keywords.get(name) for name in REFS)
+        found: list[Any] = [self.target(ref, scope) for ref in refs if isinstance(ref, str)]
+        found += [keywords[name] for name in ("not", "if", "then", "else") if name in keywords]
+        for name in ("allOf", "anyOf", "oneOf"):
+            found += keywords.get(name, [])
+        for name in ("dependentSchemas", "dependencies"):
+            found += keywords.get(name, {}).values()
+        return [each for each in found if isinstance(each, dict) and self.has(each)]
 
     def _walk(self, root: Node, scope: ResolutionScope) -> None:
         waiting = [(root, scope)]

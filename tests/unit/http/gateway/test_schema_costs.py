@@ -14,7 +14,6 @@ from headrace.http.gateway.encoding import BadValue, TooCostly
 from headrace.http.gateway.schemas import SchemaCodec
 from headrace.http.problems import Problem
 from headrace.registry.formats import Reference, Schema, SchemaType, parse
-from headrace.registry.formats.json_expansion import expansion
 from headrace.registry.formats.json_schema import JsonSchema
 from headrace.registry.formats.limits import MAX_EXPANSION
 
@@ -175,15 +174,15 @@ def parsed(count: int) -> JsonSchema:
 
 
 def test_references_are_counted_by_what_they_expand_to() -> None:
-    assert [expansion(parsed(count).resources) for count in (0, 1, 2, 3)] == [1, 5, 13, 29]
-    assert expansion(parsed(27).resources) == MAX_EXPANSION + 1
+    assert [parsed(count).resources.expansion() for count in (0, 1, 2, 3)] == [1, 5, 13, 29]
+    assert parsed(27).resources.expansion() == MAX_EXPANSION + 1
 
 
 def test_a_schema_that_leads_back_to_itself_is_counted_once() -> None:
     schema = Schema(SchemaType.JSON, json.dumps({"anyOf": [{"type": "null"}, {"items": {"$ref": "#"}}]}))
     found = parse(schema, dict[Reference, Schema]().__getitem__)
     assert isinstance(found, JsonSchema)
-    assert expansion(found.resources) == 4
+    assert found.resources.expansion() == 4
 
 
 def test_27_schemas_that_each_refer_to_the_one_before_twice_are_refused(processes: CodecProcesses) -> None:
