@@ -7,7 +7,7 @@ from cluster.brokers import BrokerProcess
 from cluster.cluster import Cluster
 from cluster.stage import Scene
 from cluster.waiting import until
-from headrace.testing.records import make_batch
+from support.records import make_batch
 from wire.confluent import read
 from wire.raw import RawClient
 from wire.requests import produce_request

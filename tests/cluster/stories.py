@@ -11,7 +11,7 @@ from cluster.probes import TOPIC as PROBES
 from cluster.stage import Scene
 from cluster.waiting import until
 from cluster.workload import GROUP, TOPIC
-from headrace.testing.records import make_batch
+from support.records import make_batch
 
 KILLS: Final = 8
 SEED: Final = 11

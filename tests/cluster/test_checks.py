@@ -8,8 +8,8 @@ import pytest
 from cluster.checks import problems
 from cluster.ledger import Ledger, Record, Slot
 from cluster.replicas import differences, misplaced
-from headrace.testing.logs import open_test_log
-from headrace.testing.records import make_batch
+from support.logs import open_test_log
+from support.records import make_batch
 
 A0, A1, B0 = Record("a", 0), Record("a", 1), Record("b", 0)
 LOG = {Slot(0, 0): A0, Slot(0, 1): A1, Slot(1, 0): B0}

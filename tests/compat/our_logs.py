@@ -35,8 +35,8 @@ from headrace.storage.directory import LogDirectory
 from headrace.storage.log import NO_APPEND_TIME, Log
 from headrace.storage.recovery import open_log
 from headrace.storage.retention import enforce_retention
-from headrace.testing.clock import SettableClock
-from headrace.testing.records import make_marker
+from support.clock import SettableClock
+from support.records import make_marker
 
 SMALL: Final = LogConfig(segment_bytes=8192, index_interval_bytes=1024, retention_ms=-1)
 COMPACT: Final = replace(SMALL, compact=True, delete=False)

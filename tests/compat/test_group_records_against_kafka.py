@@ -25,7 +25,7 @@ from headrace.protocol.consumer_protocol import decode_assignment, decode_subscr
 from headrace.protocol.records import Record, decode_batch, encode_batch
 from headrace.protocol.structs import Struct, default_of
 from headrace.storage.config import LogConfig
-from headrace.testing.groups import (
+from support.groups import (
     GroupDesk,
     beat_request,
     commit_request,
@@ -33,8 +33,8 @@ from headrace.testing.groups import (
     subscription,
     sync_request,
 )
-from headrace.testing.logs import open_test_log
-from headrace.testing.records import split_batches
+from support.logs import open_test_log
+from support.records import split_batches
 from unit.group.test_records import RECORDS
 
 PRINTED: Final = re.compile(r"\| offset: .* key: (\{.*\}) payload: (\{.*\}|<DELETE>)")

@@ -19,11 +19,11 @@ from headrace.protocol.compression import Compression
 from headrace.protocol.control_records import ControlRecordType, decode_control_key, decode_end_txn_marker
 from headrace.protocol.records import Record, decode_batch, encode_batch
 from headrace.storage.config import LogConfig
-from headrace.testing.logs import open_test_log, read_all
-from headrace.testing.records import make_marker, split_batches
 from oracles.kafka_python import DefaultRecordBatch as KafkaPythonBatch
 from oracles.kafka_python import DefaultRecordBatchBuilder as KafkaPythonBuilder
 from oracles.kafka_python import MemoryRecords as KafkaPythonRecords
+from support.logs import open_test_log, read_all
+from support.records import make_marker, split_batches
 
 EXAMPLES: Final = int(os.environ.get("HEADRACE_EXAMPLES", "100"))
 ROOMY: Final = 2**30  # a builder takes no more records than fit its batch size

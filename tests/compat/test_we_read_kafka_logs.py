@@ -37,9 +37,9 @@ from headrace.storage.log import Log
 from headrace.storage.producer_snapshot import decode_snapshot, encode_snapshot
 from headrace.storage.recovery import open_log
 from headrace.storage.time_lookup import FoundOffset
-from headrace.testing.clock import SettableClock
-from headrace.testing.logs import files_in, read_all
-from headrace.testing.records import make_marker, split_batches
+from support.clock import SettableClock
+from support.logs import files_in, read_all
+from support.records import make_marker, split_batches
 
 OWNER: Final = Identity(broker_id=1, cluster_id=CLUSTER_ID)
 DAY_MS: Final = 24 * 3600 * 1000

@@ -17,10 +17,10 @@ from headrace.storage.cleaner import install, plan_compaction, run_compaction
 from headrace.storage.config import LogConfig
 from headrace.storage.log import Appended, Log
 from headrace.storage.recovery import open_log
-from headrace.testing.clock import SettableClock
-from headrace.testing.logs import read_all
-from headrace.testing.records import make_marker
 from oracles.naive_compaction import NaiveBatch, NaiveLog, decoded
+from support.clock import SettableClock
+from support.logs import read_all
+from support.records import make_marker
 
 RETENTION_MS = 1000
 NO_PRODUCER = -1

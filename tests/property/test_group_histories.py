@@ -19,10 +19,10 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition,
 from headrace.group.classic import ClassicGroup, State
 from headrace.group.consumer import ConsumerGroup
 from headrace.group.errors import GroupError, GroupNotEmpty
-from headrace.testing.groups import beat_request, commit_request, join_request, sync_request
 from property.group_clients.classic import ClassicClient
 from property.group_clients.consumer import ConsumerClient
 from property.group_clients.world import Dies, World
+from support.groups import beat_request, commit_request, join_request, sync_request
 
 EXAMPLES = int(os.environ.get("HEADRACE_EXAMPLES", "5"))
 TOPICS = ("orders", "people", "places")

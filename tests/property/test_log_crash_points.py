@@ -10,9 +10,9 @@ import pytest
 
 from headrace.protocol.batch import read_batch
 from headrace.storage.log import Log
-from headrace.testing.logs import memory_directory, open_test_log, read_all
-from headrace.testing.records import make_batch
 from samples.partition import CONFIG, facts, written
+from support.logs import memory_directory, open_test_log, read_all
+from support.records import make_batch
 
 CHANGES = [(os, name) for name in ("pwrite", "truncate", "unlink", "replace", "open")] + [(io, "open")]
 

@@ -28,9 +28,9 @@ from headrace.storage.config import LogConfig
 from headrace.storage.log import Appended
 from headrace.storage.producer_state import AppendedBatch, ProducerState
 from headrace.storage.time_lookup import FoundOffset
-from headrace.testing.clock import SettableClock
-from headrace.testing.logs import memory_directory, open_test_log, read_all
-from headrace.testing.records import make_batch, make_marker, split_batches
+from support.clock import SettableClock
+from support.logs import memory_directory, open_test_log, read_all
+from support.records import make_batch, make_marker, split_batches
 
 EXAMPLES = int(os.environ.get("HEADRACE_EXAMPLES", "5"))
 PRODUCERS = (1, 2, 3)

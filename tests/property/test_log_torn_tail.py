@@ -11,9 +11,9 @@ import pytest
 from headrace.protocol.compression import Compression
 from headrace.storage.errors import CorruptLog
 from headrace.storage.log import Log
-from headrace.testing.logs import files_in, memory_directory, open_test_log, read_all
-from headrace.testing.records import TIMESTAMP
 from samples.partition import APPENDS, CONFIG, INDEXES, crashed, facts, written
+from support.logs import files_in, memory_directory, open_test_log, read_all
+from support.records import TIMESTAMP
 
 
 @pytest.fixture

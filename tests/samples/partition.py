@@ -6,8 +6,8 @@ from headrace.protocol.batch import read_batch
 from headrace.protocol.compression import Compression
 from headrace.storage.config import LogConfig
 from headrace.storage.log import Log
-from headrace.testing.logs import open_test_log, read_all
-from headrace.testing.records import TIMESTAMP, make_batch, make_marker
+from support.logs import open_test_log, read_all
+from support.records import TIMESTAMP, make_batch, make_marker
 
 CONFIG = LogConfig(segment_bytes=900, index_interval_bytes=150)
 INDEXES = (".index", ".timeindex", ".txnindex")

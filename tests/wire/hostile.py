@@ -13,7 +13,7 @@ from typing import Final, Self
 from headrace.protocol.api import request_class
 from headrace.protocol.schema.index import ApiKey
 from headrace.protocol.structs import all_defaults
-from headrace.testing.records import make_batch
+from support.records import make_batch
 from wire.every_request import ADVERTISED, REQUESTS, Target
 from wire.process import BrokerProcess
 from wire.raw import TIMEOUT_S, RawClient, frame_of

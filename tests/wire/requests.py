@@ -14,7 +14,7 @@ from headrace.protocol.schema.create_topics import (
 )
 from headrace.protocol.schema.fetch import FetchPartition, FetchRequest, FetchTopic, PartitionData
 from headrace.protocol.schema.produce import PartitionProduceData, ProduceRequest, TopicProduceData
-from headrace.testing.records import headers_of, make_batch, split_batches
+from support.records import headers_of, make_batch, split_batches
 from wire.raw import RawClient
 
 ASK_VERSIONS = ApiVersionsRequest(client_software_name="raw", client_software_version="1")

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from headrace.protocol.errors import ErrorCode
 from headrace.protocol.schema.delete_topics import DeleteTopicsRequest
-from headrace.testing.records import make_batch
+from support.records import make_batch
 from wire.process import BrokerProcess
 from wire.raw import RawClient
 from wire.requests import create_topic, fetch, produce, records_in

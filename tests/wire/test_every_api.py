@@ -18,7 +18,7 @@ from headrace.protocol.schema.list_offsets import ListOffsetsPartition, ListOffs
 from headrace.protocol.schema.metadata import MetadataRequest, MetadataRequestTopic
 from headrace.protocol.schema.request_header import RequestHeader
 from headrace.protocol.structs import all_defaults
-from headrace.testing.records import make_batch
+from support.records import make_batch
 from wire.every_request import ADVERTISED, REQUESTS, Target
 from wire.raw import RawClient
 from wire.requests import ASK_VERSIONS, create_topic, fresh_name, produce

@@ -27,7 +27,7 @@ from headrace.protocol.schema.list_offsets import (
 )
 from headrace.protocol.schema.metadata import MetadataRequest
 from headrace.protocol.varint import encode_varint
-from headrace.testing.records import TIMESTAMP, make_batch
+from support.records import TIMESTAMP, make_batch
 from wire.every_request import ADVERTISED
 from wire.hostile import Bystander, garbage, mutants, valid_frames, visit
 from wire.process import BrokerProcess

@@ -10,7 +10,7 @@ from confluent_kafka import Producer
 
 from headrace.protocol.schema.delete_topics import DeleteTopicsRequest
 from headrace.protocol.schema.metadata import MetadataRequest
-from headrace.testing.records import headers_of, make_batch
+from support.records import headers_of, make_batch
 from wire.confluent import make_topic, read, settings
 from wire.process import BrokerProcess
 from wire.raw import RawClient, frame_of

@@ -12,7 +12,7 @@ from headrace.broker.config import BrokerConfig
 from headrace.broker.partition import Partition
 from headrace.broker.server import Broker
 from headrace.coordination.embedded.server import Coordinator
-from headrace.testing.records import make_batch
+from support.records import make_batch
 from wire.raw import frame_of
 from wire.requests import fetch_request, produce_request
 

@@ -18,7 +18,7 @@ from headrace.protocol.schema.incremental_alter_configs import (
     IncrementalAlterConfigsRequest,
 )
 from headrace.testing.cluster import Cluster
-from headrace.testing.records import make_batch
+from support.records import make_batch
 from wire.configs import BROKER, CLIENT_METRICS, DELETE, GROUP, SET, TOPIC, alter, describe, listed
 from wire.group_stories.waiting import eventually
 from wire.process import BrokerProcess

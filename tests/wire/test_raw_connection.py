@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from headrace.protocol.schema.metadata import MetadataRequest, MetadataRequestTopic
-from headrace.testing.records import make_batch
+from support.records import make_batch
 from wire.process import BrokerProcess
 from wire.raw import RawClient, frame_of
 from wire.requests import (

@@ -7,7 +7,7 @@ import pytest
 
 from headrace.protocol.errors import ErrorCode
 from headrace.protocol.schema.delete_topics import DeleteTopicsRequest
-from headrace.testing.records import headers_of, make_batch
+from support.records import headers_of, make_batch
 from wire.process import BrokerProcess
 from wire.raw import RawClient, frame_of
 from wire.requests import (

@@ -10,7 +10,7 @@ from headrace.protocol.schema.create_topics import CreatableTopic, CreateTopicsR
 from headrace.protocol.schema.fetch import ForgottenTopic
 from headrace.protocol.schema.metadata import MetadataRequest, MetadataRequestTopic
 from headrace.testing.process import ClusterProcess
-from headrace.testing.records import make_batch
+from support.records import make_batch
 from wire.process import BrokerProcess
 from wire.raw import RawClient
 from wire.requests import create_topic, fetch_request, fresh_name, produce, produce_request, records_in

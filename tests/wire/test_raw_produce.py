@@ -14,7 +14,7 @@ from headrace.protocol.schema.produce import (
     ProduceRequest,
     TopicProduceData,
 )
-from headrace.testing.records import TIMESTAMP, headers_of, make_batch
+from support.records import TIMESTAMP, headers_of, make_batch
 from wire.process import BrokerProcess
 from wire.raw import RawClient, frame_of
 from wire.requests import create_topic, fetch, fresh_name, produce, produce_request, records_in

@@ -34,7 +34,7 @@ from headrace.protocol.schema.write_txn_markers import (
     WritableTxnMarkerTopic,
     WriteTxnMarkersRequest,
 )
-from headrace.testing.records import headers_of, make_batch, split_batches
+from support.records import headers_of, make_batch, split_batches
 from wire.group_stories.waiting import eventually
 from wire.process import BrokerProcess
 from wire.raw import RawClient

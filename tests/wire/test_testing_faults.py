@@ -17,7 +17,7 @@ from headrace.protocol.schema.offset_fetch import (
 )
 from headrace.protocol.schema.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from headrace.testing import Broker
-from headrace.testing.records import make_batch
+from support.records import make_batch
 from wire.raw import CLIENT_ID, RawClient
 from wire.requests import fetch_request, fresh_name, produce, produce_request
 

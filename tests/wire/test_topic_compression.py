@@ -4,7 +4,7 @@ import pytest
 
 from headrace.protocol.compression import Compression
 from headrace.protocol.errors import ErrorCode
-from headrace.testing.records import headers_of, make_batch
+from support.records import headers_of, make_batch
 from wire.confluent import make_topic, read, send, sent_offsets
 from wire.kafka_python import KafkaConsumer, TopicPartition
 from wire.process import BrokerProcess

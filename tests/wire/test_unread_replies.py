@@ -10,7 +10,7 @@ import pytest
 
 from headrace.broker.connections import REPLIES_BYTES
 from headrace.protocol.schema.metadata import MetadataRequest
-from headrace.testing.records import headers_of, make_batch
+from support.records import headers_of, make_batch
 from wire.process import BrokerProcess
 from wire.raw import RawClient, frame_of
 from wire.requests import create_topic, fetch, fetch_request, produce, records_in

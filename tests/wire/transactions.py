@@ -10,7 +10,7 @@ from headrace.protocol.schema.end_txn import EndTxnRequest
 from headrace.protocol.schema.find_coordinator import FindCoordinatorRequest
 from headrace.protocol.schema.init_producer_id import InitProducerIdRequest
 from headrace.protocol.schema.produce import PartitionProduceData, ProduceRequest, TopicProduceData
-from headrace.testing.records import make_batch
+from support.records import make_batch
 from wire.group_stories.waiting import eventually
 from wire.raw import RawClient
 

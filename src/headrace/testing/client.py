@@ -24,7 +24,6 @@ from headrace.protocol.records import decode_batch
 from headrace.protocol.schema.fetch import PartitionData
 from headrace.protocol.schema.metadata import MetadataResponseTopic
 from headrace.testing.faults import OWN_CLIENT_ID
-from headrace.testing.records import split_batches
 
 TIMEOUT_S: Final = 10.0
 _POLL_S: Final = 0.01
@@ -164,8 +163,11 @@ def _read_partition(
         _check(data.error_code, partition)
         if not data.records:
             return
-        for batch in split_batches(data.records):
-            header = read_batch(batch)
+        position = 0
+        while position < len(data.records):
+            header = read_batch(data.records, position)
+            batch = memoryview(data.records)[position : position + header.size]
+            position += header.size
             for each in decode_batch(batch, header) if not header.is_control else ():
                 if each.offset >= offset:  # a batch is sent whole, also if it begins earlier
                     yield Record(

@@ -22,9 +22,9 @@ from headrace.protocol.consumer_protocol import (
     encode_subscription,
 )
 from headrace.protocol.schema.consumer_protocol_subscription import TopicPartition
-from headrace.testing.groups import commit_request, join_request, sync_request
 from property.group_clients.assigning import Place, assign, by_topic, decode_places
 from property.group_clients.world import Asked, Disconnected, Partition, World
+from support.groups import commit_request, join_request, sync_request
 
 
 class Phase(Enum):

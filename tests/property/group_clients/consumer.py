@@ -15,8 +15,8 @@ from headrace.group.errors import (
     UnknownMember,
     UnreleasedInstance,
 )
-from headrace.testing.groups import CLIENT, commit_request
 from property.group_clients.world import Disconnected, Partition, World
+from support.groups import CLIENT, commit_request
 
 
 class ConsumerClient:

@@ -26,9 +26,9 @@ from headrace.group.decision import Decision, Synced
 from headrace.group.errors import GroupError
 from headrace.group.offsets import Committed
 from headrace.group.records import decode_record, encode_record, is_offset_commit
-from headrace.testing.groups import GroupDesk, LogEntry, Waiter, compacted
 from property.group_clients.assigning import Place, decode_places
 from property.group_clients.written import written
+from support.groups import GroupDesk, LogEntry, Waiter, compacted
 
 Partition = tuple[bytes, int]  # topic id and number
 

@@ -20,8 +20,8 @@ from headrace.group.coordinator import Commit
 from headrace.group.decision import Joined
 from headrace.protocol.ids import TopicPartition
 from headrace.storage.config import LogConfig
-from headrace.testing.groups import join_request, sync_request
-from headrace.testing.logs import open_test_log
+from support.groups import join_request, sync_request
+from support.logs import open_test_log
 
 HERE, THERE = 1, 2  # brokers
 STATE = PartitionState(

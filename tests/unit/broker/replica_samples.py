@@ -8,8 +8,8 @@ from headrace.broker.partition import Partition
 from headrace.coordination.znodes import PartitionState
 from headrace.protocol.ids import TopicPartition
 from headrace.storage.config import LogConfig
-from headrace.testing.logs import open_test_log
-from headrace.testing.records import make_batch
+from support.logs import open_test_log
+from support.records import make_batch
 
 HERE, THERE, ELSEWHERE = 1, 2, 3
 REPLICAS = (HERE, THERE, ELSEWHERE)

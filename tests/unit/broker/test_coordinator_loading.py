@@ -19,7 +19,7 @@ from headrace.protocol.errors import ProtocolError
 from headrace.protocol.records import Record, encode_batch
 from headrace.storage.config import LogConfig
 from headrace.storage.log import Log
-from headrace.testing.logs import open_test_log
+from support.logs import open_test_log
 
 NOW_MS = 1_700_000_000_000
 SMALL_SEGMENTS = LogConfig(segment_bytes=64 * 1024)

@@ -19,8 +19,8 @@ from headrace.group.coordinator import GroupCoordinator
 from headrace.group.decision import Decision, Joined, Synced
 from headrace.protocol.records import Record, encode_batch
 from headrace.storage.errors import InvalidTxnState
-from headrace.testing.groups import commit_request, join_request, sync_request
-from headrace.testing.logs import read_all
+from support.groups import commit_request, join_request, sync_request
+from support.logs import read_all
 from unit.broker.group_office import HERE, THERE, Office
 
 PRODUCER = Producer(producer_id=9, epoch=0)

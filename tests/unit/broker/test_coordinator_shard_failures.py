@@ -8,7 +8,7 @@ from headrace.coordinator.errors import CoordinatorNotAvailable, NotCoordinator,
 from headrace.group.classic import State
 from headrace.group.decision import Joined, Synced
 from headrace.protocol.consumer_protocol import ConsumerProtocolSubscription, encode_subscription
-from headrace.testing.groups import beat_request, commit_request, join_request, sync_request
+from support.groups import beat_request, commit_request, join_request, sync_request
 from unit.broker.group_office import HERE, THERE, Office
 
 

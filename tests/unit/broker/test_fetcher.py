@@ -29,7 +29,7 @@ from headrace.protocol.schema.list_offsets import (
     ListOffsetsTopicResponse,
 )
 from headrace.replication.rate import Rate
-from headrace.testing.records import make_batch
+from support.records import make_batch
 from unit.broker.replica_samples import FOLLOWED, HERE, THERE, TOPIC_ID, change, make_partition
 
 BROKER_EPOCH = 41

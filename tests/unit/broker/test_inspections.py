@@ -21,8 +21,8 @@ from headrace.protocol.ids import TopicPartition
 from headrace.storage.config import LogConfig
 from headrace.storage.errors import MessageTooLarge
 from headrace.storage.inspection import PreparedBatch, prepare
-from headrace.testing.logs import open_test_log, read_all
-from headrace.testing.records import headers_of, make_batch
+from support.logs import open_test_log, read_all
+from support.records import headers_of, make_batch
 
 US, OTHER = 1, 2
 PACKED = make_batch(3, compression=Compression.ZSTD)

@@ -14,7 +14,7 @@ from headrace.broker.errors import (
 )
 from headrace.broker.partition import Partition
 from headrace.controller.errors import FencedLeaderEpoch
-from headrace.testing.records import make_batch
+from support.records import make_batch
 from unit.broker.replica_samples import (
     ELSEWHERE,
     FOLLOWED,

@@ -13,8 +13,8 @@ from headrace.coordination.znodes import PartitionState
 from headrace.protocol.ids import TopicPartition
 from headrace.protocol.step_down import StepDownPartition
 from headrace.storage.config import LogConfig
-from headrace.testing.logs import open_test_log
-from headrace.testing.records import make_batch
+from support.logs import open_test_log
+from support.records import make_batch
 
 HERE, THERE = 1, 2
 ID = TopicPartition("t", 0)

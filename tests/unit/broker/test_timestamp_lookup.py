@@ -11,8 +11,8 @@ from headrace.protocol.ids import TopicPartition
 from headrace.storage.config import LogConfig
 from headrace.storage.errors import LogOffline
 from headrace.storage.time_lookup import FoundOffset
-from headrace.testing.logs import open_test_log
-from headrace.testing.records import make_batch
+from support.logs import open_test_log
+from support.records import make_batch
 
 
 @pytest.fixture

@@ -27,7 +27,7 @@ from headrace.coordination.embedded.txns import (
     encode_entry,
 )
 from headrace.coordination.errors import CorruptJournal, JournalInUse
-from headrace.testing.logs import memory_directory
+from support.logs import memory_directory
 
 FIRST_LOG = f"{0:020d}.txnlog"
 HISTORY: list[Txn] = [

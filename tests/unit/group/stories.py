@@ -11,7 +11,7 @@ from headrace.protocol.consumer_protocol import (
     encode_assignment,
 )
 from headrace.protocol.schema.consumer_protocol_assignment import TopicPartition
-from headrace.testing.groups import (
+from support.groups import (
     GroupDesk,
     Waiter,
     beat_request,

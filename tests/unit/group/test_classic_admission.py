@@ -12,7 +12,7 @@ from headrace.group.errors import (
     InvalidSessionTimeout,
     UnknownMember,
 )
-from headrace.testing.groups import GroupDesk, join_request
+from support.groups import GroupDesk, join_request
 from unit.group.stories import classic, desk, stable_group
 
 # -- protocols -------------------------------------------------------------------------------------

@@ -4,7 +4,7 @@ import pytest
 
 from headrace.group.classic import State
 from headrace.group.errors import IllegalGeneration, UnknownMember
-from headrace.testing.groups import commit_request, compacted, join_request, subscription, sync_request
+from support.groups import commit_request, compacted, join_request, subscription, sync_request
 from unit.group.stories import classic, completing_group, desk, stable_group, sync_all
 
 

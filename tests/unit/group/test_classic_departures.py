@@ -7,7 +7,7 @@ import pytest
 from headrace.group.classic import State
 from headrace.group.errors import InvalidGroupId, RebalanceInProgress, UnknownMember
 from headrace.group.records import GroupMetadataValue, decode_record
-from headrace.testing.groups import GroupDesk, Waiter, join_request, sync_request
+from support.groups import GroupDesk, Waiter, join_request, sync_request
 from unit.group.stories import classic, completing_group, desk, stable_group
 
 

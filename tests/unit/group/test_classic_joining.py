@@ -5,7 +5,7 @@ import pytest
 from headrace.group.classic import State
 from headrace.group.decision import Joined, JoinedMember
 from headrace.group.errors import InvalidGroupRequest, MemberIdRequired, RebalanceInProgress, UnknownMember
-from headrace.testing.groups import GroupDesk, join_request, subscription
+from support.groups import GroupDesk, join_request, subscription
 from unit.group.stories import classic, completing_group, desk, stable_group
 
 ORDERS = subscription("orders")

@@ -19,7 +19,7 @@ from headrace.protocol.consumer_protocol import (
     encode_subscription,
 )
 from headrace.protocol.schema.consumer_protocol_subscription import TopicPartition
-from headrace.testing.groups import GroupDesk, beat_request, commit_request, join_request, sync_request
+from support.groups import GroupDesk, beat_request, commit_request, join_request, sync_request
 from unit.group.stories import consumers, desk, numbers
 
 

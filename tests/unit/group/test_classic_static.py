@@ -5,7 +5,7 @@ import pytest
 from headrace.group.classic import State
 from headrace.group.decision import JoinedMember
 from headrace.group.errors import FencedInstance, RebalanceInProgress, UnknownMember
-from headrace.testing.groups import GroupDesk, commit_request, join_request, subscription, sync_request
+from support.groups import GroupDesk, commit_request, join_request, subscription, sync_request
 from unit.group.stories import classic, desk, sync_all
 
 ORDERS = subscription("orders")

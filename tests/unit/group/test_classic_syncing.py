@@ -14,7 +14,7 @@ from headrace.group.errors import (
     UnknownMember,
 )
 from headrace.group.records import GroupMetadataKey, GroupMetadataValue, MemberMetadata, decode_record
-from headrace.testing.groups import commit_request, join_request, subscription, sync_request
+from support.groups import commit_request, join_request, subscription, sync_request
 from unit.group.stories import classic, completing_group, desk, stable_group, sync_all
 
 ORDERS = subscription("orders")

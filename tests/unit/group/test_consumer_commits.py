@@ -4,7 +4,7 @@ import pytest
 
 from headrace.group.consumer import MemberState
 from headrace.group.errors import StaleMemberEpoch, UnknownMember, UnsupportedByGroup
-from headrace.testing.groups import beat_request, commit_request
+from support.groups import beat_request, commit_request
 from unit.group.stories import consumers, desk, settle_consumers
 
 # -- commits ---------------------------------------------------------------------------------------

@@ -13,7 +13,7 @@ from headrace.group.errors import (
     UnknownMember,
     UnsupportedAssignor,
 )
-from headrace.testing.groups import GroupDesk, beat_request
+from support.groups import GroupDesk, beat_request
 from unit.group.stories import consumers, desk, numbers, settle_consumers
 
 

@@ -4,7 +4,7 @@ import pytest
 
 from headrace.group.consumer_protocol import HeartbeatResult
 from headrace.group.errors import FencedInstance, FencedMemberEpoch, UnknownMember, UnreleasedInstance
-from headrace.testing.groups import GroupDesk, beat_request
+from support.groups import GroupDesk, beat_request
 from unit.group.stories import consumers, desk, numbers, settle_consumers
 
 

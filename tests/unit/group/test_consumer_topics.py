@@ -1,6 +1,6 @@
 """What members of a consumer group subscribe to: topics that come, grow and go, and regular expressions."""
 
-from headrace.testing.groups import GroupDesk, beat_request
+from support.groups import GroupDesk, beat_request
 from unit.group.stories import consumers, desk, numbers, settle_consumers
 
 

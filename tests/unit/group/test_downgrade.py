@@ -8,7 +8,7 @@ from headrace.group.classic import ClassicGroup, State
 from headrace.group.consumer import ConsumerGroup
 from headrace.group.decision import Joined
 from headrace.group.errors import RebalanceInProgress
-from headrace.testing.groups import (
+from support.groups import (
     GroupDesk,
     beat_request,
     commit_request,

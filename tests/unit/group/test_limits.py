@@ -4,7 +4,7 @@ import pytest
 
 from headrace.group.errors import GroupIsFull, GroupTooLarge, InconsistentProtocol
 from headrace.group.limits import ConsumerTimeouts
-from headrace.testing.groups import beat_request, join_request, sync_request
+from support.groups import beat_request, join_request, sync_request
 from unit.group.stories import completing_group, consumers, desk
 
 

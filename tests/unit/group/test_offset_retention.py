@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from headrace.group.classic import ClassicGroup, State
-from headrace.testing.groups import GroupDesk, beat_request, compacted, join_request, subscription
+from support.groups import GroupDesk, beat_request, compacted, join_request, subscription
 from unit.group.stories import classic, commit_now, consumers, desk, kept, stable_group, sync_all
 
 WEEK_MS = 7 * 24 * 3_600_000

@@ -8,7 +8,7 @@ from headrace.group.classic import State
 from headrace.group.errors import GroupIdNotFound, GroupNotEmpty, IllegalGeneration, InvalidGroupId
 from headrace.group.offsets import Committed, Offsets
 from headrace.group.records import OffsetCommitKey, OffsetCommitValue, decode_record
-from headrace.testing.groups import GroupDesk, beat_request, commit_request, compacted
+from support.groups import GroupDesk, beat_request, commit_request, compacted
 from unit.group.stories import classic, commit_now, desk, kept, stable_group
 
 # -- committing ------------------------------------------------------------------------------------

@@ -30,7 +30,7 @@ from headrace.group.records import (
     encode_record,
 )
 from headrace.protocol.errors import ProtocolError
-from headrace.testing.groups import beat_request
+from support.groups import beat_request
 from unit.group.stories import consumers, desk
 
 SOME = [TopicPartitions(topic_id=b"t" * 16, partitions=[0, 2])]

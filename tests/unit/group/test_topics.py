@@ -2,7 +2,7 @@ import pytest
 
 from headrace.group.errors import InvalidRegularExpression
 from headrace.group.topics import Topic, Topics, compile_expression
-from headrace.testing.groups import GroupDesk
+from support.groups import GroupDesk
 
 
 def topics(**partitions: int) -> Topics:

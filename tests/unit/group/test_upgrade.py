@@ -8,7 +8,7 @@ from headrace.group.classic import State
 from headrace.group.consumer import ConsumerGroup
 from headrace.group.errors import GroupIdNotFound, RebalanceInProgress
 from headrace.protocol.consumer_protocol import ConsumerProtocolAssignment, encode_assignment
-from headrace.testing.groups import (
+from support.groups import (
     GroupDesk,
     beat_request,
     commit_request,

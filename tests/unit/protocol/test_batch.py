@@ -18,7 +18,7 @@ from headrace.protocol.batch import (
 )
 from headrace.protocol.compression import Compression
 from headrace.protocol.errors import CorruptMessage, UnsupportedCompressionType
-from headrace.testing.records import make_batch
+from support.records import make_batch
 
 BATCH = bytes(make_batch(3, base_offset=7))
 

@@ -7,8 +7,8 @@ from headrace.storage.cleaner import (
     run_compaction,
 )
 from headrace.storage.log import Log
-from headrace.testing.logs import put
-from headrace.testing.records import TIMESTAMP, make_marker
+from support.logs import put
+from support.records import TIMESTAMP, make_marker
 
 Files = dict[str, bytes]
 

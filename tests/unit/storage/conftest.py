@@ -8,9 +8,9 @@ from headrace.storage.config import LogConfig
 from headrace.storage.directory import LogDirectory
 from headrace.storage.identity import Identity
 from headrace.storage.log import Log
-from headrace.testing.clock import SettableClock
-from headrace.testing.logs import SMALL, open_test_log
-from headrace.testing.records import TIMESTAMP
+from support.clock import SettableClock
+from support.logs import SMALL, open_test_log
+from support.records import TIMESTAMP
 from unit.storage.directory_contents import CONFIG, US, OpenDirectory
 from unit.storage.log_contents import OpenLog
 

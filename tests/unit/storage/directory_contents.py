@@ -10,7 +10,7 @@ from headrace.storage.directory import (
 )
 from headrace.storage.identity import Identity
 from headrace.storage.log import Log
-from headrace.testing.records import make_batch
+from support.records import make_batch
 
 US = Identity(1, "our-cluster")
 CONFIG = LogConfig(segment_bytes=4096, index_interval_bytes=500)

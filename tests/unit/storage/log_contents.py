@@ -4,8 +4,8 @@ from collections.abc import Callable
 
 from headrace.protocol.batch import read_batch
 from headrace.storage.log import Log
-from headrace.testing.logs import read_all
-from headrace.testing.records import make_batch
+from support.logs import read_all
+from support.records import make_batch
 
 OpenLog = Callable[..., Log]
 

@@ -7,7 +7,7 @@ from headrace.protocol.errors import InvalidRecord
 from headrace.protocol.records import Record, encode_batch
 from headrace.storage.batches import read_end_marker
 from headrace.storage.producer_state import EndMarker
-from headrace.testing.records import make_marker
+from support.records import make_marker
 
 
 def control_batch(key: bytes | None, value: bytes | None) -> bytearray:

@@ -12,9 +12,9 @@ from headrace.storage.cleaner import (
 )
 from headrace.storage.config import MAX_INT32
 from headrace.storage.log import Log
-from headrace.testing.clock import SettableClock
-from headrace.testing.logs import COMPACTED, compact, open_test_log, pairs_in, put, read_all
-from headrace.testing.records import TIMESTAMP, make_batch, make_marker
+from support.clock import SettableClock
+from support.logs import COMPACTED, compact, open_test_log, pairs_in, put, read_all
+from support.records import TIMESTAMP, make_batch, make_marker
 from unit.storage.compactions import fill, ran, segment_of
 from unit.storage.log_contents import OpenLog
 

@@ -21,8 +21,8 @@ from headrace.storage.cleaner import (
 from headrace.storage.errors import CorruptLog, LogOffline
 from headrace.storage.inspection import MAX_RECORDS
 from headrace.storage.log import Log
-from headrace.testing.logs import COMPACTED, compact, open_test_log, pairs_in, put, read_all
-from headrace.testing.records import TIMESTAMP, headers_of
+from support.logs import COMPACTED, compact, open_test_log, pairs_in, put, read_all
+from support.records import TIMESTAMP, headers_of
 from unit.storage.compactions import fill, planned, ran
 from unit.storage.log_contents import OpenLog
 

@@ -9,8 +9,8 @@ from headrace.storage.cleaner import (
     plan_compaction,
 )
 from headrace.storage.log import Log
-from headrace.testing.clock import SettableClock
-from headrace.testing.logs import COMPACTED, open_test_log, put
+from support.clock import SettableClock
+from support.logs import COMPACTED, open_test_log, put
 from unit.storage.compactions import planned, segment_of
 from unit.storage.log_contents import OpenLog
 

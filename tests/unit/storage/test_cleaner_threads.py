@@ -16,7 +16,7 @@ from headrace.storage.cleaner import (
     run_compaction,
 )
 from headrace.storage.log import Log
-from headrace.testing.logs import COMPACTED, pairs_in, put, read_all
+from support.logs import COMPACTED, pairs_in, put, read_all
 from unit.storage.compactions import files_of, fill, planned, ran
 from unit.storage.log_contents import OpenLog
 

@@ -15,7 +15,7 @@ from headrace.storage.compaction_filter import (
     OffsetMap,
 )
 from headrace.storage.txn_index import AbortedTxn
-from headrace.testing.records import make_batch, make_marker
+from support.records import make_batch, make_marker
 
 NOW_MS = 5000
 RETENTION_MS = 1000

@@ -16,8 +16,8 @@ from headrace.storage.directory import (
 )
 from headrace.storage.errors import ForeignDirectory
 from headrace.storage.identity import Identity
-from headrace.testing.clock import SettableClock
-from headrace.testing.logs import read_all
+from support.clock import SettableClock
+from support.logs import read_all
 from unit.storage.directory_contents import (
     CONFIG,
     ORDERS,
@@ -235,8 +235,8 @@ from headrace.storage.config import LogConfig
 from headrace.storage.directory import LogDirectory
 from headrace.storage.identity import Identity
 from headrace.protocol.ids import TopicPartition
-from headrace.testing.clock import SettableClock
-from headrace.testing.records import make_batch
+from support.clock import SettableClock
+from support.records import make_batch
 config = LogConfig(segment_bytes=20_000, index_interval_bytes=500)
 directory = LogDirectory.open(
     Path(sys.argv[1]), Identity(1, "our-cluster"), config_of=lambda _: config, now_ms=SettableClock()
@@ -281,6 +281,7 @@ class running:  # noqa: N801  reads as a verb
     def __init__(self, program: str, path: Path) -> None:
         self._process = subprocess.Popen(
             [sys.executable, "-c", program, str(path)],
+            cwd=Path(__file__).parents[2],  # where `support` is
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,

@@ -13,7 +13,7 @@ from headrace.storage.directory import (
     RECOVERY_POINTS,
 )
 from headrace.storage.errors import CorruptLog, LogOffline, StorageError
-from headrace.testing.records import TIMESTAMP
+from support.records import TIMESTAMP
 from unit.storage.directory_contents import (
     CONFIG,
     ORDERS,

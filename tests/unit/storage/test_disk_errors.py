@@ -18,8 +18,8 @@ from headrace.storage.config import LogConfig
 from headrace.storage.errors import LogOffline
 from headrace.storage.log import Log
 from headrace.storage.segment import Segment
-from headrace.testing.logs import files_in, open_test_log, read_all
-from headrace.testing.records import make_batch, make_marker, split_batches
+from support.logs import files_in, open_test_log, read_all
+from support.records import make_batch, make_marker, split_batches
 
 # Appends to two logs until the system refuses to let the first one's file grow, and tells what happened.
 FILE_TOO_LARGE = """
@@ -27,8 +27,8 @@ import json, resource, signal, sys
 from pathlib import Path
 from headrace.protocol.errors import KafkaError
 from headrace.storage.config import LogConfig
-from headrace.testing.logs import open_test_log
-from headrace.testing.records import make_batch
+from support.logs import open_test_log
+from support.records import make_batch
 
 directory = Path(sys.argv[1])
 config = LogConfig(segment_bytes=10**6)
@@ -53,7 +53,10 @@ print(json.dumps({"acknowledged": acknowledged, "errors": errors, "size": size})
 def test_a_file_that_may_not_grow_takes_its_log_offline_and_no_other(tmp_path: Path) -> None:
     told = json.loads(
         subprocess.run(
-            [sys.executable, "-c", FILE_TOO_LARGE, str(tmp_path)], check=True, capture_output=True
+            [sys.executable, "-c", FILE_TOO_LARGE, str(tmp_path)],
+            check=True,
+            capture_output=True,
+            cwd=Path(__file__).parents[2],  # where `support` is
         ).stdout
     )
 

@@ -5,7 +5,7 @@ import pytest
 
 from headrace.storage.epochs import FILE_NAME, LeaderEpochs
 from headrace.storage.log import Log
-from headrace.testing.records import make_batch
+from support.records import make_batch
 
 
 @pytest.fixture

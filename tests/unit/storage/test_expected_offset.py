@@ -8,8 +8,8 @@ from headrace.protocol.batch import build_batch
 from headrace.protocol.errors import InvalidRecord
 from headrace.protocol.varint import encode_varint
 from headrace.storage.log import Appended, Log
-from headrace.testing.logs import read_all
-from headrace.testing.records import make_batch
+from support.logs import read_all
+from support.records import make_batch
 
 OpenLog = Callable[..., Log]
 

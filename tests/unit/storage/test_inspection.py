@@ -25,7 +25,7 @@ from headrace.storage.inspection import (
     prepare,
     reads_records,
 )
-from headrace.testing.records import TIMESTAMP, make_batch
+from support.records import TIMESTAMP, make_batch
 
 NOW = TIMESTAMP
 PLAIN = LogConfig()

@@ -6,9 +6,9 @@ from headrace.protocol.batch import TimestampType, read_batch
 from headrace.protocol.errors import CorruptMessage, ErrorCode, InvalidRecord
 from headrace.storage.errors import OutOfOrderSequence, RecordListTooLarge
 from headrace.storage.log import Appended, Log
-from headrace.testing.clock import SettableClock
-from headrace.testing.logs import files_in, read_all
-from headrace.testing.records import TIMESTAMP, headers_of, make_batch
+from support.clock import SettableClock
+from support.logs import files_in, read_all
+from support.records import TIMESTAMP, headers_of, make_batch
 from unit.storage.log_contents import OpenLog, bases, follow, offsets
 
 

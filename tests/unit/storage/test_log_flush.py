@@ -8,9 +8,9 @@ import pytest
 from headrace.storage.config import LogConfig
 from headrace.storage.errors import OutOfOrderSequence
 from headrace.storage.log import Log
-from headrace.testing.clock import SettableClock
-from headrace.testing.logs import files_in, read_all
-from headrace.testing.records import TIMESTAMP, make_batch, make_marker
+from support.clock import SettableClock
+from support.logs import files_in, read_all
+from support.records import TIMESTAMP, make_batch, make_marker
 from unit.storage.log_contents import OpenLog, bases, in_txn, offsets
 
 

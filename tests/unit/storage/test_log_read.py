@@ -9,9 +9,9 @@ from headrace.storage.errors import OffsetOutOfRange
 from headrace.storage.inspection import MAX_RECORDS
 from headrace.storage.log import Log
 from headrace.storage.time_lookup import FoundOffset
-from headrace.testing.clock import SettableClock
-from headrace.testing.logs import read_all
-from headrace.testing.records import TIMESTAMP, headers_of, make_batch
+from support.clock import SettableClock
+from support.logs import read_all
+from support.records import TIMESTAMP, headers_of, make_batch
 from unit.storage.log_contents import OpenLog, follow
 
 

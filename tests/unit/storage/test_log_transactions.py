@@ -4,7 +4,7 @@ import pytest
 
 from headrace.storage.log import Log
 from headrace.storage.txn_index import AbortedTxn
-from headrace.testing.records import make_marker
+from support.records import make_marker
 from unit.storage.log_contents import OpenLog, in_txn
 
 

@@ -4,8 +4,8 @@ import pytest
 
 from headrace.storage.errors import OffsetOutOfRange, OutOfOrderSequence
 from headrace.storage.log import Log
-from headrace.testing.logs import read_all
-from headrace.testing.records import make_batch
+from support.logs import read_all
+from support.records import make_batch
 from unit.storage.log_contents import OpenLog, bases, follow, offsets
 
 

@@ -8,8 +8,8 @@ import pytest
 
 from headrace.storage.log import Log
 from headrace.storage.page_cache import NotCached, cached_only, pread
-from headrace.testing.logs import open_test_log
-from headrace.testing.records import make_batch
+from support.logs import open_test_log
+from support.records import make_batch
 
 
 def forget(path: Path) -> None:

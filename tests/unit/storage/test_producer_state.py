@@ -12,7 +12,7 @@ from headrace.storage.errors import (
     TransactionCoordinatorFenced,
 )
 from headrace.storage.producer_state import AppendedBatch, CompletedTxn, EndMarker, ProducerState
-from headrace.testing.records import TIMESTAMP, make_batch, make_marker
+from support.records import TIMESTAMP, make_batch, make_marker
 
 MAX_SEQUENCE = 2**31 - 1
 PRODUCER = ProducerId(7)

@@ -8,7 +8,7 @@ from headrace.storage.errors import OutOfOrderSequence
 from headrace.storage.producer_snapshot import CorruptSnapshot, decode_snapshot, encode_snapshot
 from headrace.storage.producer_state import EndMarker, ProducerState
 from headrace.storage.producers import Producers
-from headrace.testing.records import TIMESTAMP, make_batch, make_marker
+from support.records import TIMESTAMP, make_batch, make_marker
 
 ABORT = EndMarker(commit=False, coordinator_epoch=2)
 

@@ -12,8 +12,8 @@ from headrace.protocol.errors import InvalidRecord
 from headrace.protocol.records import Record, decode_batch, encode_batch
 from headrace.storage.errors import MessageTooLarge
 from headrace.storage.log import Appended, Log
-from headrace.testing.logs import read_all
-from headrace.testing.records import TIMESTAMP
+from support.logs import read_all
+from support.records import TIMESTAMP
 
 OpenLog = Callable[..., Log]
 

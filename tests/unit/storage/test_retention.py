@@ -14,9 +14,9 @@ from headrace.protocol.batch import NO_TIMESTAMP
 from headrace.storage.config import LogConfig
 from headrace.storage.log import Log
 from headrace.storage.retention import enforce_retention, segments_to_delete
-from headrace.testing.clock import SettableClock
-from headrace.testing.logs import open_test_log, read_all
-from headrace.testing.records import make_batch
+from support.clock import SettableClock
+from support.logs import open_test_log, read_all
+from support.records import make_batch
 
 HOUR_MS = 3600 * 1000
 FOREVER = LogConfig(retention_ms=-1, message_timestamp_after_max_ms=2**62)

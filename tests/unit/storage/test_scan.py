@@ -6,7 +6,7 @@ import pytest
 
 from headrace.storage.errors import CorruptLog
 from headrace.storage.scan import Scanner
-from headrace.testing.records import make_batch
+from support.records import make_batch
 
 BATCHES = [
     bytes(make_batch([bytes(size)], base_offset=offset)) for offset, size in enumerate((5, 900, 0, 70))

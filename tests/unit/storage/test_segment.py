@@ -9,8 +9,8 @@ import pytest
 from headrace.protocol.batch import BatchHeader, read_batch
 from headrace.storage.config import LogConfig
 from headrace.storage.segment import Segment
-from headrace.testing.logs import files_in
-from headrace.testing.records import make_batch
+from support.logs import files_in
+from support.records import make_batch
 
 CONFIG = LogConfig(index_interval_bytes=100)
 BASE = 500

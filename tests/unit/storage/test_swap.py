@@ -8,8 +8,8 @@ from headrace.storage.cleaner import plan_compaction, run_compaction
 from headrace.storage.files import CLEANED, SWAP
 from headrace.storage.log import Log
 from headrace.storage.swap import announce
-from headrace.testing.logs import COMPACTED, open_test_log, pairs_in, put
-from headrace.testing.records import make_marker
+from support.logs import COMPACTED, open_test_log, pairs_in, put
+from support.records import make_marker
 
 
 def announced(directory: Path) -> tuple[Log, list[tuple[int, bytes | None, bytes | None]]]:

@@ -9,7 +9,7 @@ from headrace.protocol.compression import Compression, compress
 from headrace.protocol.errors import ErrorCode, KafkaError
 from headrace.storage.config import LogConfig
 from headrace.storage.validation import validated_client_batch
-from headrace.testing.records import TIMESTAMP, make_batch
+from support.records import TIMESTAMP, make_batch
 
 DEFAULT = LogConfig()
 NOW = TIMESTAMP

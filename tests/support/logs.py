@@ -10,10 +10,10 @@ from headrace.storage.cleaner import install, plan_compaction, run_compaction
 from headrace.storage.config import LogConfig
 from headrace.storage.log import Appended, Log
 from headrace.storage.recovery import open_log
-from headrace.testing.clock import SettableClock
-from headrace.testing.records import TIMESTAMP, BatchOptions, headers_of, split_batches
+from support.clock import SettableClock
+from support.records import TIMESTAMP, BatchOptions, headers_of, split_batches
 
-_MEMORY = Path("/dev/shm")  # noqa: S108  a place, not a file
+_MEMORY = Path("/dev/shm")
 
 SMALL = LogConfig(segment_bytes=2048, index_interval_bytes=200)
 
