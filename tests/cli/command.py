@@ -1,10 +1,10 @@
-"""One run of the `headrace` command, in a process of its own."""
+"""One run of the `headrace` command, in a process of its own, which is forked: see `fork_server`."""
 
 import json
-import subprocess
 import sys
 from typing import Any, NamedTuple
 
+from cli.fork_server import fork_server
 from headrace.testing.process import clean_environment
 
 TIMEOUT_S = 40
@@ -52,15 +52,13 @@ class Command:
     def __call__(
         self, *arguments: str, stdin: bytes = b"", environment: dict[str, str] | None = None
     ) -> Result:
-        done = subprocess.run(
-            self.arguments(*arguments),
-            input=stdin,
-            capture_output=True,
-            timeout=TIMEOUT_S,
-            check=False,
-            env=self.environment | (environment or {}),
+        status, out, err = fork_server().run(
+            arguments,
+            stdin=stdin,
+            environment=self.environment | (environment or {}),
+            timeout_s=TIMEOUT_S,
         )
-        return Result(done.returncode, done.stdout, done.stderr.decode())
+        return Result(status, out, err.decode())
 
     def ok(self, *arguments: str, stdin: bytes = b"") -> Result:
         """A run that must succeed and complain of nothing."""
