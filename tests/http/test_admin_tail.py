@@ -9,7 +9,7 @@ from typing import Any
 import requests
 
 from headrace.client.records.one_by_one import END, Record
-from headrace.http.gateway.tails import BUFFERED, MAX_TAILS, Tails, Taken
+from headrace.http.gateway.tails import BUFFERED, MAX_TAILS, TailBatch, Tails
 from headrace.http.serving import serve_in_thread
 from headrace.testing.process import UpProcess
 from http_support.asking import WAIT_S, Asking, wait_until
@@ -160,7 +160,7 @@ def test_a_client_that_is_too_slow_is_told_how_many_it_has_missed(gateway: Askin
         seen.append(record.offset)
         return True
 
-    async def follow() -> Taken | None:
+    async def follow() -> TailBatch | None:
         tail = await Tails(lambda: broker.bootstrap).open(topic, END, fits=noted)
         await tail.take(WAIT_S)  # where it begins
         await asyncio.to_thread(gateway.write, topic, *range(BUFFERED + 500), encoding="json")

@@ -28,7 +28,7 @@ class TooMany(Exception):
     """MAX_TAILS tails are open."""
 
 
-class Taken(NamedTuple):
+class TailBatch(NamedTuple):
     """The records since the last call, and how many were skipped before them."""
 
     records: list[Record]
@@ -118,15 +118,15 @@ class Tail:
 
     # -- on the loop ---------------------------------------------------------------------------
 
-    async def take(self, timeout_s: float) -> Taken | None:
+    async def take(self, timeout_s: float) -> TailBatch | None:
         """Return the records that have arrived, waiting up to `timeout_s` for some; None after the end."""
         try:
             await asyncio.wait_for(self._news.wait(), timeout_s)
         except TimeoutError:
-            return Taken([], 0, self._begun, {})
+            return TailBatch([], 0, self._begun, {})
         with self._room:
             self._news.clear()
-            taken = Taken(list(self._records), self._skipped, self._begun, dict(self._positions))
+            taken = TailBatch(list(self._records), self._skipped, self._begun, dict(self._positions))
             self._records.clear()
             self._bytes = self._skipped = 0
             self._room.notify()

@@ -83,12 +83,12 @@ def consumer(links: LinksDep, found: Described, member: MemberDep) -> Resource:
 def assignments(links: LinksDep, found: Described, member: MemberDep) -> Collection:
     """Return each partition that is assigned to the member."""
     at = ["consumer-groups", found.name, "consumers", member.member_id, "assignments"]
-    places = [(each.topic, index) for each in member.assignment for index in each.partitions]
-    return links.collection(
-        "ConsumerAssignment",
-        at,
-        (_assignment(links, found.name, member.member_id, topic, index) for topic, index in places),
+    resources = (
+        _assignment(links, found.name, member.member_id, each.topic, index)
+        for each in member.assignment
+        for index in each.partitions
     )
+    return links.collection("ConsumerAssignment", at, resources)
 
 
 @router.get(f"{_GROUP}/lags", summary="List the lags of a group")

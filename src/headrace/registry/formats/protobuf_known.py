@@ -60,8 +60,8 @@ def _text(name: str) -> str | None:
     if name in _CONFLUENT:
         return _CONFLUENT[name]
     spec = importlib.util.find_spec("google.type") if name.startswith("google/type/") else None
-    for place in (spec and spec.submodule_search_locations) or ():
-        file = Path(place) / name.rpartition("/")[2]
+    for directory in (spec and spec.submodule_search_locations) or ():
+        file = Path(directory) / name.rpartition("/")[2]
         if file.is_file():
             return file.read_text(encoding="utf-8")
     return None

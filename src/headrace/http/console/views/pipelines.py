@@ -1,7 +1,7 @@
 """Pipelines: their state, and throughput, lag and errors of their queries."""
 
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Annotated, Final
 
 from fastapi import APIRouter, Path, Request
@@ -100,8 +100,8 @@ def history(name: PipelineName, request: Request) -> History:
     by_query: dict[str, list[Progress]] = {}
     for each in mine:
         by_query.setdefault(each.query, []).append(each)
-    for query, told in by_query.items():
-        recent = told[-POINTS:]
+    for query, progress in by_query.items():
+        recent = progress[-POINTS:]
         charts[f"rates {query}"] = _chart(recent, {"in": "rows_per_s", "out": "written_per_s"})
         charts[f"lag {query}"] = _chart(recent, {"behind": "lag"})
     return History(pipeline=name, charts=charts)
@@ -154,9 +154,8 @@ def _query(pipeline: str, figures: Figures, state: str) -> Query:
     )
 
 
-def _chart(told: Iterable[Progress], names: Mapping[str, str]) -> Chart:
+def _chart(points: Sequence[Progress], names: Mapping[str, str]) -> Chart:
     """Return a chart with a gap at each start and end; a batch without rows has the rate 0."""
-    points = list(told)
     return Chart(
         times=[each.at_ms for each in points],
         series=[

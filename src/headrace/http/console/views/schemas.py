@@ -79,7 +79,7 @@ def _subjects(state: State, show: Show) -> list[Subject]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Known:
+class _SubjectView:
     versions: list[SchemaValue]
     shown: SchemaValue
     referrers: list[SchemaValue]
@@ -123,13 +123,13 @@ def subject(
     )
 
 
-def _known(state: State, name: str, version: int | None) -> _Known:
+def _known(state: State, name: str, version: int | None) -> _SubjectView:
     subject_name = state.settings.resolve_alias(name)
     versions = state.versions(subject_name, Show.ALL)
     live = [each for each in versions if not each.deleted]
     wanted = (live or versions)[-1].version if version is None and versions else version or -1
     shown = state.version(subject_name, wanted, Show.ALL)
-    return _Known(
+    return _SubjectView(
         versions=versions[::-1],
         shown=shown,
         referrers=state.referrers(SchemaKey(subject_name, shown.version)),
