@@ -1,12 +1,12 @@
 """Topics: list, create, describe, change and delete."""
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Annotated
 
 from fastapi import APIRouter, Query, Response
 from pydantic import Field
 
-from headrace.client.admin.topics import Config, Topic
+from headrace.client.admin.topics import Config, Partition, Topic
 from headrace.client.cluster.log_dirs import read_log_dirs, sizes
 from headrace.client.cluster.topic_overview import TopicOverview, read_topics
 from headrace.http.admin.brokers import ConfigsBody
@@ -31,15 +31,9 @@ router = APIRouter(tags=["topics"], responses=answers(400, 404, 503))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PartitionAnswer:
+class PartitionAnswer(Partition):
     """A partition; offsets and bytes are null while its leader does not answer."""
 
-    index: int
-    leader: int | None
-    replicas: tuple[int, ...]
-    in_sync: tuple[int, ...]
-    start_offset: int | None
-    next_offset: int | None  # the log end offset
     records: int | None
     size_bytes: int | None  # of the leader's replica
 
@@ -175,12 +169,7 @@ def topic_answer(reach: Reach, found: Topic) -> TopicAnswer:
     replica_bytes = sizes(read_log_dirs(reach.brokers, reach.brokers.nodes(), {found.name: indexes}))
     partitions = tuple(
         PartitionAnswer(
-            index=each.index,
-            leader=each.leader,
-            replicas=each.replicas,
-            in_sync=each.in_sync,
-            start_offset=each.start_offset,
-            next_offset=each.next_offset,
+            **asdict(each),
             records=_length(each.start_offset, each.next_offset),
             size_bytes=None
             if each.leader is None
